@@ -1,0 +1,36 @@
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+export default tseslint.config(
+  { ignores: ['**/dist/', 'node_modules/', 'coverage/'] },
+  js.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.recommendedTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
+      '@typescript-eslint/prefer-promise-reject-errors': 'off', // a wait rejects with the caller's own reason, whatever it is
+      '@typescript-eslint/only-throw-error': 'error',
+      '@typescript-eslint/require-await': 'off', // a store answers with promises, also where it need not wait
+    },
+  },
+  {
+    files: ['lib/**/*.ts'],
+    rules: { 'no-console': 'error', 'max-lines': ['error', { max: 200, skipBlankLines: true, skipComments: true }] },
+  },
+  {
+    files: ['sample-app/**/*.ts', 'test/**/*.ts'],
+    rules: {
+      // Nest reads constructor types at run time, so those imports are not types only.
+      '@typescript-eslint/consistent-type-imports': 'off',
+      '@typescript-eslint/no-floating-promises': ['error', { allowForKnownSafeCalls: [{ from: 'package', package: '@jest/globals', name: ['test', 'it', 'describe'] }] }],
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+    },
+  },
+  { files: ['**/*.{js,mjs}'], languageOptions: { globals: { process: 'readonly', console: 'readonly', setTimeout: 'readonly', URL: 'readonly', fetch: 'readonly' } } },
+);

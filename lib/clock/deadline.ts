@@ -1,0 +1,14 @@
+/**
+ * Monotonic time in ms. Every deadline of a lock is on this clock: it never goes back when somebody sets the time.
+ */
+export const now = (): number => performance.now();
+
+/** Longest delay a Node timer can take; anything beyond it is "no timer". */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** Calls `done` at `atMs` of the monotonic clock. Never, when that is further away than a timer can reach (24 days). */
+export function timerAt(atMs: number, done: () => void): NodeJS.Timeout | undefined {
+  const delay = atMs - now();
+  if (delay > LONGEST_TIMER_MS) return undefined;
+  return setTimeout(done, Math.max(0, Math.ceil(delay)));
+}

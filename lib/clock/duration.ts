@@ -1,0 +1,26 @@
+import ms from 'ms';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+
+/** A number of milliseconds, or a string of the `ms` package such as `'250ms'`, `'30s'`, `'2m'`. */
+export type Duration = number | string;
+
+interface Bounds {
+  readonly min: number;
+  /** Whether `Infinity` is allowed. */
+  readonly unlimited?: boolean;
+}
+
+/**
+ * Reads a duration into whole milliseconds.
+ *
+ * @throws LockOptionsError naming the option, the value and what is allowed
+ */
+export function durationMs(option: string, value: Duration, { min, unlimited = false }: Bounds): number {
+  const parsed = typeof value === 'string' ? ms(value as ms.StringValue) : value;
+  const usable = typeof parsed === 'number' && parsed >= min && (Number.isFinite(parsed) || unlimited);
+  if (usable) return Math.round(parsed);
+  throw new LockOptionsError(
+    `"${option}" is ${JSON.stringify(value) ?? String(value)}, but must be a duration of at least ${min} ms: ` +
+      `a number of milliseconds or a string such as "250ms", "30s", "2m"${unlimited ? ', or Infinity' : ''}.`,
+  );
+}

@@ -1,0 +1,65 @@
+import { now } from './deadline.js';
+
+/**
+ * Many due times on one timer. Items that are due at the same ms share a slot; putting one in and taking it out
+ * cost the same however many there are. The timer keeps the process alive only while there is something in it.
+ */
+export class TimeWheel<T> {
+  readonly #slots = new Map<number, Set<T>>();
+  readonly #due: (items: T[]) => void;
+  #size = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #armedFor = Infinity;
+
+  constructor(due: (items: T[]) => void) {
+    this.#due = due;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(atMs: number, item: T): void {
+    const slot = this.#slots.get(atMs);
+    if (slot) slot.add(item);
+    else this.#slots.set(atMs, new Set([item]));
+    if (++this.#size === 1) this.#timer?.ref();
+    if (atMs < this.#armedFor) this.#arm(atMs);
+  }
+
+  delete(atMs: number, item: T): void {
+    const slot = this.#slots.get(atMs);
+    if (!slot?.delete(item)) return;
+    if (slot.size === 0) this.#slots.delete(atMs);
+    if (--this.#size === 0) this.#timer?.unref();
+  }
+
+  clear(): void {
+    this.#slots.clear();
+    this.#size = 0;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#armedFor = Infinity;
+  }
+
+  #arm(atMs: number): void {
+    clearTimeout(this.#timer);
+    this.#armedFor = atMs;
+    this.#timer = setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), 2 ** 31 - 1));
+  }
+
+  #turn(): void {
+    this.#timer = undefined;
+    this.#armedFor = Infinity;
+    const time = now();
+    const due: T[] = [];
+    for (const [atMs, slot] of this.#slots) {
+      if (atMs > time) continue;
+      this.#slots.delete(atMs);
+      this.#size -= slot.size;
+      for (const item of slot) due.push(item);
+    }
+    if (this.#slots.size > 0) this.#arm(Math.min(...this.#slots.keys()));
+    if (due.length > 0) this.#due(due);
+  }
+}

@@ -1,0 +1,192 @@
+import { setMaxListeners } from 'node:events';
+import type { TimeoutReason } from '../errors/lock-timeout.error.js';
+import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import type { LockStore } from '../store/lock-store.js';
+import { now } from '../clock/deadline.js';
+import { KeyGate } from './key-gate.js';
+import { Lease } from './lease.js';
+import { Lock } from './lock.js';
+import type { LockRequest, Refusal } from './lock-request.js';
+import { holderOf, TokenSource } from './lock-token.js';
+import { OpenLeases } from './open-leases.js';
+import { pollDelayMs } from './poll-delay.js';
+import { waitFor } from '../clock/wait-for.js';
+import { Watchdog } from './watchdog.js';
+
+/** Gets locks and gives them back. The one loop that waits is here. */
+export class LockAcquirer {
+  readonly #store: LockStore;
+  readonly #watchdog: Watchdog;
+  readonly #gate = new KeyGate();
+  readonly #tokens = new TokenSource();
+  readonly #open = new OpenLeases();
+  readonly #closing = new AbortController();
+
+  constructor(store: LockStore) {
+    this.#store = store;
+    this.#watchdog = new Watchdog(store);
+    setMaxListeners(0, this.#closing.signal);
+  }
+
+  /**
+   * Takes the keys of the request, waiting as long as it allows.
+   *
+   * @throws LockUnavailableError, or the reason of a signal that aborts the wait
+   */
+  async acquire(request: LockRequest): Promise<Lock | Refusal> {
+    const startedAt = now();
+    this.#closing.signal.throwIfAborted();
+    request.signal?.throwIfAborted();
+    const refusal = await this.#enter(this.#gate, request, startedAt);
+    if (refusal) return refusal;
+    try {
+      const answer = await this.#ask(request, startedAt);
+      if (!(answer instanceof Lock)) leave(this.#gate, request.keys);
+      return answer;
+    } catch (error) {
+      leave(this.#gate, request.keys);
+      throw error;
+    }
+  }
+
+  /** Takes keys that `outer` holds already: asks the store nothing, and waits only for siblings nested in `outer` too. */
+  async acquireWithin(outer: Lock, request: LockRequest): Promise<Lock | Refusal> {
+    const startedAt = now();
+    request.signal?.throwIfAborted();
+    const refusal = await this.#enter(outer.inner, request, startedAt);
+    if (refusal) return refusal;
+    if (outer.isHeld) return new Lock(request.keys, outer.lease, this, outer);
+    // The outer call ended while this one queued behind a sibling: it belongs to the next one out, or stands on its own.
+    leave(outer.inner, request.keys);
+    const rest = { ...request, waitMs: Math.max(0, startedAt + request.waitMs - now()) };
+    return outer.outer ? this.acquireWithin(outer.outer, rest) : this.acquire(rest);
+  }
+
+  /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
+  async unlock({ lease, keys, outer }: Lock): Promise<boolean> {
+    if (outer) {
+      leave(outer.inner, keys);
+      return outer.isHeld;
+    }
+    if (!lease.startRelease()) {
+      void this.#store.release(lease).catch(() => undefined);
+      return false;
+    }
+    this.#watchdog.unwatch(lease);
+    const ours = await this.#store.release(lease).catch(() => true);
+    if (!ours) lease.foundTaken();
+    this.#forget(lease);
+    return ours;
+  }
+
+  /** @throws LockUnavailableError */
+  async extend(lease: Lease, leaseMs: number): Promise<void> {
+    const sentAt = now();
+    const [ours] = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
+    if (!ours) lease.lose('taken');
+    if (!lease.isHeld) return;
+    lease.confirm(sentAt, leaseMs);
+    this.#watchdog.replan(lease);
+  }
+
+  /** From now on every new lock is refused, and those who wait are told so. */
+  stopGranting(): void {
+    this.#closing.abort(new LockUnavailableError('This app is shutting down and takes no new locks. Ask another node.'));
+  }
+
+  /** Waits for the held locks, at most `graceMs`, takes back those that are left, and closes the store. */
+  async close(graceMs: number): Promise<void> {
+    this.stopGranting();
+    await this.#open.empty(now() + graceMs);
+    const left = [...this.#open];
+    for (const lease of left) lease.lose('shutdown');
+    await Promise.allSettled(left.map((lease) => this.#store.release(lease)));
+    this.#watchdog.stop();
+    await this.#store.close();
+  }
+
+  async #enter(gate: KeyGate, request: LockRequest, startedAt: number): Promise<Refusal | undefined> {
+    const entered: string[] = [];
+    try {
+      for (const key of request.keys) {
+        const refusal = gate.tryEnter(key) ? undefined : await this.#queue(gate, key, request, startedAt);
+        if (refusal) {
+          leave(gate, entered);
+          return refusal;
+        }
+        entered.push(key);
+      }
+      return undefined;
+    } catch (error) {
+      leave(gate, entered);
+      throw error;
+    }
+  }
+
+  async #queue(gate: KeyGate, key: string, request: LockRequest, startedAt: number): Promise<Refusal | undefined> {
+    const holder = gate.isInside(key) ? this.#tokens.holder : undefined;
+    const { waitMs, maxWaiters } = request;
+    if (waitMs === 0) return refusal('held', request, startedAt, holder);
+    if (gate.waiters(key) >= maxWaiters) return refusal('too-many-waiters', request, startedAt, holder);
+    const inTime = await gate.enter(key, startedAt + waitMs, this.#waitSignals(request));
+    return inTime ? undefined : refusal('held', request, startedAt, holder);
+  }
+
+  async #ask(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
+    const { keys, leaseMs, maxWaiters } = request;
+    const until = startedAt + request.waitMs;
+    for (let attempt = 0; ; attempt++) {
+      const token = this.#tokens.next();
+      const sentAt = now();
+      const answer = await this.#store.acquire({ keys, token, leaseMs });
+      if (answer.granted) {
+        const lease = new Lease(keys, token, answer.fence, sentAt, request);
+        if (lease.isHeld && !request.signal?.aborted) return this.#begin(lease);
+        // It came too late to be of use: the lease is over already, or the caller has gone.
+        await this.#store.release(lease).catch(() => undefined);
+        request.signal?.throwIfAborted();
+      }
+      const holder = answer.granted ? undefined : holderOf(answer.holder);
+      if (now() >= until) return refusal('held', request, startedAt, holder);
+      if (attempt === 0 && keys.some((key) => this.#gate.waiters(key) >= maxWaiters)) {
+        return refusal('too-many-waiters', request, startedAt, holder);
+      }
+      for (const key of keys) this.#gate.frontWaits(key);
+      const delay = pollDelayMs(attempt, answer.granted ? 0 : answer.leaseLeftMs);
+      await waitFor(Math.min(now() + delay, until), this.#waitSignals(request));
+    }
+  }
+
+  #begin(lease: Lease): Lock {
+    lease.onLost = () => {
+      this.#watchdog.unwatch(lease);
+      this.#forget(lease);
+    };
+    this.#open.add(lease);
+    this.#watchdog.watch(lease);
+    for (const key of lease.keys) this.#gate.frontIsInside(key);
+    return new Lock(lease.keys, lease, this);
+  }
+
+  #forget(lease: Lease): void {
+    this.#open.delete(lease);
+    leave(this.#gate, lease.keys);
+  }
+
+  #waitSignals(request: LockRequest): readonly AbortSignal[] {
+    return [this.#closing.signal, ...request.waitSignals()];
+  }
+}
+
+function refusal(
+  reason: TimeoutReason,
+  { keys, waitMs, maxWaiters }: LockRequest,
+  startedAt: number,
+  holder: string | undefined,
+): Refusal {
+  return { keys, reason, waitedMs: now() - startedAt, waitMs, holder, maxWaiters };
+}
+
+function leave(gate: KeyGate, keys: readonly string[]): void {
+  for (const key of keys) gate.leave(key);
+}

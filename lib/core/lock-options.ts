@@ -1,0 +1,126 @@
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import { durationMs, type Duration } from '../clock/duration.js';
+
+/** What can be said of one call. What it leaves out comes from the module. */
+export interface LockOptions {
+  /**
+   * How long to wait for the key. `0`: one try.
+   * @default the module's `wait` (`'10s'`); `0` for `tryLock`
+   */
+  readonly wait?: Duration;
+  /**
+   * How long Redis keeps the lock if this process dies. The watchdog renews it while the work runs, so it need not
+   * cover the whole run; a longer lease only means a longer wait for the others after a crash.
+   * @default the module's `lease` (`'30s'`); smallest `'100ms'`
+   */
+  readonly lease?: Duration;
+  /**
+   * Whether to renew the lease every lease/3 while the lock is held. `false`: the lock ends at the lease, and its
+   * signal aborts then.
+   * @default the module's `watchdog` (`true`)
+   */
+  readonly watchdog?: boolean;
+  /** The watchdog stops renewing after this long, so a stuck body can't hold a key for ever. @default no limit */
+  readonly maxHold?: Duration;
+  /** Waiters allowed for a key in this process; one more is refused at once. @default no limit */
+  readonly maxWaiters?: number;
+  /**
+   * `true`: a call nested in a holder's async context enters at once. `false`: it throws instead of waiting for itself.
+   * @default true
+   */
+  readonly reentrant?: boolean;
+  /** Aborts the wait: the call rejects with `signal.reason` and nothing is left behind in Redis. */
+  readonly signal?: AbortSignal;
+}
+
+/** What `withLock` can be told besides. */
+export interface WithLockOptions extends LockOptions {
+  /** `'throw'`: reject with `LockLostError` when the lock was lost while the work ran. `'ignore'`: return the work's own result. @default 'throw' */
+  readonly onLost?: 'throw' | 'ignore';
+}
+
+/** The options of one call, read and checked, with nothing left open. */
+export interface LockTerms {
+  readonly waitMs: number;
+  readonly leaseMs: number;
+  readonly watchdog: boolean;
+  readonly maxHoldMs: number;
+  readonly maxWaiters: number;
+  readonly reentrant: boolean;
+  readonly onLost: 'throw' | 'ignore';
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Smallest lease, in ms: below it the network's own delays would decide who holds the lock. */
+export const SMALLEST_LEASE_MS = 100;
+
+export const DEFAULT_TERMS: LockTerms = Object.freeze({
+  waitMs: 10_000,
+  leaseMs: 30_000,
+  watchdog: true,
+  maxHoldMs: Infinity,
+  maxWaiters: Infinity,
+  reentrant: true,
+  onLost: 'throw',
+  signal: undefined,
+});
+
+/** How each option is read into the terms. The only list of the options there are. */
+const READERS: { readonly [name in keyof WithLockOptions]-?: (value: never) => Partial<LockTerms> } = {
+  wait: (value: Duration) => ({ waitMs: durationMs('wait', value, { min: 0, unlimited: true }) }),
+  lease: (value: Duration) => ({ leaseMs: durationMs('lease', value, { min: SMALLEST_LEASE_MS }) }),
+  watchdog: (value: unknown) => ({ watchdog: booleanOption('watchdog', value) }),
+  maxHold: (value: Duration) => ({ maxHoldMs: durationMs('maxHold', value, { min: 1, unlimited: true }) }),
+  maxWaiters: (value: unknown) => ({ maxWaiters: countOption('maxWaiters', value) }),
+  reentrant: (value: unknown) => ({ reentrant: booleanOption('reentrant', value) }),
+  signal: (value: unknown) => ({ signal: signalOption(value) }),
+  onLost: (value: unknown) => ({ onLost: oneOf('onLost', value, ['throw', 'ignore'] as const) }),
+};
+
+/**
+ * Reads options over the terms they leave open.
+ *
+ * @throws LockOptionsError for an unknown option or a bad value
+ */
+export function lockTerms(options: WithLockOptions | undefined, defaults: LockTerms): LockTerms {
+  if (options === undefined) return defaults;
+  if (typeof options !== 'object' || options === null) {
+    throw new LockOptionsError(`Lock options must be an object, not ${String(options)}.`);
+  }
+  let terms = defaults;
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue;
+    const reader = Object.hasOwn(READERS, name) ? READERS[name as keyof WithLockOptions] : undefined;
+    if (!reader) throw unknownOption(name, Object.keys(READERS));
+    terms = { ...terms, ...reader(value as never) };
+  }
+  return terms;
+}
+
+export function unknownOption(name: string, known: readonly string[]): LockOptionsError {
+  return new LockOptionsError(`There is no option "${name}". Known options: ${known.join(', ')}.`);
+}
+
+export function booleanOption(option: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value;
+  throw wrongValue(option, value, 'true or false');
+}
+
+export function oneOf<const T extends string>(option: string, value: unknown, allowed: readonly T[]): T {
+  if (allowed.includes(value as T)) return value as T;
+  throw wrongValue(option, value, allowed.map((one) => JSON.stringify(one)).join(' or '));
+}
+
+export function wrongValue(option: string, value: unknown, allowed: string): LockOptionsError {
+  return new LockOptionsError(`"${option}" is ${JSON.stringify(value) ?? String(value)}, but must be ${allowed}.`);
+}
+
+function countOption(option: string, value: unknown): number {
+  if (value === Infinity || (Number.isInteger(value) && (value as number) >= 0)) return value as number;
+  throw wrongValue(option, value, 'a whole number of at least 0');
+}
+
+function signalOption(value: unknown): AbortSignal {
+  if (value instanceof AbortSignal) return value;
+  throw wrongValue('signal', value, 'an AbortSignal');
+}

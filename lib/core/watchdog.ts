@@ -1,0 +1,89 @@
+import type { LockStore } from '../store/lock-store.js';
+import { now } from '../clock/deadline.js';
+import type { Lease } from './lease.js';
+import { TimeWheel } from '../clock/time-wheel.js';
+
+/** Locks in one call to the store. */
+const BATCH = 128;
+
+/** Renewal times are rounded down to 1/20 of the interval, so that locks renew together. */
+const roundedDown = (atMs: number, stepMs: number): number => Math.floor(atMs / stepMs) * stepMs;
+
+/**
+ * Renews every lease at a third of it, in batches, from one shared timer; and ends a lease at its own deadline when
+ * no renewal was confirmed, whether the store answers or not. An error is tried again until that deadline.
+ */
+export class Watchdog {
+  readonly #store: LockStore;
+  readonly #wheel = new TimeWheel<Lease>((leases) => this.#look(leases));
+
+  constructor(store: LockStore) {
+    this.#store = store;
+  }
+
+  watch(lease: Lease): void {
+    this.#lookAgainAt(lease, this.#renewalOf(lease, now()));
+  }
+
+  /** Forgets a lease at once: it is never renewed after this. */
+  unwatch(lease: Lease): void {
+    this.#wheel.delete(lease.dueAt, lease);
+  }
+
+  /** A renewal that somebody else made moved the end: plan anew. */
+  replan(lease: Lease): void {
+    this.unwatch(lease);
+    if (lease.isHeld) this.watch(lease);
+  }
+
+  stop(): void {
+    this.#wheel.clear();
+  }
+
+  #look(leases: readonly Lease[]): void {
+    const time = now();
+    const due: Lease[] = [];
+    for (const lease of leases) {
+      if (!lease.isHeld) continue;
+      this.#lookAgainAt(lease, lease.endsAt);
+      if (time < lease.renewUntil) due.push(lease);
+    }
+    for (let at = 0; at < due.length; at += BATCH) void this.#renew(due.slice(at, at + BATCH));
+  }
+
+  async #renew(leases: readonly Lease[]): Promise<void> {
+    const sentAt = now();
+    let stillOurs: readonly boolean[];
+    try {
+      stillOurs = await this.#store.renew(leases);
+    } catch {
+      for (const lease of leases) this.#plan(lease, now() + lease.leaseMs / 20);
+      return;
+    }
+    leases.forEach((lease, index) => {
+      if (!stillOurs[index]) {
+        lease.lose('taken');
+      } else if (lease.isHeld) {
+        lease.confirm(sentAt, lease.leaseMs);
+        this.#plan(lease, this.#renewalOf(lease, sentAt));
+      }
+    });
+  }
+
+  #plan(lease: Lease, atMs: number): void {
+    if (!lease.isHeld) return;
+    this.unwatch(lease);
+    this.#lookAgainAt(lease, atMs);
+  }
+
+  #lookAgainAt(lease: Lease, atMs: number): void {
+    lease.dueAt = Math.min(atMs, lease.endsAt);
+    this.#wheel.add(lease.dueAt, lease);
+  }
+
+  #renewalOf(lease: Lease, fromMs: number): number {
+    if (fromMs >= lease.renewUntil) return lease.endsAt;
+    const interval = lease.leaseMs / 3;
+    return roundedDown(fromMs + interval, interval / 20);
+  }
+}

@@ -1,0 +1,44 @@
+import 'reflect-metadata';
+import type { LockKey } from '../core/lock-key.js';
+import { LockKeyError } from '../errors/lock-key.error.js';
+import { isLockError } from '../errors/lock.error.js';
+import { KeyTemplate } from './key-template.js';
+import { parameterNames, type ArgumentPath, type ParameterNames } from './parameter-names.js';
+
+/** Where Nest keeps what `@Param('userId')` and its like say of a handler's parameters. */
+const ROUTE_ARGUMENTS = '__routeArguments__';
+
+/**
+ * Makes the function that gives the key of a call.
+ *
+ * @throws LockOptionsError when the template does not fit the method
+ */
+export function keyResolver(key: unknown, prototype: object, method: string | symbol, site: string): (args: unknown[]) => LockKey {
+  if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
+  const names = new Map([...routeNames(prototype, method), ...parameterNames(prototype, method)]);
+  if (!Array.isArray(key) || key.length === 0) {
+    const template = new KeyTemplate(key, { method: site, names });
+    return (args) => template.fill(args);
+  }
+  const templates = key.map((one: unknown) => new KeyTemplate(one, { method: site, names }));
+  return (args) => templates.map((template) => template.fill(args));
+}
+
+type KeyFunction = (...args: unknown[]) => LockKey;
+
+function calledKey(key: KeyFunction, args: unknown[], site: string): LockKey {
+  try {
+    return key(...args);
+  } catch (error) {
+    if (isLockError(error)) throw error;
+    throw new LockKeyError(`The function that makes the lock key of ${site}() threw: ${error instanceof Error ? error.message : String(error)}`, error);
+  }
+}
+
+/** The names that `@Param('userId') id`, `@Query('q') text` … give to parameters, where each is unique. */
+function routeNames(prototype: object, method: string | symbol): ParameterNames {
+  const routeArguments = (Reflect.getMetadata(ROUTE_ARGUMENTS, prototype.constructor, method) ?? {}) as Record<string, { index: number; data?: unknown }>;
+  const named = Object.values(routeArguments).filter(({ data }) => typeof data === 'string');
+  const unique = named.filter(({ data }) => named.filter((other) => other.data === data).length === 1);
+  return new Map(unique.map(({ index, data }): [string, ArgumentPath] => [data as string, { index, path: [] }]));
+}

@@ -1,0 +1,124 @@
+import { LONGEST_KEY } from '../core/lock-key.js';
+import { LockKeyError } from '../errors/lock-key.error.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import type { ArgumentPath, ParameterNames } from './parameter-names.js';
+
+/** The method a template stands on. */
+export interface TemplateSite {
+  /** `AccountService.withdraw` */
+  readonly method: string;
+  readonly names: ParameterNames;
+}
+
+interface Placeholder extends ArgumentPath {
+  /** As written: `<userId>` */
+  readonly text: string;
+}
+
+type Part = string | Placeholder;
+
+const PLACEHOLDER = /<([^<>]*)>/;
+const PATH = /^(?:\d+|[\p{ID_Start}$_][\p{ID_Continue}$]*)(?:\.[\p{ID_Continue}$]+)*$/u;
+
+/** A rest parameter takes all further arguments. */
+type Arguments = readonly unknown[];
+
+/**
+ * A key with placeholders, such as `account:<userId>`, that is filled from the arguments of a call.
+ * Values are percent-escaped where they hold `:` or another separator of the template, so no value can forge another key.
+ */
+export class KeyTemplate {
+  readonly #template: string;
+  readonly #site: TemplateSite;
+  readonly #parts: readonly Part[];
+  readonly #unsafe: RegExp;
+
+  /** @throws LockOptionsError for a template that can't be filled from this method's parameters */
+  constructor(template: unknown, site: TemplateSite) {
+    if (typeof template !== 'string' || template === '') {
+      throw new LockOptionsError(`The key of @WithLock on ${site.method}() must be a non-empty template, an array of them, or a function, not ${JSON.stringify(template) ?? String(template)}.`);
+    }
+    this.#template = template;
+    this.#site = site;
+    this.#parts = this.#parse(template);
+    this.#unsafe = unsafeCharacters(this.#parts);
+  }
+
+  /** @throws LockKeyError when a value is missing, empty or an object */
+  fill(args: Arguments): string {
+    let key = '';
+    for (const part of this.#parts) key += typeof part === 'string' ? part : this.#escaped(part, args);
+    if (key.length > LONGEST_KEY) throw new LockKeyError(`The key "${this.#template}" of ${this.#site.method}() comes to ${key.length} characters; ${LONGEST_KEY} are allowed.`);
+    return key;
+  }
+
+  #parse(template: string): Part[] {
+    // Splitting by a pattern with a group puts what the group caught at the odd places.
+    return template.split(PLACEHOLDER).flatMap((text, index): Part[] => {
+      if (index % 2 === 1) return [this.#placeholder(text)];
+      if (/[<>]/.test(text)) throw this.#wrong('has a "<" or ">" without its partner');
+      return text === '' ? [] : [text];
+    });
+  }
+
+  #placeholder(inside: string): Placeholder {
+    const text = `<${inside}>`;
+    if (!PATH.test(inside)) throw this.#wrong(`has the placeholder ${text}, which is neither a name, a path such as <dto.id>, nor a position such as <0.id>`);
+    const [first = '', ...rest] = inside.split('.');
+    if (/^\d+$/.test(first)) return { text, index: Number(first), path: rest };
+    const at = this.#site.names.get(first);
+    if (!at) throw this.#unknownName(text);
+    return { text, index: at.index, path: [...at.path, ...rest] };
+  }
+
+  #escaped({ text, index, path }: Placeholder, args: Arguments): string {
+    let value: unknown = args[index];
+    for (const segment of path) value = value === null || value === undefined ? undefined : (value as Record<string, unknown>)[segment];
+    return String(this.#checked(value, text)).replace(this.#unsafe, percentEncoded);
+  }
+
+  #checked(value: unknown, text: string): string | number | bigint | boolean {
+    switch (typeof value) {
+      case 'string':
+        if (value !== '') return value;
+        break;
+      case 'number':
+        if (Number.isFinite(value)) return value;
+        break;
+      case 'bigint':
+      case 'boolean':
+        return value;
+    }
+    throw new LockKeyError(
+      `${text} in the lock key "${this.#template}" of ${this.#site.method}() is ${describe(value)}, but must be a non-empty string, a number, a bigint or a boolean. ` +
+        'Name the part of it that identifies the thing, e.g. <dto.id>, or give a function.',
+    );
+  }
+
+  #unknownName(text: string): LockOptionsError {
+    const names = [...this.#site.names.keys()];
+    const known = names.length > 0 ? `The parameters are: ${names.join(', ')}` : 'Its parameter names can\'t be read';
+    return this.#wrong(`names ${text}. ${known}. Use one of them, a position such as <0>, or a function`);
+  }
+
+  #wrong(what: string): LockOptionsError {
+    return new LockOptionsError(`The lock key "${this.#template}" of ${this.#site.method}() ${what}.`);
+  }
+}
+
+/** `:`, `%`, braces, white space and control characters always; and whatever else the template itself uses between its parts. */
+function unsafeCharacters(parts: readonly Part[]): RegExp {
+  const separators = parts.filter((part) => typeof part === 'string').join('').match(/[^\p{L}\p{N}]/gu) ?? [];
+  const escaped = [...new Set(separators)].map((char) => `\\u{${char.codePointAt(0)!.toString(16)}}`).join('');
+  return new RegExp(`[:%{}\\s\\p{Cc}\\p{Cs}${escaped}]`, 'gu');
+}
+
+function percentEncoded(char: string): string {
+  return [...Buffer.from(char)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
+}
+
+function describe(value: unknown): string {
+  if (value === '') return 'an empty string';
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' && value !== null ? 'an object' : typeof value === 'function' ? 'a function' : String(value);
+}

@@ -1,0 +1,122 @@
+import 'reflect-metadata';
+import { Inject } from '@nestjs/common';
+import type { Lock } from '../core/lock.js';
+import type { LockKey } from '../core/lock-key.js';
+import { DEFAULT_TERMS, lockTerms, wrongValue, type WithLockOptions } from '../core/lock-options.js';
+import { LockNotWiredError } from '../errors/lock-not-wired.error.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
+import { reported } from '../http/http-request.js';
+import type { LockService } from '../lock.service.js';
+import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../lock.tokens.js';
+import { currentLockParameters } from './current-lock.decorator.js';
+import { keyResolver } from './key-resolver.js';
+import { noteLockedMethod } from './locked-methods.js';
+import { wrapMethod } from './wrap-method.js';
+
+/** What an `onTimeout` function gets to know. */
+export interface LockTimeoutContext {
+  readonly error: LockTimeoutError;
+  /** The arguments of the call that did not run. */
+  readonly args: readonly unknown[];
+}
+
+export interface WithLockDecoratorOptions extends WithLockOptions {
+  /** The `name` of the `RedisLockModule` to use. @default 'default' */
+  readonly module?: string;
+  /**
+   * What to do when the key stays held. `'throw'`: reject with `LockTimeoutError`; `'skip'`: return `undefined`; a function:
+   * return what it returns. Covers this lock's own time-out only, never an error from inside the method.
+   * @default 'throw'
+   */
+  readonly onTimeout?: 'throw' | 'skip' | ((context: LockTimeoutContext) => unknown);
+}
+
+/** Decorates an async method whose parameters begin with `Args`. */
+export type WithLockDecorator<Args extends unknown[]> = <Params extends [...Args, ...unknown[]], Result>(
+  prototype: object,
+  name: string | symbol,
+  descriptor: TypedPropertyDescriptor<(...args: Params) => Promise<Result>>,
+) => void;
+
+/**
+ * Runs the method while holding a lock on the key. If the lock can't be had, the method does not run.
+ *
+ * The key is a template filled from the arguments: by name (`account:<userId>`), by path (`order:<dto.items.0.sku>`),
+ * by position (`account:<0>`), several of them, or a function of the arguments.
+ *
+ * @throws LockOptionsError when the class is defined, for a bad template or option
+ * @throws LockTimeoutError, LockUnavailableError, LockLostError, LockKeyError, LockNotWiredError from the decorated method
+ */
+export function WithLock(key: string | readonly string[], options?: WithLockDecoratorOptions): WithLockDecorator<[]>;
+export function WithLock<Args extends unknown[]>(key: (...args: Args) => LockKey, options?: WithLockDecoratorOptions): WithLockDecorator<Args>;
+export function WithLock(key: unknown, { module = DEFAULT_MODULE, onTimeout = 'throw', ...rest }: WithLockDecoratorOptions = {}): WithLockDecorator<[]> {
+  const options: WithLockOptions = Object.freeze(rest);
+  lockTerms(options, DEFAULT_TERMS);
+  if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip') throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
+
+  return (prototype, name, descriptor) => {
+    const method = checkedMethod(prototype, name, descriptor);
+    const site = `${prototype.constructor.name}.${String(name)}`;
+    const slot = lockServiceSlot(module);
+    const keyOf = keyResolver(key, prototype, name, site);
+    const lockParameters = currentLockParameters(prototype, name);
+    Inject(lockServiceToken(module))(prototype, slot);
+    noteLockedMethod(prototype, { name, module });
+
+    const call = async (body: Method, self: object, args: unknown[]): Promise<unknown> => {
+      const locks = (self as Record<symbol, LockService | undefined> | undefined)?.[slot];
+      if (!locks) throw reported(new LockNotWiredError(site, module));
+      let key: LockKey;
+      try {
+        key = keyOf(args);
+      } catch (error) {
+        throw reported(error);
+      }
+      return locks.withLockOr(
+        key,
+        async (lock) => checkedResult(await Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock)), site),
+        options,
+        (error) => {
+          if (onTimeout === 'throw') throw reported(error);
+          return onTimeout === 'skip' ? undefined : onTimeout({ error, args });
+        },
+      );
+    };
+    descriptor.value = wrapMethod(method, call) as typeof descriptor.value;
+  };
+}
+
+type Method = (...args: unknown[]) => unknown;
+
+function checkedMethod(prototype: object, name: string | symbol, descriptor: PropertyDescriptor | undefined): Method {
+  const where = typeof prototype === 'function' ? `static ${prototype.name}` : prototype.constructor.name;
+  if (typeof descriptor?.value !== 'function') throw new LockOptionsError(`@WithLock stands on ${where}.${String(name)}, which is not a method. Put it on an async method.`);
+  if (typeof prototype === 'function') {
+    throw new LockOptionsError(`@WithLock stands on ${where}.${String(name)}(). Nest injects nothing into a class itself: make it a method of an injectable, or use LockService.`);
+  }
+  const returns: unknown = Reflect.getMetadata('design:returntype', prototype, name);
+  if (returns !== undefined && returns !== Promise && returns !== Object) throw notAPromise(`${where}.${String(name)}`);
+  return descriptor.value as Method;
+}
+
+/** A result that goes on working after the method has returned would go on without the lock. */
+function checkedResult(result: unknown, site: string): unknown {
+  if (typeof result !== 'object' || result === null) return result;
+  if (Symbol.asyncIterator in result && 'next' in result) throw notAPromise(site);
+  if ('subscribe' in result && typeof result.subscribe === 'function') throw notAPromise(site);
+  return result;
+}
+
+function notAPromise(site: string): LockOptionsError {
+  return new LockOptionsError(
+    `${site}() does not return a promise, so @WithLock can't tell when its work ends. Make it async; turn an Observable into a promise with lastValueFrom().`,
+  );
+}
+
+function withCurrentLock(args: unknown[], indexes: readonly number[], lock: Lock): unknown[] {
+  if (indexes.length === 0) return args;
+  const copy = [...args];
+  for (const index of indexes) copy[index] = lock;
+  return copy;
+}

@@ -1,0 +1,47 @@
+import { LockError } from './lock.error.js';
+import { namesOf } from './names-of.js';
+
+/**
+ * How a lock was lost:
+ * - `expired`: the lease ended by our own clock before a renewal was confirmed (or `watchdog: false`, or `maxHold` was over);
+ * - `taken`: Redis says the key is not ours any more (deleted, forced, evicted, or gone with a failover);
+ * - `unlocked`: it was given back with `unlock()`, or the call it was nested in ended before it did;
+ * - `shutdown`: the app shut down and `shutdownGrace` was over.
+ */
+export type LostReason = 'expired' | 'taken' | 'unlocked' | 'shutdown';
+
+const WHAT_HAPPENED: Record<LostReason, string> = {
+  expired: 'its lease ended before a renewal was confirmed. Work less, raise "lease", or look for a stalled event loop or an unreachable Redis',
+  taken: 'its key in Redis is gone or belongs to someone else. Somebody deleted or forced it, or Redis lost its data',
+  unlocked: 'it had been unlocked. Do this work before "unlock()", and await nested work before the outer call returns',
+  shutdown: 'the app shut down and "shutdownGrace" was over. Raise it, or stop the work when "signal" aborts',
+};
+
+export interface LostFacts {
+  readonly keys: readonly string[];
+  readonly reason: LostReason;
+  /** How long it was held, in ms. */
+  readonly heldMs: number;
+  /** The error of the work that ran under the lock, if it had one. */
+  readonly cause?: unknown;
+}
+
+/** Says that a lock was lost while its work ran: somebody else may be inside by now. HTTP 503. */
+export class LockLostError extends LockError {
+  declare readonly code: 'LOCK_LOST';
+  readonly keys: readonly string[];
+  readonly reason: LostReason;
+  readonly heldMs: number;
+
+  constructor({ keys, reason, heldMs, cause }: LostFacts) {
+    super('LockLostError', `Lost ${namesOf(keys)} after ${Math.round(heldMs)} ms: ${WHAT_HAPPENED[reason]}.`, {
+      code: 'LOCK_LOST',
+      status: 503,
+      clientMessage: 'The work was interrupted and may be incomplete. Check its result before trying again.',
+      cause,
+    });
+    this.keys = keys;
+    this.reason = reason;
+    this.heldMs = heldMs;
+  }
+}

@@ -1,0 +1,17 @@
+import { LockError } from './lock.error.js';
+
+/** Thrown when a `@WithLock` method is called on an object that Nest did not build. The body does not run. */
+export class LockNotWiredError extends LockError {
+  declare readonly code: 'LOCK_NOT_WIRED';
+
+  constructor(method: string, moduleName: string) {
+    const module = moduleName === 'default' ? 'RedisLockModule' : `the RedisLockModule named "${moduleName}"`;
+    super(
+      'LockNotWiredError',
+      `${method}() needs a lock, but this object has no LockService, so the method did not run. ` +
+        `Potential solutions: let Nest build the object (don't call "new" yourself); import ${module} in the app; ` +
+        `in a unit test import LockTestingModule.forRoot() from "nest-redis-lock/testing".`,
+      { code: 'LOCK_NOT_WIRED', status: 500, clientMessage: 'Internal server error' },
+    );
+  }
+}

@@ -1,0 +1,14 @@
+import { LockError } from './lock.error.js';
+
+/** Thrown when an option, a template or the set-up is wrong: at boot, or when the class is defined, wherever that is possible. */
+export class LockOptionsError extends LockError {
+  declare readonly code: 'LOCK_OPTIONS_INVALID';
+
+  constructor(message: string) {
+    super('LockOptionsError', message, {
+      code: 'LOCK_OPTIONS_INVALID',
+      status: 500,
+      clientMessage: 'Internal server error',
+    });
+  }
+}

@@ -1,0 +1,50 @@
+import { LockError } from './lock.error.js';
+import { namesOf } from './names-of.js';
+
+/** Why a call got no lock: somebody else had it for all of `wait`, or `maxWaiters` callers were waiting already. */
+export type TimeoutReason = 'held' | 'too-many-waiters';
+
+export interface TimeoutFacts {
+  readonly keys: readonly string[];
+  readonly reason: TimeoutReason;
+  /** How long the caller really waited, in ms. */
+  readonly waitedMs: number;
+  /** How long it was ready to wait, in ms. */
+  readonly waitMs: number;
+  /** `host:pid` of the holder, where it is known. */
+  readonly holder: string | undefined;
+  /** How many were allowed to wait in this process. */
+  readonly maxWaiters: number;
+}
+
+/** Thrown when `wait` is over and the key is still held. HTTP 409. */
+export class LockTimeoutError extends LockError {
+  declare readonly code: 'LOCK_TIMEOUT';
+  readonly keys: readonly string[];
+  readonly reason: TimeoutReason;
+  readonly waitedMs: number;
+  readonly waitMs: number;
+  readonly holder: string | undefined;
+
+  constructor(facts: TimeoutFacts) {
+    super('LockTimeoutError', messageOf(facts), {
+      code: 'LOCK_TIMEOUT',
+      status: 409,
+      clientMessage: 'Another request is working on this right now. Try again in a moment.',
+    });
+    this.keys = facts.keys;
+    this.reason = facts.reason;
+    this.waitedMs = facts.waitedMs;
+    this.waitMs = facts.waitMs;
+    this.holder = facts.holder;
+  }
+}
+
+function messageOf({ keys, reason, waitedMs, waitMs, holder, maxWaiters }: TimeoutFacts): string {
+  if (reason === 'too-many-waiters') {
+    return `Did not wait for ${namesOf(keys)}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
+  }
+  const by = holder ? ` (holder ${holder})` : '';
+  if (waitMs === 0) return `Could not take ${namesOf(keys)}: it is held${by}. Set "wait" to wait for it.`;
+  return `Gave up waiting for ${namesOf(keys)} after ${Math.round(waitedMs)} ms${by}. Raise "wait", or do less while holding it.`;
+}

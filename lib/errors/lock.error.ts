@@ -1,0 +1,58 @@
+import { STATUS_CODES } from 'node:http';
+import { HttpException } from '@nestjs/common';
+
+/** The stable code of each lock error. */
+export type LockErrorCode =
+  | 'LOCK_TIMEOUT'
+  | 'LOCK_UNAVAILABLE'
+  | 'LOCK_LOST'
+  | 'LOCK_KEY_INVALID'
+  | 'LOCK_OPTIONS_INVALID'
+  | 'LOCK_NOT_WIRED';
+
+/** What an HTTP client gets to read: never the key, which can name a customer. */
+export interface LockErrorBody {
+  readonly statusCode: number;
+  readonly code: LockErrorCode;
+  readonly message: string;
+  readonly error: string;
+}
+
+interface LockErrorFacts {
+  readonly code: LockErrorCode;
+  readonly status: number;
+  /** The message for the HTTP client. */
+  readonly clientMessage: string;
+  readonly cause?: unknown;
+}
+
+const BRAND = Symbol.for('nest-redis-lock:error');
+
+/**
+ * The base of every error this library throws. `message` is for the developer and the log; it names the key.
+ *
+ * It is an `HttpException`, so Nest answers with the right status whoever catches it, an app's own catch-all
+ * filter included, and a request that takes no lock pays nothing for it.
+ */
+export abstract class LockError extends HttpException {
+  readonly code: LockErrorCode;
+
+  protected constructor(name: string, message: string, { code, status, clientMessage, cause }: LockErrorFacts) {
+    const body: LockErrorBody = {
+      statusCode: status,
+      code,
+      message: clientMessage,
+      error: STATUS_CODES[status] ?? 'Error',
+    };
+    super(body, status, cause === undefined ? undefined : { cause });
+    this.name = name;
+    this.message = message;
+    this.code = code;
+    Object.defineProperty(this, BRAND, { value: true });
+  }
+}
+
+/** Tells whether a value is an error of this library, also when two copies of the package are installed. */
+export function isLockError(value: unknown): value is LockError {
+  return typeof value === 'object' && value !== null && BRAND in value;
+}

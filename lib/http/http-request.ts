@@ -1,0 +1,90 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ServerResponse } from 'node:http';
+import { type ExecutionContext, HttpException, Logger } from '@nestjs/common';
+import { isLockError, type LockError } from '../errors/lock.error.js';
+
+/** Seconds a client is told to wait before it tries again after a 409 or 503. */
+const RETRY_AFTER_SECONDS = 1;
+
+/** Statuses after which trying again makes sense. */
+const RETRYABLE = new Set([409, 503]);
+
+const logger = new Logger('RedisLock');
+const requests = new AsyncLocalStorage<HttpRequest>();
+
+/** The HTTP request that the running async context answers. */
+class HttpRequest {
+  readonly #response: ServerResponse;
+  #error: LockError | undefined;
+  #gone: AbortController | undefined;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  /** Aborts when the client goes away before it has its answer. Made when somebody first waits for a lock. */
+  get clientGone(): AbortSignal {
+    if (!this.#gone) {
+      const gone = (this.#gone = new AbortController());
+      const response = this.#response;
+      const onClose = () => {
+        if (!response.writableFinished) gone.abort(new HttpException('The client went away while its request waited for a lock.', 499));
+      };
+      if (response.destroyed) onClose();
+      else response.once('close', onClose);
+    }
+    return this.#gone.signal;
+  }
+
+  /** Remembers the error, and when the answer really carries its status, adds `Retry-After` and logs what the client isn't told. */
+  failedWith(error: LockError): void {
+    const response = this.#response;
+    const seenBefore = this.#error !== undefined;
+    this.#error = error;
+    if (seenBefore || response.headersSent) return;
+
+    const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+    response.writeHead = (status: number, ...rest: unknown[]) => {
+      if (this.#error?.getStatus() === status) this.#answeredWith(this.#error, status);
+      this.#error = undefined;
+      return writeHead(status, ...rest);
+    };
+  }
+
+  #answeredWith(error: LockError, status: number): void {
+    if (RETRYABLE.has(status) && !this.#response.hasHeader('Retry-After')) {
+      this.#response.setHeader('Retry-After', String(RETRY_AFTER_SECONDS));
+    }
+    if (status >= 500) logger.error(error.message, error.stack);
+    else logger.warn(error.message);
+  }
+}
+
+function httpRequest(context: ExecutionContext): HttpRequest | undefined {
+  if (context.getType() !== 'http') return undefined;
+  const response = context.switchToHttp().getResponse<ServerResponse & { raw?: ServerResponse }>();
+  return new HttpRequest(response.raw ?? response);
+}
+
+/** Makes the request known to everything that this async context calls from here on. */
+export function enterRequest(context: ExecutionContext): void {
+  const request = httpRequest(context);
+  if (request) requests.enterWith(request);
+}
+
+/** Makes the request known to what `work` calls. */
+export function insideRequest<T>(context: ExecutionContext, work: () => T): T {
+  const request = httpRequest(context);
+  return request ? requests.run(request, work) : work();
+}
+
+/** Aborts when the HTTP client of this async context goes away; nothing outside of a request. */
+export function clientGoneSignal(): AbortSignal | undefined {
+  return requests.getStore()?.clientGone;
+}
+
+/** Hands a lock error that is about to be thrown to the HTTP request it may become the answer of; returns what it got. */
+export function reported<E>(error: E): E {
+  if (isLockError(error)) requests.getStore()?.failedWith(error);
+  return error;
+}

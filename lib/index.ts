@@ -1,0 +1,26 @@
+export { RedisLockModule } from './redis-lock.module.js';
+export type { RedisLockModuleExtras, RedisLockModuleOptions, RedisLockOptions, RedisLockOptionsFactory } from './redis-lock.options.js';
+export { LockService } from './lock.service.js';
+export { WithLock } from './decorators/with-lock.decorator.js';
+export type { LockTimeoutContext, WithLockDecorator, WithLockDecoratorOptions } from './decorators/with-lock.decorator.js';
+export { InjectLocks } from './decorators/inject-locks.decorator.js';
+export { CurrentLock } from './decorators/current-lock.decorator.js';
+export { LockInterceptor } from './http/lock.interceptor.js';
+
+export { Lock } from './core/lock.js';
+export type { LockKey } from './core/lock-key.js';
+export type { LockOptions, WithLockOptions } from './core/lock-options.js';
+export type { Duration } from './clock/duration.js';
+export type { AcquireCommand, Granted, Held, LockStore, Renewal } from './store/lock-store.js';
+export type { RedisConnectionOption } from './redis/redis-client.js';
+
+export { isLockError, LockError } from './errors/lock.error.js';
+export type { LockErrorBody, LockErrorCode } from './errors/lock.error.js';
+export { LockTimeoutError } from './errors/lock-timeout.error.js';
+export type { TimeoutReason } from './errors/lock-timeout.error.js';
+export { LockUnavailableError } from './errors/lock-unavailable.error.js';
+export { LockLostError } from './errors/lock-lost.error.js';
+export type { LostReason } from './errors/lock-lost.error.js';
+export { LockKeyError } from './errors/lock-key.error.js';
+export { LockOptionsError } from './errors/lock-options.error.js';
+export { LockNotWiredError } from './errors/lock-not-wired.error.js';

@@ -1,0 +1,190 @@
+import { Lock } from './core/lock.js';
+import { LockAcquirer } from './core/lock-acquirer.js';
+import { LockContext } from './core/lock-context.js';
+import { orderedKeys, type LockKey } from './core/lock-key.js';
+import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from './core/lock-options.js';
+import type { LockRequest, Refusal } from './core/lock-request.js';
+import { LockLostError } from './errors/lock-lost.error.js';
+import { LockOptionsError } from './errors/lock-options.error.js';
+import { LockTimeoutError } from './errors/lock-timeout.error.js';
+import { namesOf } from './errors/names-of.js';
+import { clientGoneSignal, reported } from './http/http-request.js';
+import type { LockStore } from './store/lock-store.js';
+
+/** What a `LockService` is made of. */
+export interface LockServiceParts {
+  readonly name: string;
+  readonly store: LockStore;
+  readonly terms: LockTerms;
+  readonly shutdownGraceMs: number;
+}
+
+/** Takes locks on keys, so that work on one key runs in one place at a time, over all processes that share the store. */
+export class LockService {
+  /** The `name` of the module this service belongs to. */
+  readonly moduleName: string;
+  readonly #store: LockStore;
+  readonly #terms: LockTerms;
+  /** `tryLock` does not wait unless it is told to. */
+  readonly #tryTerms: LockTerms;
+  readonly #acquirer: LockAcquirer;
+  readonly #context = new LockContext();
+  readonly #shutdownGraceMs: number;
+  /** Terms of options objects that can't change, such as a decorator's: read once. */
+  readonly #frozenTerms = new WeakMap<object, LockTerms>();
+
+  /** Nest builds it: import `RedisLockModule`. @internal */
+  constructor({ name, store, terms, shutdownGraceMs }: LockServiceParts) {
+    this.moduleName = name;
+    this.#store = store;
+    this.#terms = terms;
+    this.#tryTerms = { ...terms, waitMs: 0 };
+    this.#shutdownGraceMs = shutdownGraceMs;
+    this.#acquirer = new LockAcquirer(store);
+  }
+
+  /**
+   * Runs the work while holding the lock, and returns the work's own value or throws its own error.
+   * The work can use `lock.signal` to stop when the lock is lost, and `lock.fence` to let a database refuse a stale write.
+   *
+   * @throws LockTimeoutError when `wait` is over
+   * @throws LockUnavailableError when the store does not answer; the work has not run
+   * @throws LockLostError when the lock was lost while the work ran (its own error is the `cause`), unless `onLost: 'ignore'`
+   * @throws LockKeyError, LockOptionsError for a bad key or option
+   */
+  withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
+    return this.withLockOr(key, work, options, (timeout) => {
+      throw timeout;
+    });
+  }
+
+  /**
+   * Like `withLock`, but hands a time-out of this very lock to `refused`.
+   * @internal
+   */
+  async withLockOr<T, R>(
+    key: LockKey,
+    work: (lock: Lock) => T | Promise<T>,
+    options: WithLockOptions | undefined,
+    refused: (timeout: LockTimeoutError) => R | Promise<R>,
+  ): Promise<T | R> {
+    const terms = this.#read(options, this.#terms);
+    const answer = await this.#take(key, terms);
+    return answer instanceof Lock ? this.#runInside(answer, work, terms.onLost) : refused(new LockTimeoutError(answer));
+  }
+
+  /**
+   * Takes the lock; `unlock()` gives it back. Prefer `withLock`, which can't forget to.
+   *
+   * @throws LockTimeoutError when `wait` is over
+   * @throws LockUnavailableError when the store does not answer
+   * @throws LockKeyError, LockOptionsError for a bad key or option
+   */
+  async lock(key: LockKey, options?: LockOptions): Promise<Lock> {
+    const answer = await this.#take(key, this.#read(options, this.#terms));
+    if (answer instanceof Lock) return answer;
+    throw reported(new LockTimeoutError(answer));
+  }
+
+  /**
+   * Takes the lock if it is free, else returns null. `wait` defaults to `0` here.
+   *
+   * @throws LockUnavailableError when the store does not answer: an outage is not "taken"
+   * @throws LockKeyError, LockOptionsError for a bad key or option
+   */
+  async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
+    const answer = await this.#take(key, this.#read(options, this.#tryTerms));
+    return answer instanceof Lock ? answer : null;
+  }
+
+  /**
+   * Whether anybody holds the key right now. Good for a dashboard; by the time you read it, it may have changed.
+   *
+   * @throws LockUnavailableError when the store does not answer
+   */
+  async isLocked(key: string): Promise<boolean> {
+    return this.#store.isLocked(orderedKeys(key)[0]!);
+  }
+
+  /**
+   * Frees a key whoever holds it; for operators. The old holder's signal aborts at its next renewal (lease/3 at the latest).
+   *
+   * @returns false when nobody held it
+   * @throws LockUnavailableError when the store does not answer
+   */
+  async forceUnlock(key: string): Promise<boolean> {
+    return this.#store.forceRelease(orderedKeys(key)[0]!);
+  }
+
+  /** The innermost lock that the running async context is inside of and still holds; of this key, if one is named. */
+  current(key?: string): Lock | undefined {
+    return this.#context.current(key);
+  }
+
+  /** Runs before Nest waits for the handlers that still run. @internal */
+  beforeApplicationShutdown(): void {
+    this.#acquirer.stopGranting();
+  }
+
+  /** Runs when the handlers have ended. @internal */
+  async onApplicationShutdown(): Promise<void> {
+    await this.#acquirer.close(this.#shutdownGraceMs);
+  }
+
+  #read(options: WithLockOptions | undefined, defaults: LockTerms): LockTerms {
+    if (!options || defaults !== this.#terms || !Object.isFrozen(options)) return lockTerms(options, defaults);
+    let terms = this.#frozenTerms.get(options);
+    if (!terms) this.#frozenTerms.set(options, (terms = lockTerms(options, defaults)));
+    return terms;
+  }
+
+  async #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
+    try {
+      const request: LockRequest = { ...terms, keys: orderedKeys(key), waitSignals };
+      const outer = this.#context.holding(request.keys);
+      if (!outer) return await this.#acquirer.acquire(request);
+      if (!request.reentrant) throw notReentrant(request.keys);
+      if (!request.keys.every((key) => outer.keys.includes(key))) throw partlyHeld(request.keys, outer);
+      return await this.#acquirer.acquireWithin(outer, request);
+    } catch (error) {
+      throw reported(error);
+    }
+  }
+
+  async #runInside<T>(lock: Lock, work: (lock: Lock) => T | Promise<T>, onLost: 'throw' | 'ignore'): Promise<T> {
+    let value: T;
+    try {
+      value = await this.#context.run(lock, () => work(lock));
+    } catch (error) {
+      await lock.unlock();
+      if (!lock.lost || onLost === 'ignore' || error === lock.lost) throw error;
+      throw lostError(lock.lost, error);
+    }
+    await lock.unlock();
+    if (lock.lost && onLost === 'throw') throw lostError(lock.lost);
+    return value;
+  }
+}
+
+function waitSignals(this: LockRequest): readonly AbortSignal[] {
+  const clientGone = clientGoneSignal();
+  return [this.signal, clientGone].filter((signal) => signal !== undefined);
+}
+
+function lostError({ keys, reason, heldMs }: LockLostError, cause?: unknown): LockLostError {
+  return reported(new LockLostError({ keys, reason, heldMs, cause }));
+}
+
+function notReentrant(keys: readonly string[]): LockOptionsError {
+  return new LockOptionsError(
+    `This call is nested in a call that holds ${namesOf(keys)} already, and would wait for itself. ` +
+      'Drop "reentrant: false", or start it outside of that call.',
+  );
+}
+
+function partlyHeld(keys: readonly string[], outer: Lock): LockOptionsError {
+  return new LockOptionsError(
+    `This call asks for ${namesOf(keys)} together, inside a call that holds ${namesOf(outer.keys)}: two such calls could wait for each other. ` +
+      'Take all keys together in the outer call.',
+  );
+}

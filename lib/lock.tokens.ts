@@ -1,0 +1,13 @@
+import { LockService } from './lock.service.js';
+
+export const DEFAULT_MODULE = 'default';
+
+/** The injection token of the `LockService` of a module: the class itself for the default one. */
+export function lockServiceToken(moduleName: string): typeof LockService | symbol {
+  return moduleName === DEFAULT_MODULE ? LockService : Symbol.for(`nest-redis-lock:LockService:${moduleName}`);
+}
+
+/** The property under which an object that Nest built carries the `LockService` its `@WithLock` methods use. */
+export function lockServiceSlot(moduleName: string): symbol {
+  return Symbol.for(`nest-redis-lock:slot:${moduleName}`);
+}

@@ -1,0 +1,63 @@
+import { type DynamicModule, Logger, Module } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
+import { LockRequestGuard } from './http/lock-request.guard.js';
+import { LockExplorer } from './lock.explorer.js';
+import { LockService } from './lock.service.js';
+import { lockServiceToken } from './lock.tokens.js';
+import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
+import { moduleName, resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions } from './redis-lock.options.js';
+import { RedisLockStore } from './redis/redis-lock.store.js';
+
+const logger = new Logger('RedisLock');
+
+/**
+ * Supplies `LockService` and makes `@WithLock` work, in the whole app by default.
+ *
+ * @example
+ * ```ts
+ * @Module({ imports: [RedisLockModule.forRoot({ connection: 'redis://127.0.0.1:6379' })] })
+ * export class AppModule {}
+ * ```
+ */
+@Module({})
+export class RedisLockModule extends ConfigurableModuleClass {
+  /** @throws LockOptionsError for an unknown option or a bad value */
+  static override forRoot(options: RedisLockModuleOptions = {}): DynamicModule {
+    resolveLockOptions(options);
+    return withLockService(super.forRoot(options), options.name);
+  }
+
+  /** Takes `useFactory`, `useClass` or `useExisting`; `name` and `isGlobal` stand beside it, not in what it returns. */
+  static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
+    return withLockService(super.forRootAsync(options), options.name);
+  }
+}
+
+function withLockService(definition: DynamicModule, name?: string): DynamicModule {
+  const token = lockServiceToken(moduleName(name));
+  return {
+    ...definition,
+    providers: [
+      ...(definition.providers ?? []),
+      { provide: token, useFactory: (options: RedisLockOptions) => lockService(moduleName(name), options), inject: [MODULE_OPTIONS_TOKEN] },
+      { provide: APP_GUARD, useFactory: ({ http }: RedisLockOptions = {}) => new LockRequestGuard(http ?? true), inject: [MODULE_OPTIONS_TOKEN] },
+      LockExplorer,
+    ],
+    exports: [...(definition.exports ?? []), token],
+  };
+}
+
+function lockService(name: string, options: RedisLockOptions): LockService {
+  const { store, connection, keyPrefix, commandTimeoutMs, terms, shutdownGraceMs } = resolveLockOptions(options);
+  return new LockService({
+    name,
+    terms,
+    shutdownGraceMs,
+    store: store ?? new RedisLockStore({ connection, keyPrefix, commandTimeoutMs, log: outageLog }),
+  });
+}
+
+const outageLog = {
+  down: (server: string, cause: Error) => logger.warn(`Redis at ${server} can't be reached: ${cause.message || String(cause)}. Calls that need a lock fail until it is back.`),
+  up: (server: string) => logger.log(`Redis at ${server} can be reached again.`),
+};

@@ -1,0 +1,98 @@
+import { durationMs, type Duration } from './clock/duration.js';
+import { booleanOption, DEFAULT_TERMS, lockTerms, unknownOption, wrongValue, type LockTerms } from './core/lock-options.js';
+import { LockOptionsError } from './errors/lock-options.error.js';
+import { DEFAULT_MODULE } from './lock.tokens.js';
+import type { RedisConnectionOption } from './redis/redis-client.js';
+import type { LockStore } from './store/lock-store.js';
+
+/** What a module can be told, besides its name. */
+export interface RedisLockOptions {
+  /**
+   * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (Sentinel included), or an ioredis client the app has
+   * already, which is borrowed: never closed, never reconfigured.
+   * @default 'redis://127.0.0.1:6379'
+   */
+  readonly connection?: RedisConnectionOption;
+  /** A store of your own instead of `connection`, e.g. `new MemoryLockStore()`. */
+  readonly store?: LockStore;
+  /** Stands before each key in Redis: `account:42` lives under `lock:account:42`. @default 'lock:' */
+  readonly keyPrefix?: string;
+  /** How long a call waits for its key if it does not say. `0`: one try. @default '10s' */
+  readonly wait?: Duration;
+  /** How long Redis keeps a lock if this process dies. @default '30s' (smallest '100ms') */
+  readonly lease?: Duration;
+  /** Whether leases are renewed every lease/3 while the work runs. @default true */
+  readonly watchdog?: boolean;
+  /** The watchdog stops renewing after this long, so a stuck body can't hold a key for ever. @default no limit */
+  readonly maxHold?: Duration;
+  /** Waiters allowed for a key in this process; one more gets `LockTimeoutError` at once. @default no limit */
+  readonly maxWaiters?: number;
+  /** No Redis command, nor a promise of ours that waits for one, takes longer. @default '1s' */
+  readonly commandTimeout?: Duration;
+  /**
+   * On shutdown: no new locks, wait this long for the held ones, then take them back and close our own connection.
+   * @default '10s'
+   */
+  readonly shutdownGrace?: Duration;
+  /** Whether lock errors get `Retry-After` and a log line, and a wait ends when its HTTP client has gone. @default true */
+  readonly http?: boolean;
+}
+
+/** Which module it is, when an app has several. */
+export interface RedisLockModuleExtras {
+  /** `@InjectLocks('billing')` and `@WithLock(key, { module: 'billing' })` name it. @default 'default' */
+  readonly name?: string;
+  /** @default true */
+  readonly isGlobal?: boolean;
+}
+
+export interface RedisLockModuleOptions extends RedisLockOptions, RedisLockModuleExtras {}
+
+/** Makes the options, for `useClass` and `useExisting` of `forRootAsync`. */
+export interface RedisLockOptionsFactory {
+  createRedisLockOptions(): RedisLockOptions | Promise<RedisLockOptions>;
+}
+
+/** The options of a module, read and checked, with nothing left open. */
+export interface ResolvedLockOptions {
+  readonly connection: RedisConnectionOption;
+  readonly store: LockStore | undefined;
+  readonly keyPrefix: string;
+  readonly terms: LockTerms;
+  readonly commandTimeoutMs: number;
+  readonly shutdownGraceMs: number;
+  readonly http: boolean;
+}
+
+const KNOWN = [
+  'connection', 'store', 'keyPrefix', 'wait', 'lease', 'watchdog', 'maxHold', 'maxWaiters', 'commandTimeout', 'shutdownGrace', 'http', 'name', 'isGlobal',
+]; // prettier-ignore
+
+/** @throws LockOptionsError naming the option, the value and what is allowed */
+export function resolveLockOptions(options: RedisLockModuleOptions = {}): ResolvedLockOptions {
+  if (typeof options !== 'object' || options === null) throw new LockOptionsError(`RedisLockModule takes an object of options, not ${String(options)}.`);
+  const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
+  if (unknown) throw unknownOption(unknown, KNOWN);
+
+  const { connection, store, keyPrefix = 'lock:', commandTimeout = '1s', shutdownGrace = '10s', http = true } = options;
+  const { wait, lease, watchdog, maxHold, maxWaiters } = options;
+  if (connection !== undefined && store !== undefined) throw new LockOptionsError('Give either "connection" or "store", not both: a store has its own connection.');
+  if (store !== undefined && typeof store?.acquire !== 'function') throw wrongValue('store', store, 'a LockStore, e.g. new MemoryLockStore()');
+  if (typeof keyPrefix !== 'string') throw wrongValue('keyPrefix', keyPrefix, 'a string');
+  return Object.freeze({
+    connection: connection ?? 'redis://127.0.0.1:6379',
+    store,
+    keyPrefix,
+    terms: Object.freeze(lockTerms({ wait, lease, watchdog, maxHold, maxWaiters }, DEFAULT_TERMS)),
+    commandTimeoutMs: durationMs('commandTimeout', commandTimeout, { min: 10 }),
+    shutdownGraceMs: durationMs('shutdownGrace', shutdownGrace, { min: 0 }),
+    http: booleanOption('http', http),
+  });
+}
+
+/** @throws LockOptionsError */
+export function moduleName(name: unknown = DEFAULT_MODULE): string {
+  if (typeof name === 'string' && name !== '') return name;
+  throw wrongValue('name', name, 'a non-empty string');
+}
+

@@ -1,0 +1,16 @@
+/** The names of our keys in Redis, for one key prefix. */
+export class KeyNames {
+  /** Holds the last fence that was given, for all keys of this prefix. */
+  readonly fence: string;
+  readonly #prefix: string;
+
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+    this.fence = `{${prefix}}:fence`;
+  }
+
+  /** Holds the owner's token, as a plain string with an expiry, so that `SET … NX PX` of other tools and ours exclude each other. */
+  lock(key: string): string {
+    return this.#prefix + key;
+  }
+}

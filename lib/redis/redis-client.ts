@@ -1,0 +1,59 @@
+import { Redis, type Cluster, type RedisOptions } from 'ioredis';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+
+/** Where Redis is: a URL, ioredis options (Sentinel included), or a client the app has already. */
+export type RedisConnectionOption = string | RedisOptions | Redis;
+
+export interface RedisClient {
+  readonly redis: Redis;
+  /** The app's own client: never closed, never reconfigured. */
+  readonly borrowed: boolean;
+}
+
+/** What our own connection must do whatever the app says: fail fast and never send anything twice. */
+const OWN = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+} as const satisfies RedisOptions;
+
+/** @throws LockOptionsError when it is none of the things a connection can be */
+export function redisClient(connection: unknown, commandTimeoutMs: number): RedisClient {
+  if (isClient(connection)) return { redis: connection, borrowed: true };
+  const defaults: RedisOptions = {
+    connectionName: 'nest-redis-lock',
+    connectTimeout: Math.max(commandTimeoutMs, 1000),
+    // A connection that stays silent this long while a command is under way is dead: drop it and make a new one.
+    socketTimeout: commandTimeoutMs,
+    retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2),
+  };
+  if (typeof connection === 'string') return { redis: new Redis(checkedUrl(connection), { ...defaults, ...OWN }), borrowed: false };
+  if (isPlainObject(connection)) {
+    if ('keyPrefix' in connection) throw new LockOptionsError('"connection.keyPrefix" would change the names of the lock keys behind our back. Use the module\'s own "keyPrefix".');
+    return { redis: new Redis({ ...defaults, ...connection, ...OWN }), borrowed: false };
+  }
+  throw new LockOptionsError(`"connection" must be a redis:// or rediss:// URL, ioredis options, or an ioredis client, not ${whatIs(connection)}.`);
+}
+
+function checkedUrl(url: string): string {
+  if (/^rediss?:\/\/./.test(url) && URL.canParse(url)) return url;
+  // The URL itself can hold a password.
+  throw new LockOptionsError('"connection" is a string, but not a URL that starts with redis:// or rediss://, e.g. "redis://127.0.0.1:6379".');
+}
+
+function isClient(value: unknown): value is Redis {
+  const client = value as Partial<Redis> | Partial<Cluster> | null;
+  if (typeof client !== 'object' || client === null || typeof client.evalsha !== 'function') return false;
+  if (!('isCluster' in client) || !client.isCluster) return true;
+  throw new LockOptionsError('"connection" is a Redis Cluster client. This version locks on one Redis (or a master behind Sentinel); give it one.');
+}
+
+function isPlainObject(value: unknown): value is RedisOptions {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function whatIs(value: unknown): string {
+  if (Array.isArray(value)) return 'an array (this version has no Redlock quorum: give it one Redis)';
+  return value === null ? 'null' : `a ${typeof value}`;
+}

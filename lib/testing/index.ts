@@ -1,0 +1,2 @@
+export { MemoryLockStore } from '../store/memory-lock.store.js';
+export { LockTestingModule } from './lock-testing.module.js';

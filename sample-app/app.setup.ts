@@ -1,0 +1,13 @@
+import { ValidationPipe, type INestApplication } from '@nestjs/common';
+import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
+
+/** Gives an app its validation and its `/docs`; the tests use the same. */
+export function setUpApp(app: INestApplication): void {
+  app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true, transform: true }));
+
+  const config = new DocumentBuilder()
+    .setTitle('Accounts')
+    .setDescription('Account balances, made right by a lock. Money is in minor units: 1000 is 10.00.')
+    .build();
+  SwaggerModule.setup('docs', app, SwaggerModule.createDocument(app, config));
+}

@@ -1,0 +1,31 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiProperty, ApiPropertyOptional, ApiResponse } from '@nestjs/swagger';
+
+const MEANINGS = {
+  400: 'The request is not valid; `message` lists the reasons.',
+  404: 'There is no such account.',
+  409: 'Somebody else held the account for too long. Nothing was changed; try again.',
+  422: 'The balance does not allow it. Nothing was changed.',
+  503: 'The lock cannot be had: Redis does not answer. Try again later.',
+} as const;
+
+class ErrorDto {
+  @ApiProperty({ example: 409 })
+  readonly statusCode!: number;
+
+  @ApiProperty({ oneOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] })
+  readonly message!: string | string[];
+
+  @ApiProperty({ example: 'Conflict' })
+  readonly error!: string;
+
+  @ApiPropertyOptional({ example: 'LOCK_TIMEOUT', description: 'Set when the lock is the reason.' })
+  readonly code?: string;
+}
+
+/** Documents the errors a route can answer with. */
+export function ApiErrors(...statuses: (keyof typeof MEANINGS)[]): MethodDecorator {
+  return applyDecorators(
+    ...statuses.map((status) => ApiResponse({ status, description: MEANINGS[status], type: ErrorDto })),
+  );
+}

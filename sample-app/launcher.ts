@@ -1,0 +1,36 @@
+import { fileURLToPath } from 'node:url';
+import { readPort } from './app.options.js';
+import { reason } from './describe.js';
+import { assertPortIsFree } from './launcher/port-check.js';
+import { startServices } from './launcher/services.js';
+import { welcome } from './launcher/welcome.js';
+import type { AppReport } from './main.js';
+import { ChildProcesses } from './processes/child-processes.js';
+
+const APP = new URL('main.js', import.meta.url);
+const DATA_FOLDER = fileURLToPath(new URL('../../.data/postgres', import.meta.url));
+
+const children = new ChildProcesses();
+
+async function fail(error: unknown): Promise<void> {
+  if (!children.isStopping) console.error(reason(error));
+  await children.exit(1);
+}
+
+async function launch(): Promise<void> {
+  const port = readPort(process.env);
+  await assertPortIsFree(port);
+
+  const { env, databaseEnded, redisEnded } = await startServices(children, DATA_FOLDER);
+  void databaseEnded.then(() => fail('The database has ended.'));
+  void redisEnded.then(() => {
+    if (!children.isStopping) console.warn('Redis has ended. What needs a lock answers 503 from now on.');
+  });
+
+  const app = await children.start<AppReport>(APP, { env });
+  void app.ended.then(() => fail('The app has ended.'));
+  console.log(welcome(app.report.url));
+}
+
+process.on('SIGINT', () => children.exit(0)).on('SIGTERM', () => children.exit(0));
+await launch().catch(fail);

@@ -1,0 +1,37 @@
+import { reason } from './describe.js';
+import { startServices } from './launcher/services.js';
+import type { AppReport } from './main.js';
+import { ChildProcesses } from './processes/child-processes.js';
+import { isExact, report } from './race/report.js';
+import { runRace } from './race/run-race.js';
+
+const APP = new URL('main.js', import.meta.url);
+const APPS = 4;
+const WITHDRAWALS = 400;
+
+const children = new ChildProcesses();
+
+async function race(): Promise<boolean> {
+  const services = await startServices(children);
+  // Long enough for the last of the queue, so that the race measures the lock and not the patience of its clients.
+  const env = { ...services.env, PORT: '0', DEMO_UNSAFE: '1', LOCK_WAIT: '60s' };
+  const started = await Promise.all(
+    Array.from({ length: APPS }, () => children.start<AppReport>(APP, { env, quiet: true })),
+  );
+  const apps = started.map((app) => app.report.url);
+
+  console.log(`\n${WITHDRAWALS} withdrawals of 1 at once from one account, over ${APPS} processes`);
+  const unsafe = await runRace('without lock', apps, WITHDRAWALS, '?unsafe=true');
+  const locked = await runRace('with lock', apps, WITHDRAWALS);
+  console.log(`\n${report([unsafe, locked])}\n`);
+  return isExact(locked);
+}
+
+process.on('SIGINT', () => children.exit(1)).on('SIGTERM', () => children.exit(1));
+try {
+  const isRight = await race();
+  await children.exit(isRight ? 0 : 1);
+} catch (error) {
+  if (!children.isStopping) console.error(reason(error));
+  await children.exit(1);
+}

@@ -1,0 +1,66 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+
+export interface RedisServer {
+  readonly port: number;
+  readonly url: string;
+  readonly pid: number;
+  /** Kills it without a goodbye. */
+  kill(): Promise<void>;
+  /** Starts it again on its port, empty. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts a real, empty redis-server of its own on a free port of the loopback interface. */
+export async function startRedis(): Promise<RedisServer> {
+  const port = await freePort();
+  let server = await launch(port);
+  const end = async (signal: NodeJS.Signals) => {
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const exited = once(server, 'exit');
+    server.kill(signal);
+    await exited;
+  };
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    get pid() {
+      return server.pid!;
+    },
+    kill: () => end('SIGKILL'),
+    stop: () => end('SIGKILL'),
+    restart: async () => {
+      await end('SIGKILL');
+      server = await launch(port);
+    },
+  };
+}
+
+async function launch(port: number): Promise<ChildProcess> {
+  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no'];
+  const server = spawn('redis-server', options, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const killIt = () => server.kill('SIGKILL');
+  process.once('exit', killIt);
+  server.once('exit', () => process.off('exit', killIt));
+  let log = '';
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.once('exit', () => reject(new Error(`redis-server did not start:\n${log}`)));
+    server.stdout.on('data', (chunk: Buffer) => {
+      log += chunk.toString();
+      if (log.includes('Ready to accept connections')) resolve();
+    });
+  });
+  return server;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
