@@ -148,9 +148,7 @@ export class LockAcquirer {
       }
       const holder = answer.granted ? undefined : holderOf(answer.holder);
       if (now() >= until) return refusal('held', request, startedAt, holder);
-      if (attempt === 0 && keys.some((key) => this.#gate.waiters(key) >= maxWaiters)) {
-        return refusal('too-many-waiters', request, startedAt, holder);
-      }
+      if (maxWaiters === 0) return refusal('too-many-waiters', request, startedAt, holder);
       for (const key of keys) this.#gate.frontWaits(key);
       const delay = pollDelayMs(attempt, answer.granted ? 0 : answer.leaseLeftMs);
       await waitFor(Math.min(now() + delay, until), this.#waitSignals(request));

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { TestChild } from '../support/child-process.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+
+const LEASE_MS = 1000;
+
+describe('A process that holds a lock', () => {
+  let server: RedisServer;
+  let locks: ClosableLockService;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    locks = lockService(redisStore({ connection: server.url }));
+  });
+
+  afterAll(async () => {
+    await locks.close();
+    await server.stop();
+  });
+
+  it('leaves it to the next one within lease + 200 ms when it is killed', async () => {
+    const holder = new TestChild('hold.mjs', server.url, 'account:1', LEASE_MS);
+    const { fence } = await holder.message<{ fence: number }>();
+    const next = locks.lock('account:1');
+    await holder.kill('SIGKILL');
+    const killedAt = performance.now();
+    const lock = await next;
+    expect(performance.now() - killedAt).toBeLessThan(LEASE_MS + 200);
+    expect(lock.fence).toBeGreaterThan(fence);
+    await lock.unlock();
+  }, 20_000);
+
+  it('keeps it for as long as it lives, however short the lease', async () => {
+    const holder = new TestChild('hold.mjs', server.url, 'account:2', 300);
+    await holder.message();
+    expect(await locks.tryLock('account:2', { wait: 1500 })).toBeNull();
+    holder.send('stop');
+    expect(await holder.exit()).toBe(0);
+    await expect(locks.withLock('account:2', () => 'mine', { wait: 0 })).resolves.toBe('mine');
+  }, 20_000);
+
+  it('on SIGTERM refuses new locks, lets the work under its locks end, frees them and exits by itself', async () => {
+    const app = new TestChild('drain.mjs', server.url, 20);
+    await app.message();
+    app.process.kill('SIGTERM');
+    await expect(locks.tryLock('held:7')).resolves.toBeNull();
+    const refused = app.message();
+    app.send('finish');
+    expect(await refused).toBe('LOCK_UNAVAILABLE');
+    await app.exit();
+    expect(app.process.signalCode ?? app.process.exitCode).toBe('SIGTERM');
+    const freed = await Promise.all(Array.from({ length: 20 }, (_, number) => locks.isLocked(`held:${number}`)));
+    expect(freed).not.toContain(true);
+  }, 20_000);
+});

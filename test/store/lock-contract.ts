@@ -1,0 +1,413 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type LockStore } from 'nest-redis-lock';
+import { aborted, deferred, turn, until } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+
+/** Somewhere locks live. */
+export interface Backing {
+  /** A store on it, as another process would have one. */
+  store(): LockStore;
+  /** Ends everything. */
+  stop(): Promise<void>;
+  /** What stands under the lock keys right now: nothing, when nobody holds one. */
+  lockKeys(): Promise<readonly string[]>;
+}
+
+/** What a `LockService` promises on every store. */
+export function promisesOfLocks(name: string, start: () => Promise<Backing>): void {
+  describe(`Locks in ${name}`, () => {
+    let backing: Backing;
+    let here: ClosableLockService;
+    let there: ClosableLockService;
+
+    beforeEach(async () => {
+      backing = await start();
+      here = lockService(backing.store(), { lease: 1000, wait: 5000, shutdownGrace: 0 });
+      there = lockService(backing.store(), { lease: 1000, wait: 5000, shutdownGrace: 0 });
+    });
+
+    afterEach(async () => {
+      await here.close();
+      await there.close();
+      await backing.stop();
+    });
+
+    describe('exclusion', () => {
+      it('never lets two callers of one process or of two inside at once', async () => {
+        let balance = 0;
+        let inside = 0;
+        const deposit = async () => {
+          expect(++inside).toBe(1);
+          const read = balance;
+          await turn();
+          balance = read + 1;
+          inside--;
+        };
+        await Promise.all(Array.from({ length: 20 }, (_, index) => (index % 2 ? here : there).withLock('account:1', deposit)));
+        expect(balance).toBe(20);
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('lets different keys run side by side', async () => {
+        const [a, b] = await Promise.all([here.lock('a'), there.lock('b')]);
+        expect(a.isHeld && b.isHeld).toBe(true);
+      });
+
+      it('serves the callers of one process in the order they came', async () => {
+        const first = await here.lock('account:1');
+        const served: number[] = [];
+        const rest = [1, 2, 3, 4].map((number) => here.withLock('account:1', () => void served.push(number)));
+        await first.unlock();
+        await Promise.all(rest);
+        expect(served).toEqual([1, 2, 3, 4]);
+      });
+    });
+
+    describe('withLock', () => {
+      it("returns the work's own value and frees the key", async () => {
+        const value = { own: true };
+        expect(await here.withLock('account:1', () => value)).toBe(value);
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it("throws the work's own error, untouched, and frees the key", async () => {
+        const error = new Error('mine');
+        await expect(here.withLock('account:1', () => Promise.reject(error))).rejects.toBe(error);
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('hands the work its lock', async () => {
+        const lock = await here.withLock('account:1', (lock) => {
+          expect(lock).toMatchObject({ key: 'account:1', keys: ['account:1'], mode: 'exclusive', isHeld: true });
+          expect(lock.remaining()).toBeGreaterThan(0);
+          expect(lock.remaining()).toBeLessThanOrEqual(1000);
+          expect(lock.acquiredAt.getTime()).toBeLessThanOrEqual(Date.now());
+          return lock;
+        });
+        expect(lock.isHeld).toBe(false);
+        expect(lock.remaining()).toBe(0);
+      });
+    });
+
+    describe('waiting', () => {
+      it('gives up after `wait` with what happened and to which key', async () => {
+        await here.lock('account:1');
+        const error: unknown = await there.lock('account:1', { wait: 60 }).catch((error: unknown) => error);
+        expect(error).toBeInstanceOf(LockTimeoutError);
+        expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', keys: ['account:1'], waitMs: 60, reason: 'held' });
+        expect((error as LockTimeoutError).waitedMs).toBeGreaterThanOrEqual(59);
+        expect((error as LockTimeoutError).message).toMatch(/Gave up waiting for lock "account:1" after \d+ ms \(holder .+:\d+\)/);
+      });
+
+      it('gets the key when the other one unlocks', async () => {
+        const first = await here.lock('account:1');
+        const second = there.lock('account:1');
+        await first.unlock();
+        expect((await second).isHeld).toBe(true);
+      });
+
+      it('tries once with wait: 0', async () => {
+        await here.lock('account:1');
+        await expect(there.lock('account:1', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', waitMs: 0 });
+        await expect(here.lock('account:1', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', waitMs: 0 });
+      });
+
+      it("rejects with the signal's own reason and leaves nothing behind", async () => {
+        const first = await here.lock('account:1');
+        for (const waiter of [here, there]) {
+          const controller = new AbortController();
+          const waiting = waiter.lock('account:1', { signal: controller.signal });
+          await turn();
+          controller.abort('changed my mind');
+          await expect(waiting).rejects.toBe('changed my mind');
+        }
+        await first.unlock();
+        expect(await backing.lockKeys()).toEqual([]);
+        expect((await there.lock('account:1', { wait: 0 })).isHeld).toBe(true);
+      });
+
+      it('does not ask the store when the signal has aborted before', async () => {
+        await expect(here.lock('account:1', { signal: AbortSignal.abort('too late') })).rejects.toBe('too late');
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('refuses one more than `maxWaiters` at once', async () => {
+        const first = await there.lock('account:1');
+        const waiters = [here.lock('account:1', { maxWaiters: 2 }), here.lock('account:1', { maxWaiters: 2 })];
+        await until(() => here.lock('account:1', { maxWaiters: 2, wait: 1 }).then(() => false, (error: LockTimeoutError) => error.reason === 'too-many-waiters'));
+        await first.unlock();
+        await (await waiters[0]!).unlock();
+        await (await waiters[1]!).unlock();
+      });
+    });
+
+    describe('tryLock', () => {
+      it('gives the lock when it is free and null when it is taken', async () => {
+        const lock = await here.tryLock('account:1');
+        expect(lock?.isHeld).toBe(true);
+        expect(await here.tryLock('account:1')).toBeNull();
+        expect(await there.tryLock('account:1')).toBeNull();
+      });
+
+      it('waits when it is told to', async () => {
+        const lock = await here.lock('account:1');
+        const waiting = there.tryLock('account:1', { wait: '5s' });
+        await lock.unlock();
+        expect((await waiting)?.isHeld).toBe(true);
+      });
+    });
+
+    describe('unlock', () => {
+      it('may be called again', async () => {
+        const lock = await here.lock('account:1');
+        expect(await lock.unlock()).toBe(true);
+        const other = await there.lock('account:1');
+        expect(await lock.unlock()).toBe(true);
+        expect(other.isHeld).toBe(true);
+        expect(await there.isLocked('account:1')).toBe(true);
+      });
+
+      it('never unlocks a lock that expired and was taken by someone else', async () => {
+        const late = await here.lock('account:1', { lease: 100, watchdog: false });
+        const owner = await there.lock('account:1');
+        expect(await late.unlock()).toBe(false);
+        expect(await there.isLocked('account:1')).toBe(true);
+        expect(await owner.unlock()).toBe(true);
+      });
+
+      it('happens at the end of an `await using` block', async () => {
+        {
+          await using lock = await here.lock('account:1');
+          expect(await here.isLocked(lock.key)).toBe(true);
+        }
+        expect(await here.isLocked('account:1')).toBe(false);
+      });
+    });
+
+    describe('lease and watchdog', () => {
+      it('keeps the lock for much longer than its lease while the work runs', async () => {
+        const lock = await here.lock('account:1', { lease: 150 });
+        await expect(there.lock('account:1', { wait: 600 })).rejects.toBeInstanceOf(LockTimeoutError);
+        expect(lock.isHeld).toBe(true);
+        expect(await lock.unlock()).toBe(true);
+      });
+
+      it('ends the lock at its lease without a watchdog, and says so by the signal', async () => {
+        const startedAt = performance.now();
+        const lock = await here.lock('account:1', { lease: 200, watchdog: false });
+        const reason = await aborted(lock.signal);
+        expect(performance.now() - startedAt).toBeGreaterThan(150);
+        expect(reason).toBeInstanceOf(LockLostError);
+        expect(reason).toMatchObject({ reason: 'expired', keys: ['account:1'] });
+        expect(lock.isHeld).toBe(false);
+        expect(() => lock.assertHeld()).toThrow(LockLostError);
+        expect((await there.lock('account:1')).isHeld).toBe(true);
+      });
+
+      it('stops renewing after `maxHold`', async () => {
+        const lock = await here.lock('account:1', { lease: 150, maxHold: 200 });
+        const reason = await aborted(lock.signal);
+        expect(reason).toMatchObject({ reason: 'expired' });
+        expect((reason as LockLostError).heldMs).toBeGreaterThan(200);
+        expect((await there.lock('account:1')).isHeld).toBe(true);
+      });
+
+      it('extends a lease at once, also by another length', async () => {
+        const lock = await here.lock('account:1', { lease: 200, watchdog: false });
+        await lock.extend('10s');
+        expect(lock.remaining()).toBeGreaterThan(5000);
+        await lock.extend();
+        expect(lock.remaining()).toBeGreaterThan(5000);
+        await lock.unlock();
+        await expect(lock.extend()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'unlocked' });
+      });
+
+      it('sees the loss on its first line after the event loop was blocked for longer than the lease', async () => {
+        const lock = await here.lock('account:1', { lease: 100 });
+        const { signal } = lock;
+        const blockedUntil = performance.now() + 150;
+        while (performance.now() < blockedUntil);
+        expect(() => lock.assertHeld()).toThrow(/Lost lock "account:1"/);
+        expect(signal.aborted).toBe(true);
+      });
+
+      it('throws LockLostError when the lock was lost while the work ran, with the error of the work as its cause', async () => {
+        const lease = { lease: 100, watchdog: false } as const;
+        await expect(here.withLock('account:1', (lock) => aborted(lock.signal), lease)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+        const own = new Error('mine');
+        const failing = here.withLock('account:1', (lock) => aborted(lock.signal).then(() => Promise.reject(own)), lease);
+        await expect(failing).rejects.toMatchObject({ code: 'LOCK_LOST', cause: own });
+        await expect(here.withLock('account:1', (lock) => aborted(lock.signal).then(() => 'done'), { ...lease, onLost: 'ignore' })).resolves.toBe('done');
+      });
+    });
+
+    describe('fence', () => {
+      it('grows with every grant of a key, whoever gets it and however the one before ended', async () => {
+        const fences: number[] = [];
+        for (const who of [here, there, here]) fences.push(await who.withLock('account:1', ({ fence }) => fence));
+        const lost = await here.lock('account:1', { lease: 100, watchdog: false });
+        fences.push(lost.fence, (await there.lock('account:1')).fence);
+        expect(await there.forceUnlock('account:1')).toBe(true);
+        fences.push(await there.withLock(['account:2', 'account:3'], ({ fence }) => fence));
+        expect(fences.every(Number.isSafeInteger)).toBe(true);
+        expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
+      });
+    });
+
+    describe('several keys', () => {
+      it('takes all of them or none', async () => {
+        const b = await there.lock('b');
+        expect(await here.tryLock(['a', 'b', 'c'])).toBeNull();
+        expect(await there.isLocked('a')).toBe(false);
+        await b.unlock();
+        const all = await here.lock(['c', 'a', 'b', 'a']);
+        expect(all.keys).toEqual(['a', 'b', 'c']);
+        expect(await there.tryLock('c')).toBeNull();
+        await all.unlock();
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('does not deadlock when callers name them in opposite order', async () => {
+        const work = turn;
+        const calls = Array.from({ length: 20 }, (_, index) => (index % 2 ? here : there).withLock(index % 3 ? ['a', 'b'] : ['b', 'a'], work));
+        await Promise.all(calls);
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('is lost as a whole when one of them is lost', async () => {
+        const lock = await here.lock(['a', 'b'], { lease: 150 });
+        await there.forceUnlock('b');
+        expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken', keys: ['a', 'b'] });
+      });
+    });
+
+    describe('nested calls', () => {
+      it('enter at once on a key that the async context holds, and free it only when the outermost ends', async () => {
+        await here.withLock('account:1', async (outer) => {
+          await here.withLock('account:1', (inner) => expect(inner.fence).toBe(outer.fence), { wait: 0 });
+          expect(await there.isLocked('account:1')).toBe(true);
+          expect(outer.isHeld).toBe(true);
+        });
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('exclude each other when they are siblings', async () => {
+        let inside = 0;
+        const sibling = () =>
+          here.withLock('account:1', async () => {
+            expect(++inside).toBe(1);
+            await turn();
+            inside--;
+          });
+        await here.withLock('account:1', () => Promise.all([sibling(), sibling(), sibling()]));
+      });
+
+      it('take the lock anew when they outlive the call they were nested in', async () => {
+        const first = deferred();
+        let detached: Promise<unknown> | undefined;
+        await here.withLock('account:1', async () => {
+          void here.withLock('account:1', () => first.promise).catch(() => undefined);
+          detached = here.withLock('account:1', (lock) => here.isLocked('account:1').then((locked) => locked && lock.isHeld));
+          await turn();
+        });
+        first.resolve();
+        expect(await detached).toBe(true);
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('lose the lock when the outer call ends before them', async () => {
+        const outerEnded = deferred();
+        let detached: Promise<unknown> | undefined;
+        await here.withLock('account:1', async () => {
+          detached = here.withLock('account:1', (lock) => outerEnded.promise.then(() => lock.assertHeld()));
+          await turn();
+        });
+        outerEnded.resolve();
+        await expect(detached).rejects.toBeInstanceOf(LockLostError);
+      });
+
+      it('throw with reentrant: false instead of waiting for themselves', async () => {
+        await here.withLock('account:1', () =>
+          expect(here.withLock('account:1', () => undefined, { reentrant: false })).rejects.toBeInstanceOf(LockOptionsError),
+        );
+      });
+
+      it('throw when they ask for more keys than the outer call holds, instead of risking a deadlock', async () => {
+        await here.withLock('a', () => expect(here.lock(['a', 'b'])).rejects.toBeInstanceOf(LockOptionsError));
+      });
+
+      it('see the lock of their context by current()', async () => {
+        expect(here.current()).toBeUndefined();
+        await here.withLock('a', (a) =>
+          here.withLock('b', (b) => {
+            expect(here.current()).toBe(b);
+            expect(here.current('a')).toBe(a);
+            expect(here.current('c')).toBeUndefined();
+            expect(there.current()).toBeUndefined();
+          }),
+        );
+      });
+    });
+
+    describe('operators', () => {
+      it('see whether a key is locked, and can free it; the old holder loses it and the next one goes in', async () => {
+        const lock = await here.lock('account:1', { lease: 150 });
+        expect(await there.isLocked('account:1')).toBe(true);
+        expect(await there.forceUnlock('account:1')).toBe(true);
+        expect(await there.forceUnlock('account:1')).toBe(false);
+        expect((await there.lock('account:1')).isHeld).toBe(true);
+        expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+      });
+
+      it('make withLock throw when the loss shows only at the release', async () => {
+        const work = () => there.forceUnlock('account:1');
+        await expect(here.withLock('account:1', work, { lease: '30s' })).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+      });
+    });
+
+    describe('shutdown', () => {
+      it('waits for the held locks, refuses new ones and those who wait', async () => {
+        const service = lockService(backing.store(), { shutdownGrace: '10s' });
+        const lock = await service.lock('account:1');
+        const waiting = expect(service.lock('account:1')).rejects.toBeInstanceOf(LockUnavailableError);
+        await turn();
+        const closed = service.close();
+        await waiting;
+        await expect(service.lock('account:2')).rejects.toThrow(/shutting down/);
+        expect(await there.isLocked('account:1')).toBe(true);
+        await lock.unlock();
+        await closed;
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('takes back the locks that are still held when the grace is over', async () => {
+        const service = lockService(backing.store(), { shutdownGrace: 0 });
+        const lock = await service.lock('account:1');
+        const reason = aborted(lock.signal);
+        await service.close();
+        expect(await reason).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+    });
+
+    describe('bad input', () => {
+      it.each([[''], [[]], [['a', '']], [42], [null], [undefined], [{}], ['k'.repeat(1025)]])('refuses the key %j', async (key) => {
+        await expect(here.lock(key as string)).rejects.toBeInstanceOf(LockKeyError);
+      });
+
+      it.each([
+        [{ wait: -1 }, /"wait" is -1/],
+        [{ wait: 'soon' }, /"wait" is "soon"/],
+        [{ lease: 99 }, /"lease" is 99, but must be a duration of at least 100 ms/],
+        [{ lease: Infinity }, /"lease"/],
+        [{ maxWaiters: 1.5 }, /"maxWaiters" is 1.5/],
+        [{ watchdog: 'yes' }, /"watchdog" is "yes", but must be true or false/],
+        [{ signal: {} }, /"signal"/],
+        [{ retries: 3 }, /There is no option "retries"\. Known options: wait, lease/],
+      ])('refuses the options %j', async (options, message) => {
+        await expect(here.lock('account:1', options as object)).rejects.toThrow(message);
+        await expect(here.lock('account:1', options as object)).rejects.toBeInstanceOf(LockOptionsError);
+      });
+    });
+  });
+}

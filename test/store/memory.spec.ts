@@ -1,0 +1,16 @@
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { promisesOfLocks } from './lock-contract.js';
+
+const KEYS_OF_THE_CONTRACT = ['account:1', 'account:2', 'account:3', 'a', 'b', 'c'];
+
+promisesOfLocks('memory', async () => {
+  const store = new MemoryLockStore();
+  return {
+    store: () => store,
+    stop: async () => undefined,
+    lockKeys: async () => {
+      const locked = await Promise.all(KEYS_OF_THE_CONTRACT.map((key) => store.isLocked(key)));
+      return KEYS_OF_THE_CONTRACT.filter((_, index) => locked[index]);
+    },
+  };
+});

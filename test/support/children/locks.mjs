@@ -1,0 +1,13 @@
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import { LockService, RedisLockModule } from 'nest-redis-lock';
+
+/** Boots a Nest app around the built package and returns it with its LockService. */
+export async function boot(options) {
+  class TestApp {}
+  const app = await NestFactory.createApplicationContext({ module: TestApp, imports: [RedisLockModule.forRoot(options)] }, { logger: ['error'] });
+  return { app, locks: app.get(LockService) };
+}
+
+/** Ends with the parent, however that ends. */
+process.on('disconnect', () => process.exit());

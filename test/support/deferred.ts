@@ -1,0 +1,31 @@
+export interface Deferred<T = void> {
+  readonly promise: Promise<T>;
+  resolve(value: T): void;
+  reject(error: unknown): void;
+}
+
+export function deferred<T = void>(): Deferred<T> {
+  let parts: Omit<Deferred<T>, 'promise'>;
+  const promise = new Promise<T>((resolve, reject) => (parts = { resolve, reject }));
+  return { promise, ...parts! };
+}
+
+/** Resolves when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(signal.reason);
+    else signal.addEventListener('abort', () => resolve(signal.reason), { once: true });
+  });
+}
+
+/** Lets every callback that is ready now run. */
+export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Resolves when the condition holds, for what nobody announces; gives up after 5 s. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const giveUpAt = performance.now() + 5000;
+  while (!(await condition())) {
+    if (performance.now() > giveUpAt) throw new Error(`This never came true: ${condition.toString()}`);
+    await turn();
+  }
+}

@@ -1,0 +1,21 @@
+import type { LockStore, RedisLockModuleOptions } from 'nest-redis-lock';
+import { LockService } from '../../lib/lock.service.js';
+import { resolveLockOptions } from '../../lib/redis-lock.options.js';
+import { RedisLockStore } from '../../lib/redis/redis-lock.store.js';
+
+const QUIET = { down: () => undefined, up: () => undefined };
+
+/** A store on Redis, as the module makes it. */
+export function redisStore(options: RedisLockModuleOptions): RedisLockStore {
+  const { connection, keyPrefix, commandTimeoutMs } = resolveLockOptions(options);
+  return new RedisLockStore({ connection, keyPrefix, commandTimeoutMs, log: QUIET });
+}
+
+/** A `LockService` as the module makes it, without Nest. Stop it with `close()`. */
+export function lockService(store: LockStore, options: RedisLockModuleOptions = {}): LockService & { close(): Promise<void> } {
+  const { terms, shutdownGraceMs } = resolveLockOptions(options);
+  const service = new LockService({ name: 'default', store, terms, shutdownGraceMs });
+  return Object.assign(service, { close: () => service.onApplicationShutdown() });
+}
+
+export type ClosableLockService = ReturnType<typeof lockService>;
