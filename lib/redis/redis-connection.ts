@@ -1,4 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { CommandDeadline } from './command-deadline.js';
 import type { LuaScript } from './lua-script.js';
@@ -47,22 +49,26 @@ export class RedisConnection {
   }
 
   /**
-   * Runs a script and decodes its reply.
+   * Runs a script and decodes its reply. When the connection drops meanwhile, sends it again as soon as there is a new one:
+   * every script of ours may run twice.
    *
    * @throws NotSentError when the server did not get it, LockUnavailableError when it may have run or was refused
    */
   async run<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
     const atMs = this.#deadline.start();
-    if (this.#redis.status !== 'ready') await this.#untilReady(atMs);
-    try {
-      return script.decode(await this.#call(atMs, this.#redis.evalsha(script.sha1, keys.length, ...keys, ...args)));
-    } catch (error) {
-      if (!isNoScript(error)) throw this.#refused(error);
-    }
-    try {
-      return script.decode(await this.#call(atMs, this.#redis.eval(script.source, keys.length, ...keys, ...args)));
-    } catch (error) {
-      throw this.#refused(error);
+    for (let sent = false; ; ) {
+      if (this.#redis.status !== 'ready') await this.#untilReady(atMs, sent);
+      const drops = this.#drops;
+      try {
+        return script.decode(await this.#evaluate(script, keys, args, atMs));
+      } catch (error) {
+        if (error instanceof LockUnavailableError) throw error;
+        if (!this.#isDrop(error, drops)) throw this.#refused(error);
+        sent = true;
+        // The client notices a broken socket one turn of the event loop later; before that it still says "ready".
+        await setImmediate();
+        if (now() >= atMs) throw this.#noAnswer();
+      }
     }
   }
 
@@ -73,16 +79,28 @@ export class RedisConnection {
     if (!this.#borrowed) this.#redis.disconnect();
   }
 
-  #call<T>(atMs: number, command: Promise<T>): Promise<T> {
-    return this.#deadline.race(atMs, command, () => this.#noAnswer());
+  async #evaluate(script: LuaScript<unknown>, keys: readonly string[], args: readonly (string | number)[], atMs: number): Promise<unknown> {
+    const noAnswer = () => this.#noAnswer();
+    try {
+      return await this.#deadline.race(atMs, this.#redis.evalsha(script.sha1, keys.length, ...keys, ...args), noAnswer);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return this.#deadline.race(atMs, this.#redis.eval(script.source, keys.length, ...keys, ...args), noAnswer);
+    }
   }
 
-  async #untilReady(atMs: number): Promise<void> {
-    if (this.#redis.status === 'end') throw new NotSentError('The connection to Redis has been closed, so the lock can\'t be asked for.', this.#lastError);
+  /** Whether the connection failed, not the command. */
+  #isDrop(error: unknown, drops: number): boolean {
+    return drops !== this.#drops || (error instanceof Error && error.message.includes('enableOfflineQueue'));
+  }
+
+  async #untilReady(atMs: number, sent: boolean): Promise<void> {
+    if (this.#redis.status === 'end') throw this.#unreachable('the connection has been closed', sent);
     this.open();
     let wake: () => void;
     const ready = new Promise<void>((resolve) => this.#whenReady.add((wake = resolve)));
-    await this.#deadline.race(atMs, ready, () => this.#unreachable()).finally(() => this.#whenReady.delete(wake));
+    const tooLate = () => this.#unreachable(`waited ${this.#deadline.timeoutMs} ms`, sent);
+    await this.#deadline.race(atMs, ready, tooLate).finally(() => this.#whenReady.delete(wake));
   }
 
   readonly #becameReady = (): void => {
@@ -106,11 +124,9 @@ export class RedisConnection {
     return path ?? `${host}:${port}`;
   }
 
-  #unreachable(): NotSentError {
-    return new NotSentError(
-      `Redis at ${this.#server} can't be reached (waited ${this.#deadline.timeoutMs} ms). Check that it runs and that "connection" is right.`,
-      this.#lastError,
-    );
+  #unreachable(why: string, sent: boolean): LockUnavailableError {
+    const message = `Redis at ${this.#server} can't be reached (${why}). Check that it runs and that "connection" is right.`;
+    return sent ? new LockUnavailableError(message, this.#lastError) : new NotSentError(message, this.#lastError);
   }
 
   #noAnswer(): LockUnavailableError {
@@ -121,15 +137,10 @@ export class RedisConnection {
   }
 
   #refused(error: unknown): LockUnavailableError {
-    if (error instanceof LockUnavailableError) return error;
     const said = error instanceof Error ? error.message : String(error);
     if (said.includes('WRONGTYPE')) {
       return new LockUnavailableError('The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".', error);
     }
     return new LockUnavailableError(`Redis at ${this.#server} did not do it: ${said}`, error);
   }
-}
-
-function isNoScript(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }

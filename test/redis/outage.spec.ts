@@ -1,0 +1,261 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { LockLostError, LockUnavailableError } from 'nest-redis-lock';
+import { aborted, until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
+
+const COMMAND_TIMEOUT_MS = 300;
+
+describe('When Redis fails', () => {
+  let server: RedisServer;
+  let proxy: TcpProxy;
+  let redis: Redis;
+  let locks: ClosableLockService;
+
+  beforeEach(async () => {
+    server = await startRedis();
+    proxy = await startProxy(server.port);
+    redis = new Redis(server.url);
+    redis.on('error', () => undefined);
+    locks = serviceOn(proxy.url);
+    await locks.withLock('warm up', () => undefined);
+  });
+
+  afterEach(async () => {
+    await locks.close();
+    redis.disconnect();
+    await proxy.stop();
+    await server.stop();
+  });
+
+  const serviceOn = (connection: string | Redis) =>
+    lockService(redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }), { lease: '10s', shutdownGrace: 0 });
+
+  async function unavailable(call: Promise<unknown>): Promise<LockUnavailableError> {
+    const startedAt = performance.now();
+    const error: unknown = await call.catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(LockUnavailableError);
+    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 500);
+    return error as LockUnavailableError;
+  }
+
+  it('a lock whose grant was never heard of is given back in the background, long before its lease ends', async () => {
+    proxy.dropReplies();
+    const dropped = proxy.nextDroppedReply();
+    const call = locks.lock('account:1');
+    await dropped;
+    expect(await redis.exists('lock:account:1')).toBe(1);
+    await unavailable(call);
+    proxy.heal();
+    proxy.cut();
+    await until(async () => (await redis.exists('lock:account:1')) === 0);
+    expect((await locks.lock('account:1')).isHeld).toBe(true);
+  });
+
+  it('a call that is under way when the connection drops is sent again, and neither blocks itself nor looks lost', async () => {
+    proxy.dropReplies();
+    const acquired = proxy.nextDroppedReply();
+    const call = locks.lock('account:1', { wait: 0 });
+    await acquired;
+    proxy.heal();
+    proxy.cut();
+    const lock = await call;
+    expect(await redis.get('lock:account:1')).toBe(lock.token);
+
+    proxy.dropReplies();
+    const released = proxy.nextDroppedReply();
+    const unlocked = lock.unlock();
+    await released;
+    expect(await redis.exists('lock:account:1')).toBe(0);
+    proxy.heal();
+    proxy.cut();
+    expect(await unlocked).toBe(true);
+    expect(lock.signal.aborted).toBe(false);
+  });
+
+  it('an unlock whose answer got lost resolves and the key is free', async () => {
+    const lock = await locks.lock('account:1');
+    proxy.dropReplies();
+    expect(await lock.unlock()).toBe(true);
+    expect(await redis.exists('lock:account:1')).toBe(0);
+  });
+
+  it('an unlock that never arrived is repeated when Redis can be reached again', async () => {
+    const lock = await locks.lock('account:1');
+    proxy.dropRequests();
+    await lock.unlock();
+    expect(await redis.exists('lock:account:1')).toBe(1);
+    proxy.heal();
+    proxy.cut();
+    await until(async () => (await redis.exists('lock:account:1')) === 0);
+  });
+
+  it("the work's result survives a release that fails", async () => {
+    const value = await locks.withLock('account:1', () => {
+      proxy.dropRequests();
+      return 'done';
+    });
+    expect(value).toBe('done');
+    const own = new Error('mine');
+    proxy.heal();
+    proxy.cut();
+    const failing = locks.withLock('account:2', () => {
+      proxy.dropRequests();
+      throw own;
+    });
+    await expect(failing).rejects.toBe(own);
+  });
+
+  it('the watchdog keeps trying through errors, and the lock survives a short outage', async () => {
+    const lock = await locks.lock('account:1', { lease: 1500 });
+    proxy.dropReplies();
+    await proxy.nextDroppedReply();
+    proxy.heal();
+    proxy.cut();
+    await until(() => lock.remaining() > 1300);
+    expect(lock.isHeld).toBe(true);
+    expect(await lock.unlock()).toBe(true);
+  });
+
+  it('the signal of a held lock aborts before Redis lets the next one in, also when Redis is hung', async () => {
+    const lock = await locks.lock('account:1', { lease: 600 });
+    const expiresAt = performance.now() + (await redis.pttl('lock:account:1'));
+    process.kill(server.pid, 'SIGSTOP');
+    const reason = await aborted(lock.signal);
+    expect(performance.now()).toBeLessThan(expiresAt + 400);
+    expect(reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    process.kill(server.pid, 'SIGCONT');
+  });
+
+  it('every call settles within the command time-out while Redis is hung, and works again afterwards', async () => {
+    process.kill(server.pid, 'SIGSTOP');
+    await Promise.all([
+      unavailable(locks.lock('account:1')),
+      unavailable(locks.tryLock('account:2')),
+      unavailable(locks.withLock('account:3', () => 'ran')),
+      unavailable(locks.isLocked('account:4')),
+      unavailable(locks.forceUnlock('account:5')),
+    ]);
+    process.kill(server.pid, 'SIGCONT');
+    await until(() => locks.withLock('account:1', () => true).catch(() => false));
+  });
+
+  it('calls fail in time while it is down, and work again when it is back', async () => {
+    await server.kill();
+    const error = await unavailable(locks.withLock('account:1', () => 'ran'));
+    expect(error.code).toBe('LOCK_UNAVAILABLE');
+    await server.restart();
+    await until(() => locks.withLock('account:1', () => true).catch(() => false));
+  });
+
+  it('a lock that Redis forgot in a restart is lost at the next renewal, and never taken back', async () => {
+    const lock = await locks.lock('account:1', { lease: 900 });
+    await server.restart();
+    expect(await aborted(lock.signal)).toBeInstanceOf(LockLostError);
+    expect(await redis.exists('lock:account:1')).toBe(0);
+  });
+
+  it('a service can be built while Redis is down; calls say so until it comes up', async () => {
+    await server.kill();
+    const early = serviceOn(server.url);
+    const error = await unavailable(early.lock('account:1'));
+    expect(error.message).toMatch(/Redis at 127\.0\.0\.1:\d+ can't be reached/);
+    expect((error.cause as Error).message).toContain('ECONNREFUSED');
+    await server.restart();
+    await until(() => early.withLock('account:1', () => true).catch(() => false));
+    await early.close();
+  });
+
+  it('a wrong password is told without showing it', async () => {
+    await redis.config('SET', 'requirepass', 'right');
+    const wrong = serviceOn(`redis://:S3cret-wrong@127.0.0.1:${server.port}`);
+    const error = await unavailable(wrong.lock('account:1'));
+    expect((error.cause as Error).message).toMatch(/WRONGPASS|invalid/i);
+    expect(`${error.message} ${error.stack} ${String(error.cause)}`).not.toContain('S3cret-wrong');
+    await wrong.close();
+  });
+
+  it('a read-only replica is an outage, not "taken"', async () => {
+    await redis.replicaof('127.0.0.1', 1);
+    expect((await unavailable(locks.lock('account:1'))).message).toContain('READONLY');
+    await redis.replicaof('NO', 'ONE');
+  });
+});
+
+describe('A client the app lends us', () => {
+  let server: RedisServer;
+  let proxy: TcpProxy;
+  let client: Redis;
+
+  beforeEach(async () => {
+    server = await startRedis();
+    proxy = await startProxy(server.port);
+    client = new Redis(proxy.url, { retryStrategy: () => 10 });
+    client.on('error', () => undefined);
+  });
+
+  afterEach(async () => {
+    client.disconnect();
+    await proxy.stop();
+    await server.stop();
+  });
+
+  it('is left open, and as it was, when the app shuts down', async () => {
+    await client.ping();
+    const listeners = () => client.eventNames().map((name) => [String(name), client.listenerCount(name)]);
+    const before = listeners();
+    const locks = lockService(redisStore({ connection: client }));
+    await locks.withLock('account:1', () => undefined);
+    await locks.close();
+    expect(client.status).toBe('ready');
+    expect(listeners()).toEqual(before);
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  it('may send an acquire twice: the lock is ours, not blocked by ourselves', async () => {
+    const locks = lockService(redisStore({ connection: client, commandTimeout: '5s' }), { shutdownGrace: 0 });
+    await locks.withLock('warm up', () => undefined);
+    proxy.dropReplies();
+    const dropped = proxy.nextDroppedReply();
+    const call = locks.lock('account:1', { wait: 0 });
+    await dropped;
+    proxy.heal();
+    proxy.cut();
+    const lock = await call;
+    expect(await client.get('lock:account:1')).toBe(lock.token);
+    await locks.close();
+  });
+
+  it('may send a release twice: that is not a lost lock', async () => {
+    const locks = lockService(redisStore({ connection: client, commandTimeout: '5s' }), { shutdownGrace: 0 });
+    const lock = await locks.lock('account:1');
+    proxy.dropReplies();
+    const dropped = proxy.nextDroppedReply();
+    const unlocked = lock.unlock();
+    await dropped;
+    proxy.heal();
+    proxy.cut();
+    expect(await unlocked).toBe(true);
+    await locks.close();
+  });
+
+  it('is connected by the first call when it is lazy', async () => {
+    const lazy = new Redis(server.url, { lazyConnect: true });
+    const locks = lockService(redisStore({ connection: lazy }));
+    expect(lazy.status).toBe('wait');
+    await locks.withLock('account:1', () => undefined);
+    await locks.close();
+    expect(lazy.status).toBe('ready');
+    lazy.disconnect();
+  });
+
+  it('that the app has closed is an outage at once', async () => {
+    const locks = lockService(redisStore({ connection: client }));
+    client.disconnect();
+    await until(() => client.status === 'end');
+    await expect(locks.lock('account:1')).rejects.toThrow(/closed/);
+    await locks.close();
+  });
+});

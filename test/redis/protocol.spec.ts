@@ -1,0 +1,142 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { LockUnavailableError } from 'nest-redis-lock';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+
+describe('What stands in Redis', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let locks: ClosableLockService;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = new Redis(server.url);
+  });
+
+  afterAll(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+
+  beforeEach(async () => {
+    await redis.flushall();
+    locks = lockService(redisStore({ connection: server.url }), { wait: 100, shutdownGrace: 0 });
+  });
+
+  afterEach(() => locks.close());
+
+  it('is the token, as a plain string under prefix + key, with the lease as its expiry', async () => {
+    const lock = await locks.lock('account:42', { lease: '20s' });
+    expect(await redis.get('lock:account:42')).toBe(lock.token);
+    expect(await redis.pttl('lock:account:42')).toBeGreaterThan(19_000);
+    expect(await redis.pttl('lock:account:42')).toBeLessThanOrEqual(20_000);
+  });
+
+  it('names the process that holds it in the token, and never the same token twice', async () => {
+    const tokens = [];
+    for (let i = 0; i < 3; i++) tokens.push(await locks.withLock('account:42', ({ token }) => token));
+    expect(new Set(tokens).size).toBe(3);
+    expect(tokens[0]).toMatch(new RegExp(`^[\\w.-]+:${process.pid}:[\\w-]{16}\\.1$`));
+  });
+
+  it('is nothing but the note of the last fence, with an end of its own, when all locks are free', async () => {
+    await locks.withLock(['a', 'b'], () => undefined);
+    expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
+    expect(await redis.pttl('{lock:}:fence')).toBeGreaterThan(0);
+  });
+
+  it('uses the module\'s own prefix', async () => {
+    const other = lockService(redisStore({ connection: server.url, keyPrefix: 'shop:' }));
+    await other.withLock('account:42', async () => expect(await redis.exists('shop:account:42')).toBe(1));
+    await other.close();
+    expect(await redis.keys('*')).toEqual(['{shop:}:fence']);
+  });
+
+  it('excludes a plain SET NX PX of another tool, and is excluded by it', async () => {
+    const lock = await locks.lock('account:42');
+    expect(await redis.set('lock:account:42', 'theirs', 'PX', 1000, 'NX')).toBeNull();
+    await lock.unlock();
+    await redis.set('lock:account:42', 'theirs', 'PX', 60_000, 'NX');
+    expect(await locks.tryLock('account:42')).toBeNull();
+    await expect(locks.lock('account:42')).rejects.toThrow(/Gave up waiting for lock "account:42" after \d+ ms\. /);
+    expect(await redis.get('lock:account:42')).toBe('theirs');
+  });
+
+  it('takes over a key without an end only when it is deleted', async () => {
+    await redis.set('lock:account:42', 'for ever');
+    expect(await locks.tryLock('account:42', { wait: 50 })).toBeNull();
+    await redis.del('lock:account:42');
+    expect((await locks.lock('account:42')).isHeld).toBe(true);
+  });
+
+  it('runs its scripts again by EVAL after SCRIPT FLUSH', async () => {
+    await locks.withLock('account:42', async (lock) => {
+      await redis.script('FLUSH');
+      await lock.extend();
+      await redis.script('FLUSH');
+    });
+    await redis.script('FLUSH');
+    await locks.withLock('account:42', () => undefined);
+    expect(await redis.exists('lock:account:42')).toBe(0);
+  });
+
+  it('has fences that grow across FLUSHALL, and when the server clock goes back', async () => {
+    const before = await locks.withLock('account:42', ({ fence }) => fence);
+    await redis.flushall();
+    const after = await locks.withLock('account:42', ({ fence }) => fence);
+    expect(after).toBeGreaterThan(before);
+    const inAnHour = after + 3_600_000_000;
+    await redis.set('{lock:}:fence', inAnHour);
+    expect(await locks.withLock('account:42', ({ fence }) => fence)).toBe(inAnHour + 1);
+    expect(await locks.withLock('account:42', ({ fence }) => fence)).toBe(inAnHour + 2);
+  });
+
+  it('says clearly when the key holds something else', async () => {
+    await redis.hset('lock:account:42', 'field', 1);
+    const error: unknown = await locks.lock('account:42').catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(LockUnavailableError);
+    expect((error as Error).message).toContain('change "keyPrefix"');
+    expect(await redis.hget('lock:account:42', 'field')).toBe('1');
+  });
+
+  it('costs two commands a section, and one more connection for the whole process', async () => {
+    const commands = async () => [...(await redis.info('commandstats')).matchAll(/cmdstat_(\w+):calls=(\d+)/g)].filter(([, name]) => name === 'evalsha').reduce((sum, [, , calls]) => sum + Number(calls), 0);
+    await locks.withLock('warm', () => undefined);
+    const before = await commands();
+    for (let i = 0; i < 10; i++) await locks.withLock('account:42', () => undefined);
+    expect((await commands()) - before).toBe(20);
+    expect(String(await redis.client('LIST')).match(/name=nest-redis-lock/g)).toHaveLength(1);
+  });
+
+  it('does not renew a lock that was unlocked', async () => {
+    const lock = await locks.lock('account:42', { lease: 150 });
+    await lock.unlock();
+    await redis.set('lock:account:42', lock.token, 'PX', 400);
+    const kept = await locks.lock('other', { lease: 150 });
+    await kept.extend(100);
+    let last = await redis.pttl('lock:account:42');
+    while (last > 0) {
+      const next = await redis.pttl('lock:account:42');
+      expect(next).toBeLessThanOrEqual(last);
+      last = next;
+    }
+  });
+
+  it('renews many locks in few commands', async () => {
+    const held = await Promise.all(Array.from({ length: 300 }, (_, number) => locks.lock(`many:${number}`, { lease: 600 })));
+    const renewals: string[][] = [];
+    const monitor = await redis.monitor();
+    const twice = new Promise<void>((resolve) =>
+      monitor.on('monitor', (_time: string, args: string[]) => {
+        if (args[0] !== 'evalsha' || Number(args[2]) < 2) return;
+        renewals.push(args);
+        if (renewals.reduce((keys, one) => keys + Number(one[2]), 0) >= 600) resolve();
+      }),
+    );
+    await twice;
+    monitor.disconnect();
+    expect(renewals.length).toBeLessThanOrEqual(40);
+    expect(held.every((lock) => lock.isHeld)).toBe(true);
+  });
+});
