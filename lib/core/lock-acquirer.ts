@@ -63,10 +63,10 @@ export class LockAcquirer {
   }
 
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
-  async unlock({ lease, keys, outer }: Lock): Promise<boolean> {
+  async unlock({ lease, keys, outer, lost }: Lock): Promise<boolean> {
     if (outer) {
       leave(outer.inner, keys);
-      return outer.isHeld;
+      return !lost;
     }
     if (!lease.startRelease()) {
       void this.#store.release(lease).catch(() => undefined);

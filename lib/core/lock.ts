@@ -18,10 +18,15 @@ export class Lock implements AsyncDisposable {
   readonly #keys: readonly string[];
   readonly #acquiredAt = Date.now();
   #unlocking: Promise<boolean> | undefined;
+  /** Why a nested lock is lost though the lease goes on: its outer call has ended. */
+  #lost: LockLostError | undefined;
+  #outerEnded: AbortController | undefined;
+  #signal: AbortSignal | undefined;
 
   /** The lock of the outer call that this one is nested in. @internal */
   readonly outer: Lock | undefined;
   #inner: KeyGate | undefined;
+  #nested: Set<Lock> | undefined;
 
   /** @internal */
   constructor(keys: readonly string[], lease: Lease, giver: LockGiver, outer?: Lock) {
@@ -29,6 +34,7 @@ export class Lock implements AsyncDisposable {
     this.#lease = lease;
     this.#giver = giver;
     this.outer = outer;
+    if (outer) (outer.#nested ??= new Set()).add(this);
   }
 
   /** The key; of several, the first in their order. */
@@ -61,11 +67,12 @@ export class Lock implements AsyncDisposable {
 
   /**
    * Aborts with `LockLostError` when the lock is lost, at the latest when the lease ends by our own monotonic clock,
-   * even if Redis is gone. Does not abort on `unlock()`.
+   * even if Redis is gone. Does not abort on `unlock()`, but that of a nested lock does when its outer call ends first.
    */
   get signal(): AbortSignal {
     void this.isHeld;
-    return this.#lease.signal;
+    this.#signal ??= this.outer ? this.#nestedSignal() : this.#lease.signal;
+    return this.#signal;
   }
 
   /** How long the lock is still good for if nobody renews it, in ms. `0` once it is unlocked or lost. */
@@ -75,7 +82,7 @@ export class Lock implements AsyncDisposable {
 
   /** Whether it is held at this very moment. Reads the clock. */
   get isHeld(): boolean {
-    return !this.#unlocking && this.#lease.isHeld && (this.outer?.isHeld ?? true);
+    return !this.#unlocking && !this.#lost && this.#lease.isHeld;
   }
 
   /**
@@ -85,7 +92,7 @@ export class Lock implements AsyncDisposable {
    */
   assertHeld(): void {
     if (this.isHeld) return;
-    throw this.lost ?? new LockLostError({ keys: this.#keys, reason: 'unlocked', heldMs: Date.now() - this.#acquiredAt });
+    throw this.lost ?? this.#unlocked();
   }
 
   /**
@@ -109,7 +116,7 @@ export class Lock implements AsyncDisposable {
    * @returns false when the lock had been lost before
    */
   unlock(): Promise<boolean> {
-    this.#unlocking ??= this.#giver.unlock(this);
+    this.#unlocking ??= this.#end();
     return this.#unlocking;
   }
 
@@ -120,7 +127,7 @@ export class Lock implements AsyncDisposable {
 
   /** How it was lost, if it was. @internal */
   get lost(): LockLostError | undefined {
-    return this.#lease.lost;
+    return this.#lost ?? this.#lease.lost;
   }
 
   /** Where calls nested in this lock queue, one at a time for each key. @internal */
@@ -131,5 +138,29 @@ export class Lock implements AsyncDisposable {
   /** @internal */
   get lease(): Lease {
     return this.#lease;
+  }
+
+  #end(): Promise<boolean> {
+    if (this.outer) this.outer.#nested?.delete(this);
+    this.#loseNested();
+    return this.#giver.unlock(this);
+  }
+
+  #loseNested(): void {
+    for (const nested of this.#nested ?? []) {
+      nested.#lost = nested.#unlocked();
+      nested.#outerEnded?.abort(nested.#lost);
+      nested.#loseNested();
+    }
+  }
+
+  #nestedSignal(): AbortSignal {
+    this.#outerEnded = new AbortController();
+    if (this.#lost) this.#outerEnded.abort(this.#lost);
+    return AbortSignal.any([this.#lease.signal, this.#outerEnded.signal]);
+  }
+
+  #unlocked(): LockLostError {
+    return new LockLostError({ keys: this.#keys, reason: 'unlocked', heldMs: Date.now() - this.#acquiredAt });
   }
 }

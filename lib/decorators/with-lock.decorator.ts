@@ -32,11 +32,18 @@ export interface WithLockDecoratorOptions extends WithLockOptions {
   readonly onTimeout?: 'throw' | 'skip' | ((context: LockTimeoutContext) => unknown);
 }
 
+type AsyncMethod = (...args: never[]) => Promise<unknown>;
+
+/** Holds for a method whose parameters begin with `Args`. */
+type Takes<Args extends unknown[], M extends AsyncMethod> = Parameters<M> extends [...Args, ...unknown[]]
+  ? unknown
+  : { 'the key function asks for other parameters than the method has': Parameters<M> };
+
 /** Decorates an async method whose parameters begin with `Args`. */
-export type WithLockDecorator<Args extends unknown[]> = <Params extends [...Args, ...unknown[]], Result>(
+export type WithLockDecorator<Args extends unknown[]> = <M extends AsyncMethod>(
   prototype: object,
   name: string | symbol,
-  descriptor: TypedPropertyDescriptor<(...args: Params) => Promise<Result>>,
+  descriptor: TypedPropertyDescriptor<M> & Takes<Args, M>,
 ) => void;
 
 /**
@@ -83,7 +90,7 @@ export function WithLock(key: unknown, { module = DEFAULT_MODULE, onTimeout = 't
         },
       );
     };
-    descriptor.value = wrapMethod(method, call) as typeof descriptor.value;
+    descriptor.value = wrapMethod(method, call) as unknown as typeof descriptor.value;
   };
 }
 

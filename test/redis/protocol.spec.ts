@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
@@ -107,6 +108,19 @@ describe('What stands in Redis', () => {
     for (let i = 0; i < 10; i++) await locks.withLock('account:42', () => undefined);
     expect((await commands()) - before).toBe(20);
     expect(String(await redis.client('LIST')).match(/name=nest-redis-lock/g)).toHaveLength(1);
+  });
+
+  it('may be used by a user who has no more rights than docs/redis.md gives it', async () => {
+    const [, rule] = /^ACL SETUSER locks (.*)$/m.exec(await readFile('docs/redis.md', 'utf8'))!;
+    await redis.acl('SETUSER', 'locks', ...rule!.split(' '));
+    const limited = lockService(redisStore({ connection: `redis://locks:password@127.0.0.1:${server.port}` }));
+    await limited.withLock(['a', 'b'], async (lock) => {
+      await lock.extend();
+      expect(await limited.isLocked('a')).toBe(true);
+    });
+    expect(await limited.forceUnlock('a')).toBe(false);
+    await limited.close();
+    await redis.acl('DELUSER', 'locks');
   });
 
   it('does not renew a lock that was unlocked', async () => {

@@ -317,13 +317,16 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>): vo
 
       it('lose the lock when the outer call ends before them', async () => {
         const outerEnded = deferred();
-        let detached: Promise<unknown> | undefined;
-        await here.withLock('account:1', async () => {
-          detached = here.withLock('account:1', (lock) => outerEnded.promise.then(() => lock.assertHeld()));
+        let nested: Promise<unknown> | undefined;
+        await here.withLock(['account:1', 'account:2'], async () => {
+          const checking = here.withLock('account:1', (lock) => aborted(lock.signal).then(() => lock.assertHeld()));
+          const ignoring = here.withLock('account:2', () => outerEnded.promise);
+          nested = Promise.allSettled([checking, ignoring]);
           await turn();
         });
         outerEnded.resolve();
-        await expect(detached).rejects.toBeInstanceOf(LockLostError);
+        const lost = { status: 'rejected', reason: { code: 'LOCK_LOST', reason: 'unlocked' } };
+        expect(await nested).toMatchObject([lost, lost]);
       });
 
       it('throw with reentrant: false instead of waiting for themselves', async () => {

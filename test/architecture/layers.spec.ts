@@ -1,0 +1,50 @@
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from '@jest/globals';
+import { importsBelow, importsOf, type Import } from './imports.js';
+
+const LIB = fileURLToPath(new URL('../../lib', import.meta.url));
+const NEST = ['@nestjs/common', '@nestjs/core'];
+
+/** What the files of each folder may import: folders of lib/ and packages. Data goes down, so nothing imports upward. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  errors: ['errors'],
+  clock: ['clock', 'errors', 'ms'],
+  store: ['store', 'clock', 'errors'],
+  redis: ['redis', 'store', 'clock', 'errors', 'ioredis'],
+  core: ['core', 'store', 'clock', 'errors'],
+  http: ['http', 'errors', ...NEST, 'rxjs'],
+  decorators: ['decorators', 'http', 'core', 'errors', '.', ...NEST, 'reflect-metadata', 'acorn'],
+  '.': ['.', 'decorators', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST],
+  testing: ['testing', 'store', '.', ...NEST],
+};
+
+/** The one file below the Nest face that knows Nest: docs/decisions/0002. */
+const EXCEPTIONS = ['errors/lock.error.ts imports @nestjs/common'];
+
+function violations(imports: readonly Import[]): string[] {
+  return imports
+    .filter(({ from, to }) => !to.startsWith('node:') && !MAY_IMPORT[from]?.includes(to))
+    .map(({ file, to }) => `${file} imports ${to}`)
+    .filter((violation) => !EXCEPTIONS.includes(violation));
+}
+
+describe('The layers of lib/', () => {
+  it('import only downward, Nest only in the Nest face, ioredis only in redis/', () => {
+    const imports = importsBelow(LIB);
+    expect(imports.length).toBeGreaterThan(100);
+    expect(violations(imports)).toEqual([]);
+  });
+
+  it('are checked by a check that fails', () => {
+    const bad = [
+      ...importsOf(LIB, 'core/lock.ts', `import { Injectable } from '@nestjs/common'; import { Redis } from 'ioredis';`),
+      ...importsOf(LIB, 'store/memory-lock.store.ts', `import { LockService } from '../lock.service.js'; import type { Lock } from '../core/lock.js';`),
+    ];
+    expect(violations(bad)).toEqual([
+      'core/lock.ts imports @nestjs/common',
+      'core/lock.ts imports ioredis',
+      'store/memory-lock.store.ts imports .',
+      'store/memory-lock.store.ts imports core',
+    ]);
+  });
+});
