@@ -13,7 +13,7 @@ export default tseslint.config(
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       '@typescript-eslint/prefer-promise-reject-errors': 'off', // a wait rejects with the caller's own reason, whatever it is
-      '@typescript-eslint/only-throw-error': 'error',
+      '@typescript-eslint/only-throw-error': ['error', { allowThrowingUnknown: true }],
       '@typescript-eslint/require-await': 'off', // a store answers with promises, also where it need not wait
     },
   },
@@ -27,7 +27,9 @@ export default tseslint.config(
       // Nest reads constructor types at run time, so those imports are not types only.
       '@typescript-eslint/consistent-type-imports': 'off',
       '@typescript-eslint/no-floating-promises': ['error', { allowForKnownSafeCalls: [{ from: 'package', package: '@jest/globals', name: ['test', 'it', 'describe'] }] }],
+      '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: false }],
       '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',
       '@typescript-eslint/no-unsafe-member-access': 'off',
     },

@@ -1,4 +1,5 @@
 import { NestFactory } from '@nestjs/core';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppModule } from './app.module.js';
 import { readOptions, readPort } from './app.options.js';
@@ -20,10 +21,15 @@ await runProcess<AppReport>(async () => {
   setUpApp(app);
   await app.listen(port, '127.0.0.1');
 
-  const { port: actualPort } = app.getHttpServer().address() as AddressInfo;
+  const server: Server = app.getHttpServer();
+  const { port: actualPort } = server.address() as AddressInfo;
   return {
     report: { url: `http://127.0.0.1:${actualPort}` },
-    // Runs Nest's shutdown hooks: requests are finished, locks released, connections closed.
-    stop: () => app.close(),
+    stop: async () => {
+      // Browsers open connections in advance and don't use them; Node would wait for those too.
+      const hangUp = setTimeout(() => server.closeAllConnections(), 1_000);
+      await app.close();
+      clearTimeout(hangUp);
+    },
   };
 });

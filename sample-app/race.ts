@@ -2,6 +2,7 @@ import { reason } from './describe.js';
 import { startServices } from './launcher/services.js';
 import type { AppReport } from './main.js';
 import { ChildProcesses } from './processes/child-processes.js';
+import { RaceClient } from './race/race-client.js';
 import { isExact, report } from './race/report.js';
 import { runRace } from './race/run-race.js';
 
@@ -10,6 +11,7 @@ const APPS = 4;
 const WITHDRAWALS = 400;
 
 const children = new ChildProcesses();
+const interrupted = new AbortController();
 
 async function race(): Promise<boolean> {
   const services = await startServices(children);
@@ -21,13 +23,19 @@ async function race(): Promise<boolean> {
   const apps = started.map((app) => app.report.url);
 
   console.log(`\n${WITHDRAWALS} withdrawals of 1 at once from one account, over ${APPS} processes`);
-  const unsafe = await runRace('without lock', apps, WITHDRAWALS, '?unsafe=true');
-  const locked = await runRace('with lock', apps, WITHDRAWALS);
+  const client = new RaceClient(interrupted.signal);
+  const unsafe = await runRace(client, { name: 'without lock', apps, withdrawals: WITHDRAWALS, query: '?unsafe=true' });
+  const locked = await runRace(client, { name: 'with lock', apps, withdrawals: WITHDRAWALS, query: '' });
   console.log(`\n${report([unsafe, locked])}\n`);
   return isExact(locked);
 }
 
-process.on('SIGINT', () => children.exit(1)).on('SIGTERM', () => children.exit(1));
+function interrupt(): void {
+  interrupted.abort();
+  void children.exit(1);
+}
+
+process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
 try {
   const isRight = await race();
   await children.exit(isRight ? 0 : 1);

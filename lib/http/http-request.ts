@@ -52,11 +52,13 @@ class HttpRequest {
   }
 
   #answeredWith(error: LockError, status: number): void {
-    if (RETRYABLE.has(status) && !this.#response.hasHeader('Retry-After')) {
-      this.#response.setHeader('Retry-After', String(RETRY_AFTER_SECONDS));
+    if (!RETRYABLE.has(status)) {
+      logger.error(error.message, error.stack);
+      return;
     }
-    if (status >= 500) logger.error(error.message, error.stack);
-    else logger.warn(error.message);
+    // No stack: in an outage every request ends here, and the place in the code says nothing new.
+    logger.warn(error.message);
+    if (!this.#response.hasHeader('Retry-After')) this.#response.setHeader('Retry-After', String(RETRY_AFTER_SECONDS));
   }
 }
 

@@ -1,7 +1,7 @@
-import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
 import { ApiErrors } from '../http/api-errors.decorator.js';
-import { AccountIdPipe } from './account-id.pipe.js';
+import { AccountId } from './account-id.decorator.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { AccountsService } from './accounts.service.js';
 import { AccountDto } from './dto/account.dto.js';
@@ -28,7 +28,7 @@ export class AccountsController {
   @ApiParam({ name: 'id', type: 'integer' })
   @ApiOkResponse({ type: AccountDto })
   @ApiErrors(400, 404)
-  get(@Param('id', AccountIdPipe) id: number): Promise<AccountDto> {
+  get(@AccountId() id: number): Promise<AccountDto> {
     return this.accounts.get(id);
   }
 
@@ -37,7 +37,7 @@ export class AccountsController {
   @ApiParam({ name: 'id', type: 'integer' })
   @ApiOkResponse({ type: AccountDto })
   @ApiErrors(400, 404, 409, 422, 503)
-  deposit(@Param('id', AccountIdPipe) id: number, @Body() { amount }: AmountDto): Promise<AccountDto> {
+  deposit(@AccountId() id: number, @Body() { amount }: AmountDto): Promise<AccountDto> {
     return this.service.deposit(id, amount);
   }
 
@@ -47,7 +47,7 @@ export class AccountsController {
   @ApiOkResponse({ type: AccountDto })
   @ApiErrors(400, 404, 409, 422, 503)
   withdraw(
-    @Param('id', AccountIdPipe) id: number,
+    @AccountId() id: number,
     @Body() { amount }: AmountDto,
     @Query() { unsafe }: WithdrawQuery,
   ): Promise<AccountDto> {

@@ -1,11 +1,15 @@
 import { Injectable, NotFoundException } from '@nestjs/common';
 import type { Selectable } from 'kysely';
+import { LockService } from 'nest-redis-lock';
 import { Database, type AccountsTable } from '../database/database.js';
 import type { Account } from './account.js';
 
 @Injectable()
 export class AccountsRepository {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly locks: LockService,
+  ) {}
 
   async create(owner: string, balance: number): Promise<Account> {
     const row = await this.database
@@ -24,6 +28,9 @@ export class AccountsRepository {
 
   /** Writes the balances of these accounts: all of them or none. */
   async save(...accounts: Account[]): Promise<void> {
+    // A process that was paused for longer than its lease has lost its lock: what it is about to write is out of date.
+    this.locks.current()?.assertHeld();
+
     await this.database.transaction().execute(async (transaction) => {
       for (const { id, balance } of accounts) {
         await transaction.updateTable('accounts').set({ balance }).where('id', '=', id).execute();

@@ -13,12 +13,15 @@ interface Tables {
   accounts: AccountsTable;
 }
 
+const logger = new Logger('Database');
+
 @Injectable()
 export class Database extends Kysely<Tables> implements OnApplicationShutdown {
   constructor(@Inject(APP_OPTIONS) { databaseUrl }: Pick<AppOptions, 'databaseUrl'>) {
     const pool = new pg.Pool({ connectionString: databaseUrl, max: 5, connectionTimeoutMillis: 5_000 });
-    // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
-    pool.on('error', (error) => new Logger('Database').warn(`Lost a connection: ${error.message}`));
+    // The pool replaces a connection that breaks; only the event, if nobody listened, would end the process.
+    const lost = (error: Error) => logger.warn(`Lost a connection: ${error.message}`);
+    pool.on('connect', (client) => client.on('error', lost)).on('error', () => {});
     super({ dialect: new PostgresDialect({ pool }) });
   }
 

@@ -11,7 +11,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
   const migrator = new Migrator({ db: database, provider: { getMigrations: async () => migrations } });
   try {
     const { error } = await migrator.migrateToLatest();
-    if (error) throw error;
+    if (error instanceof Error) throw error;
   } catch (error) {
     throw new Error(`The database ${withoutPassword(databaseUrl)} cannot be used: ${reason(error)}`, { cause: error });
   } finally {

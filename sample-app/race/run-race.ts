@@ -1,4 +1,4 @@
-import { balanceOf, openAccount, withdraw, type Answer } from './withdrawals.js';
+import type { Answer, RaceClient } from './race-client.js';
 
 const START_BALANCE = 10_000;
 
@@ -10,16 +10,23 @@ export interface RaceResult {
   readonly seconds: number;
 }
 
-/** Withdraws 1 from one account, `count` times at once, spread over the apps. */
-export async function runRace(name: string, apps: readonly string[], count: number, query = ''): Promise<RaceResult> {
+export interface Race {
+  readonly name: string;
+  readonly apps: readonly string[];
+  readonly withdrawals: number;
+  readonly query: string;
+}
+
+/** Withdraws 1 from one account, many times at once, spread over the apps. */
+export async function runRace(client: RaceClient, { name, apps, withdrawals, query }: Race): Promise<RaceResult> {
   const [firstApp = ''] = apps;
-  const account = await openAccount(firstApp, START_BALANCE);
-  const progress = countProgress(name, count);
+  const account = await client.openAccount(firstApp, START_BALANCE);
+  const progress = countProgress(name, withdrawals);
 
   const start = performance.now();
   const answers = await Promise.all(
-    Array.from({ length: count }, async (_, turn) => {
-      const answer = await withdraw(apps[turn % apps.length] ?? firstApp, account, query);
+    Array.from({ length: withdrawals }, async (_, turn) => {
+      const answer = await client.withdraw(apps[turn % apps.length] ?? firstApp, account, query);
       progress();
       return answer;
     }),
@@ -27,7 +34,7 @@ export async function runRace(name: string, apps: readonly string[], count: numb
   const seconds = (performance.now() - start) / 1_000;
 
   const expected = START_BALANCE - answers.filter(({ status }) => status === 200).length;
-  return { name, expected, actual: await balanceOf(firstApp, account), answers, seconds };
+  return { name, expected, actual: await client.balanceOf(firstApp, account), answers, seconds };
 }
 
 function countProgress(name: string, count: number): () => void {

@@ -39,7 +39,7 @@ function problems(blocks: readonly CodeBlock[]): string[] {
   const { config } = ts.readConfigFile('tsconfig.json', (file) => readFileSync(file, 'utf8')) as { config: object };
   const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: ['lib/index.ts'] }, ts.sys, process.cwd());
   const host = ts.createCompilerHost({ ...options, noUnusedLocals: false, noUnusedParameters: false });
-  const { getSourceFile, fileExists, readFile } = host;
+  const disk = { ...host };
   const source = (file: string) => {
     const code = files.get(file)?.code;
     if (code === undefined) return undefined;
@@ -48,10 +48,10 @@ function problems(blocks: readonly CodeBlock[]): string[] {
   };
   host.getSourceFile = (file, target, ...rest) => {
     const text = source(file);
-    return text === undefined ? getSourceFile(file, target, ...rest) : ts.createSourceFile(file, text, target);
+    return text === undefined ? disk.getSourceFile(file, target, ...rest) : ts.createSourceFile(file, text, target);
   };
-  host.fileExists = (file) => files.has(file) || fileExists(file);
-  host.readFile = (file) => source(file) ?? readFile(file);
+  host.fileExists = (file) => files.has(file) || disk.fileExists(file);
+  host.readFile = (file) => source(file) ?? disk.readFile(file);
   const program = ts.createProgram([...files.keys()], { ...options, noUnusedLocals: false, noUnusedParameters: false }, host);
   return ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => {
     const where = file ? (files.get(file.fileName)?.name ?? file.fileName) : 'options';

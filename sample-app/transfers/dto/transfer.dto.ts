@@ -1,6 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { IsInt, Max, Min } from 'class-validator';
-import { MAX_ACCOUNT_ID } from '../../accounts/account-id.pipe.js';
+import { MAX_ACCOUNT_ID } from '../../accounts/account-id.decorator.js';
 import { AmountDto } from '../../accounts/dto/amount.dto.js';
 import { DiffersFrom } from './differs-from.decorator.js';
 
