@@ -53,4 +53,14 @@ describe('A process that holds a lock', () => {
     const freed = await Promise.all(Array.from({ length: 20 }, (_, number) => locks.isLocked(`held:${number}`)));
     expect(freed).not.toContain(true);
   }, 20_000);
+
+  it('exits by itself after app.close(), also while Redis is away', async () => {
+    const own = await startRedis();
+    const app = new TestChild('close-in-outage.mjs', own.url);
+    await app.message();
+    await own.stop();
+    app.send('close');
+    expect(await app.message()).toBe('LOCK_UNAVAILABLE');
+    expect(await app.exit()).toBe(0);
+  }, 20_000);
 });
