@@ -3,7 +3,7 @@ import { ModulesContainer } from '@nestjs/core';
 import { lockedMethods } from './decorators/locked-methods.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { LockService } from './lock.service.js';
-import { lockServiceSlot } from './lock.tokens.js';
+import { lockServiceSlot, lockServiceToken } from './lock.tokens.js';
 
 /**
  * Looks through the app at boot. It wires objects that Nest did not construct itself (`useFactory`, `useValue`),
@@ -18,30 +18,40 @@ export class LockExplorer implements OnModuleInit {
   }
 
   onModuleInit(): void {
-    const services = this.#services();
+    this.#refuseTwins();
     for (const instance of this.#instances()) {
-      for (const { module } of lockedMethods(instance)) {
-        const slot = lockServiceSlot(module);
-        const service = services.get(module);
-        if (service && !(slot in instance)) Object.defineProperty(instance, slot, { value: service });
-      }
+      for (const { module } of lockedMethods(instance)) this.#wire(instance, module);
     }
   }
 
-  #services(): Map<string, LockService> {
-    const services = new Map<string, LockService>();
+  #wire(instance: object, moduleName: string): void {
+    const slot = lockServiceSlot(moduleName);
+    if (slot in instance) return;
+    const service = this.#serviceOf(moduleName);
+    if (service) Object.defineProperty(instance, slot, { value: service });
+  }
+
+  /** What the app has for the service, a fake of a test included. */
+  #serviceOf(moduleName: string): unknown {
+    for (const module of this.#modules.values()) {
+      const provider = module.providers.get(lockServiceToken(moduleName));
+      if (provider) return provider.instance;
+    }
+    return undefined;
+  }
+
+  #refuseTwins(): void {
+    const seen = new Map<string, LockService>();
     for (const instance of this.#instances()) {
       if (!(instance instanceof LockService)) continue;
       const { moduleName } = instance;
-      const other = services.get(moduleName);
-      if (other && other !== instance) {
+      if ((seen.get(moduleName) ?? instance) !== instance) {
         throw new LockOptionsError(
           `Two RedisLockModules are named "${moduleName}". Import forRoot() once, or give one of them a name: RedisLockModule.forRoot({ name: "billing" }).`,
         );
       }
-      services.set(moduleName, instance);
+      seen.set(moduleName, instance);
     }
-    return services;
   }
 
   *#instances(): Iterable<object> {

@@ -52,25 +52,11 @@ export class LockService {
    * @throws LockLostError when the lock was lost while the work ran (its own error is the `cause`), unless `onLost: 'ignore'`
    * @throws LockKeyError, LockOptionsError for a bad key or option
    */
-  withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
-    return this.withLockOr(key, work, options, (timeout) => {
-      throw timeout;
-    });
-  }
-
-  /**
-   * Like `withLock`, but hands a time-out of this very lock to `refused`.
-   * @internal
-   */
-  async withLockOr<T, R>(
-    key: LockKey,
-    work: (lock: Lock) => T | Promise<T>,
-    options: WithLockOptions | undefined,
-    refused: (timeout: LockTimeoutError) => R | Promise<R>,
-  ): Promise<T | R> {
+  async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
     const terms = this.#read(options, this.#terms);
     const answer = await this.#take(key, terms);
-    return answer instanceof Lock ? this.#runInside(answer, work, terms.onLost) : refused(new LockTimeoutError(answer));
+    if (answer instanceof Lock) return this.#runInside(answer, work, terms.onLost);
+    throw reported(new LockTimeoutError(answer));
   }
 
   /**

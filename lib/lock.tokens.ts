@@ -1,6 +1,13 @@
+import { wrongValue } from './core/lock-options.js';
 import { LockService } from './lock.service.js';
 
 export const DEFAULT_MODULE = 'default';
+
+/** @throws LockOptionsError */
+export function checkedModuleName(option: string, name: unknown = DEFAULT_MODULE): string {
+  if (typeof name === 'string' && name !== '') return name;
+  throw wrongValue(option, name, 'a non-empty string');
+}
 
 /** The injection token of the `LockService` of a module: the class itself for the default one. */
 export function lockServiceToken(moduleName: string): typeof LockService | symbol {

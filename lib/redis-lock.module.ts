@@ -1,14 +1,16 @@
 import { type DynamicModule, Logger, Module } from '@nestjs/common';
-import { APP_GUARD } from '@nestjs/core';
-import { LockRequestGuard } from './http/lock-request.guard.js';
+import { ApplicationConfig } from '@nestjs/core';
+import { LockOptionsError } from './errors/lock-options.error.js';
+import { guardRequests } from './http/lock-request.guard.js';
 import { LockExplorer } from './lock.explorer.js';
 import { LockService } from './lock.service.js';
-import { lockServiceToken } from './lock.tokens.js';
+import { checkedModuleName, lockServiceToken } from './lock.tokens.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
-import { moduleName, resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions } from './redis-lock.options.js';
+import { resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions } from './redis-lock.options.js';
 import { RedisLockStore } from './redis/redis-lock.store.js';
 
 const logger = new Logger('RedisLock');
+const HTTP = Symbol('nest-redis-lock:http');
 
 /**
  * Supplies `LockService` and makes `@WithLock` work, in the whole app by default.
@@ -33,21 +35,29 @@ export class RedisLockModule extends ConfigurableModuleClass {
   }
 }
 
-function withLockService(definition: DynamicModule, name?: string): DynamicModule {
-  const token = lockServiceToken(moduleName(name));
+function withLockService(definition: DynamicModule, givenName: unknown): DynamicModule {
+  const name = checkedModuleName('name', givenName);
+  const token = lockServiceToken(name);
   return {
     ...definition,
     providers: [
       ...(definition.providers ?? []),
-      { provide: token, useFactory: (options: RedisLockOptions) => lockService(moduleName(name), options), inject: [MODULE_OPTIONS_TOKEN] },
-      { provide: APP_GUARD, useFactory: ({ http }: RedisLockOptions = {}) => new LockRequestGuard(http ?? true), inject: [MODULE_OPTIONS_TOKEN] },
+      { provide: token, useFactory: (options: RedisLockOptions) => lockService(name, options), inject: [MODULE_OPTIONS_TOKEN] },
+      { provide: HTTP, useFactory: followRequests, inject: [MODULE_OPTIONS_TOKEN, ApplicationConfig] },
       LockExplorer,
     ],
     exports: [...(definition.exports ?? []), token],
   };
 }
 
+function followRequests({ http = true }: RedisLockOptions, app: ApplicationConfig): boolean {
+  if (http) guardRequests(app);
+  return http;
+}
+
 function lockService(name: string, options: RedisLockOptions): LockService {
+  const misplaced = ['name', 'isGlobal'].find((option) => Object.hasOwn(options ?? {}, option));
+  if (misplaced) throw new LockOptionsError(`"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`);
   const { store, connection, keyPrefix, commandTimeoutMs, terms, shutdownGraceMs } = resolveLockOptions(options);
   return new LockService({
     name,

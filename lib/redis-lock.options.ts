@@ -1,7 +1,7 @@
 import { durationMs, type Duration } from './clock/duration.js';
 import { booleanOption, DEFAULT_TERMS, lockTerms, unknownOption, wrongValue, type LockTerms } from './core/lock-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
-import { DEFAULT_MODULE } from './lock.tokens.js';
+import { shown } from './errors/shown.js';
 import type { RedisConnectionOption } from './redis/redis-client.js';
 import type { LockStore } from './store/lock-store.js';
 
@@ -70,17 +70,18 @@ const KNOWN = [
 
 /** @throws LockOptionsError naming the option, the value and what is allowed */
 export function resolveLockOptions(options: RedisLockModuleOptions = {}): ResolvedLockOptions {
-  if (typeof options !== 'object' || options === null) throw new LockOptionsError(`RedisLockModule takes an object of options, not ${String(options)}.`);
+  if (typeof options !== 'object' || options === null) throw new LockOptionsError(`RedisLockModule takes an object of options, not ${shown(options)}.`);
   const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
   if (unknown) throw unknownOption(unknown, KNOWN);
 
   const { connection, store, keyPrefix = 'lock:', commandTimeout = '1s', shutdownGrace = '10s', http = true } = options;
   const { wait, lease, watchdog, maxHold, maxWaiters } = options;
+  if (options.isGlobal !== undefined) booleanOption('isGlobal', options.isGlobal);
   if (connection !== undefined && store !== undefined) throw new LockOptionsError('Give either "connection" or "store", not both: a store has its own connection.');
   if (store !== undefined && typeof store?.acquire !== 'function') throw wrongValue('store', store, 'a LockStore, e.g. new MemoryLockStore()');
   if (typeof keyPrefix !== 'string') throw wrongValue('keyPrefix', keyPrefix, 'a string');
   return Object.freeze({
-    connection: connection ?? 'redis://127.0.0.1:6379',
+    connection: connection === undefined ? 'redis://127.0.0.1:6379' : connection,
     store,
     keyPrefix,
     terms: Object.freeze(lockTerms({ wait, lease, watchdog, maxHold, maxWaiters }, DEFAULT_TERMS)),
@@ -90,9 +91,4 @@ export function resolveLockOptions(options: RedisLockModuleOptions = {}): Resolv
   });
 }
 
-/** @throws LockOptionsError */
-export function moduleName(name: unknown = DEFAULT_MODULE): string {
-  if (typeof name === 'string' && name !== '') return name;
-  throw wrongValue('name', name, 'a non-empty string');
-}
 

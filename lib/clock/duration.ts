@@ -1,5 +1,6 @@
 import ms from 'ms';
 import { LockOptionsError } from '../errors/lock-options.error.js';
+import { shown } from '../errors/shown.js';
 
 /** A number of milliseconds, or a string of the `ms` package such as `'250ms'`, `'30s'`, `'2m'`. */
 export type Duration = number | string;
@@ -16,11 +17,11 @@ interface Bounds {
  * @throws LockOptionsError naming the option, the value and what is allowed
  */
 export function durationMs(option: string, value: Duration, { min, unlimited = false }: Bounds): number {
-  const parsed = typeof value === 'string' ? ms(value as ms.StringValue) : value;
+  const parsed = typeof value === 'string' && value !== '' && value.length <= 100 ? ms(value as ms.StringValue) : value;
   const usable = typeof parsed === 'number' && parsed >= min && (Number.isFinite(parsed) || unlimited);
   if (usable) return Math.round(parsed);
   throw new LockOptionsError(
-    `"${option}" is ${JSON.stringify(value) ?? String(value)}, but must be a duration of at least ${min} ms: ` +
+    `"${option}" is ${shown(value)}, but must be a duration of at least ${min} ms: ` +
       `a number of milliseconds or a string such as "250ms", "30s", "2m"${unlimited ? ', or Infinity' : ''}.`,
   );
 }

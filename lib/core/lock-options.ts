@@ -1,4 +1,5 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
+import { shown } from '../errors/shown.js';
 import { durationMs, type Duration } from '../clock/duration.js';
 
 /** What can be said of one call. What it leaves out comes from the module. */
@@ -78,20 +79,20 @@ const READERS: { readonly [name in keyof WithLockOptions]-?: (value: never) => P
 };
 
 /**
- * Reads options over the terms they leave open.
+ * Reads options over the terms they leave open. `besides`: further options that the caller reads itself.
  *
  * @throws LockOptionsError for an unknown option or a bad value
  */
-export function lockTerms(options: WithLockOptions | undefined, defaults: LockTerms): LockTerms {
+export function lockTerms(options: WithLockOptions | undefined, defaults: LockTerms, besides: readonly string[] = []): LockTerms {
   if (options === undefined) return defaults;
-  if (typeof options !== 'object' || options === null) {
-    throw new LockOptionsError(`Lock options must be an object, not ${String(options)}.`);
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new LockOptionsError(`Lock options must be an object, not ${shown(options)}.`);
   }
   let terms = defaults;
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
     const reader = Object.hasOwn(READERS, name) ? READERS[name as keyof WithLockOptions] : undefined;
-    if (!reader) throw unknownOption(name, Object.keys(READERS));
+    if (!reader) throw unknownOption(name, [...Object.keys(READERS), ...besides]);
     terms = { ...terms, ...reader(value as never) };
   }
   return terms;
@@ -112,7 +113,7 @@ export function oneOf<const T extends string>(option: string, value: unknown, al
 }
 
 export function wrongValue(option: string, value: unknown, allowed: string): LockOptionsError {
-  return new LockOptionsError(`"${option}" is ${JSON.stringify(value) ?? String(value)}, but must be ${allowed}.`);
+  return new LockOptionsError(`"${option}" is ${shown(value)}, but must be ${allowed}.`);
 }
 
 function countOption(option: string, value: unknown): number {

@@ -17,5 +17,5 @@ export function CurrentLock(): ParameterDecorator {
 
 /** Which parameters of a method `@CurrentLock()` stands on. */
 export function currentLockParameters(prototype: object, method: string | symbol): readonly number[] {
-  return (Reflect.getMetadata(PARAMETERS, prototype, method) as number[] | undefined) ?? [];
+  return (Reflect.getOwnMetadata(PARAMETERS, prototype, method) as number[] | undefined) ?? [];
 }

@@ -1,6 +1,7 @@
 import { LONGEST_KEY } from '../core/lock-key.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
+import { shown } from '../errors/shown.js';
 import type { ArgumentPath, ParameterNames } from './parameter-names.js';
 
 /** The method a template stands on. */
@@ -18,6 +19,8 @@ interface Placeholder extends ArgumentPath {
 type Part = string | Placeholder;
 
 const PLACEHOLDER = /<([^<>]*)>/;
+/** What is escaped in values where the template itself has it. */
+const SEPARATOR = /[^\p{L}\p{N}]/u;
 const PATH = /^(?:\d+|[\p{ID_Start}$_][\p{ID_Continue}$]*)(?:\.[\p{ID_Continue}$]+)*$/u;
 
 /** A rest parameter takes all further arguments. */
@@ -36,7 +39,7 @@ export class KeyTemplate {
   /** @throws LockOptionsError for a template that can't be filled from this method's parameters */
   constructor(template: unknown, site: TemplateSite) {
     if (typeof template !== 'string' || template === '') {
-      throw new LockOptionsError(`The key of @WithLock on ${site.method}() must be a non-empty template, an array of them, or a function, not ${JSON.stringify(template) ?? String(template)}.`);
+      throw new LockOptionsError(`The key of @WithLock on ${site.method}() must be a non-empty template, an array of them, or a function, not ${shown(template)}.`);
     }
     this.#template = template;
     this.#site = site;
@@ -54,9 +57,12 @@ export class KeyTemplate {
 
   #parse(template: string): Part[] {
     // Splitting by a pattern with a group puts what the group caught at the odd places.
-    return template.split(PLACEHOLDER).flatMap((text, index): Part[] => {
+    const texts = template.split(PLACEHOLDER);
+    return texts.flatMap((text, index): Part[] => {
       if (index % 2 === 1) return [this.#placeholder(text)];
       if (/[<>]/.test(text)) throw this.#wrong('has a "<" or ">" without its partner');
+      const isBetween = index > 0 && index < texts.length - 1;
+      if (isBetween && !SEPARATOR.test(text)) throw this.#wrong('has two placeholders with nothing between them that keeps their values apart; put ":" there');
       return text === '' ? [] : [text];
     });
   }
@@ -90,7 +96,7 @@ export class KeyTemplate {
         return value;
     }
     throw new LockKeyError(
-      `${text} in the lock key "${this.#template}" of ${this.#site.method}() is ${describe(value)}, but must be a non-empty string, a number, a bigint or a boolean. ` +
+      `${text} in the lock key "${this.#template}" of ${this.#site.method}() is ${shown(value)}, but must be a non-empty string, a number, a bigint or a boolean. ` +
         'Name the part of it that identifies the thing, e.g. <dto.id>, or give a function.',
     );
   }
@@ -108,17 +114,11 @@ export class KeyTemplate {
 
 /** `:`, `%`, braces, white space and control characters always; and whatever else the template itself uses between its parts. */
 function unsafeCharacters(parts: readonly Part[]): RegExp {
-  const separators = parts.filter((part) => typeof part === 'string').join('').match(/[^\p{L}\p{N}]/gu) ?? [];
+  const separators = parts.filter((part) => typeof part === 'string').join('').match(new RegExp(SEPARATOR, 'gu')) ?? [];
   const escaped = [...new Set(separators)].map((char) => `\\u{${char.codePointAt(0)!.toString(16)}}`).join('');
   return new RegExp(`[:%{}\\s\\p{Cc}\\p{Cs}${escaped}]`, 'gu');
 }
 
 function percentEncoded(char: string): string {
   return [...Buffer.from(char)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
-}
-
-function describe(value: unknown): string {
-  if (value === '') return 'an empty string';
-  if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' && value !== null ? 'an object' : typeof value === 'function' ? 'a function' : String(value);
 }

@@ -31,7 +31,7 @@ function readClass(source: string): ReadonlyMap<string, ParameterNames> {
 function classBody(source: string): ClassBody | undefined {
   try {
     // In brackets it is an expression, which may be anonymous.
-    const [statement] = parse(`(${source})`, { ecmaVersion: 'latest' }).body;
+    const [statement] = parse(`(${source})`, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false }).body;
     if (statement?.type !== 'ExpressionStatement' || statement.expression.type !== 'ClassExpression') return undefined;
     return (statement.expression as unknown as ClassDeclaration).body;
   } catch {

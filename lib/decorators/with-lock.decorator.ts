@@ -5,10 +5,11 @@ import type { LockKey } from '../core/lock-key.js';
 import { DEFAULT_TERMS, lockTerms, wrongValue, type WithLockOptions } from '../core/lock-options.js';
 import { LockNotWiredError } from '../errors/lock-not-wired.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
+import { LockTimeoutError } from '../errors/lock-timeout.error.js';
+import { shown } from '../errors/shown.js';
 import { reported } from '../http/http-request.js';
 import type { LockService } from '../lock.service.js';
-import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../lock.tokens.js';
+import { checkedModuleName, lockServiceSlot, lockServiceToken } from '../lock.tokens.js';
 import { currentLockParameters } from './current-lock.decorator.js';
 import { keyResolver } from './key-resolver.js';
 import { noteLockedMethod } from './locked-methods.js';
@@ -57,11 +58,8 @@ export type WithLockDecorator<Args extends unknown[]> = <M extends AsyncMethod>(
  */
 export function WithLock(key: string | readonly string[], options?: WithLockDecoratorOptions): WithLockDecorator<[]>;
 export function WithLock<Args extends unknown[]>(key: (...args: Args) => LockKey, options?: WithLockDecoratorOptions): WithLockDecorator<Args>;
-export function WithLock(key: unknown, { module = DEFAULT_MODULE, onTimeout = 'throw', ...rest }: WithLockDecoratorOptions = {}): WithLockDecorator<[]> {
-  const options: WithLockOptions = Object.freeze(rest);
-  lockTerms(options, DEFAULT_TERMS);
-  if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip') throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
-
+export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): WithLockDecorator<[]> {
+  const { module, onTimeout, lockOptions } = checkedOptions(options);
   return (prototype, name, descriptor) => {
     const method = checkedMethod(prototype, name, descriptor);
     const site = `${prototype.constructor.name}.${String(name)}`;
@@ -72,26 +70,40 @@ export function WithLock(key: unknown, { module = DEFAULT_MODULE, onTimeout = 't
     noteLockedMethod(prototype, { name, module });
 
     const call = async (body: Method, self: object, args: unknown[]): Promise<unknown> => {
-      const locks = (self as Record<symbol, LockService | undefined> | undefined)?.[slot];
-      if (!locks) throw reported(new LockNotWiredError(site, module));
-      let key: LockKey;
+      let began = false;
+      const work = async (lock: Lock): Promise<unknown> => {
+        began = true;
+        return checkedResult(await Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock)), site);
+      };
       try {
-        key = keyOf(args);
+        const locks = (self as Partial<Record<symbol, LockService>> | undefined)?.[slot];
+        if (!locks) throw reported(new LockNotWiredError(site, module));
+        return await locks.withLock(reportedKey(keyOf, args), work, lockOptions);
       } catch (error) {
-        throw reported(error);
+        // A time-out from inside the method is the method's own.
+        if (began || onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
+        return onTimeout === 'skip' ? undefined : onTimeout({ error, args });
       }
-      return locks.withLockOr(
-        key,
-        async (lock) => checkedResult(await Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock)), site),
-        options,
-        (error) => {
-          if (onTimeout === 'throw') throw reported(error);
-          return onTimeout === 'skip' ? undefined : onTimeout({ error, args });
-        },
-      );
     };
     descriptor.value = wrapMethod(method, call) as unknown as typeof descriptor.value;
   };
+}
+
+function checkedOptions(options: WithLockDecoratorOptions) {
+  if (typeof options !== 'object' || options === null) throw new LockOptionsError(`The options of @WithLock must be an object, not ${shown(options)}.`);
+  const { module, onTimeout = 'throw', ...rest } = options;
+  if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip') throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
+  const lockOptions: WithLockOptions = Object.freeze(rest);
+  lockTerms(lockOptions, DEFAULT_TERMS, ['module', 'onTimeout']);
+  return { module: checkedModuleName('module', module), onTimeout, lockOptions };
+}
+
+function reportedKey(keyOf: (args: unknown[]) => LockKey, args: unknown[]): LockKey {
+  try {
+    return keyOf(args);
+  } catch (error) {
+    throw reported(error);
+  }
 }
 
 type Method = (...args: unknown[]) => unknown;

@@ -36,6 +36,7 @@ const BRAND = Symbol.for('nest-redis-lock:error');
  */
 export abstract class LockError extends HttpException {
   readonly code: LockErrorCode;
+  #answered = false;
 
   protected constructor(name: string, message: string, { code, status, clientMessage, cause }: LockErrorFacts) {
     const body: LockErrorBody = {
@@ -49,6 +50,16 @@ export abstract class LockError extends HttpException {
     this.message = message;
     this.code = code;
     Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  /** Whether somebody, such as an exception filter, asked for the status to answer with. @internal */
+  get isAnswered(): boolean {
+    return this.#answered;
+  }
+
+  override getStatus(): number {
+    this.#answered = true;
+    return super.getStatus();
   }
 }
 

@@ -36,7 +36,7 @@ class HttpRequest {
     return this.#gone.signal;
   }
 
-  /** Remembers the error, and when the answer really carries its status, adds `Retry-After` and logs what the client isn't told. */
+  /** Remembers the error, and when it really becomes the answer, adds `Retry-After` and logs what the client isn't told. */
   failedWith(error: LockError): void {
     const response = this.#response;
     const seenBefore = this.#error !== undefined;
@@ -45,7 +45,7 @@ class HttpRequest {
 
     const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
     response.writeHead = (status: number, ...rest: unknown[]) => {
-      if (this.#error?.getStatus() === status) this.#answeredWith(this.#error, status);
+      if (this.#error?.isAnswered && this.#error.getStatus() === status) this.#answeredWith(this.#error, status);
       this.#error = undefined;
       return writeHead(status, ...rest);
     };

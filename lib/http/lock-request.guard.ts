@@ -1,4 +1,5 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import type { ApplicationConfig } from '@nestjs/core';
 import { enterRequest } from './http-request.js';
 
 /**
@@ -6,14 +7,17 @@ import { enterRequest } from './http-request.js';
  * sees each request before its handler runs (1 to 4 µs; a global interceptor 9 to 60, docs/decisions/0003).
  */
 export class LockRequestGuard implements CanActivate {
-  readonly #http: boolean;
-
-  constructor(http: boolean) {
-    this.#http = http;
-  }
-
   canActivate(context: ExecutionContext): boolean {
-    if (this.#http) enterRequest(context);
+    enterRequest(context);
     return true;
   }
+}
+
+/**
+ * Registers the guard while Nest still builds the app: before the guards of the app itself, however these are registered.
+ * It must be the first: what it sets would not get past an asynchronous guard before it.
+ */
+export function guardRequests(app: ApplicationConfig): void {
+  const isThere = app.getGlobalGuards().some((guard) => guard instanceof LockRequestGuard);
+  if (!isThere) app.addGlobalGuard(new LockRequestGuard());
 }

@@ -1,5 +1,6 @@
 import { Redis, type Cluster, type RedisOptions } from 'ioredis';
 import { LockOptionsError } from '../errors/lock-options.error.js';
+import { shown } from '../errors/shown.js';
 
 /** Where Redis is: a URL, ioredis options (Sentinel included), or a client the app has already. */
 export type RedisConnectionOption = string | RedisOptions | Redis;
@@ -20,7 +21,7 @@ const OWN = {
 
 /** @throws LockOptionsError when it is none of the things a connection can be */
 export function redisClient(connection: unknown, commandTimeoutMs: number): RedisClient {
-  if (isClient(connection)) return { redis: connection, borrowed: true };
+  if (isClient(connection)) return { redis: withoutPrefix(connection), borrowed: true };
   const defaults: RedisOptions = {
     connectionName: 'nest-redis-lock',
     connectTimeout: Math.max(commandTimeoutMs, 1000),
@@ -32,10 +33,19 @@ export function redisClient(connection: unknown, commandTimeoutMs: number): Redi
   };
   if (typeof connection === 'string') return { redis: new Redis(checkedUrl(connection), { ...defaults, ...OWN }), borrowed: false };
   if (isPlainObject(connection)) {
-    if ('keyPrefix' in connection) throw new LockOptionsError('"connection.keyPrefix" would change the names of the lock keys behind our back. Use the module\'s own "keyPrefix".');
+    if (connection.keyPrefix) throw new LockOptionsError(`"connection.keyPrefix" is ${shown(connection.keyPrefix)}, which would change the names of the lock keys. Use the module's own "keyPrefix".`);
     return { redis: new Redis({ ...defaults, ...connection, ...OWN }), borrowed: false };
   }
-  throw new LockOptionsError(`"connection" must be a redis:// or rediss:// URL, ioredis options, or an ioredis client, not ${whatIs(connection)}.`);
+  throw new LockOptionsError(`"connection" must be a redis:// or rediss:// URL, ioredis options, or an ioredis client, not ${Array.isArray(connection) ? 'an array: this version has no Redlock quorum' : shown(connection)}.`);
+}
+
+function withoutPrefix(client: Redis): Redis {
+  const { keyPrefix } = client.options;
+  if (!keyPrefix) return client;
+  throw new LockOptionsError(
+    `"connection.keyPrefix" of the client you lend is ${shown(keyPrefix)}, so lock keys would not live where other tools look for them. ` +
+      'Give it client.duplicate({ keyPrefix: "" }), or the URL.',
+  );
 }
 
 function checkedUrl(url: string): string {
@@ -53,9 +63,4 @@ function isClient(value: unknown): value is Redis {
 
 function isPlainObject(value: unknown): value is RedisOptions {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function whatIs(value: unknown): string {
-  if (Array.isArray(value)) return 'an array (this version has no Redlock quorum: give it one Redis)';
-  return value === null ? 'null' : `a ${typeof value}`;
 }
