@@ -35,12 +35,12 @@ export class LockAcquirer {
    */
   async acquire(request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
-    this.#closing.signal.throwIfAborted();
     request.signal?.throwIfAborted();
     const refusal = await this.#enter(this.#gate, request, startedAt);
     if (refusal) return refusal;
     try {
-      const answer = await this.#ask(request, startedAt);
+      this.#closing.signal.throwIfAborted();
+      const answer = await this.#open.asking(this.#ask(request, startedAt));
       if (!(answer instanceof Lock)) leave(this.#gate, request.keys);
       return answer;
     } catch (error) {
@@ -97,6 +97,7 @@ export class LockAcquirer {
   /** Waits for the held locks, at most `graceMs`, takes back those that are left, and closes the store. */
   async close(graceMs: number): Promise<void> {
     this.stopGranting();
+    await this.#open.answered();
     await this.#open.empty(now() + graceMs);
     const left = [...this.#open];
     for (const lease of left) lease.lose('shutdown');
@@ -141,10 +142,12 @@ export class LockAcquirer {
       const answer = await this.#store.acquire({ keys, token, leaseMs });
       if (answer.granted) {
         const lease = new Lease(keys, token, answer.fence, sentAt, request);
-        if (lease.isHeld && !request.signal?.aborted) return this.#begin(lease);
-        // It came too late to be of use: the lease is over already, or the caller has gone.
+        const { signal: closing } = this.#closing;
+        if (lease.isHeld && !request.signal?.aborted && !closing.aborted) return this.#begin(lease);
+        // It came too late to be of use: the lease is over already, or the caller has gone, or the app is going.
         await this.#store.release(lease).catch(() => undefined);
         request.signal?.throwIfAborted();
+        closing.throwIfAborted();
       }
       const holder = answer.granted ? undefined : holderOf(answer.holder);
       if (now() >= until) return refusal('held', request, startedAt, holder);

@@ -1,10 +1,11 @@
-import type { Lease } from './lease.js';
 import { waitFor } from '../clock/wait-for.js';
+import type { Lease } from './lease.js';
 
-/** The leases that are neither lost nor fully given back. Shutdown waits for them. */
+/** What shutdown has to wait for: calls that ask for a lock, and leases that are neither lost nor fully given back. */
 export class OpenLeases implements Iterable<Lease> {
   readonly #leases = new Set<Lease>();
-  #onEmpty: (() => void) | undefined;
+  #asking = 0;
+  #onChange: () => void = () => undefined;
 
   add(lease: Lease): void {
     this.#leases.add(lease);
@@ -12,16 +13,41 @@ export class OpenLeases implements Iterable<Lease> {
 
   delete(lease: Lease): void {
     this.#leases.delete(lease);
-    if (this.#leases.size === 0) this.#onEmpty?.();
+    this.#onChange();
   }
 
-  /** Waits until there is none left. Answers false when `untilMs` came first. */
-  async empty(untilMs: number): Promise<boolean> {
-    if (this.#leases.size === 0) return true;
-    return waitFor(untilMs, [], (done) => (this.#onEmpty = done), () => (this.#onEmpty = undefined));
+  /** Counts a call that asks for a lock, until it has its answer. */
+  async asking<T>(ask: Promise<T>): Promise<T> {
+    this.#asking++;
+    try {
+      return await ask;
+    } finally {
+      this.#asking--;
+      this.#onChange();
+    }
+  }
+
+  /** Waits until nobody asks any more: each call settles within the time-out of its store. */
+  async answered(): Promise<void> {
+    await this.#until(() => this.#asking === 0, Infinity);
+  }
+
+  /** Waits until there is no lease left, at most until `untilMs`. */
+  async empty(untilMs: number): Promise<void> {
+    await this.#until(() => this.#leases.size === 0, untilMs);
   }
 
   [Symbol.iterator](): Iterator<Lease> {
     return this.#leases.values();
+  }
+
+  async #until(condition: () => boolean, untilMs: number): Promise<void> {
+    if (condition()) return;
+    const start = (done: () => void) => {
+      this.#onChange = () => {
+        if (condition()) done();
+      };
+    };
+    await waitFor(untilMs, [], start, () => (this.#onChange = () => undefined));
   }
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockLostError, LockUnavailableError } from 'nest-redis-lock';
-import { aborted, until } from '../support/deferred.js';
+import { aborted, turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
@@ -148,6 +148,17 @@ describe('When Redis fails', () => {
     expect(error.code).toBe('LOCK_UNAVAILABLE');
     await server.restart();
     await until(() => locks.withLock('account:1', () => true).catch(() => false));
+  });
+
+  it('a grant that arrives during the shutdown is given back before the connection closes', async () => {
+    process.kill(server.pid, 'SIGSTOP');
+    const call = expect(locks.lock('account:1')).rejects.toThrow(/shutting down/);
+    await turn(); // the command is under way
+    const closed = locks.close();
+    process.kill(server.pid, 'SIGCONT');
+    await call;
+    await closed;
+    expect(await redis.exists('lock:account:1')).toBe(0);
   });
 
   it('a lock that Redis forgot in a restart is lost at the next renewal, and never taken back', async () => {
