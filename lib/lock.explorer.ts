@@ -19,16 +19,19 @@ export class LockExplorer implements OnModuleInit {
 
   onModuleInit(): void {
     this.#refuseTwins();
-    for (const instance of this.#instances()) {
+    for (const { instance, isBuiltByNest } of this.#instances()) {
+      if (isBuiltByNest) continue;
       for (const { module } of lockedMethods(instance)) this.#wire(instance, module);
     }
   }
 
   #wire(instance: object, moduleName: string): void {
-    const slot = lockServiceSlot(moduleName);
-    if (slot in instance) return;
-    const service = this.#serviceOf(moduleName);
-    if (service) Object.defineProperty(instance, slot, { value: service });
+    const value = this.#serviceOf(moduleName);
+    if (value && !Object.isExtensible(instance)) {
+      throw new LockOptionsError(`The ${instance.constructor.name} given to Nest is frozen, so it can't be given the LockService its @WithLock methods need. Let Nest build it, or don't freeze it.`);
+    }
+    // Writable, as an object given by useValue can live on in the next app of a test.
+    if (value) Object.defineProperty(instance, lockServiceSlot(moduleName), { value, writable: true, configurable: true });
   }
 
   /** What the app has for the service, a fake of a test included. */
@@ -42,7 +45,7 @@ export class LockExplorer implements OnModuleInit {
 
   #refuseTwins(): void {
     const seen = new Map<string, LockService>();
-    for (const instance of this.#instances()) {
+    for (const { instance } of this.#instances()) {
       if (!(instance instanceof LockService)) continue;
       const { moduleName } = instance;
       if ((seen.get(moduleName) ?? instance) !== instance) {
@@ -54,11 +57,11 @@ export class LockExplorer implements OnModuleInit {
     }
   }
 
-  *#instances(): Iterable<object> {
+  *#instances(): Iterable<{ instance: object; isBuiltByNest: boolean }> {
     for (const module of this.#modules.values()) {
       for (const wrapper of [...module.providers.values(), ...module.controllers.values()]) {
         const instance: unknown = wrapper.isDependencyTreeStatic() ? wrapper.instance : undefined;
-        if (typeof instance === 'object' && instance !== null) yield instance;
+        if (typeof instance === 'object' && instance !== null) yield { instance, isBuiltByNest: !wrapper.isNotMetatype };
       }
     }
   }

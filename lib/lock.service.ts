@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Lock } from './core/lock.js';
 import { LockAcquirer } from './core/lock-acquirer.js';
 import { LockContext } from './core/lock-context.js';
@@ -107,6 +108,11 @@ export class LockService {
     return this.#context.current(key);
   }
 
+  /** Begins to connect, so that an unreachable Redis is in the log of the boot. @internal */
+  onApplicationBootstrap(): void {
+    this.#store.open?.();
+  }
+
   /** Runs before Nest waits for the handlers that still run. @internal */
   beforeApplicationShutdown(): void {
     this.#acquirer.stopGranting();
@@ -118,10 +124,14 @@ export class LockService {
   }
 
   #read(options: WithLockOptions | undefined, defaults: LockTerms): LockTerms {
-    if (!options || defaults !== this.#terms || !Object.isFrozen(options)) return lockTerms(options, defaults);
-    let terms = this.#frozenTerms.get(options);
-    if (!terms) this.#frozenTerms.set(options, (terms = lockTerms(options, defaults)));
-    return terms;
+    try {
+      if (!options || defaults !== this.#terms || !Object.isFrozen(options)) return lockTerms(options, defaults);
+      let terms = this.#frozenTerms.get(options);
+      if (!terms) this.#frozenTerms.set(options, (terms = lockTerms(options, defaults)));
+      return terms;
+    } catch (error) {
+      throw reported(error);
+    }
   }
 
   async #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
@@ -153,6 +163,8 @@ export class LockService {
 }
 
 function waitSignals(this: LockRequest): readonly AbortSignal[] {
+  // One signal for many waits, such as an app's own, is no leak: every wait removes its listener.
+  if (this.signal) setMaxListeners(0, this.signal);
   const clientGone = clientGoneSignal();
   return [this.signal, clientGone].filter((signal) => signal !== undefined);
 }
@@ -170,7 +182,7 @@ function notReentrant(keys: readonly string[]): LockOptionsError {
 
 function partlyHeld(keys: readonly string[], outer: Lock): LockOptionsError {
   return new LockOptionsError(
-    `This call asks for ${namesOf(keys)} together, inside a call that holds ${namesOf(outer.keys)}: two such calls could wait for each other. ` +
-      'Take all keys together in the outer call.',
+    `This call asks for ${namesOf(keys)} together, inside a call whose lock is on ${outer.keys.map((key) => JSON.stringify(key)).join(', ')}: a nested call can enter one outer lock, ` +
+      'and taking the other keys in addition could deadlock. Take all of them together in the outer call.',
   );
 }

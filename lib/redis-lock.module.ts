@@ -42,7 +42,7 @@ function withLockService(definition: DynamicModule, givenName: unknown): Dynamic
     ...definition,
     providers: [
       ...(definition.providers ?? []),
-      { provide: token, useFactory: (options: RedisLockOptions) => lockService(name, options), inject: [MODULE_OPTIONS_TOKEN] },
+      { provide: token, useFactory: (options?: RedisLockOptions) => lockService(name, options), inject: [MODULE_OPTIONS_TOKEN] },
       { provide: HTTP, useFactory: followRequests, inject: [MODULE_OPTIONS_TOKEN, ApplicationConfig] },
       LockExplorer,
     ],
@@ -50,13 +50,15 @@ function withLockService(definition: DynamicModule, givenName: unknown): Dynamic
   };
 }
 
-function followRequests({ http = true }: RedisLockOptions, app: ApplicationConfig): boolean {
+function followRequests(options: RedisLockOptions | undefined, app: ApplicationConfig): boolean {
+  const http = options?.http ?? true;
   if (http) guardRequests(app);
   return http;
 }
 
-function lockService(name: string, options: RedisLockOptions): LockService {
-  const misplaced = ['name', 'isGlobal'].find((option) => Object.hasOwn(options ?? {}, option));
+function lockService(name: string, options: RedisLockOptions | undefined): LockService {
+  if (!options) throw new LockOptionsError(`The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} to have the defaults.`);
+  const misplaced = ['name', 'isGlobal'].find((option) => Object.hasOwn(options, option));
   if (misplaced) throw new LockOptionsError(`"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`);
   const { store, connection, keyPrefix, commandTimeoutMs, terms, shutdownGraceMs } = resolveLockOptions(options);
   return new LockService({

@@ -59,7 +59,13 @@ export class TimeWheel<T> {
       this.#size -= slot.size;
       for (const item of slot) due.push(item);
     }
-    if (this.#slots.size > 0) this.#arm(Math.min(...this.#slots.keys()));
+    if (this.#slots.size > 0) this.#arm(earliest(this.#slots.keys()));
     if (due.length > 0) this.#due(due);
   }
+}
+
+function earliest(times: Iterable<number>): number {
+  let first = Infinity;
+  for (const time of times) if (time < first) first = time;
+  return first;
 }

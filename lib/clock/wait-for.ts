@@ -5,12 +5,12 @@ import { timerAt } from './deadline.js';
  * Timer and listeners are gone when it settles; `stop` runs however it ends.
  *
  * @returns true when `start` reported, false at the deadline
- * @throws the reason of the first signal that aborts
+ * @throws what `start` failed with, or the reason of the first signal that aborts
  */
 export function waitFor(
   untilMs: number,
   signals: readonly AbortSignal[],
-  start: (done: () => void) => void = () => undefined,
+  start: (done: () => void, fail: (error: Error) => void) => void = () => undefined,
   stop: () => void = () => undefined,
 ): Promise<boolean> {
   const aborted = signals.find((signal) => signal.aborted);
@@ -31,9 +31,15 @@ export function waitFor(
       resolve(false);
     });
     for (const signal of signals) signal.addEventListener('abort', onAbort);
-    start(() => {
-      end();
-      resolve(true);
-    });
+    start(
+      () => {
+        end();
+        resolve(true);
+      },
+      (error) => {
+        end();
+        reject(error);
+      },
+    );
   });
 }

@@ -1,13 +1,23 @@
 import { waitFor } from '../clock/wait-for.js';
 
-type Wake = () => void;
+interface Waiter {
+  readonly wake: () => void;
+  readonly fail: (error: Error) => void;
+}
 
-/** A key that somebody of this process is inside of, or waits for in the store. */
+/**
+ * What the one who is through does: asks the store for the first time, waits for it (and counts as a waiter then), or has
+ * the lock.
+ */
+type Front = 'asking' | 'waiting' | 'inside';
+
+/** A key that somebody of this process is through for. */
 interface Turn {
+  front: Front;
   /** Those who wait behind, by arrival. */
-  readonly queue: Set<Wake>;
-  /** Whether the one at the front still waits for the store. */
-  frontWaits: boolean;
+  readonly queue: Set<Waiter>;
+  /** Those who only want to know what the front's first answer is. */
+  readonly curious: Set<Waiter>;
 }
 
 /**
@@ -17,62 +27,84 @@ interface Turn {
 export class KeyGate {
   readonly #turns = new Map<string, Turn>();
 
-  /** Goes in if nobody of this process is inside or waiting. */
+  /** Goes in if nobody of this process is through. */
   tryEnter(key: string): boolean {
     if (this.#turns.has(key)) return false;
-    this.#turns.set(key, { queue: new Set(), frontWaits: false });
+    this.#turns.set(key, { front: 'asking', queue: new Set(), curious: new Set() });
     return true;
   }
 
-  /** Queues for a busy key. Returns false when `untilMs` came first; rejects with the reason of a signal that aborts. */
+  /**
+   * Queues for a busy key. Returns false when `untilMs` came first.
+   *
+   * @throws the reason of a signal that aborts, or the error the front failed with
+   */
   enter(key: string, untilMs: number, signals: readonly AbortSignal[]): Promise<boolean> {
     const turn = this.#turns.get(key);
-    if (!turn) return Promise.resolve(this.tryEnter(key));
-    let wake: Wake;
-    return waitFor(
-      untilMs,
-      signals,
-      (done) => turn.queue.add((wake = done)),
-      () => turn.queue.delete(wake),
-    );
+    return turn ? join(turn.queue, untilMs, signals) : Promise.resolve(this.tryEnter(key));
+  }
+
+  /** Waits until the front has its first answer from the store. Throws what it failed with. */
+  async answered(key: string): Promise<void> {
+    const turn = this.#turns.get(key);
+    if (turn?.front === 'asking') await join(turn.curious, Infinity, []);
   }
 
   /** Gives the turn to the next in the queue, or closes it. */
   leave(key: string): void {
     const turn = this.#turns.get(key);
     if (!turn) return;
+    tell(turn.curious);
     const [next] = turn.queue;
     if (!next) {
       this.#turns.delete(key);
       return;
     }
-    turn.frontWaits = false;
-    next();
+    turn.front = 'asking';
+    next.wake();
   }
 
-  /** The one who is through waits for the store now, and counts as a waiter. */
-  frontWaits(key: string): void {
-    this.#mark(key, true);
+  /** The store did not answer the front: everybody behind would meet the same, one time-out after the other. */
+  fail(key: string, error: Error): void {
+    const turn = this.#turns.get(key);
+    for (const waiter of [...(turn?.curious ?? []), ...(turn?.queue ?? [])]) waiter.fail(error);
   }
 
-  /** The one who is through has the lock. */
-  frontIsInside(key: string): void {
-    this.#mark(key, false);
+  /** Lets everybody through, because there is nothing left to guard. */
+  open(): void {
+    for (const { queue } of this.#turns.values()) tell(queue);
+    this.#turns.clear();
   }
 
-  /** Whether a caller of this process has the lock, and does not wait for the store itself. */
+  setFront(key: string, front: Front): void {
+    const turn = this.#turns.get(key);
+    if (!turn) return;
+    turn.front = front;
+    if (front !== 'asking') tell(turn.curious);
+  }
+
+  /** Whether a caller of this process has the lock. */
   isInside(key: string): boolean {
-    return this.#turns.get(key)?.frontWaits === false;
+    return this.#turns.get(key)?.front === 'inside';
   }
 
   /** How many callers of this process wait for the key. */
   waiters(key: string): number {
     const turn = this.#turns.get(key);
-    return turn ? turn.queue.size + (turn.frontWaits ? 1 : 0) : 0;
+    return turn ? turn.queue.size + (turn.front === 'waiting' ? 1 : 0) : 0;
   }
+}
 
-  #mark(key: string, waits: boolean): void {
-    const turn = this.#turns.get(key);
-    if (turn) turn.frontWaits = waits;
-  }
+function join(line: Set<Waiter>, untilMs: number, signals: readonly AbortSignal[]): Promise<boolean> {
+  let waiter: Waiter;
+  return waitFor(
+    untilMs,
+    signals,
+    (wake, fail) => line.add((waiter = { wake, fail })),
+    () => line.delete(waiter),
+  );
+}
+
+function tell(line: Set<Waiter>): void {
+  for (const { wake } of [...line]) wake();
 }

@@ -32,8 +32,9 @@ export class Lease implements Renewal {
   /** Runs at once when the lease is lost, before `signal` aborts. */
   onLost: () => void = () => undefined;
 
-  #leaseMs!: number;
-  #endsAt!: number;
+  /** What the next renewal asks for. */
+  leaseMs: number;
+  #endsAt = -Infinity;
   #state: 'held' | 'releasing' | 'lost' = 'held';
   #lost: LockLostError | undefined;
   #controller: AbortController | undefined;
@@ -44,11 +45,8 @@ export class Lease implements Renewal {
     this.fence = fence;
     this.startedAt = sentAt;
     this.renewUntil = terms.watchdog ? sentAt + terms.maxHoldMs : -Infinity;
+    this.leaseMs = terms.leaseMs;
     this.confirm(sentAt, terms.leaseMs);
-  }
-
-  get leaseMs(): number {
-    return this.#leaseMs;
   }
 
   /** When it ends if nobody renews it. */
@@ -75,10 +73,9 @@ export class Lease implements Renewal {
     return this.#controller.signal;
   }
 
-  /** The store confirmed a command that was sent at `sentAt`. */
+  /** The store confirmed a command that was sent at `sentAt`. Answers may come out of order: it never ends sooner than before. */
   confirm(sentAt: number, leaseMs: number): void {
-    this.#leaseMs = leaseMs;
-    this.#endsAt = roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs / 256);
+    this.#endsAt = Math.max(this.#endsAt, roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs / 256));
   }
 
   lose(reason: LostReason): void {

@@ -44,6 +44,7 @@ export class LockAcquirer {
       if (!(answer instanceof Lock)) leave(this.#gate, request.keys);
       return answer;
     } catch (error) {
+      if (error instanceof LockUnavailableError) for (const key of request.keys) this.#gate.fail(key, error);
       leave(this.#gate, request.keys);
       throw error;
     }
@@ -55,7 +56,10 @@ export class LockAcquirer {
     request.signal?.throwIfAborted();
     const refusal = await this.#enter(outer.inner, request, startedAt);
     if (refusal) return refusal;
-    if (outer.isHeld) return new Lock(request.keys, outer.lease, this, outer);
+    if (outer.isHeld) {
+      for (const key of request.keys) outer.inner.setFront(key, 'inside');
+      return new Lock(request.keys, outer.lease, this, outer);
+    }
     // The outer call ended while this one queued behind a sibling: it belongs to the next one out, or stands on its own.
     leave(outer.inner, request.keys);
     const rest = { ...request, waitMs: Math.max(0, startedAt + request.waitMs - now()) };
@@ -69,11 +73,11 @@ export class LockAcquirer {
       return !lost;
     }
     if (!lease.startRelease()) {
-      void this.#store.release(lease).catch(() => undefined);
+      void this.#release(lease);
       return false;
     }
     this.#watchdog.unwatch(lease);
-    const ours = await this.#store.release(lease).catch(() => true);
+    const ours = await this.#release(lease);
     if (!ours) lease.foundTaken();
     this.#forget(lease);
     return ours;
@@ -85,6 +89,7 @@ export class LockAcquirer {
     const [ours] = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
     if (!ours) lease.lose('taken');
     if (!lease.isHeld) return;
+    lease.leaseMs = leaseMs;
     lease.confirm(sentAt, leaseMs);
     this.#watchdog.replan(lease);
   }
@@ -101,7 +106,7 @@ export class LockAcquirer {
     await this.#open.empty(now() + graceMs);
     const left = [...this.#open];
     for (const lease of left) lease.lose('shutdown');
-    await Promise.allSettled(left.map((lease) => this.#store.release(lease)));
+    await Promise.all(left.map((lease) => this.#release(lease)));
     this.#watchdog.stop();
     await this.#store.close();
   }
@@ -125,11 +130,13 @@ export class LockAcquirer {
   }
 
   async #queue(gate: KeyGate, key: string, request: LockRequest, startedAt: number): Promise<Refusal | undefined> {
-    const holder = gate.isInside(key) ? this.#tokens.holder : undefined;
     const { waitMs, maxWaiters } = request;
-    if (waitMs === 0) return refusal('held', request, startedAt, holder);
+    if (waitMs === 0) await gate.answered(key);
+    const holder = gate.isInside(key) ? this.#tokens.holder : undefined;
+    if (waitMs === 0) return gate.tryEnter(key) ? undefined : refusal('held', request, startedAt, holder);
     if (gate.waiters(key) >= maxWaiters) return refusal('too-many-waiters', request, startedAt, holder);
-    const inTime = await gate.enter(key, startedAt + waitMs, this.#waitSignals(request));
+    const signals = request.waitSignals();
+    const inTime = await gate.enter(key, startedAt + waitMs, gate === this.#gate ? [...signals, this.#closing.signal] : signals);
     return inTime ? undefined : refusal('held', request, startedAt, holder);
   }
 
@@ -145,16 +152,28 @@ export class LockAcquirer {
         const { signal: closing } = this.#closing;
         if (lease.isHeld && !request.signal?.aborted && !closing.aborted) return this.#begin(lease);
         // It came too late to be of use: the lease is over already, or the caller has gone, or the app is going.
-        await this.#store.release(lease).catch(() => undefined);
+        await this.#release(lease);
         request.signal?.throwIfAborted();
         closing.throwIfAborted();
       }
       const holder = answer.granted ? undefined : holderOf(answer.holder);
-      if (now() >= until) return refusal('held', request, startedAt, holder);
+      if (now() >= until) {
+        if (answer.granted) throw tooSlow(sentAt, leaseMs);
+        return refusal('held', request, startedAt, holder);
+      }
       if (maxWaiters === 0) return refusal('too-many-waiters', request, startedAt, holder);
-      for (const key of keys) this.#gate.frontWaits(key);
+      for (const key of keys) this.#gate.setFront(key, 'waiting');
       const delay = pollDelayMs(attempt, answer.granted ? 0 : answer.leaseLeftMs);
-      await waitFor(Math.min(now() + delay, until), this.#waitSignals(request));
+      await waitFor(Math.min(now() + delay, until), [...request.waitSignals(), this.#closing.signal]);
+    }
+  }
+
+  /** Answers false only when the store says that a key was not ours any more. */
+  async #release(lease: Lease): Promise<boolean> {
+    try {
+      return await this.#store.release(lease);
+    } catch {
+      return true;
     }
   }
 
@@ -165,7 +184,7 @@ export class LockAcquirer {
     };
     this.#open.add(lease);
     this.#watchdog.watch(lease);
-    for (const key of lease.keys) this.#gate.frontIsInside(key);
+    for (const key of lease.keys) this.#gate.setFront(key, 'inside');
     return new Lock(lease.keys, lease, this);
   }
 
@@ -173,10 +192,12 @@ export class LockAcquirer {
     this.#open.delete(lease);
     leave(this.#gate, lease.keys);
   }
+}
 
-  #waitSignals(request: LockRequest): readonly AbortSignal[] {
-    return [this.#closing.signal, ...request.waitSignals()];
-  }
+function tooSlow(sentAt: number, leaseMs: number): LockUnavailableError {
+  return new LockUnavailableError(
+    `The store answered after ${Math.round(now() - sentAt)} ms, when the lease of ${leaseMs} ms was over. Raise "lease", or look at the load of Redis and of this process.`,
+  );
 }
 
 function refusal(

@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Lock } from './lock.js';
 
 interface Node {
-  readonly lock: Lock;
+  /** Gone when its work has ended. */
+  lock: Lock | undefined;
   readonly outer: Node | undefined;
 }
 
@@ -10,8 +11,21 @@ interface Node {
 export class LockContext {
   readonly #nodes = new AsyncLocalStorage<Node>();
 
-  run<T>(lock: Lock, work: () => T): T {
-    return this.#nodes.run({ lock, outer: this.#nodes.getStore() }, work);
+  async run<T>(lock: Lock, work: () => T | Promise<T>): Promise<T> {
+    const node: Node = { lock, outer: this.#held() };
+    try {
+      return await this.#nodes.run(node, work);
+    } finally {
+      // Promises keep the context they were made in: without this, each lock would keep the one before it.
+      node.lock = undefined;
+    }
+  }
+
+  /** Nodes whose lock has ended are dropped, so that work which schedules its own next run does not grow a chain. */
+  #held(): Node | undefined {
+    let node = this.#nodes.getStore();
+    while (node && !node.lock?.isHeld) node = node.outer;
+    return node;
   }
 
   /** The innermost lock that is still held, of this key if one is named. */
@@ -26,7 +40,7 @@ export class LockContext {
 
   #find(fits: (lock: Lock) => boolean): Lock | undefined {
     for (let node = this.#nodes.getStore(); node; node = node.outer) {
-      if (fits(node.lock) && node.lock.isHeld) return node.lock;
+      if (node.lock?.isHeld && fits(node.lock)) return node.lock;
     }
     return undefined;
   }

@@ -96,7 +96,8 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * Renews the lease now, with the same length or another. The watchdog goes on with it.
+   * Renews the lease now, with the same length or another, and lets the watchdog go on with that one.
+   * It never ends sooner than it would have.
    *
    * @param lease smallest `'100ms'`
    * @throws LockLostError when the lock is not ours any more
@@ -152,6 +153,7 @@ export class Lock implements AsyncDisposable {
       nested.#outerEnded?.abort(nested.#lost);
       nested.#loseNested();
     }
+    this.#inner?.open();
   }
 
   #nestedSignal(): AbortSignal {

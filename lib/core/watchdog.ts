@@ -45,7 +45,8 @@ export class Watchdog {
     const due: Lease[] = [];
     for (const lease of leases) {
       if (!lease.isHeld) continue;
-      this.#lookAgainAt(lease, lease.endsAt);
+      // Should the answer stay away, the next try does not wait for it.
+      this.#lookAgainAt(lease, time < lease.renewUntil ? time + lease.leaseMs / 4 : lease.endsAt);
       if (time < lease.renewUntil) due.push(lease);
     }
     for (let at = 0; at < due.length; at += BATCH) void this.#renew(due.slice(at, at + BATCH));
@@ -53,6 +54,7 @@ export class Watchdog {
 
   async #renew(leases: readonly Lease[]): Promise<void> {
     const sentAt = now();
+    const sent = leases.map(({ leaseMs }) => leaseMs);
     let stillOurs: readonly boolean[];
     try {
       stillOurs = await this.#store.renew(leases);
@@ -64,7 +66,7 @@ export class Watchdog {
       if (!stillOurs[index]) {
         lease.lose('taken');
       } else if (lease.isHeld) {
-        lease.confirm(sentAt, lease.leaseMs);
+        lease.confirm(sentAt, sent[index]!);
         this.#plan(lease, this.#renewalOf(lease, sentAt));
       }
     });

@@ -28,7 +28,10 @@ type KeyFunction = (...args: unknown[]) => LockKey;
 
 function calledKey(key: KeyFunction, args: unknown[], site: string): LockKey {
   try {
-    return key(...args);
+    const made = key(...args);
+    // It will be refused, as a promise is no key; what it rejects with is nobody's then.
+    if (made instanceof Promise) made.catch(() => undefined);
+    return made;
   } catch (error) {
     if (isLockError(error)) throw error;
     throw new LockKeyError(`The function that makes the lock key of ${site}() threw: ${error instanceof Error ? error.message : String(error)}`, error);

@@ -120,5 +120,7 @@ function unsafeCharacters(parts: readonly Part[]): RegExp {
 }
 
 function percentEncoded(char: string): string {
+  const isLoneSurrogate = /\p{Cs}/u.test(char);
+  if (isLoneSurrogate) return `%u${char.charCodeAt(0).toString(16).toUpperCase()}`;
   return [...Buffer.from(char)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
 }

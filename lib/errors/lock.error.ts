@@ -52,9 +52,14 @@ export abstract class LockError extends HttpException {
     Object.defineProperty(this, BRAND, { value: true });
   }
 
-  /** Whether somebody, such as an exception filter, asked for the status to answer with. @internal */
+  /** Whether somebody, such as an exception filter, asked for what to answer with. @internal */
   get isAnswered(): boolean {
     return this.#answered;
+  }
+
+  override getResponse(): string | object {
+    this.#answered = true;
+    return super.getResponse();
   }
 
   override getStatus(): number {

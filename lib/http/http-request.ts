@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setMaxListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type ExecutionContext, HttpException, Logger } from '@nestjs/common';
 import { isLockError, type LockError } from '../errors/lock.error.js';
@@ -22,11 +23,18 @@ class HttpRequest {
     this.#response = response;
   }
 
-  /** Aborts when the client goes away before it has its answer. Made when somebody first waits for a lock. */
-  get clientGone(): AbortSignal {
+  /**
+   * Aborts when the client goes away before it has its answer. Made when somebody first waits for a lock.
+   *
+   * It says so once: what goes on waiting after that, such as a worker that the request has started, is no business of the
+   * client's any more.
+   */
+  get clientGone(): AbortSignal | undefined {
+    const response = this.#response;
+    if (response.writableFinished || this.#gone?.signal.aborted) return undefined;
     if (!this.#gone) {
       const gone = (this.#gone = new AbortController());
-      const response = this.#response;
+      setMaxListeners(0, gone.signal);
       const onClose = () => {
         if (!response.writableFinished) gone.abort(new HttpException('The client went away while its request waited for a lock.', 499));
       };

@@ -1,49 +1,71 @@
 import { now } from '../clock/deadline.js';
 import type { Renewal } from '../store/lock-store.js';
 
-const RETRY_MS = 500;
+const FIRST_RETRY_MS = 500;
+
+interface Orphan {
+  /** When its lease is over, and Redis has dropped it by itself. */
+  readonly until: number;
+  tryAt: number;
+  delayMs: number;
+}
 
 /**
- * Locks that Redis may or may not still hold for us: a command was sent and its answer never came. Each is released by its
- * token as soon as Redis answers again, and forgotten when its lease is over, as Redis has dropped it by then.
+ * Locks that Redis may or may not hold for us: a command was sent and its answer never came. Each is released by its token
+ * as soon as Redis answers again, and then ever more rarely until its lease is over: a command that was lost on a slow
+ * connection can still arrive.
  */
 export class Orphans {
-  readonly #release: (lock: Renewal) => Promise<unknown>;
-  readonly #until = new Map<Renewal, number>();
+  readonly #release: (lock: Renewal) => Promise<number>;
+  readonly #orphans = new Map<Renewal, Orphan>();
   #timer: NodeJS.Timeout | undefined;
   #trying = false;
 
-  constructor(release: (lock: Renewal) => Promise<unknown>) {
+  constructor(release: (lock: Renewal) => Promise<number>) {
     this.#release = release;
   }
 
   add(lock: Renewal): void {
-    this.#until.set(lock, now() + lock.leaseMs);
+    this.#orphans.set(lock, { until: now() + lock.leaseMs, tryAt: now() + FIRST_RETRY_MS, delayMs: FIRST_RETRY_MS });
     this.#tryLater();
   }
 
-  /** Releases them now, because Redis can be reached again. */
-  async tryNow(): Promise<void> {
+  /** Releases them all now, because Redis can be reached again. */
+  async reconnected(): Promise<void> {
+    await this.#tryAll([...this.#orphans.keys()]);
+  }
+
+  close(): void {
+    this.#orphans.clear();
+    clearTimeout(this.#timer);
+  }
+
+  async #tryAll(locks: readonly Renewal[]): Promise<void> {
     if (this.#trying) return;
     this.#trying = true;
-    await Promise.all([...this.#until].map(([lock, until]) => this.#tryOne(lock, until)));
+    await Promise.all(locks.map((lock) => this.#tryOne(lock)));
     this.#trying = false;
     this.#tryLater();
   }
 
-  close(): void {
-    this.#until.clear();
-    clearTimeout(this.#timer);
-  }
-
-  async #tryOne(lock: Renewal, until: number): Promise<void> {
-    if (now() < until && !(await this.#release(lock).then(() => true, () => false))) return;
-    this.#until.delete(lock);
+  async #tryOne(lock: Renewal): Promise<void> {
+    const orphan = this.#orphans.get(lock);
+    if (!orphan) return;
+    const freed = now() < orphan.until ? await this.#release(lock).catch(() => 0) : lock.keys.length;
+    if (freed > 0) {
+      this.#orphans.delete(lock);
+      return;
+    }
+    orphan.tryAt = now() + orphan.delayMs;
+    orphan.delayMs *= 2;
   }
 
   #tryLater(): void {
-    if (this.#until.size === 0) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.tryNow(), RETRY_MS).unref();
+    if (this.#orphans.size === 0 || this.#timer) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      const due = [...this.#orphans].filter(([, { tryAt, until }]) => Math.min(tryAt, until) <= now());
+      void this.#tryAll(due.map(([lock]) => lock));
+    }, FIRST_RETRY_MS).unref();
   }
 }

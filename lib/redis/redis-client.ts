@@ -31,10 +31,14 @@ export function redisClient(connection: unknown, commandTimeoutMs: number): Redi
     disconnectTimeout: 100,
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2),
   };
-  if (typeof connection === 'string') return { redis: new Redis(checkedUrl(connection), { ...defaults, ...OWN }), borrowed: false };
+  if (typeof connection === 'string') {
+    const redis = withoutPrefix(new Redis(checkedUrl(connection), { ...defaults, ...OWN }));
+    // What stands behind "?" in a URL beats the options.
+    Object.assign(redis.options, OWN);
+    return { redis, borrowed: false };
+  }
   if (isPlainObject(connection)) {
-    if (connection.keyPrefix) throw new LockOptionsError(`"connection.keyPrefix" is ${shown(connection.keyPrefix)}, which would change the names of the lock keys. Use the module's own "keyPrefix".`);
-    return { redis: new Redis({ ...defaults, ...connection, ...OWN }), borrowed: false };
+    return { redis: withoutPrefix(new Redis({ ...defaults, ...connection, ...OWN })), borrowed: false };
   }
   throw new LockOptionsError(`"connection" must be a redis:// or rediss:// URL, ioredis options, or an ioredis client, not ${Array.isArray(connection) ? 'an array: this version has no Redlock quorum' : shown(connection)}.`);
 }
@@ -43,8 +47,8 @@ function withoutPrefix(client: Redis): Redis {
   const { keyPrefix } = client.options;
   if (!keyPrefix) return client;
   throw new LockOptionsError(
-    `"connection.keyPrefix" of the client you lend is ${shown(keyPrefix)}, so lock keys would not live where other tools look for them. ` +
-      'Give it client.duplicate({ keyPrefix: "" }), or the URL.',
+    `"connection.keyPrefix" is ${shown(keyPrefix)}, so lock keys would not live where other tools look for them. ` +
+      'Use the module\'s own "keyPrefix"; for a client of yours give client.duplicate({ keyPrefix: "" }).',
   );
 }
 

@@ -4,8 +4,7 @@ import { Orphans } from './orphans.js';
 import { redisClient, type RedisConnectionOption } from './redis-client.js';
 import { NotSentError, RedisConnection, type OutageLog } from './redis-connection.js';
 import { ACQUIRE } from './scripts/acquire.script.js';
-import { FORCE_RELEASE } from './scripts/force-release.script.js';
-import { IS_LOCKED } from './scripts/is-locked.script.js';
+import { HOLDER } from './scripts/holder.script.js';
 import { RELEASE } from './scripts/release.script.js';
 import { RENEW } from './scripts/renew.script.js';
 
@@ -25,7 +24,7 @@ export class RedisLockStore implements LockStore {
   constructor({ connection, keyPrefix, commandTimeoutMs, log }: RedisLockStoreOptions) {
     this.#names = new KeyNames(keyPrefix);
     this.#orphans = new Orphans((lock) => this.#free(lock));
-    this.#redis = new RedisConnection(redisClient(connection, commandTimeoutMs), commandTimeoutMs, log, () => void this.#orphans.tryNow());
+    this.#redis = new RedisConnection(redisClient(connection, commandTimeoutMs), commandTimeoutMs, log, () => void this.#orphans.reconnected());
   }
 
   open(): void {
@@ -62,17 +61,26 @@ export class RedisLockStore implements LockStore {
     }
   }
 
-  isLocked(key: string): Promise<boolean> {
-    return this.#redis.run(IS_LOCKED, [this.#names.lock(key)], []);
+  async isLocked(key: string): Promise<boolean> {
+    return (await this.#holder(key)) !== undefined;
   }
 
-  forceRelease(key: string): Promise<boolean> {
-    return this.#redis.run(FORCE_RELEASE, [this.#names.lock(key)], []);
+  /** By the token that it finds: deleted blindly and sent twice, it could free the lock of the next one. */
+  async forceRelease(key: string): Promise<boolean> {
+    for (;;) {
+      const token = await this.#holder(key);
+      if (token === undefined) return false;
+      if (await this.release({ keys: [key], token, leaseMs: 0 })) return true;
+    }
   }
 
   async close(): Promise<void> {
     this.#orphans.close();
     this.#redis.close();
+  }
+
+  #holder(key: string): Promise<string | undefined> {
+    return this.#redis.run(HOLDER, [this.#names.lock(key)], []);
   }
 
   #free({ keys, token }: Renewal): Promise<number> {

@@ -37,7 +37,7 @@ export interface LockStore {
   open?(): void;
   /** Takes all keys for the token, or none. If the outcome can't be known, the store itself gives back what it may have taken. */
   acquire(command: AcquireCommand): Promise<Granted | Held>;
-  /** Pushes the leases out again. Answers for each lock whether it is still its token's. */
+  /** Pushes the leases out, never nearer. Answers for each lock whether it is still its token's. */
   renew(renewals: readonly Renewal[]): Promise<readonly boolean[]>;
   /** Frees the keys. Answers false when one of them was not the token's any more, and leaves that one alone. */
   release(lock: Renewal): Promise<boolean>;

@@ -32,7 +32,7 @@ export class MemoryLockStore implements LockStore {
   async renew(renewals: readonly Renewal[]): Promise<readonly boolean[]> {
     return renewals.map(({ keys, token, leaseMs }) => {
       const owners = keys.map((key) => this.#owner(key)).filter((owner) => owner?.token === token);
-      for (const owner of owners) owner!.endsAt = now() + leaseMs;
+      for (const owner of owners) owner!.endsAt = Math.max(owner!.endsAt, now() + leaseMs);
       return owners.length === keys.length;
     });
   }

@@ -1,2 +1,2 @@
 export { MemoryLockStore } from '../store/memory-lock.store.js';
-export { LockTestingModule } from './lock-testing.module.js';
+export { LockTestingModule, type LockTestingModuleOptions } from './lock-testing.module.js';

@@ -8,7 +8,7 @@ export const RELEASE = new LuaScript<number>({
 -- RETURNS   how many keys were the token's, and are free now
 local freed = 0
 for i = 1, #KEYS do
-  if redis.call('GET', KEYS[i]) == ARGV[1] then
+  if redis.pcall('GET', KEYS[i]) == ARGV[1] then
     freed = freed + redis.call('DEL', KEYS[i])
   end
 end

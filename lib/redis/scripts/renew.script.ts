@@ -1,6 +1,9 @@
 import { LuaScript } from '../lua-script.js';
 
-/** Pushes out the expiry of many keys, each only where it still holds the token named for it. */
+/**
+ * Pushes out the expiry of many keys, each only where it still holds the token named for it. Never brings one nearer: of two
+ * renewals whose answers cross or get lost, the longer one holds. A key that holds something else stops nobody (`pcall`).
+ */
 export const RENEW = new LuaScript<readonly boolean[]>({
   source: `
 -- KEYS[i]            a key
@@ -8,8 +11,11 @@ export const RENEW = new LuaScript<readonly boolean[]>({
 -- RETURNS            for each key 1 renewed, 0 not the token's
 local renewed = {}
 for i = 1, #KEYS do
-  if redis.call('GET', KEYS[i]) == ARGV[2 * i - 1] then
-    renewed[i] = redis.call('PEXPIRE', KEYS[i], ARGV[2 * i])
+  if redis.pcall('GET', KEYS[i]) == ARGV[2 * i - 1] then
+    if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[2 * i]) then
+      redis.call('PEXPIRE', KEYS[i], ARGV[2 * i])
+    end
+    renewed[i] = 1
   else
     renewed[i] = 0
   end

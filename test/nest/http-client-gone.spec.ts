@@ -1,0 +1,232 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { type CanActivate, Controller, HttpCode, type INestApplication, Injectable, Param, Post, type Provider, UseGuards } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
+import { type Lock, LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+import { EventEmitter, once } from 'node:events';
+import { Agent, type ClientRequest, type IncomingMessage, type Server, request } from 'node:http';
+import type { Socket } from 'node:net';
+import { type Deferred, deferred } from '../support/deferred.js';
+import { PLATFORMS, startApp } from './http-app.js';
+
+/** What the server says of its clients: `<client> asks`, `<client> is inside`, `<client> failed`. */
+const events = new EventEmitter();
+const ran: string[] = [];
+/** The body of `slow` ends, and the guard lets in, when the test says so. */
+let goOn: Deferred;
+
+@Injectable()
+class Accounts {
+  @WithLock((id: string, client: string) => {
+    events.emit(`${client} asks`);
+    return `account:${id}`;
+  }, { wait: '1m' })
+  async withdraw(_id: string, client: string) {
+    events.emit(`${client} is inside`);
+    if (client === 'slow') await goOn.promise;
+    ran.push(client);
+    return { client };
+  }
+}
+
+class SlowGuard implements CanActivate {
+  async canActivate() {
+    events.emit('the guard is asked');
+    await goOn.promise;
+    return true;
+  }
+}
+
+@Controller('accounts')
+class AccountsController {
+  constructor(private readonly accounts: Accounts) {}
+
+  @Post(':id/:client')
+  async withdraw(@Param('id') id: string, @Param('client') client: string) {
+    try {
+      return await this.accounts.withdraw(id, client);
+    } catch (error) {
+      events.emit(`${client} failed`, error);
+      throw error;
+    }
+  }
+
+  @Post('later/:id/:client')
+  @HttpCode(202)
+  later(@Param('id') id: string, @Param('client') client: string) {
+    void this.withdraw(id, client);
+    return { client };
+  }
+
+  @Post('guarded/:id/:client')
+  @UseGuards(SlowGuard)
+  guarded(@Param('id') id: string, @Param('client') client: string) {
+    return this.withdraw(id, client);
+  }
+}
+
+describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter) => {
+  const store = new MemoryLockStore();
+  let app: INestApplication;
+  let locks: LockService;
+  let held: Lock;
+
+  async function start(options: { http?: boolean } = {}, providers: Provider[] = []) {
+    const imports = [LockTestingModule.forRoot({ store, ...options })];
+    app = await startApp(adapter, { imports, controllers: [AccountsController], providers: [Accounts, ...providers] });
+    server().on('connection', (socket: Socket) => socket.once('close', () => events.emit('a client has left')));
+    locks = app.get(LockService);
+    held = await locks.lock('account:42');
+  }
+
+  async function restart(...how: Parameters<typeof start>) {
+    await held.unlock();
+    await app.close();
+    await start(...how);
+  }
+
+  beforeEach(async () => {
+    goOn = deferred();
+    ran.length = 0;
+    await start();
+  });
+
+  afterEach(async () => {
+    await held.unlock();
+    await app.close();
+    expect(await store.isLocked('account:42')).toBe(false);
+    events.removeAllListeners();
+  });
+
+  const server = () => app.getHttpServer() as Server;
+
+  /** Sends a request on a socket of its own, and waits for what the server says. */
+  async function send(path: string, until: string, agent: Agent | false = false): Promise<ClientRequest> {
+    const { port } = server().address() as { port: number };
+    const said = once(events, until);
+    const sent = request({ port, path: `/accounts/${path}`, method: 'POST', agent }).on('error', () => undefined);
+    sent.end();
+    await said;
+    return sent;
+  }
+
+  /** Ends a client, and waits until the server has seen that. */
+  async function leave(client: ClientRequest): Promise<void> {
+    const left = once(events, 'a client has left');
+    client.destroy();
+    await left;
+  }
+
+  /** Ends the client `gone`, and waits for the error its handler gets. */
+  async function failureOf(gone: ClientRequest): Promise<unknown> {
+    const failed = once(events, 'gone failed');
+    gone.destroy();
+    return ((await failed) as unknown[])[0];
+  }
+
+  async function statusOf(sent: ClientRequest): Promise<number | undefined> {
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    response.resume();
+    await once(response, 'end');
+    return response.statusCode;
+  }
+
+  it('while it waits, it leaves the queue: the next gets the lock, and its own body never runs', async () => {
+    const gone = await send('42/gone', 'gone asks');
+    const next = await send('42/next', 'next asks');
+    expect(await failureOf(gone)).toMatchObject({ status: 499 });
+
+    const answered = statusOf(next);
+    await held.unlock();
+    expect(await answered).toBe(201);
+    expect(ran).toEqual(['next']);
+  });
+
+  it('while it waits, it no longer counts as a waiter', async () => {
+    const gone = await send('42/gone', 'gone asks');
+    const second = () => locks.lock('account:42', { maxWaiters: 1, wait: '1m' });
+    await expect(second()).rejects.toMatchObject({ reason: 'too-many-waiters' });
+    await failureOf(gone);
+
+    const waiting = second();
+    await held.unlock();
+    await (await waiting).unlock();
+    expect(ran).toEqual([]);
+  });
+
+  it('while it waits for another process, it stops asking the store', async () => {
+    await held.unlock();
+    const other = { keys: ['account:42'], token: 'of another process', leaseMs: 60_000 };
+    await store.acquire(other);
+    const gone = await send('42/gone', 'gone asks');
+    await failureOf(gone);
+
+    await store.release(other);
+    expect(await statusOf(await send('42/next', 'next asks'))).toBe(201);
+    expect(ran).toEqual(['next']);
+  });
+
+  it("while it waits, it stops waiting although the app's own APP_GUARD takes its time", async () => {
+    await restart({}, [{ provide: APP_GUARD, useClass: SlowGuard }]);
+    goOn.resolve();
+    const gone = await send('42/gone', 'gone asks');
+    expect(await failureOf(gone)).toMatchObject({ status: 499 });
+    expect(ran).toEqual([]);
+  });
+
+  it('before its handler asks for the lock, it does not wait at all', async () => {
+    const gone = await send('guarded/42/gone', 'the guard is asked');
+    await leave(gone);
+
+    const failed = once(events, 'gone failed');
+    goOn.resolve();
+    expect(await failed).toEqual([expect.objectContaining({ status: 499 })]);
+    expect(ran).toEqual([]);
+  });
+
+  it('while its body runs, the body goes on to its end with the lock held', async () => {
+    await held.unlock();
+    const gone = await send('42/slow', 'slow is inside');
+    await leave(gone);
+
+    expect(await store.isLocked('account:42')).toBe(true);
+    const next = await send('42/next', 'next asks');
+    const answered = statusOf(next);
+    goOn.resolve();
+    expect(await answered).toBe(201);
+    expect(ran).toEqual(['slow', 'next']);
+  });
+
+  it('with its answer, the work that the handler left running still waits', async () => {
+    const left = once(events, 'a client has left');
+    expect(await statusOf(await send('later/42/late', 'late asks'))).toBe(202);
+    await left;
+
+    const inside = once(events, 'late is inside');
+    await held.unlock();
+    await inside;
+  });
+
+  it('others still wait, on a connection that has served before', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    expect(await statusOf(await send('43/first', 'first asks', agent))).toBe(201);
+    const second = await send('42/second', 'second asks', agent);
+    expect(second.reusedSocket).toBe(true);
+
+    const answered = statusOf(second);
+    await held.unlock();
+    expect(await answered).toBe(201);
+    agent.destroy();
+    expect(ran).toEqual(['first', 'second']);
+  });
+
+  it('http: false lets it wait on', async () => {
+    await restart({ http: false });
+    const gone = await send('42/gone', 'gone asks');
+    await leave(gone);
+
+    const inside = once(events, 'gone is inside');
+    await held.unlock();
+    await inside;
+  });
+});

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { type AcquireCommand, LockKeyError, LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+
+/** A store that notes what it is asked for. */
+class StoreSpy extends MemoryLockStore {
+  readonly asked: string[] = [];
+
+  override acquire(command: AcquireCommand) {
+    this.asked.push(...command.keys);
+    return super.acquire(command);
+  }
+}
+
+@Injectable()
+class Accounts {
+  ran = 0;
+
+  constructor(private readonly locks: LockService) {}
+
+  @WithLock('account:<id>')
+  async byName(id?: unknown) {
+    return this.key(id);
+  }
+
+  @WithLock('account:<dto.owner.id>')
+  async byPath(dto?: unknown) {
+    return this.key(dto);
+  }
+
+  @WithLock(['account:<from>', 'account:<to>'])
+  async several(from?: unknown, to?: unknown) {
+    return this.key(from, to);
+  }
+
+  @WithLock('account:<id>')
+  async withDefaultValue(id = 'everybody') {
+    return this.key(id);
+  }
+
+  @WithLock('account:<a>:<b>')
+  async pair(a: string, b: string) {
+    return this.key(a, b);
+  }
+
+  @WithLock('account/<id>/of-<bank>')
+  async otherSeparators(id: string, bank: string) {
+    return this.key(id, bank);
+  }
+
+  @WithLock((keyOf: () => string) => keyOf())
+  async byFunction(keyOf: () => string) {
+    return this.key(keyOf);
+  }
+
+  private key(..._used: unknown[]): string {
+    this.ran++;
+    return this.locks.current()!.key;
+  }
+}
+
+let module: TestingModule;
+let accounts: Accounts;
+let store: StoreSpy;
+
+beforeAll(async () => {
+  store = new StoreSpy();
+  module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot({ store })], providers: [Accounts] }).compile();
+  accounts = module.get(Accounts);
+});
+
+beforeEach(() => {
+  store.asked.length = 0;
+  accounts.ran = 0;
+});
+
+afterAll(() => module.close());
+
+describe('a value', () => {
+  it.each([
+    ['a colon', '1:x', 'account:1%3Ax'],
+    ['a percent sign', '1%3Ax', 'account:1%253Ax'],
+    ['braces, which would move the key to another cluster slot', '{1}', 'account:%7B1%7D'],
+    ['white space', 'a b\n\t', 'account:a%20b%0A%09'],
+    ['control characters', 'a\0', 'account:a%00'],
+    ['a no-break space', 'a\u00A0b', 'account:a%C2%A0b'],
+  ])('with %s is escaped', async (_what, value, key) => {
+    expect(await accounts.byName(value)).toBe(key);
+  });
+
+  it.each(['a@b.example', '3f2c-77', 'Ω≈ç√', '東京', '👩‍👩‍👧', '<id>'])('such as %s stays readable', async (value) => {
+    expect(await accounts.byName(value)).toBe(`account:${value}`);
+  });
+
+  it('can not forge the key of another template', async () => {
+    expect(await accounts.byName('1:x')).not.toBe(await accounts.pair('1', 'x'));
+    expect(await accounts.pair('1:2', '3')).not.toBe(await accounts.pair('1', '2:3'));
+  });
+
+  it('can not forge a separator that only this template uses', async () => {
+    expect(await accounts.otherSeparators('1/of-2', '3')).toBe('account/1%2Fof%2D2/of-3');
+    expect(await accounts.otherSeparators('1', '2/of-3')).toBe('account/1/of-2%2Fof%2D3');
+  });
+
+  it('that makes the key too long is refused', async () => {
+    expect(await accounts.byName('x'.repeat(1016))).toHaveLength(1024);
+    await expect(accounts.byName('x'.repeat(1017))).rejects.toBeInstanceOf(LockKeyError);
+  });
+});
+
+/** Values of which no key can be made. */
+const BAD_VALUES: [string, unknown][] = [
+  ['undefined', undefined],
+  ['null', null],
+  ['an empty string', ''],
+  ['NaN', NaN],
+  ['Infinity', -Infinity],
+  ['an object', { id: '7' }],
+  ['an object with a toString of its own', { toString: () => '7' }],
+  ['an array', ['7']],
+  ['a Date', new Date()],
+  ['a function', () => '7'],
+  ['a symbol', Symbol('7')],
+];
+
+const BAD_KEYS: [string, unknown][] = [
+  ...BAD_VALUES.filter(([what]) => what !== 'an array'),
+  ['a number', 7],
+  ['an empty array', []],
+  ['an array with an empty string', ['account:7', '']],
+  ['an array with a number', ['account:7', 7]],
+  ['a nested array', [['account:7']]],
+  ['a promise', Promise.resolve('account:7')],
+  ['a string that is too long', 'x'.repeat(1025)],
+];
+
+describe('a call is refused with LockKeyError before the store is asked', () => {
+  const refused = async (call: Promise<unknown>) => {
+    await expect(call).rejects.toBeInstanceOf(LockKeyError);
+    expect(store.asked).toEqual([]);
+    expect(accounts.ran).toBe(0);
+  };
+
+  it.each(BAD_VALUES)('when the value is %s', (_what, value) => refused(accounts.byName(value)));
+  it.each(BAD_VALUES)('when the value at the end of a path is %s', (_what, value) => refused(accounts.byPath({ owner: { id: value } })));
+  it.each([undefined, null, {}, { owner: undefined }, { owner: null }, 'text'])('when there is no path into %j', (dto) => refused(accounts.byPath(dto)));
+  it('when one of several keys has no value', () => refused(accounts.several('1', undefined)));
+  it('when an argument is left out, though its parameter has a default value', () => refused(accounts.withDefaultValue()));
+
+  it.each(BAD_KEYS)('when the key function returns %s', (_what, key) => refused(accounts.byFunction(() => key as string)));
+
+  it('when the key function throws, and says what it threw', async () => {
+    const cause = new TypeError('no such bank');
+    const call = accounts.byFunction(() => {
+      throw cause;
+    });
+    await refused(call);
+    await expect(call).rejects.toMatchObject({ message: expect.stringMatching(/Accounts\.byFunction\(\).*no such bank/), cause });
+  });
+
+  it('and told the placeholder, the template, the method and what the value is', async () => {
+    await expect(accounts.byPath({ owner: {} })).rejects.toThrow(/<dto\.owner\.id>.*"account:<dto\.owner\.id>".*Accounts\.byPath\(\) is undefined/);
+  });
+});

@@ -1,0 +1,132 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { Cluster, Redis } from 'ioredis';
+import { LockOptionsError, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+
+const URL = 'redis://127.0.0.1:1';
+const clients: (Redis | Cluster)[] = [];
+
+afterEach(() => {
+  for (const client of clients.splice(0)) client.disconnect();
+});
+
+/** A client that never connects. */
+const redis = (password?: string) => {
+  const client = new Redis({ port: 1, password, lazyConnect: true });
+  clients.push(client);
+  return client;
+};
+
+const cluster = () => {
+  const client = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
+  clients.push(client);
+  return client;
+};
+
+async function boot(options: unknown): Promise<void> {
+  const module = await Test.createTestingModule({ imports: [RedisLockModule.forRoot(options as RedisLockModuleOptions)] }).compile();
+  await module.close();
+}
+
+describe('a module is refused with LockOptionsError, naming the option and what is allowed,', () => {
+  it.each<[string, unknown]>([
+    ['keyPrefix', 5],
+    ['keyPrefix', null],
+    ['wait', 'soon'],
+    ['wait', ''],
+    ['wait', -1],
+    ['wait', NaN],
+    ['wait', 10n],
+    ['lease', '99ms'],
+    ['lease', 0],
+    ['lease', Infinity],
+    ['watchdog', 'no'],
+    ['watchdog', null],
+    ['maxHold', 0],
+    ['maxHold', 'long'],
+    ['maxWaiters', -1],
+    ['maxWaiters', 2.5],
+    ['maxWaiters', 3n],
+    ['commandTimeout', 0],
+    ['commandTimeout', '5ms'],
+    ['commandTimeout', Infinity],
+    ['shutdownGrace', -1],
+    ['shutdownGrace', Infinity],
+    ['shutdownGrace', ''],
+    ['http', 'yes'],
+    ['http', null],
+    ['name', ''],
+    ['name', 5],
+    ['name', null],
+    ['isGlobal', 'yes'],
+    ['isGlobal', null],
+    ['store', {}],
+    ['store', null],
+    ['store', 'memory'],
+  ])('for %s: %p', async (option, value) => {
+    await expect(boot({ [option]: value })).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(boot({ [option]: value })).rejects.toThrow(new RegExp(`"${option}" is .*must be `));
+  });
+
+  it.each<[string, () => unknown, RegExp]>([
+    ['an address without redis://', () => '127.0.0.1:6379', /redis:\/\//],
+    ['an empty string', () => '', /redis:\/\//],
+    ['a number', () => 6379, /not \d+/],
+    ['null', () => null, /null/],
+    ['true', () => true, /not true/],
+    ['an array: there is no Redlock quorum in this version', () => [URL, URL, URL], /array.*Redlock/],
+    ['a Cluster client: this version locks on one Redis', cluster, /Cluster/],
+    ['options with a keyPrefix of their own', () => ({ port: 1, keyPrefix: 'app:' }), /keyPrefix.*"app:"/],
+  ])('for a connection that is %s', async (_what, connection, message) => {
+    const booting = boot({ connection: connection() });
+    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(booting).rejects.toThrow(message);
+    await expect(booting).rejects.toThrow(/"connection/);
+  });
+
+  it('for a client of the app that adds a keyPrefix of its own', async () => {
+    const client = new Redis({ port: 1, keyPrefix: 'app:', lazyConnect: true });
+    clients.push(client);
+    await expect(boot({ connection: client })).rejects.toThrow(/"connection.*keyPrefix.*"app:"/);
+  });
+
+  it('for a store and a connection', async () => {
+    await expect(boot({ store: new MemoryLockStore(), connection: URL })).rejects.toThrow(/either "connection" or "store"/);
+  });
+
+  it.each(['fair', 'mode', 'permits', 'durability', 'atLeast', 'scope', 'retries'])('for the option "%s", which there is not', async (option) => {
+    const booting = boot({ [option]: 1 });
+    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(booting).rejects.toThrow(new RegExp(`no option "${option}".*connection.*lease`));
+  });
+
+  it.each([null, 5, 'redis://127.0.0.1'])('for options that are %p instead of an object', async (options) => {
+    await expect(boot(options)).rejects.toBeInstanceOf(LockOptionsError);
+  });
+});
+
+describe('the refusal does not show a password', () => {
+  it('of a URL that is not a Redis one', async () => {
+    await expect(boot({ connection: 'http://user:hunter2@127.0.0.1' })).rejects.toThrow(/^((?!hunter2).)*$/s);
+  });
+
+  it('of a Redis client that was given as the store', async () => {
+    const booting = boot({ store: redis('hunter2') });
+    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(booting).rejects.toThrow(/^((?!hunter2).)*$/s);
+  });
+});
+
+it.each<[string, () => RedisLockModuleOptions]>([
+  ['no options', () => ({})],
+  ['options that are all undefined', () => ({ connection: undefined, store: undefined, wait: undefined, name: undefined, isGlobal: undefined })],
+  ['a URL', () => ({ connection: 'rediss://user:password@127.0.0.1:1/2' })],
+  ['ioredis options', () => ({ connection: { host: '127.0.0.1', port: 1 } })],
+  ['Sentinel options', () => ({ connection: { sentinels: [{ host: '127.0.0.1', port: 1 }], name: 'main' } })],
+  ["the app's own client", () => ({ connection: redis() })],
+  ['an empty keyPrefix', () => ({ keyPrefix: '' })],
+  ['limits', () => ({ wait: Infinity, lease: '100ms', maxHold: 1, maxWaiters: 0, shutdownGrace: 0, commandTimeout: 10 })],
+])('a module boots with %s', async (_what, options) => {
+  await expect(boot(options())).resolves.toBeUndefined();
+});

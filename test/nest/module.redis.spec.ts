@@ -1,0 +1,147 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Injectable, Logger } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { Redis } from 'ioredis';
+import { LockService, LockUnavailableError, RedisLockModule, type RedisLockModuleOptions, WithLock } from 'nest-redis-lock';
+import { until } from '../support/deferred.js';
+import { type RedisServer, startRedis } from '../support/redis-server.js';
+
+Logger.overrideLogger(false);
+
+@Injectable()
+class Accounts {
+  constructor(readonly locks: LockService) {}
+
+  @WithLock('account:<id>', { wait: 0 })
+  async withdraw(id: string) {
+    return [id, this.locks.current()!.token];
+  }
+}
+
+let server: RedisServer;
+let redis: Redis;
+const open: TestingModule[] = [];
+
+beforeAll(async () => {
+  server = await startRedis();
+});
+
+beforeEach(() => {
+  redis = new Redis(server.url);
+});
+
+afterEach(async () => {
+  for (const module of open.splice(0)) await module.close();
+  redis.disconnect();
+});
+
+afterAll(() => server.stop());
+
+async function start(options: RedisLockModuleOptions = {}): Promise<TestingModule> {
+  const imports = [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '500ms', ...options })];
+  const module = await Test.createTestingModule({ imports, providers: [Accounts] }).compile();
+  open.push(module);
+  return module.init();
+}
+
+const ourConnections = async () => ((await redis.client('LIST')) as string).split('\n').filter((line) => line.includes('name=nest-redis-lock'));
+
+describe('on a real Redis', () => {
+  it.each([
+    [undefined, 'lock:account:42'],
+    ['{bank}:', '{bank}:account:42'],
+    ['', 'account:42'],
+  ])('with keyPrefix %p the key is a plain string with the token, exactly where other tools look for it', async (keyPrefix, name) => {
+    const module = await start({ keyPrefix });
+    await using lock = await module.get(LockService).lock('account:42', { lease: '20s' });
+
+    expect(await redis.get(name)).toBe(lock.token);
+    expect(await redis.pttl(name)).toBeGreaterThan(10_000);
+    expect(await redis.set(name, 'another tool', 'PX', 1000, 'NX')).toBeNull();
+  });
+
+  it('a key that another tool holds is held', async () => {
+    const accounts = (await start()).get(Accounts);
+    await redis.set('lock:account:42', 'another tool', 'PX', 60_000, 'NX');
+
+    await expect(accounts.withdraw('42')).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', holder: undefined });
+    expect(await redis.getdel('lock:account:42')).toBe('another tool');
+    expect(await accounts.withdraw('42')).toEqual(['42', expect.any(String)]);
+    expect(await redis.exists('lock:account:42')).toBe(0);
+  });
+
+  it('two apps exclude each other', async () => {
+    const [one, two] = [await start(), await start()];
+    await using held = await one.get(LockService).lock('account:42');
+    await expect(two.get(Accounts).withdraw('42')).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', holder: expect.stringMatching(/:\d+$/) });
+    held.assertHeld();
+  });
+});
+
+describe('on shutdown', () => {
+  it('closes its own connection', async () => {
+    const module = await start();
+    await module.get(Accounts).withdraw('42');
+    expect(await ourConnections()).toHaveLength(1);
+
+    await module.close();
+    await until(async () => (await ourConnections()).length === 0);
+  });
+
+  it("leaves the app's own client open and as it was", async () => {
+    const client = new Redis(server.url);
+    await client.ping();
+    const state = () => ({ events: client.eventNames().map((name) => [name, client.listenerCount(name)]), options: { ...client.options } });
+    const before = state();
+
+    const module = await start({ connection: client });
+    await module.get(Accounts).withdraw('42');
+    await module.close();
+
+    expect(state()).toEqual(before);
+    expect(await client.ping()).toBe('PONG');
+    client.disconnect();
+  });
+
+  it('grants no new lock, and waits for those that are held', async () => {
+    const module = await start();
+    const locks = module.get(LockService);
+    await using held = await locks.lock('account:42');
+    const closing = module.close();
+    const refusal = () => locks.withLock('account:43', () => undefined).catch((error: unknown) => error);
+    await until(async () => (await refusal()) instanceof LockUnavailableError);
+
+    held.assertHeld();
+    await held.unlock();
+    await closing;
+    expect(await redis.exists('lock:account:42')).toBe(0);
+  });
+});
+
+describe('an outage', () => {
+  afterEach(() => server.restart());
+
+  it('at boot is over when Redis is back: the app needs no restart', async () => {
+    redis.disconnect();
+    await server.kill();
+    const accounts = (await start()).get(Accounts);
+    await expect(accounts.withdraw('42')).rejects.toBeInstanceOf(LockUnavailableError);
+
+    await server.restart();
+    await until(() => accounts.withdraw('42').then(() => true, () => false));
+  });
+
+  it('leaves no timer behind that keeps the process alive when the app closes before it is over', async () => {
+    redis.disconnect();
+    await server.kill();
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    const module = await start();
+    await expect(module.get(Accounts).withdraw('42')).rejects.toBeInstanceOf(LockUnavailableError);
+
+    await module.close();
+    const closedAt = performance.now();
+    await until(() => timers() <= before);
+    expect(performance.now() - closedAt).toBeLessThan(1000);
+  });
+});

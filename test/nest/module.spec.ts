@@ -1,0 +1,168 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { InjectLocks, LockOptionsError, LockService, LockUnavailableError, RedisLockModule, type RedisLockOptions, type RedisLockOptionsFactory, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+
+Logger.overrideLogger(false);
+
+/** Nothing listens there. */
+const NO_REDIS = 'redis://127.0.0.1:1';
+const open: TestingModule[] = [];
+
+afterEach(async () => {
+  for (const module of open.splice(0)) await module.close();
+});
+
+async function compile(metadata: ModuleMetadata): Promise<TestingModule> {
+  const module = await Test.createTestingModule(metadata).compile();
+  open.push(module);
+  return module;
+}
+
+const start = async (metadata: ModuleMetadata) => (await compile(metadata)).init();
+
+/** The service's default wait, as it shows in the time-out of a key that another owner holds in the store. */
+async function waitMsOf(locks: LockService, store: MemoryLockStore): Promise<number> {
+  await store.acquire({ keys: ['job'], token: 'another owner', leaseMs: 60_000 });
+  return locks.lock('job').catch((error: { waitMs: number }) => error.waitMs) as Promise<number>;
+}
+
+describe('forRoot', () => {
+  it('builds, starts and stops without options', async () => {
+    const module = await start({ imports: [RedisLockModule.forRoot()] });
+    expect(module.get(LockService)).toBeInstanceOf(LockService);
+  });
+
+  it('starts although Redis can not be reached; each call gets LockUnavailableError within commandTimeout', async () => {
+    const module = await start({ imports: [RedisLockModule.forRoot({ connection: NO_REDIS, commandTimeout: '50ms' })] });
+    const calledAt = performance.now();
+    await expect(module.get(LockService).lock('job')).rejects.toBeInstanceOf(LockUnavailableError);
+    expect(performance.now() - calledAt).toBeLessThan(1000);
+  });
+
+  it('takes a store instead of a connection', async () => {
+    const store = new MemoryLockStore();
+    const module = await start({ imports: [RedisLockModule.forRoot({ store, wait: 5 })] });
+    expect(await waitMsOf(module.get(LockService), store)).toBe(5);
+  });
+
+  it('is global, unless isGlobal is false', async () => {
+    @Injectable()
+    class Jobs {
+      constructor(readonly locks: LockService) {}
+    }
+    @Module({ providers: [Jobs] })
+    class JobsModule {}
+    const local = LockTestingModule.forRoot({ isGlobal: false });
+    @Module({ imports: [local], providers: [Jobs] })
+    class ImportingModule {}
+
+    const global = await start({ imports: [LockTestingModule.forRoot(), JobsModule] });
+    expect(global.get(Jobs, { strict: false }).locks).toBe(global.get(LockService));
+    await expect(compile({ imports: [local, JobsModule] })).rejects.toThrow(/LockService/);
+    const importing = await start({ imports: [local, ImportingModule] });
+    expect(importing.get(Jobs, { strict: false }).locks).toBe(importing.get(LockService));
+  });
+});
+
+describe('forRootAsync', () => {
+  const store = new MemoryLockStore();
+  const options: RedisLockOptions = { store, wait: 7 };
+
+  @Injectable()
+  class Factory implements RedisLockOptionsFactory {
+    createRedisLockOptions = async () => options;
+  }
+  @Module({ providers: [Factory, { provide: 'options', useValue: options }], exports: [Factory, 'options'] })
+  class ConfigModule {}
+
+  it.each([
+    ['useFactory and inject', { imports: [ConfigModule], inject: ['options'], useFactory: (given: RedisLockOptions) => given }],
+    ['an async useFactory', { useFactory: async () => options }],
+    ['useClass', { useClass: Factory }],
+    ['useExisting', { imports: [ConfigModule], useExisting: Factory }],
+  ])('takes its options from %s', async (_how, how) => {
+    const module = await start({ imports: [RedisLockModule.forRootAsync(how)] });
+    expect(await waitMsOf(module.get(LockService), store)).toBe(7);
+  });
+
+  it('takes its name beside the factory', async () => {
+    const module = await start({ imports: [RedisLockModule.forRootAsync({ name: 'billing', useFactory: () => options })], providers: [Billing] });
+    expect(module.get(Billing).locks.moduleName).toBe('billing');
+  });
+
+  it('is not global with isGlobal: false', async () => {
+    @Module({ providers: [Billing] })
+    class BillingModule {}
+    const local = RedisLockModule.forRootAsync({ name: 'billing', isGlobal: false, useFactory: () => options });
+    await expect(compile({ imports: [local, BillingModule] })).rejects.toThrow(/can't resolve dependencies of the Billing/);
+  });
+
+  it.each([
+    ['a bad value', { lease: '1ms' }, /"lease" is "1ms"/],
+    ['an unknown option', { retries: 3 }, /no option "retries"/],
+    ['null', null, /object of options, not null/],
+    ['nothing, because it forgot to', undefined, /object of options, not undefined/],
+    ['isGlobal, which comes too late', { ...options, isGlobal: false }, /"isGlobal"/],
+    ['a name, which it would not follow', { ...options, name: 'billing' }, /"name"/],
+  ])('refuses to boot when the factory returns %s', async (_what, returned, message) => {
+    const booting = start({ imports: [RedisLockModule.forRootAsync({ useFactory: () => returned as RedisLockOptions })] });
+    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(booting).rejects.toThrow(message);
+  });
+});
+
+@Injectable()
+class Billing {
+  @InjectLocks('billing') readonly locks!: LockService;
+
+  @WithLock('bill', { module: 'billing', wait: 0 })
+  async pay() {
+    return this.locks.current('bill')?.key;
+  }
+}
+
+describe('several modules in one app', () => {
+  it('are told apart by @InjectLocks, and lock in their own stores', async () => {
+    @Injectable()
+    class Jobs {
+      constructor(
+        readonly locks: LockService,
+        @InjectLocks() readonly same: LockService,
+        @InjectLocks('billing') readonly billing: LockService,
+      ) {}
+    }
+    const imports = [LockTestingModule.forRoot(), LockTestingModule.forRoot({ name: 'billing' })];
+    const { locks, same, billing } = (await start({ imports, providers: [Jobs] })).get(Jobs);
+
+    expect([locks.moduleName, billing.moduleName]).toEqual(['default', 'billing']);
+    expect(same).toBe(locks);
+    await locks.withLock('job', async () => expect(await billing.isLocked('job')).toBe(false));
+  });
+
+  it('do not stop each other from wiring objects that useFactory built', async () => {
+    const imports = [LockTestingModule.forRoot(), LockTestingModule.forRoot({ name: 'billing' })];
+    const factory = { provide: 'made', inject: [Billing], useFactory: ({ locks }: Billing) => Object.assign(new Billing(), { locks }) };
+    const module = await start({ imports, providers: [Billing, factory] });
+    expect(await module.get<Billing>('made').pay()).toBe('bill');
+  });
+
+  it.each(['default', 'billing'])('of one name, "%s", are an error at boot that names it', async (name) => {
+    const module = await compile({ imports: [LockTestingModule.forRoot({ name }), LockTestingModule.forRoot({ name })] });
+    const booting = module.init();
+    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(booting).rejects.toThrow(`named "${name}"`);
+  });
+
+  it('may import one and the same definition twice', async () => {
+    const locks = LockTestingModule.forRoot();
+    @Module({ imports: [locks] })
+    class JobsModule {}
+    await expect(start({ imports: [locks, JobsModule] })).resolves.toBeDefined();
+  });
+
+  it('stop the boot when a class needs a module that there is not', async () => {
+    await expect(start({ imports: [LockTestingModule.forRoot()], providers: [Billing] })).rejects.toThrow(/billing/);
+  });
+});

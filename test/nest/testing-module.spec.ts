@@ -1,0 +1,71 @@
+import { afterEach, expect, it, jest } from '@jest/globals';
+import { Inject, Injectable, type Provider } from '@nestjs/common';
+import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
+import { LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+
+@Injectable()
+class Jobs {
+  @Inject(LockService) readonly locks!: LockService;
+
+  @WithLock('job', { wait: 0 })
+  async run() {
+    return 'ran';
+  }
+}
+
+const open: TestingModule[] = [];
+
+afterEach(async () => {
+  for (const module of open.splice(0)) await module.close();
+});
+
+async function start(building: TestingModuleBuilder): Promise<TestingModule> {
+  const module = await building.compile();
+  open.push(module);
+  return module.init();
+}
+
+const withMemory = (options = {}) => Test.createTestingModule({ imports: [LockTestingModule.forRoot(options)], providers: [Jobs] });
+
+it('LockTestingModule gives locks that really exclude', async () => {
+  const jobs = (await start(withMemory())).get(Jobs);
+  await using held = await jobs.locks.lock('job');
+  await expect(jobs.run()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  held.assertHeld();
+});
+
+it('LockTestingModule wires the objects of a test that does not init()', async () => {
+  const module = await withMemory().compile();
+  open.push(module);
+  expect(await module.get(Jobs).run()).toBe('ran');
+});
+
+it('LockTestingModule gives each test locks of its own, unless it is given the store', async () => {
+  const store = new MemoryLockStore();
+  const [own, one, two] = [await start(withMemory()), await start(withMemory({ store })), await start(withMemory({ store }))];
+  await using held = await one.get(LockService).lock('job');
+
+  expect(await own.get(Jobs).run()).toBe('ran');
+  await expect(two.get(Jobs).run()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  held.assertHeld();
+});
+
+const withRedis = (jobs: Provider) => Test.createTestingModule({ imports: [RedisLockModule.forRoot({ connection: 'redis://127.0.0.1:1' })], providers: [jobs] });
+
+it.each<[string, Provider]>([
+  ['a class', Jobs],
+  ['an object that useFactory built', { provide: Jobs, useFactory: () => new Jobs() }],
+])('overrideProvider(LockService) takes a fake of its public methods, for %s', async (_what, jobs) => {
+  const withLock = jest.fn((_key: unknown, work: (lock: unknown) => unknown, _options: unknown) => work({}));
+  const module = await start(withRedis(jobs).overrideProvider(LockService).useValue({ withLock }));
+
+  expect(await module.get(Jobs).run()).toBe('ran');
+  expect(withLock).toHaveBeenCalledWith('job', expect.any(Function), expect.objectContaining({ wait: 0 }));
+});
+
+it('overrideProvider(LockService) takes the LockService of another module', async () => {
+  const other = await start(withMemory());
+  const module = await start(withRedis(Jobs).overrideProvider(LockService).useValue(other.get(LockService)));
+  expect(await module.get(Jobs).run()).toBe('ran');
+});

@@ -1,0 +1,181 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { CurrentLock, InjectLocks, type Lock, LockOptionsError, LockService, LockTimeoutError, type LockTimeoutContext, LockUnavailableError, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+
+type Body = (lock: Lock) => unknown;
+const instead = jest.fn<(context: LockTimeoutContext) => unknown>();
+const stop = new AbortController();
+
+/** Each method holds the lock on `job` while it runs the body it is given. */
+@Injectable()
+class Jobs {
+  constructor(@InjectLocks('billing') readonly billing: LockService) {}
+
+  @WithLock('job', { wait: 0 })
+  async throwing(body: Body, @CurrentLock() lock?: Lock) {
+    return body(lock!);
+  }
+
+  @WithLock('job', { wait: 0, onTimeout: 'skip' })
+  async skipping(body: Body, @CurrentLock() lock?: Lock) {
+    return body(lock!);
+  }
+
+  @WithLock('job', { wait: 0, onTimeout: (context) => instead(context) })
+  async replacing(body: Body, @CurrentLock() lock?: Lock) {
+    return body(lock!);
+  }
+
+  @WithLock('job', { wait: '40ms' })
+  async waitingShortly(body: Body, @CurrentLock() lock?: Lock) {
+    return body(lock!);
+  }
+
+  @WithLock('job', { wait: '1m', maxWaiters: 1 })
+  async waitingAlone(body: Body, @CurrentLock() lock?: Lock) {
+    return body(lock!);
+  }
+
+  @WithLock('job', { wait: '1m', signal: stop.signal })
+  async untilStopped(body: Body, @CurrentLock() lock?: Lock) {
+    return body(lock!);
+  }
+
+  @WithLock('job', { reentrant: false })
+  async onceOnly(body: Body, @CurrentLock() lock?: Lock) {
+    return body(lock!);
+  }
+
+  @WithLock('job', { module: 'billing', wait: 0 })
+  async inBilling(body: Body, @CurrentLock() lock?: Lock) {
+    return body(lock!);
+  }
+}
+
+let module: TestingModule;
+let jobs: Jobs;
+let locks: LockService;
+const store = new MemoryLockStore();
+const body = jest.fn<Body>();
+
+beforeAll(async () => {
+  const imports = [LockTestingModule.forRoot({ store }), LockTestingModule.forRoot({ name: 'billing' })];
+  module = await Test.createTestingModule({ imports, providers: [Jobs] }).compile();
+  [jobs, locks] = [module.get(Jobs), module.get(LockService)];
+});
+
+beforeEach(() => {
+  body.mockReset().mockReturnValue('done');
+  instead.mockReset().mockReturnValue('instead');
+});
+
+afterEach(async () => {
+  jest.restoreAllMocks();
+  expect(await store.isLocked('job')).toBe(false);
+});
+
+afterAll(() => module.close());
+
+describe('when the key stays held', () => {
+  let held: Lock;
+  beforeEach(async () => (held = await locks.lock('job')));
+  afterEach(async () => expect(await held.unlock()).toBe(true));
+
+  it('rejects with LockTimeoutError and never runs the body, by default', async () => {
+    await expect(jobs.throwing(body)).rejects.toBeInstanceOf(LockTimeoutError);
+    expect(body).not.toHaveBeenCalled();
+  });
+
+  it('returns undefined and never runs the body with onTimeout: "skip"', async () => {
+    expect(await jobs.skipping(body)).toBeUndefined();
+    expect(body).not.toHaveBeenCalled();
+  });
+
+  it('returns what the function onTimeout makes of the error and the arguments, and never runs the body', async () => {
+    expect(await jobs.replacing(body)).toBe('instead');
+    expect(instead).toHaveBeenCalledWith({ error: expect.any(LockTimeoutError), args: [body] });
+    expect(body).not.toHaveBeenCalled();
+  });
+
+  it('waits for what the function onTimeout promises, and throws its own error', async () => {
+    instead.mockReturnValueOnce(Promise.resolve('later')).mockImplementationOnce(() => Promise.reject(new RangeError('mine')));
+    expect(await jobs.replacing(body)).toBe('later');
+    await expect(jobs.replacing(body)).rejects.toThrow(new RangeError('mine'));
+  });
+
+  it('waits as long as "wait" says, and no longer', async () => {
+    const error = await jobs.waitingShortly(body).catch((error: LockTimeoutError) => error);
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', reason: 'held', waitMs: 40, keys: ['job'] });
+    expect((error as LockTimeoutError).waitedMs).toBeGreaterThanOrEqual(39);
+    expect(body).not.toHaveBeenCalled();
+  });
+
+  it('waits for the key to become free, then runs the body once', async () => {
+    const waiting = jobs.waitingAlone(body);
+    await held.unlock();
+    expect(await waiting).toBe('done');
+    expect(body).toHaveBeenCalledTimes(1);
+    held = await locks.lock('job');
+  });
+
+  it('refuses the caller that would be one waiter more than maxWaiters, at once', async () => {
+    const waiting = jobs.waitingAlone(body);
+    await expect(jobs.waitingAlone(body)).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', reason: 'too-many-waiters' });
+    await held.unlock();
+    expect(await waiting).toBe('done');
+    expect(body).toHaveBeenCalledTimes(1);
+    held = await locks.lock('job');
+  });
+
+  it('takes its locks from the module it names', async () => {
+    const there = await jobs.billing.lock('job');
+    await expect(jobs.inBilling(body)).rejects.toBeInstanceOf(LockTimeoutError);
+    await there.unlock();
+    expect(await jobs.inBilling(body)).toBe('done');
+  });
+
+  it('rejects with the reason of the signal that ends the wait', async () => {
+    const waiting = jobs.untilStopped(body);
+    stop.abort(new RangeError('no longer needed'));
+    await expect(waiting).rejects.toBe(stop.signal.reason);
+    expect(body).not.toHaveBeenCalled();
+  });
+});
+
+describe.each(['skipping', 'replacing'] as const)('an onTimeout that is %s covers only the own time-out:', (method) => {
+  it('a time-out of another lock, taken inside the body, comes through', async () => {
+    await using other = await locks.lock('other');
+    const call = jobs[method](() => locks.withLock('other', () => 'nested', { wait: 0 }));
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', keys: ['other'] });
+    expect(instead).not.toHaveBeenCalled();
+    other.assertHeld();
+  });
+
+  it('an outage comes through, and the body does not run', async () => {
+    const outage = new LockUnavailableError('Redis is down.');
+    jest.spyOn(store, 'acquire').mockRejectedValue(outage);
+    await expect(jobs[method](body)).rejects.toBe(outage);
+    expect(body).not.toHaveBeenCalled();
+    expect(instead).not.toHaveBeenCalled();
+  });
+
+  it("the body's own error comes through", async () => {
+    const error = new RangeError('mine');
+    body.mockImplementation(() => Promise.reject(error));
+    await expect(jobs[method](body)).rejects.toBe(error);
+  });
+});
+
+describe('a call nested in a call that holds the key', () => {
+  it('enters at once, with the same fence', async () => {
+    const fences = await jobs.throwing(({ fence }) => jobs.throwing((inner) => [fence, inner.fence]));
+    expect(fences).toEqual([expect.any(Number), (fences as number[])[0]]);
+  });
+
+  it('is refused instead of waiting for itself with reentrant: false', async () => {
+    await expect(jobs.onceOnly(() => jobs.onceOnly(body))).rejects.toBeInstanceOf(LockOptionsError);
+    expect(body).not.toHaveBeenCalled();
+  });
+});

@@ -1,0 +1,183 @@
+/**
+ * What the compiler must accept and refuse; `tsc` checks it, nobody runs it.
+ * A line under `@ts-expect-error` that compiles is an error itself.
+ */
+import { type Observable, of } from 'rxjs';
+import { CurrentLock, type Lock, type LockKey, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+
+interface CreateDto {
+  readonly id: string;
+  readonly items: { readonly sku: string }[];
+}
+
+const byIds = (from: string, to: string): LockKey => [`account:${from}`, `account:${to}`];
+const byDto = ({ id }: { readonly id: string }) => `order:${id}`;
+
+export class Accepted {
+  @WithLock('account:<id>')
+  async byTemplate(id: string): Promise<string> {
+    return id;
+  }
+
+  @WithLock(['account:<from>', 'account:<to>'] as const, { wait: '1s', lease: 5000, onTimeout: 'skip', onLost: 'ignore', module: 'billing' })
+  async bySeveral(from: string, to: string, amount: number) {
+    return [from, to, amount];
+  }
+
+  @WithLock(byIds)
+  async byFunction(from: string, to: string) {
+    return [from, to];
+  }
+
+  @WithLock(byIds)
+  async byFunctionOfTheFirstArguments(from: string, to: string, amount: number, note?: string) {
+    return [from, to, amount, note];
+  }
+
+  @WithLock(() => 'nightly')
+  async byFunctionOfNothing(force: boolean) {
+    return force;
+  }
+
+  @WithLock(byDto)
+  async byWiderParameter(dto: CreateDto) {
+    return dto;
+  }
+
+  @WithLock((id: string, part?: number) => `file:${id}:${part ?? 0}`)
+  async byOptionalParameter(id: string, part?: number) {
+    return [id, part];
+  }
+
+  @WithLock((...ids: string[]) => ids)
+  async byRest(...ids: string[]) {
+    return ids;
+  }
+
+  @WithLock('all')
+  async generic<T>(value: T): Promise<T> {
+    return value;
+  }
+
+  @WithLock('order:<dto.id>', { onTimeout: ({ error, args }) => [error.waitedMs.toFixed(), args.length] })
+  async withTheLock(dto: CreateDto, @CurrentLock() lock?: Lock): Promise<number | undefined> {
+    return dto.id === '' ? undefined : lock?.fence;
+  }
+
+  @WithLock('all')
+  protected async notPublic(): Promise<void> {}
+
+  @WithLock('all')
+  returnsAPromise(value: string): Promise<string> {
+    return Promise.resolve(value);
+  }
+}
+
+export class Refused {
+  // @ts-expect-error the key function wants a number where the method has a string
+  @WithLock((id: number) => `account:${id}`)
+  async otherType(id: string) {
+    return id;
+  }
+
+  // @ts-expect-error the key function wants an argument that the method has not
+  @WithLock(byIds)
+  async tooFewParameters(from: string) {
+    return from;
+  }
+
+  // @ts-expect-error the key function wants an argument that may be missing
+  @WithLock(byIds)
+  async optionalParameter(from: string, to?: string) {
+    return [from, to];
+  }
+
+  // @ts-expect-error the key function wants a string where the method takes a number too
+  @WithLock((id: string) => `account:${id}`)
+  async widerType(id: string | number) {
+    return id;
+  }
+
+  // @ts-expect-error the key function wants a field that the parameter has not
+  @WithLock(byDto)
+  async otherObject(dto: { readonly name: string }) {
+    return dto;
+  }
+
+  // @ts-expect-error a key is a string or an array of strings
+  @WithLock((id: number) => id)
+  async keyIsANumber(id: number) {
+    return id;
+  }
+
+  // @ts-expect-error a key can't be waited for
+  @WithLock(async (id: string) => id)
+  async keyIsAPromise(id: string) {
+    return id;
+  }
+
+  // @ts-expect-error the work of a method that is not async has no end to wait for
+  @WithLock('account:<id>')
+  sync(id: string): string {
+    return id;
+  }
+
+  // @ts-expect-error nor has that of an Observable
+  @WithLock('all')
+  observable(): Observable<number> {
+    return of(1);
+  }
+
+  // @ts-expect-error nor has that of an async iterator
+  @WithLock('all')
+  async *iterator() {
+    yield 1;
+  }
+
+  // @ts-expect-error a property is not a method
+  @WithLock('all')
+  readonly property: string = '';
+
+  // @ts-expect-error there is no such option
+  @WithLock('all', { atLeast: '30s' })
+  async unknownOption() {}
+
+  // @ts-expect-error there is no such answer to a time-out
+  @WithLock('all', { onTimeout: 'ignore' })
+  async unknownOnTimeout() {}
+
+  // @ts-expect-error not a key
+  @WithLock(42)
+  async notAKey() {}
+}
+
+export async function service(locks: LockService): Promise<number> {
+  const value: string = await locks.withLock('a', (lock) => `${lock.fence}`);
+  const length: number = await locks.withLock(['a', 'b'], async () => value.length, { onLost: 'ignore', wait: Infinity });
+  const none: Lock | null = await locks.tryLock('a', { signal: AbortSignal.timeout(1) });
+  // @ts-expect-error it may be null
+  none.assertHeld();
+  // @ts-expect-error there is no such option
+  await locks.lock('a', { fair: true });
+  // @ts-expect-error one key at a time
+  await locks.isLocked(['a']);
+  // @ts-expect-error a lock is not to be changed
+  (await locks.lock('a')).fence = 1;
+  return length;
+}
+
+export const modules = [
+  RedisLockModule.forRoot(),
+  RedisLockModule.forRoot({ connection: { host: '127.0.0.1' }, wait: '2m', isGlobal: false, name: 'billing' }),
+  RedisLockModule.forRootAsync({ useFactory: () => ({ store: new MemoryLockStore() }), name: 'billing' }),
+  LockTestingModule.forRoot({ lease: '1s' }),
+  // @ts-expect-error the testing module has no Redis
+  LockTestingModule.forRoot({ connection: 'redis://127.0.0.1' }),
+  // @ts-expect-error there is no Redlock quorum in this version
+  RedisLockModule.forRoot({ connection: ['redis://a', 'redis://b', 'redis://c'] }),
+  // @ts-expect-error there is no such option
+  RedisLockModule.forRoot({ durability: 'none' }),
+  // @ts-expect-error the name stands beside the factory
+  RedisLockModule.forRootAsync({ useFactory: () => ({ name: 'billing' }) }),
+];

@@ -1,0 +1,167 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Inject, Injectable, type ModuleMetadata } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { CurrentLock, type Lock, LockNotWiredError, LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+
+const open: TestingModule[] = [];
+
+afterEach(async () => {
+  for (const module of open.splice(0)) await module.close();
+});
+
+async function start({ imports = [LockTestingModule.forRoot({ wait: 0 })], ...metadata }: ModuleMetadata): Promise<TestingModule> {
+  const module = await Test.createTestingModule({ imports, ...metadata }).compile();
+  open.push(module);
+  return module.init();
+}
+
+@Injectable()
+class Jobs {
+  readonly ran: string[] = [];
+
+  @WithLock('job:<id>')
+  async run(id: string, @CurrentLock() lock?: Lock) {
+    this.ran.push(id);
+    return lock?.isHeld ? lock.key : 'not locked';
+  }
+}
+
+describe('two apps in one process', () => {
+  it('lock in the store of their own app', async () => {
+    const [one, two] = [await start({ providers: [Jobs] }), await start({ providers: [Jobs] })];
+    await using held = await one.get(LockService).lock('job:7');
+
+    await expect(one.get(Jobs).run('7')).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    expect(await two.get(Jobs).run('7')).toBe('job:7');
+    held.assertHeld();
+  });
+
+  it('exclude each other when they share the store', async () => {
+    const imports = () => [LockTestingModule.forRoot({ store, wait: 0 })];
+    const store = new MemoryLockStore();
+    const [one, two] = [await start({ imports: imports() }), await start({ imports: imports(), providers: [Jobs] })];
+    await using held = await one.get(LockService).lock('job:7');
+
+    await expect(two.get(Jobs).run('7')).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    expect(two.get(Jobs).ran).toEqual([]);
+    held.assertHeld();
+  });
+});
+
+describe('a subclass', () => {
+  it('inherits a locked method', async () => {
+    @Injectable()
+    class NightJobs extends Jobs {}
+
+    const module = await start({ providers: [NightJobs] });
+    expect(await module.get(NightJobs).run('7')).toBe('job:7');
+  });
+
+  it('with injected properties of its own inherits a locked method', async () => {
+    @Injectable()
+    class NamedJobs extends Jobs {
+      @Inject('name') readonly name!: string;
+    }
+
+    const module = await start({ providers: [NamedJobs, { provide: 'name', useValue: 'night' }] });
+    expect(await module.get(NamedJobs).run('7')).toBe('job:7');
+    expect(module.get(NamedJobs).name).toBe('night');
+  });
+
+  it('takes the lock of the method it calls with super', async () => {
+    @Injectable()
+    class LoudJobs extends Jobs {
+      override async run(id: string) {
+        return `${await super.run(id)}!`;
+      }
+    }
+
+    const module = await start({ providers: [LoudJobs] });
+    expect(await module.get(LoudJobs).run('7')).toBe('job:7!');
+  });
+
+  it('takes the lock of its own key when it decorates an override', async () => {
+    @Injectable()
+    class OtherJobs extends Jobs {
+      @WithLock('other:<jobId>')
+      override async run(jobId: string, @CurrentLock() lock?: Lock) {
+        return `${lock?.key} of ${jobId}`;
+      }
+    }
+
+    const module = await start({ providers: [OtherJobs, Jobs] });
+    expect(await module.get(OtherJobs).run('7')).toBe('other:7 of 7');
+    expect(await module.get(Jobs).run('7')).toBe('job:7');
+  });
+
+  it('gets its own argument where only the overridden method asks for the lock', async () => {
+    class Base {
+      @WithLock('job:<id>')
+      async run(id: string, @CurrentLock() second?: unknown) {
+        return [id, second];
+      }
+    }
+
+    @Injectable()
+    class Overriding extends Base {
+      @WithLock('job:<id>')
+      override async run(id: string, second?: unknown) {
+        return [id, second];
+      }
+    }
+
+    const module = await start({ providers: [Overriding] });
+    expect(await module.get(Overriding).run('7', 'mine')).toEqual(['7', 'mine']);
+  });
+});
+
+it('two @WithLock on one method hold both locks, one inside the other', async () => {
+  @Injectable()
+  class Transfers {
+    @Inject(LockService) readonly locks!: LockService;
+
+    @WithLock('from:<from>')
+    @WithLock('to:<to>')
+    async transfer(from: string, to: string) {
+      return [this.locks.current(`from:${from}`)?.isHeld, this.locks.current(`to:${to}`)?.isHeld, this.locks.current()?.key];
+    }
+  }
+
+  const module = await start({ providers: [Transfers] });
+  expect(await module.get(Transfers).transfer('1', '2')).toEqual([true, true, 'to:2']);
+});
+
+describe('an object that Nest did not construct', () => {
+  it.each([
+    ['useFactory', { provide: Jobs, useFactory: () => new Jobs() }],
+    ['an async useFactory', { provide: Jobs, useFactory: async () => new Jobs() }],
+    ['useValue', { provide: Jobs, useValue: new Jobs() }],
+  ])('but that the app provides with %s takes its locks', async (_how, provider) => {
+    const module = await start({ providers: [provider] });
+    await using held = await module.get(LockService).lock('job:7');
+
+    await expect(module.get(Jobs).run('7')).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    expect(await module.get(Jobs).run('8')).toBe('job:8');
+    expect(module.get(Jobs).ran).toEqual(['8']);
+    held.assertHeld();
+  });
+
+  it('rejects with LockNotWiredError, and the body does not run', async () => {
+    await start({ providers: [Jobs] });
+    const jobs = new Jobs();
+    const call = jobs.run('7');
+
+    await expect(call).rejects.toBeInstanceOf(LockNotWiredError);
+    await expect(call).rejects.toThrow(/Jobs\.run\(\).*did not run.*RedisLockModule/);
+    expect(jobs.ran).toEqual([]);
+  });
+
+  it('rejects with LockNotWiredError, also where the method has lost its "this"', async () => {
+    const module = await start({ providers: [Jobs] });
+    const jobs = module.get(Jobs);
+
+    await expect(jobs.run.call(undefined as unknown as Jobs, '7')).rejects.toBeInstanceOf(LockNotWiredError);
+    expect(jobs.ran).toEqual([]);
+  });
+});
