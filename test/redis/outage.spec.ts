@@ -75,6 +75,20 @@ describe('When Redis fails', () => {
     expect(lock.signal.aborted).toBe(false);
   });
 
+  it('a grant that was never heard of is given back on a healthy connection too, whatever else fails meanwhile', async () => {
+    await redis.hset('lock:broken', 'not', 'a lock');
+    proxy.dropReplies();
+    const dropped = proxy.nextDroppedReply();
+    const call = locks.lock('account:1', { lease: '1m' });
+    await dropped;
+    proxy.heal();
+    await unavailable(call);
+    await until(async () => {
+      await locks.lock('broken').catch(() => undefined);
+      return (await redis.exists('lock:account:1')) === 0;
+    });
+  });
+
   it('an unlock whose answer got lost resolves and the key is free', async () => {
     const lock = await locks.lock('account:1');
     proxy.dropReplies();

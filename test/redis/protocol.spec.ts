@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
+import { aborted } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 
@@ -99,6 +100,48 @@ describe('What stands in Redis', () => {
     expect(error).toBeInstanceOf(LockUnavailableError);
     expect((error as Error).message).toContain('change "keyPrefix"');
     expect(await redis.hget('lock:account:42', 'field')).toBe('1');
+  });
+
+  it('is freed by force only with the token that was found, so that a command sent twice frees nobody else', async () => {
+    await redis.set('lock:account:42', 'theirs', 'PX', 60_000);
+    const monitor = await redis.monitor();
+    const scripts: string[][] = [];
+    const released = new Promise<void>((resolve) =>
+      monitor.on('monitor', (_time: string, args: string[]) => {
+        if (args[0]?.startsWith('eval')) scripts.push(args.slice(2));
+        if (args[0] === 'DEL') resolve();
+      }),
+    );
+    expect(await locks.forceUnlock('account:42')).toBe(true);
+    await released;
+    monitor.disconnect();
+    expect(scripts).toContainEqual(['1', 'lock:account:42', 'theirs']);
+  });
+
+  it('stops nobody else when one key of a batch is overwritten with something that is not a lock', async () => {
+    const held = await Promise.all(['a', 'b', 'c'].map((key) => locks.lock(key, { lease: 300 })));
+    await redis.del('lock:b');
+    await redis.hset('lock:b', 'not', 'a lock');
+    expect(await aborted(held[1]!.signal)).toMatchObject({ reason: 'taken' });
+    await held[0]!.extend();
+    expect(held.map((lock) => lock.isHeld)).toEqual([true, false, true]);
+  });
+
+  it('has its own name, so no key of an app can be it', async () => {
+    const bare = lockService(redisStore({ connection: server.url, keyPrefix: '' }));
+    await expect(bare.lock('{}:fence')).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID' });
+    await bare.close();
+  });
+
+  it.each(['keyPrefix=x:', 'enableOfflineQueue=true&maxRetriesPerRequest=5&lazyConnect=false'])('is not changed by what stands behind "?" in a URL: %s', async (query) => {
+    const url = `${server.url}/0?${query}`;
+    if (query.startsWith('keyPrefix')) {
+      expect(() => redisStore({ connection: url })).toThrow(/"connection\.keyPrefix"/);
+      return;
+    }
+    const service = lockService(redisStore({ connection: url }));
+    await service.withLock('account:42', async () => expect(await redis.exists('lock:account:42')).toBe(1));
+    await service.close();
   });
 
   it('costs two commands a section, and one more connection for the whole process', async () => {

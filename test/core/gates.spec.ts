@@ -1,0 +1,110 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
+import { deferred, turn } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { ScriptedStore } from '../support/scripted-store.js';
+
+describe('Callers of one process', () => {
+  let store: ScriptedStore;
+  let locks: ClosableLockService;
+
+  beforeEach(() => {
+    store = new ScriptedStore();
+    locks = lockService(store, { lease: 1000, wait: 2000, shutdownGrace: 0 });
+  });
+
+  afterEach(() => locks.close());
+
+  it('leave the keys they got when they give up on another one', async () => {
+    const b = await locks.lock('b');
+    await expect(locks.lock(['a', 'b'], { wait: 20 })).rejects.toBeInstanceOf(LockTimeoutError);
+    const controller = new AbortController();
+    const aborted = expect(locks.lock(['a', 'b'], { signal: controller.signal })).rejects.toBe('enough');
+    await turn();
+    controller.abort('enough');
+    await aborted;
+    await expect(locks.withLock('a', () => 'mine', { wait: 0 })).resolves.toBe('mine');
+    await b.unlock();
+    await expect(locks.withLock(['a', 'b'], () => 'both', { wait: 0 })).resolves.toBe('both');
+  });
+
+  it('all hear of an outage at once, those behind the one who asks too, and nobody hears "taken"', async () => {
+    const outage = deferred();
+    store.afterAcquire = () => outage.promise;
+    const calls = [locks.lock('a'), locks.lock('a'), locks.lock(['a', 'b']), locks.tryLock('a'), locks.lock('a', { wait: 0 })];
+    await turn();
+    outage.reject(new LockUnavailableError('Redis is gone'));
+    const results = await Promise.allSettled(calls);
+    expect(results.map((result) => (result as PromiseRejectedResult).reason as unknown)).toEqual(calls.map(() => expect.any(LockUnavailableError)));
+    store.afterAcquire = async () => undefined;
+    await store.forceRelease('a');
+    await expect(locks.withLock(['a', 'b'], () => 'works again', { wait: 0 })).resolves.toBe('works again');
+  });
+
+  it('that try once behind one who is just asking get their answer from its answer', async () => {
+    const first = locks.lock('a');
+    await expect(locks.tryLock('a')).resolves.toBeNull();
+    await (await first).unlock();
+    const failing = locks.lock('a', { signal: AbortSignal.timeout(1000) });
+    await (await failing).unlock();
+    await expect(locks.tryLock('a')).resolves.not.toBeNull();
+  });
+
+  it('free the other keys of a lock when one of them is lost', async () => {
+    const lock = await locks.lock(['a', 'b'], { lease: 10_000 });
+    await store.forceRelease('b');
+    expect(await lock.unlock()).toBe(false);
+    expect(await store.isLocked('a')).toBe(false);
+    await expect(locks.withLock(['a', 'b'], () => 'free', { wait: 0 })).resolves.toBe('free');
+  });
+
+  it('nested behind a sibling go on by themselves when the outer call ends', async () => {
+    const sibling = deferred();
+    let nested: Promise<unknown> | undefined;
+    await locks.withLock('a', async () => {
+      void locks.withLock('a', () => sibling.promise).catch(() => undefined);
+      nested = Promise.all([1, 2, 3].map((number) => locks.withLock('a', () => number)));
+      await turn();
+    });
+    await expect(nested).resolves.toEqual([1, 2, 3]);
+    sibling.resolve();
+  });
+
+  it('may still nest while the app waits for them to end', async () => {
+    const service = lockService(store, { shutdownGrace: '5s' });
+    const closing = deferred();
+    const work = service.withLock('a', async () => {
+      await closing.promise;
+      return Promise.all([service.withLock('a', () => 1), service.withLock('a', () => 2)]);
+    });
+    await turn();
+    const closed = service.close();
+    closing.resolve();
+    await expect(work).resolves.toEqual([1, 2]);
+    await closed;
+  });
+
+  it('are inside of nothing any more after they unlocked early', async () => {
+    await locks.withLock('a', async (lock) => {
+      expect(locks.current()).toBe(lock);
+      await lock.unlock();
+      expect(locks.current()).toBeUndefined();
+      await expect(locks.withLock('a', (again) => again.fence > lock.fence, { wait: 0 })).resolves.toBe(true);
+    });
+  });
+
+  it('are not blocked for ever by a store that throws instead of rejecting', async () => {
+    const lock = await locks.lock('a');
+    store.release = () => {
+      throw new Error('not even a promise');
+    };
+    await lock.unlock();
+    await store.forceRelease('a');
+    await expect(locks.lock('a', { wait: 0 })).resolves.toMatchObject({ key: 'a' });
+  });
+
+  it('are told who they wait for when it is their own process', async () => {
+    await locks.lock('a');
+    await expect(locks.lock('a', { wait: 0 })).rejects.toMatchObject({ holder: expect.stringMatching(new RegExp(`:${process.pid}$`)) as unknown });
+  });
+});

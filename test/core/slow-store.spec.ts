@@ -1,0 +1,97 @@
+import { getEventListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockUnavailableError } from 'nest-redis-lock';
+import { deferred, turn, until } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { ScriptedStore } from '../support/scripted-store.js';
+
+describe('A store that takes its time', () => {
+  let store: ScriptedStore;
+  let locks: ClosableLockService;
+
+  beforeEach(() => {
+    store = new ScriptedStore();
+    locks = lockService(store, { lease: 400, wait: 2000, shutdownGrace: 0 });
+  });
+
+  afterEach(() => locks.close());
+
+  it('is not trusted longer than from before it was asked: a lock ends for us before it ends there', async () => {
+    store.afterAcquire = () => sleep(60);
+    const lock = await locks.lock('a', { watchdog: false });
+    expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
+
+    store.afterRenew = () => sleep(60);
+    await lock.extend(1000);
+    expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
+  });
+
+  it('is not trusted longer after a renewal of the watchdog either', async () => {
+    const lock = await locks.lock('a');
+    const renewed = deferred();
+    store.afterRenew = () => sleep(60).then(() => renewed.resolve());
+    await renewed.promise;
+    await turn();
+    expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
+  });
+
+  it('never gets the work started when its grant comes after the lease', async () => {
+    store.afterAcquire = () => sleep(140);
+    let ran = false;
+    const call = locks.withLock('a', () => (ran = true), { lease: 100, wait: 0 });
+    await expect(call).rejects.toBeInstanceOf(LockUnavailableError);
+    expect(ran).toBe(false);
+    expect(await store.isLocked('a')).toBe(false);
+  });
+
+  it('gives the key back when the caller aborts while it is being asked', async () => {
+    const answer = deferred();
+    store.afterAcquire = () => answer.promise;
+    const controller = new AbortController();
+    const call = expect(locks.lock('a', { signal: controller.signal })).rejects.toBe('changed my mind');
+    await turn();
+    controller.abort('changed my mind');
+    answer.resolve();
+    await call;
+    expect(await store.isLocked('a')).toBe(false);
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
+  });
+
+  it('does not mislead a lock that is extended while its renewal is under way', async () => {
+    const lock = await locks.lock('a', { lease: 300 });
+    const answers = [deferred(), deferred()];
+    let asked = 0;
+    store.afterRenew = () => answers[asked++]?.promise ?? Promise.resolve();
+    const extended = lock.extend('10s');
+    await until(() => asked === 2); // the watchdog's own renewal, for 300 ms
+    answers[0]!.resolve();
+    await extended;
+    answers[1]!.resolve();
+    await turn();
+    expect(lock.remaining()).toBeLessThan(await store.leaseLeft('a'));
+    expect(lock.remaining()).toBeGreaterThan(5000);
+  });
+
+  it('does not cost the lock when one renewal fails, or is never answered', async () => {
+    for (const spoiled of [() => Promise.reject(new LockUnavailableError('no')), () => new Promise(() => undefined)]) {
+      const lock = await locks.lock('a', { lease: 300 });
+      let renewals = 0;
+      store.afterRenew = () => (++renewals === 1 ? spoiled() : Promise.resolve());
+      await until(() => renewals === 4);
+      expect(lock.isHeld).toBe(true);
+      await lock.unlock();
+    }
+  });
+
+  it('leaves no listener on a signal after a wait', async () => {
+    const { signal } = new AbortController();
+    const lock = await locks.lock('a');
+    const waiting = Array.from({ length: 20 }, () => locks.withLock('a', () => undefined, { signal }));
+    await turn();
+    expect(getEventListeners(signal, 'abort').length).toBeGreaterThan(0);
+    await lock.unlock();
+    await Promise.all(waiting);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+});

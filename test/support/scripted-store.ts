@@ -1,0 +1,46 @@
+import type { AcquireCommand, Granted, Held, LockStore, Renewal } from 'nest-redis-lock';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+
+type Step = () => Promise<unknown>;
+
+/**
+ * A memory store whose answers a test can hold back or spoil: the command has run when `after…` is called, its answer is given
+ * when that resolves.
+ */
+export class ScriptedStore implements LockStore {
+  readonly memory = new MemoryLockStore();
+  afterAcquire: Step = async () => undefined;
+  afterRenew: Step = async () => undefined;
+
+  async acquire(command: AcquireCommand): Promise<Granted | Held> {
+    const answer = await this.memory.acquire(command);
+    await this.afterAcquire();
+    return answer;
+  }
+
+  async renew(renewals: readonly Renewal[]): Promise<readonly boolean[]> {
+    const answer = await this.memory.renew(renewals.map(({ keys, token, leaseMs }) => ({ keys, token, leaseMs })));
+    await this.afterRenew();
+    return answer;
+  }
+
+  release(lock: Renewal): Promise<boolean> {
+    return this.memory.release(lock);
+  }
+
+  isLocked(key: string): Promise<boolean> {
+    return this.memory.isLocked(key);
+  }
+
+  forceRelease(key: string): Promise<boolean> {
+    return this.memory.forceRelease(key);
+  }
+
+  async close(): Promise<void> {}
+
+  /** How long the store itself still keeps the key, in ms. */
+  async leaseLeft(key: string): Promise<number> {
+    const answer = await this.memory.acquire({ keys: [key], token: 'a stranger', leaseMs: 1 });
+    return answer.granted ? 0 : answer.leaseLeftMs;
+  }
+}
