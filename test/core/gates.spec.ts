@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
-import { deferred, turn } from '../support/deferred.js';
+import { aborted, deferred, turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 import { ScriptedStore } from '../support/scripted-store.js';
 
@@ -51,9 +51,12 @@ describe('Callers of one process', () => {
   });
 
   it('free the other keys of a lock when one of them is lost', async () => {
-    const lock = await locks.lock(['a', 'b'], { lease: 10_000 });
+    const lock = await locks.lock(['a', 'b'], { lease: 900 });
     await store.forceRelease('b');
+    await aborted(lock.signal);
+    expect(await store.isLocked('a')).toBe(true);
     expect(await lock.unlock()).toBe(false);
+    await turn();
     expect(await store.isLocked('a')).toBe(false);
     await expect(locks.withLock(['a', 'b'], () => 'free', { wait: 0 })).resolves.toBe('free');
   });

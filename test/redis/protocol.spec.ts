@@ -166,6 +166,13 @@ describe('What stands in Redis', () => {
     await redis.acl('DELUSER', 'locks');
   });
 
+  it('never brings the end of a lease nearer, so that a lost answer can not make two holders', async () => {
+    const lock = await locks.lock('account:42', { lease: '20s' });
+    await lock.extend(200);
+    expect(await redis.pttl('lock:account:42')).toBeGreaterThan(10_000);
+    expect(lock.remaining()).toBeGreaterThan(10_000);
+  });
+
   it('does not renew a lock that was unlocked', async () => {
     const lock = await locks.lock('account:42', { lease: 150 });
     await lock.unlock();
