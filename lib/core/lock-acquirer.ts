@@ -1,12 +1,12 @@
 import { setMaxListeners } from 'node:events';
-import type { TimeoutReason } from '../errors/lock-timeout.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { LockStore } from '../store/lock-store.js';
+import type { AcquireCommand, Granted, Held, LockStore } from '../store/lock-store.js';
 import { now } from '../clock/deadline.js';
+import { enterKeys, leaveKeys } from './enter-keys.js';
 import { KeyGate } from './key-gate.js';
 import { Lease } from './lease.js';
 import { Lock } from './lock.js';
-import type { LockRequest, Refusal } from './lock-request.js';
+import { refusal, type LockRequest, type Refusal } from './lock-request.js';
 import { holderOf, TokenSource } from './lock-token.js';
 import { OpenLeases } from './open-leases.js';
 import { pollDelayMs } from './poll-delay.js';
@@ -36,16 +36,15 @@ export class LockAcquirer {
   async acquire(request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
     request.signal?.throwIfAborted();
-    const refusal = await this.#enter(this.#gate, request, startedAt);
-    if (refusal) return refusal;
+    const refused = await enterKeys(this.#gate, request, { startedAt, holder: this.#tokens.holder, closing: this.#closing.signal });
+    if (refused) return refused;
     try {
       this.#closing.signal.throwIfAborted();
       const answer = await this.#open.asking(this.#ask(request, startedAt));
-      if (!(answer instanceof Lock)) leave(this.#gate, request.keys);
+      if (!(answer instanceof Lock)) leaveKeys(this.#gate, request.keys);
       return answer;
     } catch (error) {
-      if (error instanceof LockUnavailableError) for (const key of request.keys) this.#gate.fail(key, error);
-      leave(this.#gate, request.keys);
+      leaveKeys(this.#gate, request.keys);
       throw error;
     }
   }
@@ -54,14 +53,14 @@ export class LockAcquirer {
   async acquireWithin(outer: Lock, request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
     request.signal?.throwIfAborted();
-    const refusal = await this.#enter(outer.inner, request, startedAt);
-    if (refusal) return refusal;
+    const refused = await enterKeys(outer.inner, request, { startedAt, holder: this.#tokens.holder });
+    if (refused) return refused;
     if (outer.isHeld) {
       for (const key of request.keys) outer.inner.setFront(key, 'inside');
       return new Lock(request.keys, outer.lease, this, outer);
     }
     // The outer call ended while this one queued behind a sibling: it belongs to the next one out, or stands on its own.
-    leave(outer.inner, request.keys);
+    leaveKeys(outer.inner, request.keys);
     const rest = { ...request, waitMs: Math.max(0, startedAt + request.waitMs - now()) };
     return outer.outer ? this.acquireWithin(outer.outer, rest) : this.acquire(rest);
   }
@@ -69,7 +68,7 @@ export class LockAcquirer {
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
   async unlock({ lease, keys, outer, lost }: Lock): Promise<boolean> {
     if (outer) {
-      leave(outer.inner, keys);
+      leaveKeys(outer.inner, keys);
       return !lost;
     }
     if (!lease.startRelease()) {
@@ -111,42 +110,13 @@ export class LockAcquirer {
     await this.#store.close();
   }
 
-  async #enter(gate: KeyGate, request: LockRequest, startedAt: number): Promise<Refusal | undefined> {
-    const entered: string[] = [];
-    try {
-      for (const key of request.keys) {
-        const refusal = gate.tryEnter(key) ? undefined : await this.#queue(gate, key, request, startedAt);
-        if (refusal) {
-          leave(gate, entered);
-          return refusal;
-        }
-        entered.push(key);
-      }
-      return undefined;
-    } catch (error) {
-      leave(gate, entered);
-      throw error;
-    }
-  }
-
-  async #queue(gate: KeyGate, key: string, request: LockRequest, startedAt: number): Promise<Refusal | undefined> {
-    const { waitMs, maxWaiters } = request;
-    if (waitMs === 0) await gate.answered(key);
-    const holder = gate.isInside(key) ? this.#tokens.holder : undefined;
-    if (waitMs === 0) return gate.tryEnter(key) ? undefined : refusal('held', request, startedAt, holder);
-    if (gate.waiters(key) >= maxWaiters) return refusal('too-many-waiters', request, startedAt, holder);
-    const signals = request.waitSignals();
-    const inTime = await gate.enter(key, startedAt + waitMs, gate === this.#gate ? [...signals, this.#closing.signal] : signals);
-    return inTime ? undefined : refusal('held', request, startedAt, holder);
-  }
-
   async #ask(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
     const { keys, leaseMs, maxWaiters } = request;
     const until = startedAt + request.waitMs;
     for (let attempt = 0; ; attempt++) {
       const token = this.#tokens.next();
       const sentAt = now();
-      const answer = await this.#store.acquire({ keys, token, leaseMs });
+      const answer = await this.#askStore({ keys, token, leaseMs });
       if (answer.granted) {
         const lease = new Lease(keys, token, answer.fence, sentAt, request);
         const { signal: closing } = this.#closing;
@@ -165,6 +135,15 @@ export class LockAcquirer {
       for (const key of keys) this.#gate.setFront(key, 'waiting');
       const delay = pollDelayMs(attempt, answer.granted ? 0 : answer.leaseLeftMs);
       await waitFor(Math.min(now() + delay, until), [...request.waitSignals(), this.#closing.signal]);
+    }
+  }
+
+  async #askStore(command: AcquireCommand): Promise<Granted | Held> {
+    try {
+      return await this.#store.acquire(command);
+    } catch (error) {
+      for (const key of command.keys) this.#gate.fail(key, error as Error);
+      throw error;
     }
   }
 
@@ -190,7 +169,7 @@ export class LockAcquirer {
 
   #forget(lease: Lease): void {
     this.#open.delete(lease);
-    leave(this.#gate, lease.keys);
+    leaveKeys(this.#gate, lease.keys);
   }
 }
 
@@ -198,17 +177,4 @@ function tooSlow(sentAt: number, leaseMs: number): LockUnavailableError {
   return new LockUnavailableError(
     `The store answered after ${Math.round(now() - sentAt)} ms, when the lease of ${leaseMs} ms was over. Raise "lease", or look at the load of Redis and of this process.`,
   );
-}
-
-function refusal(
-  reason: TimeoutReason,
-  { keys, waitMs, maxWaiters }: LockRequest,
-  startedAt: number,
-  holder: string | undefined,
-): Refusal {
-  return { keys, reason, waitedMs: now() - startedAt, waitMs, holder, maxWaiters };
-}
-
-function leave(gate: KeyGate, keys: readonly string[]): void {
-  for (const key of keys) gate.leave(key);
 }

@@ -1,4 +1,5 @@
-import type { TimeoutFacts } from '../errors/lock-timeout.error.js';
+import { now } from '../clock/deadline.js';
+import type { TimeoutFacts, TimeoutReason } from '../errors/lock-timeout.error.js';
 import type { LockTerms } from './lock-options.js';
 
 /** One call for a lock, with nothing left open. */
@@ -10,3 +11,12 @@ export interface LockRequest extends LockTerms {
 
 /** Why a request got no lock. No error object yet: a failed `tryLock` is cheap. */
 export type Refusal = TimeoutFacts;
+
+export function refusal(
+  reason: TimeoutReason,
+  { keys, waitMs, maxWaiters }: LockRequest,
+  startedAt: number,
+  holder: string | undefined,
+): Refusal {
+  return { keys, reason, waitedMs: now() - startedAt, waitMs, holder, maxWaiters };
+}

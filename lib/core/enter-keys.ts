@@ -1,0 +1,50 @@
+import type { KeyGate } from './key-gate.js';
+import { refusal, type LockRequest, type Refusal } from './lock-request.js';
+
+interface Circumstances {
+  readonly startedAt: number;
+  /** `host:pid` of this process, to name who has the key. */
+  readonly holder: string;
+  /** Ends the queueing when the app shuts down; a nested call may still queue then. */
+  readonly closing?: AbortSignal;
+}
+
+/**
+ * Goes through the gate for all keys of the request, one after the other in their fixed order; gives back those it got when
+ * one can't be had.
+ *
+ * @throws the reason of a signal that aborts, or what the caller in front failed with
+ */
+export async function enterKeys(gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Refusal | undefined> {
+  const entered: string[] = [];
+  try {
+    for (const key of request.keys) {
+      const refused = gate.tryEnter(key) ? undefined : await queueFor(key, gate, request, circumstances);
+      if (refused) {
+        leaveKeys(gate, entered);
+        return refused;
+      }
+      entered.push(key);
+    }
+    return undefined;
+  } catch (error) {
+    leaveKeys(gate, entered);
+    throw error;
+  }
+}
+
+export function leaveKeys(gate: KeyGate, keys: readonly string[]): void {
+  for (const key of keys) gate.leave(key);
+}
+
+async function queueFor(key: string, gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Refusal | undefined> {
+  const { waitMs, maxWaiters } = request;
+  const { startedAt, closing } = circumstances;
+  if (waitMs === 0) await gate.answered(key);
+  const holder = gate.isInside(key) ? circumstances.holder : undefined;
+  if (waitMs === 0) return gate.tryEnter(key) ? undefined : refusal('held', request, startedAt, holder);
+  if (gate.waiters(key) >= maxWaiters) return refusal('too-many-waiters', request, startedAt, holder);
+  const signals = closing ? [...request.waitSignals(), closing] : request.waitSignals();
+  const inTime = await gate.enter(key, startedAt + waitMs, signals);
+  return inTime ? undefined : refusal('held', request, startedAt, holder);
+}
