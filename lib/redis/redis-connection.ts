@@ -120,7 +120,8 @@ export class RedisConnection {
   };
 
   get #server(): string {
-    const { host, port, path } = this.#redis.options;
+    const { host, port, path, sentinels, name } = this.#redis.options;
+    if (sentinels) return `master "${name}" behind Sentinel`;
     return path ?? `${host}:${port}`;
   }
 
