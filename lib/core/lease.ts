@@ -1,12 +1,12 @@
 import { LockLostError, type LostReason } from '../errors/lock-lost.error.js';
 import type { Renewal } from '../store/lock-store.js';
-import { now } from '../clock/deadline.js';
+import { now, roundedDown } from '../clock/deadline.js';
 
 /** What our clock and the server's may differ by over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
 const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
 
-/** Ends are rounded down to 1/256 of the lease, so that many locks share a timer. */
-const roundedDown = (atMs: number, stepMs: number): number => Math.floor(atMs / stepMs) * stepMs;
+/** Ends are rounded down to this part of the lease. */
+const END_STEP = 1 / 256;
 
 export interface LeaseTerms {
   readonly leaseMs: number;
@@ -75,7 +75,7 @@ export class Lease implements Renewal {
 
   /** The store confirmed a command that was sent at `sentAt`. Answers may come out of order: it never ends sooner than before. */
   confirm(sentAt: number, leaseMs: number): void {
-    this.#endsAt = Math.max(this.#endsAt, roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs / 256));
+    this.#endsAt = Math.max(this.#endsAt, roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP));
   }
 
   lose(reason: LostReason): void {

@@ -1,13 +1,13 @@
 import type { LockStore } from '../store/lock-store.js';
-import { now } from '../clock/deadline.js';
+import { now, roundedDown } from '../clock/deadline.js';
 import type { Lease } from './lease.js';
 import { TimeWheel } from '../clock/time-wheel.js';
 
 /** Locks in one call to the store. */
 const BATCH = 128;
 
-/** Renewal times are rounded down to 1/20 of the interval, so that locks renew together. */
-const roundedDown = (atMs: number, stepMs: number): number => Math.floor(atMs / stepMs) * stepMs;
+/** Renewal times are rounded down to this part of the interval, so that locks renew together. */
+const RENEWAL_STEP = 1 / 20;
 
 /**
  * Renews every lease at a third of it, in batches, from one shared timer; and ends a lease at its own deadline when
@@ -86,6 +86,6 @@ export class Watchdog {
   #renewalOf(lease: Lease, fromMs: number): number {
     if (fromMs >= lease.renewUntil) return lease.endsAt;
     const interval = lease.leaseMs / 3;
-    return roundedDown(fromMs + interval, interval / 20);
+    return roundedDown(fromMs + interval, interval * RENEWAL_STEP);
   }
 }

@@ -1,4 +1,4 @@
-import { now } from '../clock/deadline.js';
+import { now, roundedDown } from '../clock/deadline.js';
 import { TimeWheel } from '../clock/time-wheel.js';
 
 /** Rejects what takes longer than the command time-out. One timer for all commands. */
@@ -14,7 +14,7 @@ export class CommandDeadline {
 
   /** When a command that begins now must have ended; commands of the same hundredth share a moment. */
   start(): number {
-    return Math.floor((now() + this.timeoutMs) / this.#slotMs) * this.#slotMs;
+    return roundedDown(now() + this.timeoutMs, this.#slotMs);
   }
 
   /** Settles as the promise does, or rejects with `onTimeout()` at the deadline. A late result is dropped. */

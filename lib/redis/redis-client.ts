@@ -11,7 +11,7 @@ export interface RedisClient {
   readonly borrowed: boolean;
 }
 
-/** What our own connection must do whatever the app says: fail fast and never send anything twice. */
+/** What our own connection must do whatever the app says: fail fast. Waiting and sending again is `RedisConnection`'s own. */
 const OWN = {
   lazyConnect: true,
   enableOfflineQueue: false,
