@@ -11,7 +11,7 @@ export { Lock } from './core/lock.js';
 export type { LockKey } from './core/lock-key.js';
 export type { LockOptions, WithLockOptions } from './core/lock-options.js';
 export type { Duration } from './clock/duration.js';
-export type { AcquireCommand, Granted, Held, LockStore, Renewal } from './store/lock-store.js';
+export type { AcquireCommand, Granted, Held, LockStore, Renewal, StoreListener } from './store/lock-store.js';
 export type { RedisConnectionOption } from './redis/redis-client.js';
 
 export { isLockError, LockError } from './errors/lock.error.js';

@@ -72,4 +72,10 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
 const outageLog = {
   down: (server: string, cause: Error) => logger.warn(`Redis at ${server} can't be reached: ${cause.message || String(cause)}. Calls that need a lock fail until it is back.`),
   up: (server: string) => logger.log(`Redis at ${server} can be reached again.`),
+  deaf: (server: string, cause: Error | undefined) =>
+    logger.warn(
+      `The subscription that tells this app of locks it is given is down (Redis at ${server}${cause ? `: ${cause.message || String(cause)}` : ''}). ` +
+        'Until it is up, who waits asks about once a second. If it stays so, look whether the user may SUBSCRIBE (docs/redis.md).',
+    ),
+  hears: (server: string) => logger.log(`The subscription at Redis at ${server} is up again.`),
 };

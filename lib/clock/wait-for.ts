@@ -1,22 +1,22 @@
 import { timerAt } from './deadline.js';
 
 /**
- * Waits until `start` reports back, at most until `untilMs` of the monotonic clock.
+ * Waits until `start` reports something, at most until `untilMs` of the monotonic clock.
  * Timer and listeners are gone when it settles; `stop` runs however it ends.
  *
- * @returns true when `start` reported, false at the deadline
+ * @returns what `start` reported, undefined at the deadline
  * @throws what `start` failed with, or the reason of the first signal that aborts
  */
-export function waitFor(
+export function waitFor<T>(
   untilMs: number,
   signals: readonly AbortSignal[],
-  start: (done: () => void, fail: (error: Error) => void) => void = () => undefined,
-  stop: () => void = () => undefined,
-): Promise<boolean> {
+  start: (done: (value: T) => void, fail: (error: Error) => void) => void,
+  stop: () => void,
+): Promise<T | undefined> {
   const aborted = signals.find((signal) => signal.aborted);
   if (aborted) return Promise.reject(aborted.reason);
 
-  return new Promise<boolean>((resolve, reject) => {
+  return new Promise<T | undefined>((resolve, reject) => {
     const end = () => {
       clearTimeout(timer);
       for (const signal of signals) signal.removeEventListener('abort', onAbort);
@@ -28,13 +28,13 @@ export function waitFor(
     };
     const timer = timerAt(untilMs, () => {
       end();
-      resolve(false);
+      resolve(undefined);
     });
     for (const signal of signals) signal.addEventListener('abort', onAbort);
     start(
-      () => {
+      (value) => {
         end();
-        resolve(true);
+        resolve(value);
       },
       (error) => {
         end();

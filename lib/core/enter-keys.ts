@@ -1,4 +1,4 @@
-import type { KeyGate } from './key-gate.js';
+import type { KeyGate, Passage } from './key-gate.js';
 import { refusal, type LockRequest, type Refusal } from './lock-request.js';
 
 interface Circumstances {
@@ -11,22 +11,22 @@ interface Circumstances {
 
 /**
  * Goes through the gate for all keys of the request, one after the other in their fixed order; gives back those it got when
- * one can't be had.
+ * one can't be had. A request of one key may be handed the lock itself on the way.
  *
  * @throws the reason of a signal that aborts, or what the caller in front failed with
  */
-export async function enterKeys(gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Refusal | undefined> {
+export async function enterKeys(gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Passage | Refusal> {
   const entered: string[] = [];
   try {
     for (const key of request.keys) {
-      const refused = gate.tryEnter(key) ? undefined : await queueFor(key, gate, request, circumstances);
-      if (refused) {
+      const passage = gate.tryEnter(key) ? 'turn' : await queueFor(key, gate, request, circumstances);
+      if (passage !== 'turn') {
         leaveKeys(gate, entered);
-        return refused;
+        return passage;
       }
       entered.push(key);
     }
-    return undefined;
+    return 'turn';
   } catch (error) {
     leaveKeys(gate, entered);
     throw error;
@@ -37,14 +37,15 @@ export function leaveKeys(gate: KeyGate, keys: readonly string[]): void {
   for (const key of keys) gate.leave(key);
 }
 
-async function queueFor(key: string, gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Refusal | undefined> {
+async function queueFor(key: string, gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Passage | Refusal> {
   const { waitMs, maxWaiters } = request;
   const { startedAt, closing } = circumstances;
   if (waitMs === 0) await gate.answered(key);
+  const ahead = gate.waiters(key);
   const holder = gate.isInside(key) ? circumstances.holder : undefined;
-  if (waitMs === 0) return gate.tryEnter(key) ? undefined : refusal('held', request, startedAt, holder);
-  if (gate.waiters(key) >= maxWaiters) return refusal('too-many-waiters', request, startedAt, holder);
+  if (waitMs === 0) return gate.tryEnter(key) ? 'turn' : refusal('held', request, startedAt, { holder, ahead });
+  if (ahead >= maxWaiters) return refusal('too-many-waiters', request, startedAt, { holder, ahead });
   const signals = closing ? [...request.waitSignals(), closing] : request.waitSignals();
-  const inTime = await gate.enter(key, startedAt + waitMs, signals);
-  return inTime ? undefined : refusal('held', request, startedAt, holder);
+  const passage = await gate.enter(key, startedAt + waitMs, signals, request);
+  return passage ?? refusal('held', request, startedAt, { holder, ahead });
 }

@@ -1,7 +1,13 @@
 import { waitFor } from '../clock/wait-for.js';
+import type { LockRequest } from './lock-request.js';
+import type { Lock } from './lock.js';
+
+/** What a caller gets from the gate: its turn, or the lock itself from the one before. */
+export type Passage = Lock | 'turn';
 
 interface Waiter {
-  readonly wake: () => void;
+  readonly request: LockRequest;
+  readonly pass: (passage: Passage) => void;
   readonly fail: (error: Error) => void;
 }
 
@@ -15,9 +21,14 @@ type Front = 'asking' | 'waiting' | 'inside';
 interface Turn {
   front: Front;
   /** Those who wait behind, by arrival. */
-  readonly queue: Set<Waiter>;
+  queue: Set<Waiter> | undefined;
   /** Those who only want to know what the front's first answer is. */
-  readonly curious: Set<Waiter>;
+  curious: Set<Curious> | undefined;
+}
+
+interface Curious {
+  readonly tell: () => void;
+  readonly fail: (error: Error) => void;
 }
 
 /**
@@ -26,28 +37,60 @@ interface Turn {
  */
 export class KeyGate {
   readonly #turns = new Map<string, Turn>();
+  /** How many wait in the store on their own, not in the queue here. */
+  readonly #beside = new Map<string, number>();
 
   /** Goes in if nobody of this process is through. */
   tryEnter(key: string): boolean {
     if (this.#turns.has(key)) return false;
-    this.#turns.set(key, { front: 'asking', queue: new Set(), curious: new Set() });
+    this.#turns.set(key, { front: 'asking', queue: undefined, curious: undefined });
     return true;
   }
 
   /**
-   * Queues for a busy key. Returns false when `untilMs` came first.
+   * Queues for a busy key. Returns undefined when `untilMs` came first.
    *
    * @throws the reason of a signal that aborts, or the error the front failed with
    */
-  enter(key: string, untilMs: number, signals: readonly AbortSignal[]): Promise<boolean> {
+  async enter(key: string, untilMs: number, signals: readonly AbortSignal[], request: LockRequest): Promise<Passage | undefined> {
     const turn = this.#turns.get(key);
-    return turn ? join(turn.queue, untilMs, signals) : Promise.resolve(this.tryEnter(key));
+    if (!turn) {
+      this.tryEnter(key);
+      return 'turn';
+    }
+    const queue = (turn.queue ??= new Set());
+    let waiter: Waiter;
+    return waitFor<Passage>(
+      untilMs,
+      signals,
+      (pass, fail) => queue.add((waiter = { request, pass, fail })),
+      () => queue.delete(waiter),
+    );
   }
 
   /** Waits until the front has its first answer from the store. Throws what it failed with. */
   async answered(key: string): Promise<void> {
     const turn = this.#turns.get(key);
-    if (turn?.front === 'asking') await join(turn.curious, Infinity, []);
+    if (turn?.front !== 'asking') return;
+    const line = (turn.curious ??= new Set());
+    let curious: Curious;
+    await waitFor<void>(
+      Infinity,
+      [],
+      (tell, fail) => line.add((curious = { tell, fail })),
+      () => line.delete(curious),
+    );
+  }
+
+  /** What the first in the queue asks for. */
+  next(key: string): LockRequest | undefined {
+    const queue = this.#turns.get(key)?.queue;
+    return queue && queue.size > 0 ? first(queue).request : undefined;
+  }
+
+  /** Gives the first in the queue the lock of the one who is through. */
+  pass(key: string, lock: Lock): void {
+    first(this.#turns.get(key)!.queue!).pass(lock);
   }
 
   /** Gives the turn to the next in the queue, or closes it. */
@@ -55,13 +98,12 @@ export class KeyGate {
     const turn = this.#turns.get(key);
     if (!turn) return;
     tell(turn.curious);
-    const [next] = turn.queue;
-    if (!next) {
+    if (!turn.queue || turn.queue.size === 0) {
       this.#turns.delete(key);
       return;
     }
     turn.front = 'asking';
-    next.wake();
+    first(turn.queue).pass('turn');
   }
 
   /** The store did not answer the front: everybody behind would meet the same, one time-out after the other. */
@@ -72,7 +114,7 @@ export class KeyGate {
 
   /** Lets everybody through, because there is nothing left to guard. */
   open(): void {
-    for (const { queue } of this.#turns.values()) tell(queue);
+    for (const { queue } of this.#turns.values()) for (const waiter of [...(queue ?? [])]) waiter.pass('turn');
     this.#turns.clear();
   }
 
@@ -83,6 +125,18 @@ export class KeyGate {
     if (front !== 'asking') tell(turn.curious);
   }
 
+  /** Counts a caller that waits in the store without a turn, as long as `waiting` lasts. */
+  async beside<T>(key: string, waiting: Promise<T>): Promise<T> {
+    this.#beside.set(key, (this.#beside.get(key) ?? 0) + 1);
+    try {
+      return await waiting;
+    } finally {
+      const left = this.#beside.get(key)! - 1;
+      if (left === 0) this.#beside.delete(key);
+      else this.#beside.set(key, left);
+    }
+  }
+
   /** Whether a caller of this process has the lock. */
   isInside(key: string): boolean {
     return this.#turns.get(key)?.front === 'inside';
@@ -91,20 +145,15 @@ export class KeyGate {
   /** How many callers of this process wait for the key. */
   waiters(key: string): number {
     const turn = this.#turns.get(key);
-    return turn ? turn.queue.size + (turn.front === 'waiting' ? 1 : 0) : 0;
+    return (turn?.queue?.size ?? 0) + (turn?.front === 'waiting' ? 1 : 0) + (this.#beside.get(key) ?? 0);
   }
 }
 
-function join(line: Set<Waiter>, untilMs: number, signals: readonly AbortSignal[]): Promise<boolean> {
-  let waiter: Waiter;
-  return waitFor(
-    untilMs,
-    signals,
-    (wake, fail) => line.add((waiter = { wake, fail })),
-    () => line.delete(waiter),
-  );
+function first<T>(line: Set<T>): T {
+  for (const one of line) return one;
+  throw new Error('Nobody is in the line.');
 }
 
-function tell(line: Set<Waiter>): void {
-  for (const { wake } of [...line]) wake();
+function tell(line: Set<Curious> | undefined): void {
+  for (const curious of [...(line ?? [])]) curious.tell();
 }

@@ -1,6 +1,8 @@
-import { LockLostError, type LostReason } from '../errors/lock-lost.error.js';
-import type { Renewal } from '../store/lock-store.js';
 import { now, roundedDown } from '../clock/deadline.js';
+import type { LostReason } from '../errors/lock-lost.error.js';
+import type { Renewal } from '../store/lock-store.js';
+import type { LocalRun } from './local-run.js';
+import type { LockRequest } from './lock-request.js';
 
 /** What our clock and the server's may differ by over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
 const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
@@ -8,14 +10,14 @@ const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
 /** Ends are rounded down to this part of the lease. */
 const END_STEP = 1 / 256;
 
-export interface LeaseTerms {
-  readonly leaseMs: number;
-  readonly watchdog: boolean;
-  readonly maxHoldMs: number;
+/** Who is inside by a lease, and hears when it is lost. */
+interface Holder {
+  lose(reason: LostReason): void;
 }
 
 /**
- * One grant of the store and the time it is good for, on our own monotonic clock. It ends once: released or lost.
+ * What the process holds in the store: keys under a token, and the time they are good for on our own monotonic clock. It ends
+ * once: released or lost. Until then it may go from caller to caller, one inside at a time.
  *
  * It is good until the moment *before its last confirmed command was sent* plus the lease, less the drift:
  * the server can't have started its own count earlier than that.
@@ -23,30 +25,36 @@ export interface LeaseTerms {
 export class Lease implements Renewal {
   readonly keys: readonly string[];
   readonly token: string;
-  readonly fence: number;
-  readonly startedAt: number;
+  /** Hand-offs inside this process; none for a lock that always goes through the store. */
+  readonly run: LocalRun | undefined;
+  /** Whether its caller came through the gate of this process. */
+  readonly gated: boolean;
   /** Until when the watchdog renews it. */
-  readonly renewUntil: number;
+  renewUntil = -Infinity;
   /** When the watchdog looks at it next; the watchdog's own note. */
   dueAt = Infinity;
-  /** Runs at once when the lease is lost, before `signal` aborts. */
-  onLost: () => void = () => undefined;
+  /** Runs at once when the lease is lost, before its holder hears of it. */
+  onLost: (lease: Lease) => void = () => undefined;
 
   /** What the next renewal asks for. */
   leaseMs: number;
+  #holder: Holder | undefined;
+  #confirmedAt = -Infinity;
   #endsAt = -Infinity;
   #state: 'held' | 'releasing' | 'lost' = 'held';
-  #lost: LockLostError | undefined;
-  #controller: AbortController | undefined;
 
-  constructor(keys: readonly string[], token: string, fence: number, sentAt: number, terms: LeaseTerms) {
-    this.keys = keys;
+  constructor(request: LockRequest, token: string, run: LocalRun | undefined, sentAt: number) {
+    this.keys = request.keys;
     this.token = token;
-    this.fence = fence;
-    this.startedAt = sentAt;
-    this.renewUntil = terms.watchdog ? sentAt + terms.maxHoldMs : -Infinity;
-    this.leaseMs = terms.leaseMs;
-    this.confirm(sentAt, terms.leaseMs);
+    this.run = run;
+    this.gated = !request.fair;
+    this.leaseMs = request.leaseMs;
+    this.confirm(sentAt, request.leaseMs);
+  }
+
+  /** When the last command was sent that the store confirmed. */
+  get confirmedAt(): number {
+    return this.#confirmedAt;
   }
 
   /** When it ends if nobody renews it. */
@@ -60,46 +68,32 @@ export class Lease implements Renewal {
     return this.#state === 'held';
   }
 
-  get lost(): LockLostError | undefined {
-    return this.#lost;
+  /** Whether the caller may take it over as it stands: it asks for this lease, and enough of it is left to begin with. */
+  isGoodFor({ leaseMs }: LockRequest): boolean {
+    return leaseMs === this.leaseMs && now() < this.#endsAt - leaseMs / 2;
   }
 
-  /** Aborts with `LockLostError` when the lease is lost. Made when first asked for: most work never looks. */
-  get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#lost) this.#controller.abort(this.#lost);
-    }
-    return this.#controller.signal;
+  /** Lets somebody in. */
+  admit(holder: Holder, { watchdog, maxHoldMs }: LockRequest): void {
+    this.#holder = holder;
+    this.renewUntil = watchdog ? now() + maxHoldMs : -Infinity;
   }
 
   /** The store confirmed a command that was sent at `sentAt`. Answers may come out of order: it never ends sooner than before. */
   confirm(sentAt: number, leaseMs: number): void {
+    this.#confirmedAt = Math.max(this.#confirmedAt, sentAt);
     this.#endsAt = Math.max(this.#endsAt, roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP));
   }
 
   lose(reason: LostReason): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
-    this.#note(reason);
-    this.onLost();
-    this.#controller?.abort(this.#lost);
+    this.onLost(this);
+    this.#holder?.lose(reason);
   }
 
-  /** Ends it on purpose. Answers false when it had been lost before. */
-  startRelease(): boolean {
-    if (!this.isHeld) return false;
+  /** Ends it on purpose. */
+  startRelease(): void {
     this.#state = 'releasing';
-    return true;
-  }
-
-  /** The store said, on release, that the keys were not ours any more. */
-  foundTaken(): void {
-    this.#note('taken');
-    this.#controller?.abort(this.#lost);
-  }
-
-  #note(reason: LostReason): void {
-    this.#lost = new LockLostError({ keys: this.keys, reason, heldMs: now() - this.startedAt });
   }
 }

@@ -1,19 +1,20 @@
 import { setMaxListeners } from 'node:events';
-import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { AcquireCommand, Granted, Held, LockStore } from '../store/lock-store.js';
 import { now } from '../clock/deadline.js';
+import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import type { Granted, Held, LockStore, Renewal } from '../store/lock-store.js';
+import type { Answer, Claim } from './claim.js';
 import { enterKeys, leaveKeys } from './enter-keys.js';
 import { KeyGate } from './key-gate.js';
 import { Lease } from './lease.js';
+import { LocalRun } from './local-run.js';
+import { handsOn, heldBy, refusal, type LockRequest, type Refusal } from './lock-request.js';
+import { TokenSource } from './lock-token.js';
 import { Lock } from './lock.js';
-import { refusal, type LockRequest, type Refusal } from './lock-request.js';
-import { holderOf, TokenSource } from './lock-token.js';
 import { OpenLeases } from './open-leases.js';
-import { pollDelayMs } from './poll-delay.js';
-import { waitFor } from '../clock/wait-for.js';
+import { StoreQueue } from './store-queue.js';
 import { Watchdog } from './watchdog.js';
 
-/** Gets locks and gives them back. The one loop that waits is here. */
+/** Gets locks and gives them back: from and to other callers of this process where it may, else the store. */
 export class LockAcquirer {
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
@@ -21,11 +22,20 @@ export class LockAcquirer {
   readonly #tokens = new TokenSource();
   readonly #open = new OpenLeases();
   readonly #closing = new AbortController();
+  readonly #closed = this.#closing.signal;
+  readonly #queue: StoreQueue;
 
   constructor(store: LockStore) {
     this.#store = store;
     this.#watchdog = new Watchdog(store);
-    setMaxListeners(0, this.#closing.signal);
+    this.#queue = new StoreQueue(store, this.#closed);
+    setMaxListeners(0, this.#closed);
+    store.listen({
+      source: this.#tokens.name,
+      granted: (token, grant) => this.#queue.granted(token, grant) || this.#open.get(token) !== undefined,
+      wanted: (token) => this.#open.get(token)?.run?.contend(),
+      missed: () => this.#queue.wakeAll(),
+    });
   }
 
   /**
@@ -36,28 +46,20 @@ export class LockAcquirer {
   async acquire(request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
     request.signal?.throwIfAborted();
-    const refused = await enterKeys(this.#gate, request, { startedAt, holder: this.#tokens.holder, closing: this.#closing.signal });
-    if (refused) return refused;
-    try {
-      this.#closing.signal.throwIfAborted();
-      const answer = await this.#open.asking(this.#ask(request, startedAt));
-      if (!(answer instanceof Lock)) leaveKeys(this.#gate, request.keys);
-      return answer;
-    } catch (error) {
-      leaveKeys(this.#gate, request.keys);
-      throw error;
-    }
+    if (request.fair) return this.#ask(request, startedAt);
+    const passage = await enterKeys(this.#gate, request, { startedAt, holder: this.#tokens.holder, closing: this.#closed });
+    return passage === 'turn' ? this.#ask(request, startedAt) : passage;
   }
 
   /** Takes keys that `outer` holds already: asks the store nothing, and waits only for siblings nested in `outer` too. */
   async acquireWithin(outer: Lock, request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
     request.signal?.throwIfAborted();
-    const refused = await enterKeys(outer.inner, request, { startedAt, holder: this.#tokens.holder });
-    if (refused) return refused;
+    const passage = await enterKeys(outer.inner, request, { startedAt, holder: this.#tokens.holder });
+    if (passage !== 'turn') return passage;
     if (outer.isHeld) {
       for (const key of request.keys) outer.inner.setFront(key, 'inside');
-      return new Lock(request.keys, outer.lease, this, outer);
+      return new Lock({ keys: request.keys, fence: outer.fence, lease: outer.lease, giver: this, outer });
     }
     // The outer call ended while this one queued behind a sibling: it belongs to the next one out, or stands on its own.
     leaveKeys(outer.inner, request.keys);
@@ -66,19 +68,25 @@ export class LockAcquirer {
   }
 
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
-  async unlock({ lease, keys, outer, lost }: Lock): Promise<boolean> {
+  async unlock(lock: Lock): Promise<boolean> {
+    const { lease, outer, key } = lock;
     if (outer) {
-      leaveKeys(outer.inner, keys);
-      return !lost;
+      leaveKeys(outer.inner, lock.keys);
+      return !lock.lost;
     }
-    if (!lease.startRelease()) {
+    if (!lease.isHeld) {
       void this.#release(lease);
       return false;
     }
+    if (this.#handOn(lease, key)) return true;
+    lease.startRelease();
     this.#watchdog.unwatch(lease);
-    const ours = await this.#release(lease);
-    if (!ours) lease.foundTaken();
-    this.#forget(lease);
+    const released = this.#release(lease);
+    // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
+    this.#leave(lease);
+    const ours = await released;
+    if (!ours) lock.lose('taken');
+    this.#open.delete(lease);
     return ours;
   }
 
@@ -111,65 +119,123 @@ export class LockAcquirer {
   }
 
   async #ask(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
-    const { keys, leaseMs, maxWaiters } = request;
-    const until = startedAt + request.waitMs;
-    for (let attempt = 0; ; attempt++) {
-      const token = this.#tokens.next();
-      const sentAt = now();
-      const answer = await this.#askStore({ keys, token, leaseMs });
-      if (answer.granted) {
-        const lease = new Lease(keys, token, answer.fence, sentAt, request);
-        const { signal: closing } = this.#closing;
-        if (lease.isHeld && !request.signal?.aborted && !closing.aborted) return this.#begin(lease);
-        // It came too late to be of use: the lease is over already, or the caller has gone, or the app is going.
-        await this.#release(lease);
-        request.signal?.throwIfAborted();
-        closing.throwIfAborted();
+    let claim: Claim | undefined;
+    let answer: Lock | Refusal | undefined;
+    this.#open.startAsking();
+    try {
+      while (!answer) {
+        this.#closed.throwIfAborted();
+        if (claim) this.#queue.drop(claim);
+        claim = this.#queue.stake(request, this.#tokens.next(this.#mayRun(request)));
+        const sentAt = now();
+        const reply = await this.#store.acquire(claim);
+        const outcome = reply.granted ? { reply, sentAt } : await this.#wait(claim, { reply, sentAt }, request, startedAt);
+        answer = 'reply' in outcome ? (this.#begin(claim, outcome, request) ?? (await this.#tooLate(claim, outcome, request, startedAt))) : outcome;
       }
-      const holder = answer.granted ? undefined : holderOf(answer.holder);
-      if (now() >= until) {
-        if (answer.granted) throw tooSlow(sentAt, leaseMs);
-        return refusal('held', request, startedAt, holder);
-      }
-      if (maxWaiters === 0) return refusal('too-many-waiters', request, startedAt, holder);
-      for (const key of keys) this.#gate.setFront(key, 'waiting');
-      const delay = pollDelayMs(attempt, answer.granted ? 0 : answer.leaseLeftMs);
-      await waitFor(Math.min(now() + delay, until), [...request.waitSignals(), this.#closing.signal]);
+      return answer;
+    } catch (error) {
+      if (error instanceof LockUnavailableError && !this.#closed.aborted && !request.fair) for (const key of request.keys) this.#gate.fail(key, error);
+      throw error;
+    } finally {
+      if (claim) this.#queue.drop(claim);
+      if (!(answer instanceof Lock) && !request.fair) leaveKeys(this.#gate, request.keys);
+      this.#open.stopAsking();
     }
   }
 
-  async #askStore(command: AcquireCommand): Promise<Granted | Held> {
+  async #wait(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Answer<Granted> | Refusal> {
+    const [key] = request.keys;
+    if (!request.fair) {
+      if (request.waitMs > 0 && request.maxWaiters === 0) return refusal('too-many-waiters', request, startedAt, heldBy(refused.reply));
+      for (const key of request.keys) this.#gate.setFront(key, 'waiting');
+      return this.#queue.wait(claim, refused, request, startedAt);
+    }
+    if (this.#gate.waiters(key!) >= request.maxWaiters) {
+      await this.#store.cancel(claim);
+      return refusal('too-many-waiters', request, startedAt, heldBy(refused.reply));
+    }
+    return this.#gate.beside(key!, this.#queue.wait(claim, refused, request, startedAt));
+  }
+
+  /** Whether there are callers here that the lock could be handed on to. */
+  #mayRun(request: LockRequest): boolean {
+    return handsOn(request) && this.#gate.next(request.keys[0]!) !== undefined;
+  }
+
+  #begin(claim: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest): Lock | undefined {
+    const run = claim.token.endsWith('+') ? new LocalRun(claim.token, reply) : undefined;
+    const lease = new Lease(request, claim.token, run, sentAt);
+    if (!lease.isHeld || request.signal?.aborted || this.#closed.aborted) return undefined;
+    lease.onLost = this.#lost;
+    this.#open.add(lease);
+    const lock = this.#admit(lease, request, reply.fence);
+    this.#watchdog.watch(lease);
+    if (lease.gated) for (const key of lease.keys) this.#gate.setFront(key, 'inside');
+    return lock;
+  }
+
+  /** The grant came too late to be of use: the lease is over already, or the caller has gone, or the app is going. */
+  async #tooLate(claim: Claim, { sentAt }: Answer<Granted>, request: LockRequest, startedAt: number): Promise<undefined> {
+    await this.#release(claim);
+    request.signal?.throwIfAborted();
+    this.#closed.throwIfAborted();
+    if (now() >= startedAt + request.waitMs) throw tooSlow(sentAt, claim.leaseMs);
+  }
+
+  #admit(lease: Lease, request: LockRequest, fence: number): Lock {
+    const lock = new Lock({ keys: lease.keys, fence, lease, giver: this });
+    lease.admit(lock, request);
+    return lock;
+  }
+
+  /** Gives the lock straight to the next caller of this process, if it may have it. */
+  #handOn(lease: Lease, key: string): boolean {
+    const { run } = lease;
+    const next = run && this.#gate.next(key);
+    if (!next || !run.goesOn || !handsOn(next) || !lease.isGoodFor(next)) return false;
+    const lock = this.#admit(lease, next, run.takeFence());
+    this.#watchdog.replan(lease);
+    this.#gate.pass(key, lock);
+    if (run.wantsMore) void this.#refill(lease, run);
+    return true;
+  }
+
+  /** Gets new fences for a run, before it needs them; and hears whether others wait. */
+  async #refill(lease: Lease, run: LocalRun): Promise<void> {
+    run.asking = true;
+    const sentAt = now();
     try {
-      return await this.#store.acquire(command);
-    } catch (error) {
-      for (const key of command.keys) this.#gate.fail(key, error as Error);
-      throw error;
+      const grant = await this.#store.reserve(lease);
+      if (grant) {
+        lease.confirm(sentAt, lease.leaseMs);
+        run.refill(grant);
+      } else {
+        lease.lose('taken');
+      }
+    } catch {
+      // The run ends when it has no fences left; the watchdog looks after the lease.
+    } finally {
+      run.asking = false;
     }
   }
 
   /** Answers false only when the store says that a key was not ours any more. */
-  async #release(lease: Lease): Promise<boolean> {
+  async #release(lock: Renewal): Promise<boolean> {
     try {
-      return await this.#store.release(lease);
+      return await this.#store.release(lock);
     } catch {
       return true;
     }
   }
 
-  #begin(lease: Lease): Lock {
-    lease.onLost = () => {
-      this.#watchdog.unwatch(lease);
-      this.#forget(lease);
-    };
-    this.#open.add(lease);
-    this.#watchdog.watch(lease);
-    for (const key of lease.keys) this.#gate.setFront(key, 'inside');
-    return new Lock(lease.keys, lease, this);
-  }
-
-  #forget(lease: Lease): void {
+  readonly #lost = (lease: Lease): void => {
+    this.#watchdog.unwatch(lease);
     this.#open.delete(lease);
-    leaveKeys(this.#gate, lease.keys);
+    this.#leave(lease);
+  };
+
+  #leave({ gated, keys }: Lease): void {
+    if (gated) leaveKeys(this.#gate, keys);
   }
 }
 

@@ -1,6 +1,8 @@
 import { now } from '../clock/deadline.js';
 import type { TimeoutFacts, TimeoutReason } from '../errors/lock-timeout.error.js';
+import type { Held } from '../store/lock-store.js';
 import type { LockTerms } from './lock-options.js';
+import { holderOf } from './lock-token.js';
 
 /** One call for a lock, with nothing left open. */
 export interface LockRequest extends LockTerms {
@@ -12,11 +14,23 @@ export interface LockRequest extends LockTerms {
 /** Why a request got no lock. No error object yet: a failed `tryLock` is cheap. */
 export type Refusal = TimeoutFacts;
 
-export function refusal(
-  reason: TimeoutReason,
-  { keys, waitMs, maxWaiters }: LockRequest,
-  startedAt: number,
-  holder: string | undefined,
-): Refusal {
-  return { keys, reason, waitedMs: now() - startedAt, waitMs, holder, maxWaiters };
+/** Who stood in the way. */
+interface InTheWay {
+  /** `host:pid` of the holder, where it is known. */
+  readonly holder: string | undefined;
+  /** How many waited before the caller, as far as it knows. */
+  readonly ahead: number;
+}
+
+export function heldBy({ holder, ahead }: Held): InTheWay {
+  return { holder: holderOf(holder), ahead };
+}
+
+export function refusal(reason: TimeoutReason, { keys, waitMs, maxWaiters }: LockRequest, startedAt: number, { holder, ahead }: InTheWay): Refusal {
+  return { keys, reason, waitedMs: now() - startedAt, waitMs, holder, ahead, maxWaiters };
+}
+
+/** Whether the lock of such a request may come from, and go to, another caller of its process without a word to the store. */
+export function handsOn({ keys, watchdog, fair }: LockRequest): boolean {
+  return watchdog && !fair && keys.length === 1;
 }

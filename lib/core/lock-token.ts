@@ -1,25 +1,29 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { RUN_MARK } from '../store/lock-store.js';
 
 /** Characters of a host name that would blur a token. */
 const NOT_HOST = /[^\w.-]/g;
 
 /**
- * Makes owner tokens: `host:pid:random.sequence`. The random part (96 bits, one per source) makes them unguessable,
- * host and pid tell a person who reads the key with redis-cli which process holds it.
+ * Makes owner tokens: `host:pid:random.sequence`, and a `+` when the lock may be handed on inside this process. The random
+ * part (96 bits, one per source) makes them unguessable, host and pid tell a person who reads the key with redis-cli which
+ * process holds it.
  */
 export class TokenSource {
   /** `host:pid` of this process. */
   readonly holder = `${hostname().replace(NOT_HOST, '-').slice(0, 64)}:${process.pid}`;
-  readonly #instance = `${this.holder}:${randomBytes(12).toString('base64url')}`;
+  /** What all its tokens begin with, up to the last dot. */
+  readonly name = `${this.holder}:${randomBytes(12).toString('base64url')}`;
+  readonly #start = `${this.name}.`;
   #sequence = 0;
 
-  next(): string {
-    return `${this.#instance}.${(++this.#sequence).toString(36)}`;
+  next(run: boolean): string {
+    return this.#start + (++this.#sequence).toString(36) + (run ? RUN_MARK : '');
   }
 }
 
 /** `host:pid` of a token of ours; nothing for a value that another tool wrote. */
 export function holderOf(token: string): string | undefined {
-  return /^([\w.-]+:\d+):[\w-]{16}\.[0-9a-z]+$/.exec(token)?.[1];
+  return /^([\w.-]+:\d+):[\w-]{16}\.[0-9a-z]+\+?$/.exec(token)?.[1];
 }

@@ -1,4 +1,4 @@
-import { LockLostError } from '../errors/lock-lost.error.js';
+import { LockLostError, type LostReason } from '../errors/lock-lost.error.js';
 import { now } from '../clock/deadline.js';
 import { durationMs, type Duration } from '../clock/duration.js';
 import { KeyGate } from './key-gate.js';
@@ -11,50 +11,52 @@ interface LockGiver {
   unlock(lock: Lock): Promise<boolean>;
 }
 
+interface LockParts {
+  readonly keys: readonly string[];
+  readonly fence: number;
+  readonly lease: Lease;
+  readonly giver: LockGiver;
+  /** The lock of the outer call that this one is nested in. */
+  readonly outer?: Lock;
+}
+
 /** What a caller holds while it is inside. */
 export class Lock implements AsyncDisposable {
-  readonly #lease: Lease;
-  readonly #giver: LockGiver;
-  readonly #keys: readonly string[];
-  readonly #acquiredAt = Date.now();
-  #unlocking: Promise<boolean> | undefined;
-  /** Why a nested lock is lost though the lease goes on: its outer call has ended. */
-  #lost: LockLostError | undefined;
-  #outerEnded: AbortController | undefined;
-  #signal: AbortSignal | undefined;
-
+  /** All keys of this lock, without duplicates, in the order they are taken. */
+  readonly keys: readonly string[];
+  /** Larger than the fence of every earlier holder of the key. Send it to the database and let it refuse smaller ones. */
+  readonly fence: number;
+  /** @internal */
+  readonly lease: Lease;
   /** The lock of the outer call that this one is nested in. @internal */
   readonly outer: Lock | undefined;
+  readonly #giver: LockGiver;
+  readonly #acquiredAt = Date.now();
+  #unlocking: Promise<boolean> | undefined;
+  #lost: LockLostError | undefined;
+  /** Made when first asked for: most work never looks. */
+  #controller: AbortController | undefined;
   #inner: KeyGate | undefined;
   #nested: Set<Lock> | undefined;
 
   /** @internal */
-  constructor(keys: readonly string[], lease: Lease, giver: LockGiver, outer?: Lock) {
-    this.#keys = keys;
-    this.#lease = lease;
-    this.#giver = giver;
+  constructor({ keys, fence, lease, giver, outer }: LockParts) {
+    this.keys = keys;
+    this.fence = fence;
+    this.lease = lease;
     this.outer = outer;
+    this.#giver = giver;
     if (outer) (outer.#nested ??= new Set()).add(this);
   }
 
   /** The key; of several, the first in their order. */
   get key(): string {
-    return this.#keys[0]!;
-  }
-
-  /** All keys of this lock, without duplicates, in the order they are taken. */
-  get keys(): readonly string[] {
-    return this.#keys;
+    return this.keys[0]!;
   }
 
   /** The owner id that stands in Redis under the key while this lock is held. */
   get token(): string {
-    return this.#lease.token;
-  }
-
-  /** Larger than the fence of every earlier holder of the key. Send it to the database and let it refuse smaller ones. */
-  get fence(): number {
-    return this.#lease.fence;
+    return this.lease.token;
   }
 
   get mode(): 'exclusive' {
@@ -71,18 +73,21 @@ export class Lock implements AsyncDisposable {
    */
   get signal(): AbortSignal {
     void this.isHeld;
-    this.#signal ??= this.outer ? this.#nestedSignal() : this.#lease.signal;
-    return this.#signal;
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#lost) this.#controller.abort(this.#lost);
+    }
+    return this.#controller.signal;
   }
 
   /** How long the lock is still good for if nobody renews it, in ms. `0` once it is unlocked or lost. */
   remaining(): number {
-    return this.isHeld ? this.#lease.endsAt - now() : 0;
+    return this.isHeld ? this.lease.endsAt - now() : 0;
   }
 
   /** Whether it is held at this very moment. Reads the clock. */
   get isHeld(): boolean {
-    return !this.#unlocking && !this.#lost && this.#lease.isHeld;
+    return !this.#unlocking && !this.#lost && this.lease.isHeld;
   }
 
   /**
@@ -92,7 +97,7 @@ export class Lock implements AsyncDisposable {
    */
   assertHeld(): void {
     if (this.isHeld) return;
-    throw this.lost ?? this.#unlocked();
+    throw this.#lost ?? this.#error('unlocked');
   }
 
   /**
@@ -105,8 +110,8 @@ export class Lock implements AsyncDisposable {
    */
   async extend(lease?: Duration): Promise<void> {
     this.assertHeld();
-    const leaseMs = lease === undefined ? this.#lease.leaseMs : durationMs('lease', lease, { min: SMALLEST_LEASE_MS });
-    await this.#giver.extend(this.#lease, leaseMs);
+    const leaseMs = lease === undefined ? this.lease.leaseMs : durationMs('lease', lease, { min: SMALLEST_LEASE_MS });
+    await this.#giver.extend(this.lease, leaseMs);
     this.assertHeld();
   }
 
@@ -128,7 +133,15 @@ export class Lock implements AsyncDisposable {
 
   /** How it was lost, if it was. @internal */
   get lost(): LockLostError | undefined {
-    return this.#lost ?? this.#lease.lost;
+    return this.#lost;
+  }
+
+  /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
+  lose(reason: LostReason): void {
+    if (this.#lost) return;
+    this.#lost = this.#error(reason);
+    this.#controller?.abort(this.#lost);
+    this.#loseNested(reason);
   }
 
   /** Where calls nested in this lock queue, one at a time for each key. @internal */
@@ -136,33 +149,18 @@ export class Lock implements AsyncDisposable {
     return (this.#inner ??= new KeyGate());
   }
 
-  /** @internal */
-  get lease(): Lease {
-    return this.#lease;
-  }
-
   #end(): Promise<boolean> {
     if (this.outer) this.outer.#nested?.delete(this);
-    this.#loseNested();
+    this.#loseNested('unlocked');
     return this.#giver.unlock(this);
   }
 
-  #loseNested(): void {
-    for (const nested of this.#nested ?? []) {
-      nested.#lost = nested.#unlocked();
-      nested.#outerEnded?.abort(nested.#lost);
-      nested.#loseNested();
-    }
+  #loseNested(reason: LostReason): void {
+    for (const nested of this.#nested ?? []) nested.lose(reason);
     this.#inner?.open();
   }
 
-  #nestedSignal(): AbortSignal {
-    this.#outerEnded = new AbortController();
-    if (this.#lost) this.#outerEnded.abort(this.#lost);
-    return AbortSignal.any([this.#lease.signal, this.#outerEnded.signal]);
-  }
-
-  #unlocked(): LockLostError {
-    return new LockLostError({ keys: this.#keys, reason: 'unlocked', heldMs: Date.now() - this.#acquiredAt });
+  #error(reason: LostReason): LockLostError {
+    return new LockLostError({ keys: this.keys, reason, heldMs: Date.now() - this.#acquiredAt });
   }
 }

@@ -3,28 +3,31 @@ import type { Lease } from './lease.js';
 
 /** What shutdown has to wait for: calls that ask for a lock, and leases that are neither lost nor fully given back. */
 export class OpenLeases implements Iterable<Lease> {
-  readonly #leases = new Set<Lease>();
+  readonly #leases = new Map<string, Lease>();
   #asking = 0;
-  #onChange: () => void = () => undefined;
+  #onChange: (() => void) | undefined;
 
   add(lease: Lease): void {
-    this.#leases.add(lease);
+    this.#leases.set(lease.token, lease);
   }
 
   delete(lease: Lease): void {
-    this.#leases.delete(lease);
-    this.#onChange();
+    this.#leases.delete(lease.token);
+    this.#onChange?.();
   }
 
-  /** Counts a call that asks for a lock, until it has its answer. */
-  async asking<T>(ask: Promise<T>): Promise<T> {
+  get(token: string): Lease | undefined {
+    return this.#leases.get(token);
+  }
+
+  /** A call asks for a lock; `stopAsking` when it has its answer. */
+  startAsking(): void {
     this.#asking++;
-    try {
-      return await ask;
-    } finally {
-      this.#asking--;
-      this.#onChange();
-    }
+  }
+
+  stopAsking(): void {
+    this.#asking--;
+    this.#onChange?.();
   }
 
   /** Waits until nobody asks any more: each call settles within the time-out of its store. */
@@ -43,11 +46,11 @@ export class OpenLeases implements Iterable<Lease> {
 
   async #until(condition: () => boolean, untilMs: number): Promise<void> {
     if (condition()) return;
-    const start = (done: () => void) => {
+    const start = (done: (value: void) => void) => {
       this.#onChange = () => {
         if (condition()) done();
       };
     };
-    await waitFor(untilMs, [], start, () => (this.#onChange = () => undefined));
+    await waitFor<void>(untilMs, [], start, () => (this.#onChange = undefined));
   }
 }

@@ -22,7 +22,7 @@ export class Watchdog {
   }
 
   watch(lease: Lease): void {
-    this.#lookAgainAt(lease, this.#renewalOf(lease, now()));
+    this.#lookAgainAt(lease, this.#renewalOf(lease));
   }
 
   /** Forgets a lease at once: it is never renewed after this. */
@@ -30,7 +30,7 @@ export class Watchdog {
     this.#wheel.delete(lease.dueAt, lease);
   }
 
-  /** A renewal that somebody else made moved the end: plan anew. */
+  /** Somebody else renewed it, or let a new holder in: plan anew. */
   replan(lease: Lease): void {
     this.unwatch(lease);
     if (lease.isHeld) this.watch(lease);
@@ -67,7 +67,7 @@ export class Watchdog {
         lease.lose('taken');
       } else if (lease.isHeld) {
         lease.confirm(sentAt, sent[index]!);
-        this.#plan(lease, this.#renewalOf(lease, sentAt));
+        this.#plan(lease, this.#renewalOf(lease));
       }
     });
   }
@@ -83,9 +83,10 @@ export class Watchdog {
     this.#wheel.add(lease.dueAt, lease);
   }
 
-  #renewalOf(lease: Lease, fromMs: number): number {
-    if (fromMs >= lease.renewUntil) return lease.endsAt;
-    const interval = lease.leaseMs / 3;
-    return roundedDown(fromMs + interval, interval * RENEWAL_STEP);
+  /** A third of the lease after it was last confirmed; at once, when that is past. */
+  #renewalOf({ confirmedAt, leaseMs, renewUntil, endsAt }: Lease): number {
+    if (confirmedAt >= renewUntil) return endsAt;
+    const interval = leaseMs / 3;
+    return roundedDown(confirmedAt + interval, interval * RENEWAL_STEP);
   }
 }

@@ -13,6 +13,11 @@ export interface TimeoutFacts {
   readonly waitMs: number;
   /** `host:pid` of the holder, where it is known. */
   readonly holder: string | undefined;
+  /**
+   * How many waited before this caller when it last asked, as far as this process knows: of other processes it sees one
+   * waiter each.
+   */
+  readonly ahead: number;
   /** How many were allowed to wait in this process. */
   readonly maxWaiters: number;
 }
@@ -25,6 +30,7 @@ export class LockTimeoutError extends LockError {
   readonly waitedMs: number;
   readonly waitMs: number;
   readonly holder: string | undefined;
+  readonly ahead: number;
 
   constructor(facts: TimeoutFacts) {
     super('LockTimeoutError', messageOf(facts), {
@@ -37,14 +43,17 @@ export class LockTimeoutError extends LockError {
     this.waitedMs = facts.waitedMs;
     this.waitMs = facts.waitMs;
     this.holder = facts.holder;
+    this.ahead = facts.ahead;
   }
 }
 
-function messageOf({ keys, reason, waitedMs, waitMs, holder, maxWaiters }: TimeoutFacts): string {
+function messageOf({ keys, reason, waitedMs, waitMs, holder, ahead, maxWaiters }: TimeoutFacts): string {
   if (reason === 'too-many-waiters') {
     return `Did not wait for ${namesOf(keys)}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
   }
-  const by = holder ? ` (holder ${holder})` : '';
+  const who = holder ? [`holder ${holder}`] : [];
+  const line = waitMs > 0 && ahead > 0 ? [`${ahead} ${ahead === 1 ? 'waiter' : 'waiters'} ahead`] : [];
+  const by = who.length + line.length > 0 ? ` (${[...who, ...line].join(', ')})` : '';
   if (waitMs === 0) return `Could not take ${namesOf(keys)}: it is held${by}. Set "wait" to wait for it.`;
   return `Gave up waiting for ${namesOf(keys)} after ${Math.round(waitedMs)} ms${by}. Raise "wait", or do less while holding it.`;
 }

@@ -22,15 +22,7 @@ const OWN = {
 /** @throws LockOptionsError when it is none of the things a connection can be */
 export function redisClient(connection: unknown, commandTimeoutMs: number): RedisClient {
   if (isClient(connection)) return { redis: withoutPrefix(connection), borrowed: true };
-  const defaults: RedisOptions = {
-    connectionName: 'nest-redis-lock',
-    connectTimeout: Math.max(commandTimeoutMs, 1000),
-    // A connection that stays silent this long while a command is under way is dead: drop it and make a new one.
-    socketTimeout: commandTimeoutMs,
-    // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.
-    disconnectTimeout: 100,
-    retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2),
-  };
+  const defaults = defaultsFor(commandTimeoutMs);
   if (typeof connection === 'string') {
     const redis = withoutPrefix(new Redis(checkedUrl(connection), { ...defaults, ...OWN }));
     // What stands behind "?" in a URL beats the options.
@@ -41,6 +33,23 @@ export function redisClient(connection: unknown, commandTimeoutMs: number): Redi
     return { redis: withoutPrefix(new Redis({ ...defaults, ...connection, ...OWN })), borrowed: false };
   }
   throw new LockOptionsError(`"connection" must be a redis:// or rediss:// URL, ioredis options, or an ioredis client, not ${Array.isArray(connection) ? 'an array: this version has no Redlock quorum' : shown(connection)}.`);
+}
+
+/** A connection of our own beside the client's, to the same server, for a subscription. */
+export function subscriberOf(client: Redis, commandTimeoutMs: number): Redis {
+  return client.duplicate({ ...defaultsFor(commandTimeoutMs), ...OWN, autoResubscribe: false });
+}
+
+function defaultsFor(commandTimeoutMs: number): RedisOptions {
+  return {
+    connectionName: 'nest-redis-lock',
+    connectTimeout: Math.max(commandTimeoutMs, 1000),
+    // A connection that stays silent this long while a command is under way is dead: drop it and make a new one.
+    socketTimeout: commandTimeoutMs,
+    // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.
+    disconnectTimeout: 100,
+    retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2),
+  };
 }
 
 function withoutPrefix(client: Redis): Redis {

@@ -1,10 +1,12 @@
-import { setImmediate } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { now } from '../clock/deadline.js';
+import { now, roundedDown } from '../clock/deadline.js';
+import { TimeWheel } from '../clock/time-wheel.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import { CommandDeadline } from './command-deadline.js';
 import type { LuaScript } from './lua-script.js';
 import type { RedisClient } from './redis-client.js';
+import { bulk } from './resp.js';
+import { ScriptCall, type ScriptArguments } from './script-call.js';
+import { ScriptCommand } from './script-command.js';
 
 /** The command never left this process, so it can't have changed anything. */
 export class NotSentError extends LockUnavailableError {}
@@ -13,27 +15,37 @@ export class NotSentError extends LockUnavailableError {}
 export interface OutageLog {
   down(server: string, cause: Error): void;
   up(server: string): void;
+  /** The subscription that wakes those who wait is gone; they ask every second meanwhile. */
+  deaf(server: string, cause: Error | undefined): void;
+  /** It is there again. */
+  hears(server: string): void;
 }
 
-/** Runs scripts on one Redis. Nothing it returns stays pending longer than the command time-out. */
+/**
+ * Runs scripts on one Redis. A call settles within the command time-out; when the connection drops meanwhile, it is sent again
+ * as soon as there is a new one: every script of ours may run twice.
+ */
 export class RedisConnection {
   readonly #redis: Redis;
   readonly #borrowed: boolean;
-  readonly #deadline: CommandDeadline;
+  readonly #timeoutMs: number;
   readonly #log: OutageLog;
   readonly #onReady: () => void;
-  readonly #whenReady = new Set<() => void>();
+  readonly #underWay = new TimeWheel<ScriptCall>((late) => late.forEach((call) => this.#expire(call)));
+  /** Calls that wait for a connection. */
+  readonly #parked = new Set<ScriptCall>();
   #lastError: Error | undefined;
   #drops = 0;
 
   constructor({ redis, borrowed }: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: () => void) {
     this.#redis = redis;
     this.#borrowed = borrowed;
-    this.#deadline = new CommandDeadline(commandTimeoutMs);
+    this.#timeoutMs = commandTimeoutMs;
     this.#log = log;
     this.#onReady = onReady;
     redis.on('ready', this.#becameReady);
     redis.on('close', this.#dropped);
+    redis.on('end', this.#ended);
     // A borrowed client's errors are the app's own to hear.
     if (!borrowed) redis.on('error', this.#failed);
   }
@@ -49,64 +61,76 @@ export class RedisConnection {
   }
 
   /**
-   * Runs a script and decodes its reply. When the connection drops meanwhile, sends it again as soon as there is a new one:
-   * every script of ours may run twice.
+   * Runs a script and decodes its reply.
    *
    * @throws NotSentError when the server did not get it, LockUnavailableError when it may have run or was refused
    */
-  async run<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
-    const atMs = this.#deadline.start();
-    for (let sent = false; ; ) {
-      if (this.#redis.status !== 'ready') await this.#untilReady(atMs, sent);
-      const drops = this.#drops;
-      try {
-        return script.decode(await this.#evaluate(script, keys, args, atMs));
-      } catch (error) {
-        if (error instanceof LockUnavailableError) throw error;
-        if (!this.#isDrop(error, drops)) throw this.#refused(error);
-        sent = true;
-        // The client notices a broken socket one turn of the event loop later; before that it still says "ready".
-        await setImmediate();
-        if (now() >= atMs) throw this.#noAnswer();
-      }
-    }
+  run<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
+    const encoded = { text: [...keys, ...args].map(bulk).join(''), keyCount: keys.length, count: keys.length + args.length };
+    return new Promise((resolve, reject) => this.send(script, encoded, (reply) => resolve(script.decode(reply)), reject));
+  }
+
+  /** The same for arguments that are encoded already. */
+  send(script: LuaScript<unknown>, args: ScriptArguments, onReply: (reply: unknown) => void, onError: (error: LockUnavailableError) => void): void {
+    const call = new ScriptCall(script, args, onReply, onError);
+    // Calls that begin within the same hundredth of the time-out share a moment.
+    call.deadlineAt = roundedDown(now() + this.#timeoutMs, Math.max(1, this.#timeoutMs / 100));
+    this.#underWay.add(call.deadlineAt, call);
+    this.#write(call, false);
   }
 
   /** Lets go of the client: closes ours, leaves a borrowed one as it was. */
   close(): void {
     this.#redis.off('ready', this.#becameReady);
     this.#redis.off('close', this.#dropped);
+    this.#redis.off('end', this.#ended);
+    this.#underWay.clear();
     if (!this.#borrowed) this.#redis.disconnect();
   }
 
-  async #evaluate(script: LuaScript<unknown>, keys: readonly string[], args: readonly (string | number)[], atMs: number): Promise<unknown> {
-    const noAnswer = () => this.#noAnswer();
-    try {
-      return await this.#deadline.race(atMs, this.#redis.evalsha(script.sha1, keys.length, ...keys, ...args), noAnswer);
-    } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return this.#deadline.race(atMs, this.#redis.eval(script.source, keys.length, ...keys, ...args), noAnswer);
-    }
+  #write(call: ScriptCall, withSource: boolean): void {
+    if (this.#redis.status !== 'ready') return this.#park(call);
+    call.sentAfterDrops ??= this.#drops;
+    ScriptCommand.send(this.#redis, call.encode(withSource), {
+      replied: (reply) => {
+        this.#underWay.delete(call.deadlineAt, call);
+        call.succeed(reply);
+      },
+      failed: (error) => this.#sort(call, error),
+    });
   }
 
-  /** Whether the connection failed, not the command. */
-  #isDrop(error: unknown, drops: number): boolean {
-    return drops !== this.#drops || (error instanceof Error && error.message.includes('enableOfflineQueue'));
+  /** Decides what to do about an error: bring the script along, wait for a new connection, or tell the caller. */
+  #sort(call: ScriptCall, error: Error): void {
+    if (call.settled) return;
+    if (error.name !== 'ReplyError') this.#park(call);
+    else if (error.message.startsWith('NOSCRIPT')) this.#write(call, true);
+    else this.#fail(call, this.refused(error));
   }
 
-  async #untilReady(atMs: number, sent: boolean): Promise<void> {
-    if (this.#redis.status === 'end') throw this.#unreachable('the connection has been closed', sent);
+  #park(call: ScriptCall): void {
+    if (this.#redis.status === 'end') return this.#fail(call, this.#unreachable('the connection has been closed', call));
+    this.#parked.add(call);
     this.open();
-    let wake: () => void;
-    const ready = new Promise<void>((resolve) => this.#whenReady.add((wake = resolve)));
-    const tooLate = () => this.#unreachable(`waited ${this.#deadline.timeoutMs} ms`, sent);
-    await this.#deadline.race(atMs, ready, tooLate).finally(() => this.#whenReady.delete(wake));
+  }
+
+  #expire(call: ScriptCall): void {
+    if (this.#parked.has(call)) this.#fail(call, this.#unreachable(`waited ${this.#timeoutMs} ms`, call));
+    else this.#fail(call, this.#noAnswer());
+  }
+
+  #fail(call: ScriptCall, error: LockUnavailableError): void {
+    this.#parked.delete(call);
+    this.#underWay.delete(call.deadlineAt, call);
+    call.fail(error);
   }
 
   readonly #becameReady = (): void => {
-    for (const wake of this.#whenReady) wake();
-    if (this.#lastError) this.#log.up(this.#server);
+    if (this.#lastError) this.#log.up(this.server);
     this.#lastError = undefined;
+    const parked = [...this.#parked];
+    this.#parked.clear();
+    for (const call of parked) this.#write(call, false);
     this.#onReady();
   };
 
@@ -114,34 +138,39 @@ export class RedisConnection {
     this.#drops++;
   };
 
+  readonly #ended = (): void => {
+    for (const call of this.#parked) this.#fail(call, this.#unreachable('the connection has been closed', call));
+  };
+
   readonly #failed = (error: Error): void => {
-    if (!this.#lastError) this.#log.down(this.#server, error);
+    if (!this.#lastError) this.#log.down(this.server, error);
     this.#lastError = error;
   };
 
-  get #server(): string {
+  /** How to name the server in a message. */
+  get server(): string {
     const { host, port, path, sentinels, name } = this.#redis.options;
     if (sentinels) return `master "${name}" behind Sentinel`;
     return path ?? `${host}:${port}`;
   }
 
-  #unreachable(why: string, sent: boolean): LockUnavailableError {
-    const message = `Redis at ${this.#server} can't be reached (${why}). Check that it runs and that "connection" is right.`;
-    return sent ? new LockUnavailableError(message, this.#lastError) : new NotSentError(message, this.#lastError);
+  #unreachable(why: string, { sentAfterDrops }: ScriptCall): LockUnavailableError {
+    const message = `Redis at ${this.server} can't be reached (${why}). Check that it runs and that "connection" is right.`;
+    return sentAfterDrops === undefined ? new NotSentError(message, this.#lastError) : new LockUnavailableError(message, this.#lastError);
   }
 
   #noAnswer(): LockUnavailableError {
     return new LockUnavailableError(
-      `Redis at ${this.#server} did not answer within ${this.#deadline.timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`,
+      `Redis at ${this.server} did not answer within ${this.#timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`,
       this.#lastError,
     );
   }
 
-  #refused(error: unknown): LockUnavailableError {
-    const said = error instanceof Error ? error.message : String(error);
-    if (said.includes('WRONGTYPE')) {
+  /** What to say when the server refuses a command. */
+  refused(error: Error): LockUnavailableError {
+    if (error.message.includes('WRONGTYPE')) {
       return new LockUnavailableError('The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".', error);
     }
-    return new LockUnavailableError(`Redis at ${this.#server} did not do it: ${said}`, error);
+    return new LockUnavailableError(`Redis at ${this.server} did not do it: ${error.message}`, error);
   }
 }

@@ -1,12 +1,14 @@
-import type { AcquireCommand, Granted, Held, LockStore, Renewal } from '../store/lock-store.js';
+import type { AcquireCommand, Granted, Held, LockStore, Renewal, StoreListener } from '../store/lock-store.js';
 import { KeyNames } from './key-names.js';
+import { LockBatch } from './lock-batch.js';
 import { Orphans } from './orphans.js';
 import { redisClient, type RedisConnectionOption } from './redis-client.js';
 import { NotSentError, RedisConnection, type OutageLog } from './redis-connection.js';
-import { ACQUIRE } from './scripts/acquire.script.js';
 import { HOLDER } from './scripts/holder.script.js';
-import { RELEASE } from './scripts/release.script.js';
+import { grantOf } from './scripts/locks.script.js';
 import { RENEW } from './scripts/renew.script.js';
+import { WakeChannel } from './wake-channel.js';
+import { wakeMessage } from './wake-message.js';
 
 export interface RedisLockStoreOptions {
   readonly connection: RedisConnectionOption;
@@ -15,45 +17,78 @@ export interface RedisLockStoreOptions {
   readonly log: OutageLog;
 }
 
-/** Locks on one Redis: each operation is one script, atomic, and safe to be run twice. */
+/** Locks on one Redis: each operation is atomic, and safe to be run twice. */
 export class RedisLockStore implements LockStore {
   readonly #redis: RedisConnection;
   readonly #names: KeyNames;
+  readonly #batch: LockBatch;
   readonly #orphans: Orphans;
+  readonly #channel: WakeChannel;
+  readonly #listeners: StoreListener[] = [];
 
   constructor({ connection, keyPrefix, commandTimeoutMs, log }: RedisLockStoreOptions) {
+    const client = redisClient(connection, commandTimeoutMs);
     this.#names = new KeyNames(keyPrefix);
-    this.#orphans = new Orphans((lock) => this.#free(lock));
-    this.#redis = new RedisConnection(redisClient(connection, commandTimeoutMs), commandTimeoutMs, log, () => void this.#orphans.reconnected());
+    this.#orphans = new Orphans((lock) => this.#batch.run('cancel', lock) as Promise<number>);
+    this.#redis = new RedisConnection(client, commandTimeoutMs, log, () => void this.#orphans.reconnected());
+    this.#batch = new LockBatch(this.#redis, this.#names);
+    this.#channel = new WakeChannel(client.redis, commandTimeoutMs, {
+      message: (text) => this.#heard(text),
+      up: (again) => {
+        if (again) log.hears(this.#redis.server);
+        for (const listener of this.#listeners) listener.missed();
+      },
+      down: (cause) => log.deaf(this.#redis.server, cause),
+    });
   }
 
   open(): void {
     this.#redis.open();
   }
 
+  listen(listener: StoreListener): void {
+    this.#listeners.push(listener);
+    this.#channel.name(this.#names.wakeChannel(listener.source));
+  }
+
   async acquire(command: AcquireCommand): Promise<Granted | Held> {
-    const { keys, token, leaseMs } = command;
     try {
-      return await this.#redis.run(ACQUIRE, [...this.#lockNames(keys), this.#names.fence], [token, leaseMs]);
+      const reply = await this.#batch.run(command.queue ? 'queue' : 'try', command);
+      if (typeof reply === 'number') return grantOf(reply);
+      if (command.queue) this.#channel.open();
+      return reply;
     } catch (error) {
       if (!(error instanceof NotSentError)) this.#orphans.add(command);
       throw error;
     }
   }
 
+  async cancel(command: Renewal): Promise<void> {
+    try {
+      await this.#batch.run('cancel', command);
+    } catch {
+      this.#orphans.add(command);
+    }
+  }
+
   async renew(renewals: readonly Renewal[]): Promise<readonly boolean[]> {
-    const keys = renewals.flatMap((lock) => this.#lockNames(lock.keys));
+    const keys = renewals.flatMap((lock) => lock.keys.map((key) => this.#names.lock(key).lock));
     const args = renewals.flatMap(({ keys, token, leaseMs }) => keys.flatMap(() => [token, leaseMs]));
     const renewed = await this.#redis.run(RENEW, keys, args);
     let from = 0;
     return renewals.map((lock) => renewed.slice(from, (from += lock.keys.length)).every(Boolean));
   }
 
+  async reserve(lock: Renewal): Promise<Granted | undefined> {
+    const fence = (await this.#batch.run('reserve', lock)) as number;
+    return fence === 0 ? undefined : grantOf(fence);
+  }
+
   async release(lock: Renewal): Promise<boolean> {
     const drops = this.#redis.drops;
     try {
-      const freed = await this.#free(lock);
-      // After a drop, a client that sends commands again may have freed the key by its first try: not a loss.
+      const freed = await this.#batch.run('release', lock);
+      // After a drop, the command may have been sent again and have freed the key by its first try: not a loss.
       return freed === lock.keys.length || drops !== this.#redis.drops;
     } catch (error) {
       this.#orphans.add(lock);
@@ -76,18 +111,21 @@ export class RedisLockStore implements LockStore {
 
   async close(): Promise<void> {
     this.#orphans.close();
+    this.#channel.close();
     this.#redis.close();
   }
 
   #holder(key: string): Promise<string | undefined> {
-    return this.#redis.run(HOLDER, [this.#names.lock(key)], []);
+    return this.#redis.run(HOLDER, [this.#names.lock(key).lock], []);
   }
 
-  #free({ keys, token }: Renewal): Promise<number> {
-    return this.#redis.run(RELEASE, this.#lockNames(keys), [token]);
-  }
-
-  #lockNames(keys: readonly string[]): string[] {
-    return keys.map((key) => this.#names.lock(key));
+  #heard(text: string): void {
+    const message = wakeMessage(text);
+    if (!message) return;
+    const { token } = message;
+    if (message.kind === 'wanted') return this.#listeners.forEach((listener) => listener.wanted(token));
+    if (this.#listeners.some((listener) => listener.granted(token, message.grant))) return;
+    // Nobody waits for it any more: on to the next.
+    void this.cancel({ keys: [this.#names.keyOf(message.lock)], token, leaseMs: 0 });
   }
 }

@@ -3,7 +3,7 @@ import { LockService } from '../../lib/lock.service.js';
 import { resolveLockOptions } from '../../lib/redis-lock.options.js';
 import { RedisLockStore } from '../../lib/redis/redis-lock.store.js';
 
-const QUIET = { down: () => undefined, up: () => undefined };
+const QUIET = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined };
 
 /** A store on Redis, as the module makes it. */
 export function redisStore(options: RedisLockModuleOptions): RedisLockStore {

@@ -1,4 +1,4 @@
-import type { AcquireCommand, Granted, Held, LockStore, Renewal } from 'nest-redis-lock';
+import type { AcquireCommand, Granted, Held, LockStore, Renewal, StoreListener } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 type Step = () => Promise<unknown>;
@@ -12,6 +12,10 @@ export class ScriptedStore implements LockStore {
   afterAcquire: Step = async () => undefined;
   afterRenew: Step = async () => undefined;
 
+  listen(listener: StoreListener): void {
+    this.memory.listen(listener);
+  }
+
   async acquire(command: AcquireCommand): Promise<Granted | Held> {
     const answer = await this.memory.acquire(command);
     await this.afterAcquire();
@@ -22,6 +26,14 @@ export class ScriptedStore implements LockStore {
     const answer = await this.memory.renew(renewals.map(({ keys, token, leaseMs }) => ({ keys, token, leaseMs })));
     await this.afterRenew();
     return answer;
+  }
+
+  cancel(lock: Renewal): Promise<void> {
+    return this.memory.cancel(lock);
+  }
+
+  reserve(lock: Renewal): Promise<Granted | undefined> {
+    return this.memory.reserve(lock);
   }
 
   release(lock: Renewal): Promise<boolean> {
@@ -40,7 +52,7 @@ export class ScriptedStore implements LockStore {
 
   /** How long the store itself still keeps the key, in ms. */
   async leaseLeft(key: string): Promise<number> {
-    const answer = await this.memory.acquire({ keys: [key], token: 'a stranger', leaseMs: 1 });
+    const answer = await this.memory.acquire({ keys: [key], token: 'a stranger', leaseMs: 1, queue: false });
     return answer.granted ? 0 : answer.leaseLeftMs;
   }
 }

@@ -1,0 +1,56 @@
+import { waitFor } from '../clock/wait-for.js';
+import type { AcquireCommand, Granted, Held } from '../store/lock-store.js';
+import type { LockRequest } from './lock-request.js';
+
+/** An answer of the store, and when it was asked. */
+export interface Answer<Reply extends Granted | Held = Granted | Held> {
+  readonly reply: Reply;
+  readonly sentAt: number;
+}
+
+/** A token that a caller asks the store for a lock with, and maybe waits with. */
+export class Claim implements AcquireCommand {
+  readonly keys: readonly string[];
+  readonly token: string;
+  readonly leaseMs: number;
+  readonly queue: boolean;
+  #grant: Granted | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor({ keys, leaseMs, waitMs, maxWaiters }: LockRequest, token: string) {
+    this.keys = keys;
+    this.token = token;
+    this.leaseMs = leaseMs;
+    this.queue = waitMs > 0 && maxWaiters > 0;
+  }
+
+  /** The store gave it the lock. */
+  granted(grant: Granted): void {
+    this.#grant = grant;
+    this.#wake?.();
+  }
+
+  /** Time to ask again. */
+  wake(): void {
+    this.#wake?.();
+  }
+
+  /**
+   * Waits to be granted or woken, at most until `untilMs`.
+   *
+   * @throws the reason of a signal that aborts
+   */
+  async wait(untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
+    if (!this.#grant) {
+      await waitFor<true>(
+        untilMs,
+        signals,
+        (done) => (this.#wake = () => done(true)),
+        () => (this.#wake = undefined),
+      );
+    }
+    const grant = this.#grant;
+    this.#grant = undefined;
+    return grant;
+  }
+}

@@ -1,0 +1,63 @@
+import { now } from '../clock/deadline.js';
+import { fencesFor, type Granted } from '../store/lock-store.js';
+
+/** How often, and for how long in ms, a lock may be handed on inside one process while other processes wait for it. */
+const HAND_OFFS = 16;
+const LONGEST_MS = 20;
+
+/** New fences are asked for when this many are left, and at the latest this long after the store was last heard of, in ms. */
+const FEW_FENCES = 16;
+const SILENCE_MS = 250;
+
+/**
+ * A lock that stays in its process: it goes from caller to caller without a word to the store, each with a fence of its own
+ * out of those that came with the grant. For a bounded time while other processes wait, without a bound while none does.
+ *
+ * The bounds are those of cohort locking (Dice, Marathe, Shavit: Lock Cohorting, 2012).
+ */
+export class LocalRun {
+  readonly #startedAt = now();
+  readonly #token: string;
+  #nextFence = 0;
+  #fencesLeft = 0;
+  #handOffs = 0;
+  #contended = false;
+  #heardAt = 0;
+  /** Whether new fences are on their way. */
+  asking = false;
+
+  constructor(token: string, grant: Granted) {
+    this.#token = token;
+    this.refill(grant);
+    this.takeFence();
+  }
+
+  /** Whether it may be handed on once more. */
+  get goesOn(): boolean {
+    if (this.#fencesLeft === 0) return false;
+    return !this.#contended || (this.#handOffs < HAND_OFFS && now() < this.#startedAt + LONGEST_MS);
+  }
+
+  /** Whether to ask the store for new fences, and whether others wait, while it goes on. */
+  get wantsMore(): boolean {
+    return !this.asking && !this.#contended && (this.#fencesLeft <= FEW_FENCES || now() > this.#heardAt + SILENCE_MS);
+  }
+
+  takeFence(): number {
+    this.#fencesLeft--;
+    this.#handOffs++;
+    return this.#nextFence++;
+  }
+
+  /** Another process waits from now on. */
+  contend(): void {
+    this.#contended = true;
+  }
+
+  refill({ fence, contended }: Granted): void {
+    this.#nextFence = fence;
+    this.#fencesLeft = fencesFor(this.#token);
+    this.#contended = contended;
+    this.#heardAt = now();
+  }
+}

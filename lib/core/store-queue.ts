@@ -1,0 +1,80 @@
+import { now } from '../clock/deadline.js';
+import type { Granted, Held, LockStore } from '../store/lock-store.js';
+import { nextCheckAt } from './check-time.js';
+import { Claim, type Answer } from './claim.js';
+import { heldBy, refusal, type LockRequest, type Refusal } from './lock-request.js';
+
+/** The callers of this process that ask the store for a lock. The one loop that waits is here. */
+export class StoreQueue {
+  readonly #store: LockStore;
+  readonly #closed: AbortSignal;
+  readonly #claims = new Map<string, Claim>();
+
+  constructor(store: LockStore, closed: AbortSignal) {
+    this.#store = store;
+    this.#closed = closed;
+  }
+
+  /** Registers a claim before the store is asked: the lock may be given to it before the answer is here. */
+  stake(request: LockRequest, token: string): Claim {
+    const claim = new Claim(request, token);
+    if (claim.queue) this.#claims.set(token, claim);
+    return claim;
+  }
+
+  drop({ token }: Claim): void {
+    this.#claims.delete(token);
+  }
+
+  /** The store gave the lock to a token. Answers false when nobody asks with it. */
+  granted(token: string, grant: Granted): boolean {
+    const claim = this.#claims.get(token);
+    claim?.granted(grant);
+    return claim !== undefined;
+  }
+
+  /** Lets everybody ask again. */
+  wakeAll(): void {
+    for (const claim of this.#claims.values()) claim.wake();
+  }
+
+  /**
+   * Waits until the store gives the lock to a claim that it refused at first. Asks again now and then: messages get lost,
+   * and a holder that crashed releases nothing. Leaves nothing behind when it gives up.
+   *
+   * @throws LockUnavailableError, or the reason of a signal that aborts
+   */
+  async wait(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Answer<Granted> | Refusal> {
+    const until = startedAt + request.waitMs;
+    const signals = [...request.waitSignals(), this.#closed];
+    let { reply, sentAt } = refused;
+    while (claim.queue && now() < until) {
+      const granted = await this.#wakeUp(claim, Math.min(nextCheckAt(reply, claim), until), signals);
+      if (granted && isFresh(request, sentAt)) return { reply: granted, sentAt };
+      if (!granted && now() >= until) break;
+      sentAt = now();
+      const answer = await this.#store.acquire(claim);
+      if (answer.granted) return { reply: answer, sentAt };
+      reply = answer;
+    }
+    if (claim.queue) await this.#store.cancel(claim);
+    return refusal('held', request, startedAt, heldBy(reply));
+  }
+
+  async #wakeUp(claim: Claim, untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
+    try {
+      return await claim.wait(untilMs, signals);
+    } catch (error) {
+      await this.#store.cancel(claim);
+      throw error;
+    }
+  }
+}
+
+/**
+ * Whether a lock that was handed over is good for long enough. All we know is that it was not ours yet when we last asked, so
+ * its time counts from there. A caller of several keys was given only one of them.
+ */
+function isFresh({ keys, leaseMs, watchdog }: LockRequest, sentAt: number): boolean {
+  return keys.length === 1 && now() - sentAt < leaseMs * (watchdog ? 2 / 3 : 1 / 10);
+}

@@ -1,0 +1,101 @@
+import { now } from '../clock/deadline.js';
+import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import type { Held, Renewal } from '../store/lock-store.js';
+import type { KeyNames } from './key-names.js';
+import type { RedisConnection } from './redis-connection.js';
+import { asciiBulk, bulk } from './resp.js';
+import { LOCKS } from './scripts/locks.script.js';
+
+/** Operations in one call of the script: Redis does nothing else meanwhile. */
+const LARGEST = 128;
+
+/** How often the note of the last fence is brought up to the server's time at least, while locks are taken. */
+const BRING_UP_EVERY_MS = 1000;
+
+const VERBS = { try: asciiBulk('try'), queue: asciiBulk('queue'), release: asciiBulk('release'), cancel: asciiBulk('cancel'), reserve: asciiBulk('reserve') };
+const ONE = asciiBulk('1');
+const ZERO = asciiBulk('0');
+
+/** One operation of the locks script on its way: its keys and arguments encoded, and who wants to know what came of it. */
+interface Operation {
+  readonly keys: string;
+  readonly keyCount: number;
+  readonly args: string;
+  readonly done: (reply: number | Held) => void;
+  readonly failed: (error: LockUnavailableError) => void;
+}
+
+/** Collects the operations of one tick and sends them as one call of the locks script. */
+export class LockBatch {
+  readonly #redis: RedisConnection;
+  readonly #names: KeyNames;
+  readonly #note: string;
+  #operations: Operation[] = [];
+  #broughtUpAt = -Infinity;
+  #broughtUpAfterDrops = -1;
+
+  constructor(redis: RedisConnection, names: KeyNames) {
+    this.#redis = redis;
+    this.#names = names;
+    this.#note = bulk(names.fence);
+  }
+
+  /** @throws LockKeyError for a key that is one of our own names */
+  run(verb: keyof typeof VERBS, { keys, token, leaseMs }: Renewal): Promise<number | Held> {
+    return new Promise((done, failed) => {
+      let names = '';
+      for (const key of keys) names += this.#encoded(key);
+      const args = VERBS[verb] + asciiBulk(token) + asciiBulk(String(leaseMs)) + (keys.length === 1 ? ONE : asciiBulk(String(keys.length)));
+      const count = this.#operations.push({ keys: names, keyCount: 3 * keys.length, args, done, failed });
+      if (count === 1) process.nextTick(this.#flush);
+    });
+  }
+
+  #encoded(key: string): string {
+    const { lock, queue, alive } = this.#names.lock(key);
+    return bulk(lock) + bulk(queue) + bulk(alive);
+  }
+
+  readonly #flush = (): void => {
+    const operations = this.#operations;
+    this.#operations = [];
+    if (operations.length <= LARGEST) return this.#send(operations);
+    for (let at = 0; at < operations.length; at += LARGEST) this.#send(operations.slice(at, at + LARGEST));
+  };
+
+  #send(operations: readonly Operation[]): void {
+    let keys = this.#note;
+    let keyCount = 1;
+    let args = this.#bringsUp() ? ONE : ZERO;
+    for (const operation of operations) {
+      keys += operation.keys;
+      keyCount += operation.keyCount;
+      args += operation.args;
+    }
+    this.#redis.send(
+      LOCKS,
+      { text: keys + args, keyCount, count: keyCount + 1 + 4 * operations.length },
+      (reply) => this.#settle(operations, operations.length === 1 ? [reply] : (reply as unknown[])),
+      (error) => operations.forEach(({ failed }) => failed(error)),
+    );
+  }
+
+  #settle(operations: readonly Operation[], replies: readonly unknown[]): void {
+    for (let index = 0; index < operations.length; index++) {
+      const { done, failed } = operations[index]!;
+      const reply = LOCKS.decode(replies[index]);
+      if (reply instanceof Error) failed(this.#redis.refused(reply));
+      else done(reply);
+    }
+  }
+
+  /** Time for the note of the last fence to be brought up: a second has passed, or this may be another server than before. */
+  #bringsUp(): boolean {
+    const time = now();
+    const { drops } = this.#redis;
+    if (drops === this.#broughtUpAfterDrops && time < this.#broughtUpAt + BRING_UP_EVERY_MS) return false;
+    this.#broughtUpAfterDrops = drops;
+    this.#broughtUpAt = time;
+    return true;
+  }
+}

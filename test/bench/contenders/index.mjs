@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+import { versionOf } from '../rivals/rival.mjs';
+
+const contender = (file, form, name) => ({ file, form, name });
+
+export const floor = contender('raw', 'plain', 'floor: SET NX PX + EVALSHA');
+export const floorAgain = contender('raw', 'plain', 'the floor again');
+export const pipelinedFloor = contender('raw', 'auto-pipelining', 'floor, auto-pipelining');
+export const baton = contender('baton', 'BLPOP', 'floor: BLPOP baton');
+export const renewals = contender('renewals', 'pipelined', 'floor: pipelined PEXPIRE');
+
+export const withLock = contender('ours', 'withLock', 'nest-redis-lock `withLock`');
+export const decorated = contender('ours', '@WithLock', 'nest-redis-lock `@WithLock`');
+export const fair = contender('ours', 'fair: true', 'nest-redis-lock `fair: true`');
+
+/** Each library once, in its plainest form. */
+export const rivals = [
+  contender('redis-semaphore', 'Mutex', 'redis-semaphore'),
+  contender('redlock', 'acquire', 'redlock'),
+  contender('redlock-universal', 'acquire', 'redlock-universal'),
+  contender('murlock', 'runWithLock', 'murlock'),
+  contender('nest-redlock', 'using', '@anchan828/nest-redlock'),
+  contender('simple-redis-mutex', 'lock', 'simple-redis-mutex'),
+];
+
+/** The forms that wrap a function and renew the lease, and the decorators. */
+export const otherForms = [
+  contender('redlock', 'using', 'redlock `using`'),
+  contender('redlock-universal', 'using', 'redlock-universal `using`'),
+  contender('murlock', '@MurLock', 'murlock `@MurLock`'),
+  contender('nest-redlock', '@Redlock', '@anchan828/nest-redlock `@Redlock`'),
+];
+
+/** Name, version and options of each library, as it runs here. */
+export async function lineUp() {
+  const described = rivals.map(async ({ file, name }) => [`${name} ${versionOf(name)}`, (await import(`./${file}.mjs`)).options]);
+  const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url)));
+  return [[`nest-redis-lock ${version}`, (await import('./ours.mjs')).options], ...(await Promise.all(described))];
+}

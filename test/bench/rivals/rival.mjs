@@ -1,0 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+/** Loads a package of this folder. By `require`: the ESM build of one of them can't be imported by Node. */
+export const rival = createRequire(import.meta.url);
+
+export function versionOf(name) {
+  return JSON.parse(readFileSync(new URL(`./node_modules/${name}/package.json`, import.meta.url))).version;
+}

@@ -1,0 +1,97 @@
+import { startGroup } from '../client-group.mjs';
+import { startClient } from '../client-process.mjs';
+import { placeBaton } from '../contenders/baton.mjs';
+import { baton, fair, rivals, withLock } from '../contenders/index.mjs';
+import { medianOf, ratio, short } from '../figures.mjs';
+import { pinnings } from '../pinning.mjs';
+import { withRedis } from '../redis.mjs';
+import { interleaved, nthOf, ratios } from '../rounds.mjs';
+import { target, TARGET_HEAD } from '../targets.mjs';
+import { countTraffic } from '../traffic.mjs';
+import { overNetwork } from './over-network.mjs';
+
+const SHAPES = [[2, 1], [4, 1], [2, 8], [4, 8]].map(([processes, callers]) => ({ processes, callers, holdMs: 1 })); // prettier-ignore
+const named = ({ processes, callers }) => `${processes} processes × ${callers}`;
+
+/** Several processes want one key, again and again: the hand-off, what it costs Redis, and who gets a turn. */
+export async function hotKeyProcesses({ quick }) {
+  const size = quick ? { warmUps: 0, rounds: 1, ms: 200 } : { warmUps: 1, rounds: 3, ms: 300 };
+  const strict = (await knowsFair()) ? [fair] : [];
+  const contenders = [baton, withLock, ...strict, ...rivals];
+  const ours = strict[0] ?? withLock;
+
+  const results = [];
+  for (const pinning of pinnings) results.push({ pinning, ...(await underPinning(pinning, contenders, size)) });
+  const network = await overNetwork({ contenders, ours, quick });
+  return {
+    title: 'P4 Hot key, several processes',
+    about:
+      `Each caller loops over one key and holds it for 1 ms; 2 or 4 processes with 1 or 8 callers each; ${size.ms} ms a round, ${size.rounds} rounds. ` +
+      'The hand-off alone can flatter: a library that lets the last holder in again at once hands off fast and leaves the others outside. ' +
+      'That shows in Jain’s index (1 is even, 1/n is one of n having everything) and in the longest wait. ' +
+      `Pairs are ${pinnings.map(({ name }) => name).join(' / ')}. ${network.about}`,
+    tables: [
+      ...SHAPES.map((shape, nth) => tableOf(shape, nth, contenders, results)),
+      network.table,
+      { head: TARGET_HEAD, rows: [...results.flatMap((result) => targetsOf(result, contenders.indexOf(ours), ours)), ...network.targets] },
+    ],
+  };
+}
+
+const toFloor = ({ rounds }, who, nth) => ratios(nthOf(rounds[who], nth), nthOf(rounds[0], nth), 'p50');
+
+function tableOf(shape, nth, contenders, results) {
+  const columns = { 'p50 µs': 'p50', 'p99 µs': 'p99', commands: 'commands', 'Jain, processes': 'ofProcesses', 'Jain, callers': 'ofCallers', 'longest wait, ms': 'longestWaitMs' };
+  return {
+    head: [named(shape), ...pinnings.map(({ name }) => `× floor, ${name}`), ...Object.keys(columns)],
+    rows: contenders.map(({ name }, who) => {
+      const both = (figure) => results.map(({ rounds }) => short(medianOf(nthOf(rounds[who], nth), figure))).join(' / ');
+      return [name, ...results.map((result) => ratio(toFloor(result, who, nth))), ...Object.values(columns).map(both)];
+    }),
+  };
+}
+
+function targetsOf(result, who, { name }) {
+  return SHAPES.flatMap((shape, nth) => {
+    const where = `${named(shape)}, ${result.pinning.name}`;
+    const figure = (which) => medianOf(nthOf(result.rounds[who], nth), which);
+    return [
+      target({ what: `${name}: hand-off × floor, ${where}`, value: toFloor(result, who, nth).p50, solid: 1.35, goal: 1.15 }),
+      target({ what: `${name}: commands, ${where}`, value: figure('commands'), solid: 2.1, goal: 1.05 }),
+      target({ what: `${name}: Jain, ${where}`, value: figure('ofProcesses'), solid: 0.98, goal: 0.995, atLeast: true }),
+    ];
+  });
+}
+
+function underPinning(pinning, contenders, { ms, ...size }) {
+  return withRedis(pinning.server, async (redis) => {
+    await placeBaton(redis.client, 'hot');
+    const commands = [];
+    const rounds = await interleaved({
+      contenders,
+      starts: 1,
+      ...size,
+      open: (contender) => startGroup({ core: pinning.clients, processes: 4, contender, url: redis.url, settings: { leaseMs: 30_000, callers: 8 } }),
+      async measure(group) {
+        const figures = [];
+        for (const shape of SHAPES) figures.push(await group.measure({ ...shape, ms }));
+        return figures;
+      },
+      async last(group, who) {
+        commands[who] = [];
+        for (const shape of SHAPES) commands[who].push((await countTraffic(redis, () => group.loop({ ...shape, ms: ms / 2 }))).commands);
+      },
+    });
+    const counted = (own, who) => own.map((round) => round.map((figures, nth) => ({ ...figures, commands: commands[who][nth] })));
+    return { rounds: rounds.map(counted) };
+  });
+}
+
+/** Older builds, which BENCH_LIB can name, refuse `fair: true`. */
+function knowsFair() {
+  return withRedis(undefined, async ({ url }) => {
+    const probe = await startClient({ workload: 'hot-key', contender: fair, url, settings: { leaseMs: 30_000 } }).catch(() => undefined);
+    probe?.stop();
+    return probe !== undefined;
+  });
+}

@@ -1,0 +1,98 @@
+import { startClient } from '../client-process.mjs';
+import { placeBaton } from '../contenders/baton.mjs';
+import { baton, rivals, withLock } from '../contenders/index.mjs';
+import { median, medianOf, percentile, ratio, short } from '../figures.mjs';
+import { sharedStory } from '../hand-offs.mjs';
+import { pinnings } from '../pinning.mjs';
+import { withRedis } from '../redis.mjs';
+import { interleaved, nthOf, ratios } from '../rounds.mjs';
+import { target, TARGET_HEAD } from '../targets.mjs';
+import { countTraffic } from '../traffic.mjs';
+
+const contenders = [baton, withLock, ...rivals];
+/** How many callers, and how often: about as many sections each. */
+const BURSTS = [[8, 25], [32, 8], [128, 2]]; // prettier-ignore
+const CALLERS = BURSTS.map(([callers]) => callers);
+const SHORT_HOLD = { holdMs: 1, limitMs: 120_000 };
+const LONG_BURST = { callers: 40, holdMs: 10, limitMs: 8000 };
+
+/** Many callers of one process want the same key: how long it lies idle between one and the next, and what that costs Redis. */
+export async function hotKey({ quick }) {
+  const size = quick ? { starts: 1, warmUps: 1, rounds: 1, share: 0.3 } : { starts: 2, warmUps: 1, rounds: 3, share: 1 };
+  const tables = [];
+  const targets = [];
+  for (const pinning of pinnings) {
+    const result = await underPinning(pinning, size);
+    tables.push(tableOf(pinning, result));
+    targets.push(...targetsOf(pinning, result));
+  }
+  return {
+    title: 'P3 Hot key, one process',
+    about:
+      'Callers of one process want one key at the same moment, each once, and hold it for 1 ms. A hand-off is the time from the end of one section ' +
+      `to the start of the next. ${size.starts * size.rounds} rounds in ${size.starts} starts. “40 × 10 ms” is how long 40 callers take that hold for 10 ms each: 400 ms is the least possible.`,
+    tables: [...tables, { head: TARGET_HEAD, rows: targets }],
+  };
+}
+
+function tableOf(pinning, { rounds, commands, longBursts }) {
+  return {
+    head: [`${pinning.name}: hand-off p50 / p99 µs`, ...CALLERS.map((callers) => `${callers} callers`), ...CALLERS.map((callers) => `p50 × floor, ${callers}`), 'commands at 32', '40 × 10 ms'],
+    rows: contenders.map(({ name }, who) => [
+      name,
+      ...CALLERS.map((_, nth) => ['p50', 'p99'].map((figure) => short(medianOf(nthOf(rounds[who], nth), figure))).join(' / ')),
+      ...CALLERS.map((_, nth) => ratio(ratios(nthOf(rounds[who], nth), nthOf(rounds[0], nth), 'p50'))),
+      short(median(commands[who])),
+      longBurst(longBursts[who]),
+    ]),
+  };
+}
+
+function longBurst(bursts) {
+  const unserved = bursts.find(({ sections }) => sections < LONG_BURST.callers);
+  if (unserved) return `${unserved.sections} of ${LONG_BURST.callers} in ${LONG_BURST.limitMs / 1000} s`;
+  return `${short(medianOf(bursts, 'tookMs'))} ms`;
+}
+
+function targetsOf({ name }, { rounds, commands, longBursts }) {
+  const own = contenders.indexOf(withLock);
+  return [
+    ...CALLERS.map((callers, nth) => target({ what: `hand-off, ${callers} callers, ${name}`, value: medianOf(nthOf(rounds[own], nth), 'p50'), solid: 10, goal: 4, unit: ' µs' })),
+    target({ what: `commands a section, ${name}`, value: median(commands[own]), solid: 0.25, goal: 0.1 }),
+    target({ what: `40 × 10 ms, ${name}`, value: medianOf(longBursts[own], 'tookMs'), solid: 420, goal: 410, unit: ' ms' }),
+  ];
+}
+
+function underPinning(pinning, { share, ...size }) {
+  return withRedis(pinning.server, async (redis) => {
+    const commands = contenders.map(() => []);
+    const longBursts = contenders.map(() => []);
+    const settings = { leaseMs: 30_000, callers: Math.max(...CALLERS) };
+    await placeBaton(redis.client, 'hot');
+    const rounds = await interleaved({
+      contenders,
+      ...size,
+      open: (contender) => startClient({ core: pinning.clients, workload: 'hot-key', contender, url: redis.url, settings }),
+      async measure(client) {
+        const figures = [];
+        for (const [callers, times] of BURSTS) figures.push(await handOffs(client, callers, Math.ceil(times * share)));
+        return figures;
+      },
+      async last(client, who) {
+        commands[who].push((await countTraffic(redis, () => client.call('burst', { ...SHORT_HOLD, callers: 32 }))).commands);
+        longBursts[who].push(await client.call('burst', LONG_BURST));
+        client.stop(); // some may still be waiting
+      },
+    });
+    return { rounds, commands, longBursts };
+  });
+}
+
+async function handOffs(client, callers, times) {
+  const all = [];
+  for (let burst = 0; burst < times; burst++) {
+    const { log } = await client.call('burst', { ...SHORT_HOLD, callers });
+    all.push(...sharedStory([log]).handOffs);
+  }
+  return { p50: median(all), p99: percentile(all, 0.99) };
+}

@@ -1,0 +1,52 @@
+import { startGroup } from '../client-group.mjs';
+import { placeBaton } from '../contenders/baton.mjs';
+import { startDelayingProxy } from '../delaying-proxy.mjs';
+import { medianOf, short } from '../figures.mjs';
+import { roomiest } from '../pinning.mjs';
+import { pingMs, withRedis } from '../redis.mjs';
+import { interleaved } from '../rounds.mjs';
+import { target } from '../targets.mjs';
+
+const ONE_WAY_MS = 5;
+const SHAPE = { processes: 2, callers: 1, holdMs: 1 };
+
+/** The second half of P4: the same key through a slow network, where only round trips count. */
+export function overNetwork({ contenders, ours, quick }) {
+  return withRedis(roomiest.server, async (redis) => {
+    await placeBaton(redis.client, 'hot');
+    const proxy = await startDelayingProxy(redis.port, ONE_WAY_MS);
+    try {
+      const roundTripMs = await pingMs(proxy.url);
+      const rounds = await measure(proxy.url, contenders, quick ? { rounds: 1, ms: 500 } : { rounds: 3, ms: 1000 });
+      return described({ contenders, ours, rounds, roundTripMs });
+    } finally {
+      await proxy.stop();
+    }
+  });
+}
+
+function measure(url, contenders, { rounds, ms }) {
+  return interleaved({
+    contenders,
+    starts: 1,
+    warmUps: 0,
+    rounds,
+    open: (contender) => startGroup({ core: roomiest.clients, processes: SHAPE.processes, contender, url, settings: { leaseMs: 30_000, callers: SHAPE.callers } }),
+    measure: (group) => group.measure({ ...SHAPE, ms }),
+  });
+}
+
+function described({ contenders, ours, rounds, roundTripMs }) {
+  const handOffMs = rounds.map((own) => medianOf(own, 'p50') / 1000);
+  const trips = handOffMs.map((ms) => ms / roundTripMs);
+  return {
+    about: `Over the network, a proxy adds ${ONE_WAY_MS} ms each way; a PING through it takes ${short(roundTripMs)} ms, which is one round trip.`,
+    table: {
+      head: ['2 processes × 1, 10 ms network', 'round trips a hand-off', 'p50 ms', 'Jain, processes', 'longest wait, ms'],
+      rows: contenders.map(({ name }, who) => [
+        name, short(trips[who]), short(handOffMs[who]), short(medianOf(rounds[who], 'ofProcesses')), short(medianOf(rounds[who], 'longestWaitMs')),
+      ]), // prettier-ignore
+    },
+    targets: [target({ what: `${ours.name}: round trips, 10 ms network`, value: trips[contenders.indexOf(ours)], solid: 1.1, goal: 1.03 })],
+  };
+}

@@ -1,0 +1,74 @@
+import { startClient } from '../client-process.mjs';
+import { decorated, floor, pipelinedFloor, rivals, withLock } from '../contenders/index.mjs';
+import { medianOf, ratio, short } from '../figures.mjs';
+import { pinnings } from '../pinning.mjs';
+import { withRedis } from '../redis.mjs';
+import { interleaved, nthOf, ratios } from '../rounds.mjs';
+import { target, TARGET_HEAD } from '../targets.mjs';
+import { countTraffic } from '../traffic.mjs';
+
+const contenders = [floor, pipelinedFloor, withLock, decorated, ...rivals];
+const CALLERS = [1, 16, 64, 256];
+const AT_64 = CALLERS.indexOf(64);
+const TARGETS = { 1: { solid: 0.92, goal: 0.95 }, 16: { solid: 1.4, goal: 1.7 }, 64: { solid: 2.2, goal: 2.8 }, 256: { solid: 4, goal: 5.5 } };
+const named = (callers) => (callers === 1 ? '1 caller' : `${callers} callers`);
+
+/** Many callers of one process at once, each with a key of its own: how many sections a second go through. */
+export async function throughput({ quick }) {
+  const size = quick ? { starts: 1, warmUps: 2, rounds: 3, ms: 60 } : { starts: 2, warmUps: 2, rounds: 6, ms: 120 };
+  const tables = [];
+  const targets = [];
+  for (const pinning of pinnings) {
+    const result = await underPinning(pinning, size);
+    tables.push(tableOf(pinning, result));
+    targets.push(...targetsOf(pinning, result));
+  }
+  return {
+    title: 'P2 Throughput',
+    about:
+      `Callers of one process, each looping over a free key of its own, ${size.ms} ms a round, ${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
+      'Sections a second: more is better.',
+    tables: [...tables, { head: TARGET_HEAD, rows: targets }],
+  };
+}
+
+const toFloor = ({ rounds }, who, nth) => ratios(nthOf(rounds[who], nth), nthOf(rounds[0], nth), 'perSecond');
+
+function tableOf(pinning, result) {
+  const { rounds, traffic } = result;
+  return {
+    head: [`${pinning.name}: × floor`, ...CALLERS.map(named), 'commands at 64', 'bytes at 64', 'client CPU µs at 64'],
+    rows: contenders.map(({ name }, who) => {
+      const figure = (nth) => (who === 0 ? `${short(medianOf(nthOf(rounds[0], nth), 'perSecond'))} /s` : ratio(toFloor(result, who, nth)));
+      const { commands, bytes } = traffic[who];
+      return [name, ...CALLERS.map((_, nth) => figure(nth)), short(commands), short(bytes), short(medianOf(nthOf(rounds[who], AT_64), 'clientUs'))];
+    }),
+  };
+}
+
+function targetsOf(pinning, result) {
+  const own = contenders.indexOf(withLock);
+  return CALLERS.map((callers, nth) =>
+    target({ what: `${withLock.name}, ${named(callers)}, ${pinning.name}`, value: toFloor(result, own, nth).p50, ...TARGETS[callers], atLeast: true }),
+  );
+}
+
+function underPinning(pinning, { ms, ...size }) {
+  return withRedis(pinning.server, async (redis) => {
+    const traffic = [];
+    const rounds = await interleaved({
+      contenders,
+      ...size,
+      open: (contender) => startClient({ core: pinning.clients, workload: 'throughput', contender, url: redis.url, settings: { leaseMs: 30_000 } }),
+      async measure(client) {
+        const figures = [];
+        for (const callers of CALLERS) figures.push(await client.call('round', { callers, ms }));
+        return figures;
+      },
+      async last(client, who) {
+        traffic[who] = await countTraffic(redis, () => client.call('round', { callers: 64, ms: 30 }));
+      },
+    });
+    return { rounds, traffic };
+  });
+}
