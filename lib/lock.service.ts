@@ -54,10 +54,29 @@ export class LockService {
    * @throws LockKeyError, LockOptionsError for a bad key or option
    */
   async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
-    const terms = this.#read(options, this.#terms);
-    const answer = await this.#take(key, terms);
-    if (answer instanceof Lock) return this.#runInside(answer, work, terms.onLost);
-    throw reported(new LockTimeoutError(answer));
+    let terms: LockTerms;
+    let lock: Lock | Refusal;
+    try {
+      terms = this.#read(options, this.#terms);
+      lock = await this.#take(key, terms);
+      if (!(lock instanceof Lock)) throw new LockTimeoutError(lock);
+    } catch (error) {
+      throw reported(error);
+    }
+    const node = this.#context.enter(lock);
+    let value: T;
+    try {
+      value = await this.#context.run(node, work);
+    } catch (error) {
+      await lock.unlock();
+      if (!lock.lost || terms.onLost === 'ignore' || error === lock.lost) throw error;
+      throw lostError(lock.lost, error);
+    } finally {
+      this.#context.leave(node);
+    }
+    await lock.unlock();
+    if (lock.lost && terms.onLost === 'throw') throw lostError(lock.lost);
+    return value;
   }
 
   /**
@@ -68,9 +87,13 @@ export class LockService {
    * @throws LockKeyError, LockOptionsError for a bad key or option
    */
   async lock(key: LockKey, options?: LockOptions): Promise<Lock> {
-    const answer = await this.#take(key, this.#read(options, this.#terms));
-    if (answer instanceof Lock) return answer;
-    throw reported(new LockTimeoutError(answer));
+    try {
+      const lock = await this.#take(key, this.#read(options, this.#terms));
+      if (lock instanceof Lock) return lock;
+      throw new LockTimeoutError(lock);
+    } catch (error) {
+      throw reported(error);
+    }
   }
 
   /**
@@ -80,8 +103,12 @@ export class LockService {
    * @throws LockKeyError, LockOptionsError for a bad key or option
    */
   async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
-    const answer = await this.#take(key, this.#read(options, this.#tryTerms));
-    return answer instanceof Lock ? answer : null;
+    try {
+      const lock = await this.#take(key, this.#read(options, this.#tryTerms));
+      return lock instanceof Lock ? lock : null;
+    } catch (error) {
+      throw reported(error);
+    }
   }
 
   /**
@@ -123,42 +150,22 @@ export class LockService {
     await this.#acquirer.close(this.#shutdownGraceMs);
   }
 
+  /** @throws LockOptionsError */
   #read(options: WithLockOptions | undefined, defaults: LockTerms): LockTerms {
-    try {
-      if (!options || defaults !== this.#terms || !Object.isFrozen(options)) return lockTerms(options, defaults);
-      let terms = this.#frozenTerms.get(options);
-      if (!terms) this.#frozenTerms.set(options, (terms = lockTerms(options, defaults)));
-      return terms;
-    } catch (error) {
-      throw reported(error);
-    }
+    if (!options || defaults !== this.#terms || !Object.isFrozen(options)) return lockTerms(options, defaults);
+    let terms = this.#frozenTerms.get(options);
+    if (!terms) this.#frozenTerms.set(options, (terms = lockTerms(options, defaults)));
+    return terms;
   }
 
-  async #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
-    try {
-      const request: LockRequest = { ...terms, keys: orderedKeys(key), waitSignals };
-      const outer = this.#context.holding(request.keys);
-      if (!outer) return await this.#acquirer.acquire(request);
-      if (!request.reentrant) throw notReentrant(request.keys);
-      if (!request.keys.every((key) => outer.keys.includes(key))) throw partlyHeld(request.keys, outer);
-      return await this.#acquirer.acquireWithin(outer, request);
-    } catch (error) {
-      throw reported(error);
-    }
-  }
-
-  async #runInside<T>(lock: Lock, work: (lock: Lock) => T | Promise<T>, onLost: 'throw' | 'ignore'): Promise<T> {
-    let value: T;
-    try {
-      value = await this.#context.run(lock, () => work(lock));
-    } catch (error) {
-      await lock.unlock();
-      if (!lock.lost || onLost === 'ignore' || error === lock.lost) throw error;
-      throw lostError(lock.lost, error);
-    }
-    await lock.unlock();
-    if (lock.lost && onLost === 'throw') throw lostError(lock.lost);
-    return value;
+  /** @throws LockKeyError, LockOptionsError */
+  #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
+    const request: LockRequest = { ...terms, keys: orderedKeys(key), waitSignals };
+    const outer = this.#context.holding(request.keys);
+    if (!outer) return this.#acquirer.acquire(request);
+    if (!request.reentrant) throw notReentrant(request.keys);
+    if (!request.keys.every((key) => outer.keys.includes(key))) throw partlyHeld(request.keys, outer);
+    return this.#acquirer.acquireWithin(outer, request);
   }
 }
 

@@ -3,8 +3,8 @@
  */
 export const now = (): number => performance.now();
 
-/** Rounds a time down to a multiple of a step, so that what is due at about the same time shares a timer. */
-export const roundedDown = (atMs: number, stepMs: number): number => Math.floor(atMs / stepMs) * stepMs;
+/** Rounds a time down to a multiple of a step, and to a whole ms, so that what is due at about the same time shares a timer. */
+export const roundedDown = (atMs: number, stepMs: number): number => Math.floor(Math.floor(atMs / stepMs) * stepMs);
 
 /** Longest delay a Node timer can take; anything beyond it is "no timer". */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

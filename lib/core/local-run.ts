@@ -1,5 +1,6 @@
 import { now } from '../clock/deadline.js';
-import { fencesFor, type Granted } from '../store/lock-store.js';
+import { fencesFor, type Granted, type LockStore } from '../store/lock-store.js';
+import type { Lease } from './lease.js';
 
 /** How often, and for how long in ms, a lock may be handed on inside one process while other processes wait for it. */
 const HAND_OFFS = 16;
@@ -23,12 +24,11 @@ export class LocalRun {
   #handOffs = 0;
   #contended = false;
   #heardAt = 0;
-  /** Whether new fences are on their way. */
-  asking = false;
+  #asking = false;
 
   constructor(token: string, grant: Granted) {
     this.#token = token;
-    this.refill(grant);
+    this.#take(grant);
     this.takeFence();
   }
 
@@ -40,7 +40,7 @@ export class LocalRun {
 
   /** Whether to ask the store for new fences, and whether others wait, while it goes on. */
   get wantsMore(): boolean {
-    return !this.asking && !this.#contended && (this.#fencesLeft <= FEW_FENCES || now() > this.#heardAt + SILENCE_MS);
+    return !this.#asking && !this.#contended && (this.#fencesLeft <= FEW_FENCES || now() > this.#heardAt + SILENCE_MS);
   }
 
   takeFence(): number {
@@ -54,7 +54,23 @@ export class LocalRun {
     this.#contended = true;
   }
 
-  refill({ fence, contended }: Granted): void {
+  /** Renews the lease and gets new fences, before those that are left are used up; and hears whether others wait. */
+  async refill(store: LockStore, lease: Lease): Promise<void> {
+    this.#asking = true;
+    const sentAt = now();
+    try {
+      const grant = await store.reserve(lease);
+      if (!grant) return lease.lose('taken');
+      lease.confirm(sentAt, lease.leaseMs);
+      this.#take(grant);
+    } catch {
+      // Without fences the run just ends; the watchdog looks after the lease.
+    } finally {
+      this.#asking = false;
+    }
+  }
+
+  #take({ fence, contended }: Granted): void {
     this.#nextFence = fence;
     this.#fencesLeft = fencesFor(this.#token);
     this.#contended = contended;

@@ -3,7 +3,7 @@ import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { Granted, Held, LockStore, Renewal } from '../store/lock-store.js';
 import type { Answer, Claim } from './claim.js';
-import { enterKeys, leaveKeys } from './enter-keys.js';
+import { enterKeys, enterWithin, leaveKeys } from './enter-keys.js';
 import { KeyGate } from './key-gate.js';
 import { Lease } from './lease.js';
 import { LocalRun } from './local-run.js';
@@ -43,51 +43,39 @@ export class LockAcquirer {
    *
    * @throws LockUnavailableError, or the reason of a signal that aborts the wait
    */
-  async acquire(request: LockRequest): Promise<Lock | Refusal> {
+  acquire(request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
-    request.signal?.throwIfAborted();
-    if (request.fair) return this.#ask(request, startedAt);
-    const passage = await enterKeys(this.#gate, request, { startedAt, holder: this.#tokens.holder, closing: this.#closed });
-    return passage === 'turn' ? this.#ask(request, startedAt) : passage;
+    if (request.signal?.aborted) return Promise.reject(request.signal.reason);
+    const [key] = request.keys;
+    const goesIn = request.fair || (request.keys.length === 1 && this.#gate.tryEnter(key!));
+    return goesIn ? this.#ask(request, startedAt) : this.#queueHere(request, startedAt);
   }
 
   /** Takes keys that `outer` holds already: asks the store nothing, and waits only for siblings nested in `outer` too. */
   async acquireWithin(outer: Lock, request: LockRequest): Promise<Lock | Refusal> {
-    const startedAt = now();
     request.signal?.throwIfAborted();
-    const passage = await enterKeys(outer.inner, request, { startedAt, holder: this.#tokens.holder });
-    if (passage !== 'turn') return passage;
-    if (outer.isHeld) {
-      for (const key of request.keys) outer.inner.setFront(key, 'inside');
-      return new Lock({ keys: request.keys, fence: outer.fence, lease: outer.lease, giver: this, outer });
-    }
+    const startedAt = now();
+    const passage = await enterWithin(outer, request, { startedAt, holder: this.#tokens.holder });
+    if (passage === 'inside') return new Lock({ keys: request.keys, fence: outer.fence, lease: outer.lease, giver: this, outer });
+    if (passage !== 'outside') return passage;
     // The outer call ended while this one queued behind a sibling: it belongs to the next one out, or stands on its own.
-    leaveKeys(outer.inner, request.keys);
     const rest = { ...request, waitMs: Math.max(0, startedAt + request.waitMs - now()) };
     return outer.outer ? this.acquireWithin(outer.outer, rest) : this.acquire(rest);
   }
 
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
-  async unlock(lock: Lock): Promise<boolean> {
+  unlock(lock: Lock): Promise<boolean> {
     const { lease, outer, key } = lock;
     if (outer) {
       leaveKeys(outer.inner, lock.keys);
-      return !lock.lost;
+      return Promise.resolve(!lock.lost);
     }
     if (!lease.isHeld) {
       void this.#release(lease);
-      return false;
+      return Promise.resolve(false);
     }
-    if (this.#handOn(lease, key)) return true;
-    lease.startRelease();
-    this.#watchdog.unwatch(lease);
-    const released = this.#release(lease);
-    // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
-    this.#leave(lease);
-    const ours = await released;
-    if (!ours) lock.lose('taken');
-    this.#open.delete(lease);
-    return ours;
+    if (this.#handOn(lease, key)) return Promise.resolve(true);
+    return this.#giveBack(lock);
   }
 
   /** @throws LockUnavailableError */
@@ -116,6 +104,11 @@ export class LockAcquirer {
     await Promise.all(left.map((lease) => this.#release(lease)));
     this.#watchdog.stop();
     await this.#store.close();
+  }
+
+  async #queueHere(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
+    const passage = await enterKeys(this.#gate, request, { startedAt, holder: this.#tokens.holder, closing: this.#closed });
+    return passage === 'turn' ? this.#ask(request, startedAt) : passage;
   }
 
   async #ask(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
@@ -196,30 +189,24 @@ export class LockAcquirer {
     const lock = this.#admit(lease, next, run.takeFence());
     this.#watchdog.replan(lease);
     this.#gate.pass(key, lock);
-    if (run.wantsMore) void this.#refill(lease, run);
+    if (run.wantsMore) void run.refill(this.#store, lease);
     return true;
   }
 
-  /** Gets new fences for a run, before it needs them; and hears whether others wait. */
-  async #refill(lease: Lease, run: LocalRun): Promise<void> {
-    run.asking = true;
-    const sentAt = now();
-    try {
-      const grant = await this.#store.reserve(lease);
-      if (grant) {
-        lease.confirm(sentAt, lease.leaseMs);
-        run.refill(grant);
-      } else {
-        lease.lose('taken');
-      }
-    } catch {
-      // The run ends when it has no fences left; the watchdog looks after the lease.
-    } finally {
-      run.asking = false;
-    }
+  async #giveBack(lock: Lock): Promise<boolean> {
+    const { lease } = lock;
+    lease.startRelease();
+    this.#watchdog.unwatch(lease);
+    const released = this.#release(lease);
+    // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
+    this.#leave(lease);
+    const ours = await released;
+    if (!ours) lock.lose('taken');
+    this.#open.delete(lease);
+    return ours;
   }
 
-  /** Answers false only when the store says that a key was not ours any more. */
+  /** Answers false only when the store says that a key was not ours any more; while it does not answer, it goes on trying. */
   async #release(lock: Renewal): Promise<boolean> {
     try {
       return await this.#store.release(lock);

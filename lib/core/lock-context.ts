@@ -1,28 +1,33 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Lock } from './lock.js';
 
-interface Node {
+/** A lock in an async context, and what is around it. */
+export interface LockNode {
   /** Gone when its work has ended. */
   lock: Lock | undefined;
-  readonly outer: Node | undefined;
+  readonly outer: LockNode | undefined;
 }
 
 /** Which locks the running async context is inside of, innermost first. */
 export class LockContext {
-  readonly #nodes = new AsyncLocalStorage<Node>();
+  readonly #nodes = new AsyncLocalStorage<LockNode>();
 
-  async run<T>(lock: Lock, work: () => T | Promise<T>): Promise<T> {
-    const node: Node = { lock, outer: this.#held() };
-    try {
-      return await this.#nodes.run(node, work);
-    } finally {
-      // Promises keep the context they were made in: without this, each lock would keep the one before it.
-      node.lock = undefined;
-    }
+  /** Runs the work inside a lock. Call `leave` with the same node when the work has ended. */
+  run<T>(node: LockNode, work: (lock: Lock) => T): T {
+    return this.#nodes.run(node, work, node.lock!);
+  }
+
+  enter(lock: Lock): LockNode {
+    return { lock, outer: this.#held() };
+  }
+
+  /** Promises keep the context they were made in: without this, each lock would keep the one before it. */
+  leave(node: LockNode): void {
+    node.lock = undefined;
   }
 
   /** Nodes whose lock has ended are dropped, so that work which schedules its own next run does not grow a chain. */
-  #held(): Node | undefined {
+  #held(): LockNode | undefined {
     let node = this.#nodes.getStore();
     while (node && !node.lock?.isHeld) node = node.outer;
     return node;

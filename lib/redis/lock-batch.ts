@@ -12,9 +12,10 @@ const LARGEST = 128;
 /** How often the note of the last fence is brought up to the server's time at least, while locks are taken. */
 const BRING_UP_EVERY_MS = 1000;
 
-const VERBS = { try: asciiBulk('try'), queue: asciiBulk('queue'), release: asciiBulk('release'), cancel: asciiBulk('cancel'), reserve: asciiBulk('reserve') };
-const ONE = asciiBulk('1');
-const ZERO = asciiBulk('0');
+type Verb = 'try' | 'queue' | 'run' | 'release' | 'cancel' | 'reserve';
+
+/** The operation that brings the note up; it has no token, no lease and no reply. */
+const CLOCK = asciiBulk('clock') + asciiBulk('') + asciiBulk('');
 
 /** One operation of the locks script on its way: its keys and arguments encoded, and who wants to know what came of it. */
 interface Operation {
@@ -41,14 +42,13 @@ export class LockBatch {
   }
 
   /** @throws LockKeyError for a key that is one of our own names */
-  run(verb: keyof typeof VERBS, { keys, token, leaseMs }: Renewal): Promise<number | Held> {
-    return new Promise((done, failed) => {
-      let names = '';
-      for (const key of keys) names += this.#encoded(key);
-      const args = VERBS[verb] + asciiBulk(token) + asciiBulk(String(leaseMs)) + (keys.length === 1 ? ONE : asciiBulk(String(keys.length)));
-      const count = this.#operations.push({ keys: names, keyCount: 3 * keys.length, args, done, failed });
-      if (count === 1) process.nextTick(this.#flush);
-    });
+  add(verb: Verb, { keys, token, leaseMs }: Renewal, done: (reply: number | Held) => void, failed: (error: LockUnavailableError) => void): void {
+    let names = '';
+    for (const key of keys) names += this.#encoded(key);
+    const what = keys.length === 1 ? verb : `${verb} ${keys.length}`;
+    const args = asciiBulk(what) + asciiBulk(token) + asciiBulk(String(leaseMs));
+    const count = this.#operations.push({ keys: names, keyCount: 3 * keys.length, args, done, failed });
+    if (count === 1) process.nextTick(this.#flush);
   }
 
   #encoded(key: string): string {
@@ -66,7 +66,8 @@ export class LockBatch {
   #send(operations: readonly Operation[]): void {
     let keys = this.#note;
     let keyCount = 1;
-    let args = this.#bringsUp() ? ONE : ZERO;
+    const clock = this.#bringsUp();
+    let args = clock ? CLOCK : '';
     for (const operation of operations) {
       keys += operation.keys;
       keyCount += operation.keyCount;
@@ -74,7 +75,7 @@ export class LockBatch {
     }
     this.#redis.send(
       LOCKS,
-      { text: keys + args, keyCount, count: keyCount + 1 + 4 * operations.length },
+      { text: keys + args, keyCount, count: keyCount + 3 * (operations.length + (clock ? 1 : 0)) },
       (reply) => this.#settle(operations, operations.length === 1 ? [reply] : (reply as unknown[])),
       (error) => operations.forEach(({ failed }) => failed(error)),
     );

@@ -44,8 +44,6 @@ function defaultsFor(commandTimeoutMs: number): RedisOptions {
   return {
     connectionName: 'nest-redis-lock',
     connectTimeout: Math.max(commandTimeoutMs, 1000),
-    // A connection that stays silent this long while a command is under way is dead: drop it and make a new one.
-    socketTimeout: commandTimeoutMs,
     // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.
     disconnectTimeout: 100,
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2),

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import { now, roundedDown } from '../clock/deadline.js';
-import { TimeWheel } from '../clock/time-wheel.js';
+import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import { InFlight } from './in-flight.js';
 import type { LuaScript } from './lua-script.js';
 import type { RedisClient } from './redis-client.js';
 import { bulk } from './resp.js';
@@ -31,17 +31,19 @@ export class RedisConnection {
   readonly #timeoutMs: number;
   readonly #log: OutageLog;
   readonly #onReady: () => void;
-  readonly #underWay = new TimeWheel<ScriptCall>((late) => late.forEach((call) => this.#expire(call)));
+  readonly #inFlight: InFlight<ScriptCall>;
   /** Calls that wait for a connection. */
   readonly #parked = new Set<ScriptCall>();
   #lastError: Error | undefined;
   #drops = 0;
+  #repliedAt = 0;
 
   constructor({ redis, borrowed }: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: () => void) {
     this.#redis = redis;
     this.#borrowed = borrowed;
     this.#timeoutMs = commandTimeoutMs;
     this.#log = log;
+    this.#inFlight = new InFlight(commandTimeoutMs, (call) => this.#expire(call));
     this.#onReady = onReady;
     redis.on('ready', this.#becameReady);
     redis.on('close', this.#dropped);
@@ -73,9 +75,7 @@ export class RedisConnection {
   /** The same for arguments that are encoded already. */
   send(script: LuaScript<unknown>, args: ScriptArguments, onReply: (reply: unknown) => void, onError: (error: LockUnavailableError) => void): void {
     const call = new ScriptCall(script, args, onReply, onError);
-    // Calls that begin within the same hundredth of the time-out share a moment.
-    call.deadlineAt = roundedDown(now() + this.#timeoutMs, Math.max(1, this.#timeoutMs / 100));
-    this.#underWay.add(call.deadlineAt, call);
+    this.#inFlight.add(call);
     this.#write(call, false);
   }
 
@@ -84,7 +84,7 @@ export class RedisConnection {
     this.#redis.off('ready', this.#becameReady);
     this.#redis.off('close', this.#dropped);
     this.#redis.off('end', this.#ended);
-    this.#underWay.clear();
+    this.#inFlight.clear();
     if (!this.#borrowed) this.#redis.disconnect();
   }
 
@@ -93,7 +93,8 @@ export class RedisConnection {
     call.sentAfterDrops ??= this.#drops;
     ScriptCommand.send(this.#redis, call.encode(withSource), {
       replied: (reply) => {
-        this.#underWay.delete(call.deadlineAt, call);
+        this.#repliedAt = now();
+        this.#inFlight.delete(call);
         call.succeed(reply);
       },
       failed: (error) => this.#sort(call, error),
@@ -115,13 +116,15 @@ export class RedisConnection {
   }
 
   #expire(call: ScriptCall): void {
-    if (this.#parked.has(call)) this.#fail(call, this.#unreachable(`waited ${this.#timeoutMs} ms`, call));
-    else this.#fail(call, this.#noAnswer());
+    if (this.#parked.has(call)) return this.#fail(call, this.#unreachable(`waited ${this.#timeoutMs} ms`, call));
+    this.#fail(call, this.#noAnswer());
+    // A connection that says nothing at all while a command is under way is dead.
+    if (!this.#borrowed && this.#repliedAt < call.startedAt && this.#redis.status === 'ready') this.#redis.disconnect(true);
   }
 
   #fail(call: ScriptCall, error: LockUnavailableError): void {
     this.#parked.delete(call);
-    this.#underWay.delete(call.deadlineAt, call);
+    this.#inFlight.delete(call);
     call.fail(error);
   }
 

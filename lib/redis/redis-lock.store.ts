@@ -1,4 +1,4 @@
-import type { AcquireCommand, Granted, Held, LockStore, Renewal, StoreListener } from '../store/lock-store.js';
+import { fencesFor, type AcquireCommand, type Granted, type Held, type LockStore, type Renewal, type StoreListener } from '../store/lock-store.js';
 import { KeyNames } from './key-names.js';
 import { LockBatch } from './lock-batch.js';
 import { Orphans } from './orphans.js';
@@ -29,7 +29,7 @@ export class RedisLockStore implements LockStore {
   constructor({ connection, keyPrefix, commandTimeoutMs, log }: RedisLockStoreOptions) {
     const client = redisClient(connection, commandTimeoutMs);
     this.#names = new KeyNames(keyPrefix);
-    this.#orphans = new Orphans((lock) => this.#batch.run('cancel', lock) as Promise<number>);
+    this.#orphans = new Orphans((lock) => this.#count('cancel', lock));
     this.#redis = new RedisConnection(client, commandTimeoutMs, log, () => void this.#orphans.reconnected());
     this.#batch = new LockBatch(this.#redis, this.#names);
     this.#channel = new WakeChannel(client.redis, commandTimeoutMs, {
@@ -51,24 +51,26 @@ export class RedisLockStore implements LockStore {
     this.#channel.name(this.#names.wakeChannel(listener.source));
   }
 
-  async acquire(command: AcquireCommand): Promise<Granted | Held> {
-    try {
-      const reply = await this.#batch.run(command.queue ? 'queue' : 'try', command);
-      if (typeof reply === 'number') return grantOf(reply);
-      if (command.queue) this.#channel.open();
-      return reply;
-    } catch (error) {
-      if (!(error instanceof NotSentError)) this.#orphans.add(command);
-      throw error;
-    }
+  acquire(command: AcquireCommand): Promise<Granted | Held> {
+    return new Promise((resolve, reject) =>
+      this.#batch.add(
+        verbFor(command),
+        command,
+        (reply) => {
+          if (typeof reply === 'number') return resolve(grantOf(reply));
+          if (command.queue) this.#channel.open();
+          resolve(reply);
+        },
+        (error) => {
+          if (!(error instanceof NotSentError)) this.#orphans.add(command);
+          reject(error);
+        },
+      ),
+    );
   }
 
   async cancel(command: Renewal): Promise<void> {
-    try {
-      await this.#batch.run('cancel', command);
-    } catch {
-      this.#orphans.add(command);
-    }
+    await this.#count('cancel', command).catch(() => this.#orphans.add(command));
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly boolean[]> {
@@ -80,20 +82,24 @@ export class RedisLockStore implements LockStore {
   }
 
   async reserve(lock: Renewal): Promise<Granted | undefined> {
-    const fence = (await this.#batch.run('reserve', lock)) as number;
+    const fence = await this.#count('reserve', lock);
     return fence === 0 ? undefined : grantOf(fence);
   }
 
-  async release(lock: Renewal): Promise<boolean> {
-    const drops = this.#redis.drops;
-    try {
-      const freed = await this.#batch.run('release', lock);
-      // After a drop, the command may have been sent again and have freed the key by its first try: not a loss.
-      return freed === lock.keys.length || drops !== this.#redis.drops;
-    } catch (error) {
-      this.#orphans.add(lock);
-      throw error;
-    }
+  release(lock: Renewal): Promise<boolean> {
+    const { drops } = this.#redis;
+    return new Promise((resolve, reject) =>
+      this.#batch.add(
+        'release',
+        lock,
+        // After a drop, the command may have been sent again and have freed the key by its first try: not a loss.
+        (freed) => resolve(freed === lock.keys.length || drops !== this.#redis.drops),
+        (error) => {
+          this.#orphans.add(lock);
+          reject(error);
+        },
+      ),
+    );
   }
 
   async isLocked(key: string): Promise<boolean> {
@@ -115,6 +121,10 @@ export class RedisLockStore implements LockStore {
     this.#redis.close();
   }
 
+  #count(verb: 'cancel' | 'reserve', lock: Renewal): Promise<number> {
+    return new Promise((resolve, reject) => this.#batch.add(verb, lock, (count) => resolve(count as number), reject));
+  }
+
   #holder(key: string): Promise<string | undefined> {
     return this.#redis.run(HOLDER, [this.#names.lock(key).lock], []);
   }
@@ -128,4 +138,9 @@ export class RedisLockStore implements LockStore {
     // Nobody waits for it any more: on to the next.
     void this.cancel({ keys: [this.#names.keyOf(message.lock)], token, leaseMs: 0 });
   }
+}
+
+function verbFor({ queue, token }: AcquireCommand): 'try' | 'queue' | 'run' {
+  if (!queue) return 'try';
+  return fencesFor(token) > 1 ? 'run' : 'queue';
 }

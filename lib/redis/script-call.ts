@@ -12,8 +12,7 @@ export interface ScriptArguments {
 
 /** One call of a script: encoded once, sent as often as it takes, settled once. */
 export class ScriptCall {
-  /** When it must have settled. */
-  deadlineAt = 0;
+  startedAt = 0;
   /** How often the connection had dropped when it was first sent; undefined while it has not left this process. */
   sentAfterDrops: number | undefined;
   #settled = false;

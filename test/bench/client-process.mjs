@@ -24,7 +24,14 @@ export async function startClient({ core, ...what }) {
       child.send({ id: lastId, action, args });
     });
 
-  await call('open');
+  const stop = () => child.kill('SIGKILL');
+
+  try {
+    await call('open');
+  } catch (error) {
+    stop();
+    throw error;
+  }
   moveToCore(core, child.pid);
-  return { call, stop: () => child.kill('SIGKILL') };
+  return { call, stop };
 }

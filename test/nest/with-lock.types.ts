@@ -159,7 +159,7 @@ export async function service(locks: LockService): Promise<number> {
   // @ts-expect-error it may be null
   none.assertHeld();
   // @ts-expect-error there is no such option
-  await locks.lock('a', { fair: true });
+  await locks.lock('a', { fairness: true });
   // @ts-expect-error one key at a time
   await locks.isLocked(['a']);
   // @ts-expect-error a lock is not to be changed

@@ -8,181 +8,190 @@ export type LocksReply = number | Held | Error;
  * All that takes and gives locks: many operations in one call, one after the other. So what a process wants in one tick costs
  * one command, and "give mine back, then queue me again" is one step.
  *
- * - `try` takes all keys or none. `queue` takes them in their order and queues for the first that is held. `release` gives
- *   them back; `cancel` leaves the queues too. `reserve` renews a lock and gives it new fences.
+ * - `try` takes all keys or none. `queue` takes them in their order and queues for the first that is held; `run` is the same
+ *   for a token that ends in `+`. `release` gives them back; `cancel` leaves the queues too. `reserve` renews a lock and gives
+ *   it new fences. `clock`, of no key, brings the note of the last fence up to the server's time.
  * - Whoever gives a key back hands it to the first live waiter in the same step, and tells that waiter's process on its one
  *   channel. If nobody listens there (PUBLISH answers 0), the process or its subscription is gone: the next waiter is taken,
  *   and this one keeps its place for as long as it counts as alive.
  * - A free key with a queue, left by a holder that crashed, is its first waiter's, whoever asks.
  * - Fences count up from the server's time in µs. The note of the last one is brought up to that time when it is missing, and
- *   when the caller says so, which is after each reconnect: so they grow across FLUSHALL and failover; and, as the note
+ *   when the caller says so, which is after each reconnect and every second: so they grow across FLUSHALL and failover; and, as the note
  *   expires by the very clock it was set by, also when that clock is set back.
  */
 export const LOCKS = new LuaScript<LocksReply>({
   source: `
 -- KEYS[1]    the note of the last fence
 -- KEYS[..]   for each operation and each of its keys: the key, its queue, its alive
--- ARGV[1]    1: bring the note up to the server's time
--- ARGV[..]   for each operation: what, token, lease in ms, number of its keys
+-- ARGV[..]   for each operation: what (and of how many keys: "queue 2"), token, lease in ms
 -- RETURNS    for each operation (without an array around it when there is only one)
---            try, queue, reserve   fence (negative: others are queued), or {holder, ms its lease lasts, waiters ahead}
---            release, cancel       how many keys were the token's
-local call, pcall, note = redis.call, redis.pcall, KEYS[1]
-local now, bringUp, handOver, free, leave, take, reserve
+--            try, queue, run, reserve   fence (negative: others are queued), or {holder, ms its lease lasts, waiters ahead}
+--            release, cancel            how many keys were the token's
+local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
 
--- Most calls need none of these, so they are made when the first is needed.
-local function prepare()
-  if now then return end
-  local time = call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
-
-  function bringUp()
-    local micros = time[1] * 1000000 + time[2]
-    if tonumber(call('GET', note) or 0) < micros then
-      call('SET', note, string.format('%.0f', micros), 'PX', 86400000)
+-- One key each, and nobody in the queue: most calls need no more than this, and making functions takes time.
+while a <= #ARGV do
+  local what, key, token, reply = ARGV[a], KEYS[first], ARGV[a + 1], nil
+  if what == 'release' then
+    if call('EXISTS', KEYS[first + 1]) == 0 then
+      reply = redis.pcall('GET', key) == token and call('DEL', key) or 0
     end
+  elseif (what == 'queue' or what == 'run' or what == 'try') and call('EXISTS', key, KEYS[first + 1]) == 0 then
+    call('SET', key, token, 'PX', ARGV[a + 2])
+    local count = what == 'run' and ${fencesFor(RUN_MARK)} or 1
+    reply = call('INCRBY', note, count) - count + 1
+    if reply == 1 then -- the note was missing
+      call('DEL', note)
+      reply = nil
+    end
+  end
+  if not reply then break end
+  if #ARGV == 3 then return reply end
+  replies[#replies + 1] = reply
+  first = first + 3
+  a = a + 3
+end
+if a > #ARGV then return replies end
+
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function bringUp()
+  local micros = time[1] * 1000000 + time[2]
+  if tonumber(call('GET', note) or 0) < micros then
+    call('SET', note, string.format('%.0f', micros), 'PX', 86400000)
   end
 end
 
-local function mint(token)
-  local count = string.sub(token, -1) == '${RUN_MARK}' and ${fencesFor(RUN_MARK)} or 1
+-- Answers the last of so many new fences.
+local function mint(count)
   local last = call('INCRBY', note, count)
-  if last <= count then
-    prepare()
-    bringUp()
-    last = call('INCRBY', note, count)
-  end
-  return last - count + 1
-end
-
-local function define()
-  if take then return end
-  prepare()
-
-  local function tell(token, message)
-    local process = string.match(token, '^(.*)%.')
-    return process and call('PUBLISH', string.gsub(note, 'fence$', 'wake:') .. process, message) or 0
-  end
-
-  function leave(i, token, lease)
-    call('ZREM', KEYS[i + 1], token .. ' ' .. lease)
-    call('ZREM', KEYS[i + 2], token)
-  end
-
-  -- Gives the free KEYS[i] to its first live waiter and answers its token; nothing if nobody waits, or the asker is first.
-  function handOver(i, asker)
-    local key, queue, alive, at = KEYS[i], KEYS[i + 1], KEYS[i + 2], 0
-    while true do
-      local waiter = call('ZRANGE', queue, at, at)[1]
-      if not waiter then return nil end
-      local token, lease = string.match(waiter, '^(.*) (%d+)$')
-      if token == asker then return nil end
-      if tonumber(call('ZSCORE', alive, token) or 0) < now then
-        leave(i, token, lease)
-      else
-        local others = call('ZCARD', queue) > 1 and 1 or 0
-        if tell(token, string.format('granted %s %.0f %d %s', token, mint(token), others, key)) > 0 then
-          leave(i, token, lease)
-          call('SET', key, token, 'PX', lease)
-          return token
-        end
-        at = at + 1
-      end
-    end
-  end
-
-  function free(i, token)
-    if pcall('GET', KEYS[i]) ~= token then return 0 end
-    if not handOver(i) then call('DEL', KEYS[i]) end
-    return 1
-  end
-
-  -- Who has KEYS[i], or is given it now because it is free and he is first; nothing if that is the token itself.
-  local function other(i, token)
-    local holder = pcall('GET', KEYS[i])
-    if not holder and call('EXISTS', KEYS[i + 1]) == 1 then holder = handOver(i, token) end
-    return holder ~= token and holder or nil
-  end
-
-  local function join(i, token, lease, holder)
-    local queue, alive, waiter = KEYS[i + 1], KEYS[i + 2], token .. ' ' .. lease
-    local joined = call('ZADD', queue, 'NX', mint(''), waiter)
-    call('ZADD', alive, now + ${ALIVE_MS}, token)
-    call('PEXPIRE', queue, ${2 * ALIVE_MS})
-    call('PEXPIRE', alive, ${2 * ALIVE_MS})
-    if joined == 1 and string.sub(holder, -1) == '${RUN_MARK}' and call('ZCARD', queue) == 1 then
-      tell(holder, 'wanted ' .. holder)
-    end
-    return call('ZRANK', queue, waiter)
-  end
-
-  local function refusal(i, holder, ahead)
-    if type(holder) == 'table' then return holder end
-    return {holder, call('PTTL', KEYS[i]), ahead}
-  end
-
-  local function granted(first, last, token)
-    local others, fence = 0, mint(token)
-    for i = first, last, 3 do others = others + call('EXISTS', KEYS[i + 1]) end
-    return others > 0 and -fence or fence
-  end
-
-  function take(first, last, token, lease, queues)
-    for i = first, last, 3 do
-      local holder = not queues and other(i, token)
-      if holder then return refusal(i, holder, call('ZCARD', KEYS[i + 1])) end
-    end
-    for i = first, last, 3 do
-      local holder = queues and other(i, token)
-      if holder then return refusal(i, holder, type(holder) == 'string' and join(i, token, lease, holder)) end
-      call('SET', KEYS[i], token, 'PX', lease)
-      leave(i, token, lease)
-    end
-    return granted(first, last, token)
-  end
-
-  function reserve(first, last, token, lease)
-    for i = first, last, 3 do
-      if pcall('GET', KEYS[i]) ~= token then return 0 end
-    end
-    for i = first, last, 3 do
-      if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
-    end
-    return granted(first, last, token)
-  end
-end
-
-if ARGV[1] == '1' then
-  prepare()
+  if last > count then return last end
   bringUp()
+  return call('INCRBY', note, count)
 end
-local replies, first = {}, 2
-for a = 2, #ARGV, 4 do
-  local what, token, lease, count = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-  local key, queue, last, reply = KEYS[first], KEYS[first + 1], first
-  if count ~= '1' then last = first + 3 * (count - 1) end
-  local takes = what == 'queue' or what == 'try'
-  if takes and last == first and call('EXISTS', key, queue) == 0 then
-    call('SET', key, token, 'PX', lease)
-    reply = mint(token)
-  elseif takes then
-    define()
-    reply = take(first, last, token, lease, what == 'queue')
-  elseif what == 'release' and last == first and call('EXISTS', queue) == 0 then
-    reply = pcall('GET', key) == token and call('DEL', key) or 0
-  elseif what == 'reserve' then
-    define()
-    reply = reserve(first, last, token, lease)
+
+local function fenceFor(token)
+  local count = string.sub(token, -1) == '${RUN_MARK}' and ${fencesFor(RUN_MARK)} or 1
+  return mint(count) - count + 1
+end
+
+local function tell(token, message)
+  local source = string.match(token, '^(.*)%.')
+  return source and call('PUBLISH', string.gsub(note, 'fence$', 'wake:') .. source, message) or 0
+end
+
+local function leave(i, token, lease)
+  call('ZREM', KEYS[i + 1], token .. ' ' .. lease)
+  call('ZREM', KEYS[i + 2], token)
+end
+
+-- Gives the free KEYS[i] to its first live waiter and answers its token; nothing if nobody waits, or the asker is first.
+local function handOver(i, asker)
+  local key, queue, alive, at = KEYS[i], KEYS[i + 1], KEYS[i + 2], 0
+  while true do
+    local waiter = call('ZRANGE', queue, at, at)[1]
+    if not waiter then return nil end
+    local token, lease = string.match(waiter, '^(.*) (%d+)$')
+    if token == asker then return nil end
+    if tonumber(call('ZSCORE', alive, token) or 0) < now then
+      leave(i, token, lease)
+    else
+      local others = call('ZCARD', queue) > 1 and 1 or 0
+      if tell(token, string.format('granted %s %.0f %d %s', token, fenceFor(token), others, key)) > 0 then
+        leave(i, token, lease)
+        call('SET', key, token, 'PX', lease)
+        return token
+      end
+      at = at + 1
+    end
+  end
+end
+
+local function free(i, token)
+  if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
+  if not handOver(i) then call('DEL', KEYS[i]) end
+  return 1
+end
+
+-- Who has KEYS[i], or is given it now because it is free and he is first; nothing if that is the token itself.
+local function other(i, token)
+  local holder = redis.pcall('GET', KEYS[i])
+  if not holder and call('EXISTS', KEYS[i + 1]) == 1 then holder = handOver(i, token) end
+  return holder ~= token and holder or nil
+end
+
+local function join(i, token, lease, holder)
+  local queue, alive, waiter = KEYS[i + 1], KEYS[i + 2], token .. ' ' .. lease
+  local joined = call('ZADD', queue, 'NX', mint(1), waiter)
+  call('ZADD', alive, now + ${ALIVE_MS}, token)
+  call('PEXPIRE', queue, ${2 * ALIVE_MS})
+  call('PEXPIRE', alive, ${2 * ALIVE_MS})
+  if joined == 1 and string.sub(holder, -1) == '${RUN_MARK}' and call('ZCARD', queue) == 1 then
+    tell(holder, 'wanted ' .. holder)
+  end
+  return call('ZRANK', queue, waiter)
+end
+
+local function refusal(i, holder, ahead)
+  if type(holder) == 'table' then return holder end
+  return {holder, call('PTTL', KEYS[i]), ahead}
+end
+
+local function granted(last, token)
+  local fence = fenceFor(token)
+  for i = first, last, 3 do
+    if call('EXISTS', KEYS[i + 1]) == 1 then return -fence end
+  end
+  return fence
+end
+
+local function take(last, token, lease, queues)
+  for i = first, last, 3 do
+    local holder = not queues and other(i, token)
+    if holder then return refusal(i, holder, call('ZCARD', KEYS[i + 1])) end
+  end
+  for i = first, last, 3 do
+    local holder = queues and other(i, token)
+    if holder then return refusal(i, holder, type(holder) == 'string' and join(i, token, lease, holder)) end
+    call('SET', KEYS[i], token, 'PX', lease)
+    leave(i, token, lease)
+  end
+  return granted(last, token)
+end
+
+local function reserve(last, token, lease)
+  for i = first, last, 3 do
+    if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
+  end
+  for i = first, last, 3 do
+    if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
+  end
+  return granted(last, token)
+end
+
+while a <= #ARGV do
+  local what, token, lease, last, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], first - 3, nil
+  if what == 'clock' then
+    bringUp()
   else
-    define()
-    reply = 0
-    for i = first, last, 3 do
-      if what == 'cancel' then leave(i, token, lease) end
-      reply = reply + free(i, token)
+    local verb, count = string.match(what, '^(%a+) ?(%d*)$')
+    last = first + 3 * ((tonumber(count) or 1) - 1)
+    if verb == 'reserve' then
+      reply = reserve(last, token, lease)
+    elseif verb == 'release' or verb == 'cancel' then
+      reply = 0
+      for i = first, last, 3 do
+        if verb == 'cancel' then leave(i, token, lease) end
+        reply = reply + free(i, token)
+      end
+    else
+      reply = take(last, token, lease, verb ~= 'try')
     end
   end
   replies[#replies + 1] = reply
   first = last + 3
+  a = a + 3
 end
 return #replies == 1 and replies[1] or replies
 `,
