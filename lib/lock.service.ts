@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { Lock } from './core/lock.js';
 import { LockAcquirer } from './core/lock-acquirer.js';
 import { LockContext } from './core/lock-context.js';
@@ -170,8 +169,6 @@ export class LockService {
 }
 
 function waitSignals(this: LockRequest): readonly AbortSignal[] {
-  // One signal for many waits, such as an app's own, is no leak: every wait removes its listener.
-  if (this.signal) setMaxListeners(0, this.signal);
   const clientGone = clientGoneSignal();
   return [this.signal, clientGone].filter((signal) => signal !== undefined);
 }

@@ -1,4 +1,5 @@
 import { timerAt } from './deadline.js';
+import { onAbort } from './on-abort.js';
 
 /**
  * Waits until `start` reports something, at most until `untilMs` of the monotonic clock.
@@ -10,7 +11,7 @@ import { timerAt } from './deadline.js';
 export function waitFor<T>(
   untilMs: number,
   signals: readonly AbortSignal[],
-  start: (done: (value: T) => void, fail: (error: Error) => void) => void,
+  start: (done: (value: T) => void, fail: (error: unknown) => void) => void,
   stop: () => void,
 ): Promise<T | undefined> {
   const aborted = signals.find((signal) => signal.aborted);
@@ -19,27 +20,21 @@ export function waitFor<T>(
   return new Promise<T | undefined>((resolve, reject) => {
     const end = () => {
       clearTimeout(timer);
-      for (const signal of signals) signal.removeEventListener('abort', onAbort);
+      for (const stopListening of listening) stopListening();
       stop();
-    };
-    const onAbort = (event: Event) => {
-      end();
-      reject((event.target as AbortSignal).reason);
     };
     const timer = timerAt(untilMs, () => {
       end();
       resolve(undefined);
     });
-    for (const signal of signals) signal.addEventListener('abort', onAbort);
-    start(
-      (value) => {
-        end();
-        resolve(value);
-      },
-      (error) => {
-        end();
-        reject(error);
-      },
-    );
+    const fail = (error: unknown) => {
+      end();
+      reject(error);
+    };
+    const listening = signals.map((signal) => onAbort(signal, () => fail(signal.reason)));
+    start((value) => {
+      end();
+      resolve(value);
+    }, fail);
   });
 }

@@ -14,8 +14,11 @@ export class Claim implements AcquireCommand {
   readonly token: string;
   readonly leaseMs: number;
   readonly queue: boolean;
+  again = false;
   #grant: Granted | undefined;
   #wake: (() => void) | undefined;
+  #fail: ((error: unknown) => void) | undefined;
+  #failed: { readonly error: unknown } | undefined;
 
   constructor({ keys, leaseMs, waitMs, maxWaiters }: LockRequest, token: string) {
     this.keys = keys;
@@ -35,18 +38,28 @@ export class Claim implements AcquireCommand {
     this.#wake?.();
   }
 
+  /** There is no point in waiting any more. */
+  fail(error: unknown): void {
+    this.#failed = { error };
+    this.#fail?.(error);
+  }
+
   /**
    * Waits to be granted or woken, at most until `untilMs`.
    *
-   * @throws the reason of a signal that aborts
+   * @throws the reason of a signal that aborts, or what it is failed with
    */
   async wait(untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
+    if (this.#failed) throw this.#failed.error;
     if (!this.#grant) {
       await waitFor<true>(
         untilMs,
         signals,
-        (done) => (this.#wake = () => done(true)),
-        () => (this.#wake = undefined),
+        (done, fail) => {
+          this.#wake = () => done(true);
+          this.#fail = fail;
+        },
+        () => (this.#wake = this.#fail = undefined),
       );
     }
     const grant = this.#grant;

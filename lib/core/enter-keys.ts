@@ -2,12 +2,10 @@ import type { KeyGate, Passage } from './key-gate.js';
 import { refusal, type LockRequest, type Refusal } from './lock-request.js';
 import type { Lock } from './lock.js';
 
-interface Circumstances {
+export interface Circumstances {
   readonly startedAt: number;
   /** `host:pid` of this process, to name who has the key. */
   readonly holder: string;
-  /** Ends the queueing when the app shuts down; a nested call may still queue then. */
-  readonly closing?: AbortSignal;
 }
 
 /**
@@ -54,15 +52,24 @@ export function leaveKeys(gate: KeyGate, keys: readonly string[]): void {
   for (const key of keys) gate.leave(key);
 }
 
-async function queueFor(key: string, gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Passage | Refusal> {
+/**
+ * Queues for one key of the request in this process.
+ *
+ * @throws the reason of a signal that aborts, or what the caller in front failed with
+ */
+export function queueFor(key: string, gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Passage | Refusal> {
   const { waitMs, maxWaiters } = request;
-  const { startedAt, closing } = circumstances;
-  if (waitMs === 0) await gate.answered(key);
+  const { startedAt } = circumstances;
+  if (waitMs === 0) return tryAgain(key, gate, request, circumstances);
   const ahead = gate.waiters(key);
   const holder = gate.isInside(key) ? circumstances.holder : undefined;
-  if (waitMs === 0) return gate.tryEnter(key) ? 'turn' : refusal('held', request, startedAt, { holder, ahead });
-  if (ahead >= maxWaiters) return refusal('too-many-waiters', request, startedAt, { holder, ahead });
-  const signals = closing ? [...request.waitSignals(), closing] : request.waitSignals();
-  const passage = await gate.enter(key, startedAt + waitMs, signals, request);
-  return passage ?? refusal('held', request, startedAt, { holder, ahead });
+  if (ahead >= maxWaiters) return Promise.resolve(refusal('too-many-waiters', request, startedAt, { holder, ahead }));
+  return gate.enter(key, startedAt + waitMs, request.waitSignals(), request).then((passage) => passage ?? refusal('held', request, startedAt, { holder, ahead }));
+}
+
+/** A caller that does not wait only wants to know what the one in front is told. */
+async function tryAgain(key: string, gate: KeyGate, request: LockRequest, { startedAt, holder }: Circumstances): Promise<Passage | Refusal> {
+  await gate.answered(key);
+  const facts = { holder: gate.isInside(key) ? holder : undefined, ahead: gate.waiters(key) };
+  return gate.tryEnter(key) ? 'turn' : refusal('held', request, startedAt, facts);
 }

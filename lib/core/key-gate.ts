@@ -1,6 +1,7 @@
 import { waitFor } from '../clock/wait-for.js';
 import type { LockRequest } from './lock-request.js';
 import type { Lock } from './lock.js';
+import { WaitingLine, type Place } from './waiting-line.js';
 
 /** What a caller gets from the gate: its turn, or the lock itself from the one before. */
 export type Passage = Lock | 'turn';
@@ -8,7 +9,7 @@ export type Passage = Lock | 'turn';
 interface Waiter {
   readonly request: LockRequest;
   readonly pass: (passage: Passage) => void;
-  readonly fail: (error: Error) => void;
+  readonly fail: (error: unknown) => void;
 }
 
 /**
@@ -21,14 +22,14 @@ type Front = 'asking' | 'waiting' | 'inside';
 interface Turn {
   front: Front;
   /** Those who wait behind, by arrival. */
-  queue: Set<Waiter> | undefined;
+  queue: WaitingLine<Waiter> | undefined;
   /** Those who only want to know what the front's first answer is. */
-  curious: Set<Curious> | undefined;
+  curious: WaitingLine<Curious> | undefined;
 }
 
 interface Curious {
   readonly tell: () => void;
-  readonly fail: (error: Error) => void;
+  readonly fail: (error: unknown) => void;
 }
 
 /**
@@ -52,19 +53,19 @@ export class KeyGate {
    *
    * @throws the reason of a signal that aborts, or the error the front failed with
    */
-  async enter(key: string, untilMs: number, signals: readonly AbortSignal[], request: LockRequest): Promise<Passage | undefined> {
+  enter(key: string, untilMs: number, signals: readonly AbortSignal[], request: LockRequest): Promise<Passage | undefined> {
     const turn = this.#turns.get(key);
     if (!turn) {
       this.tryEnter(key);
-      return 'turn';
+      return Promise.resolve('turn');
     }
-    const queue = (turn.queue ??= new Set());
-    let waiter: Waiter;
+    const queue = (turn.queue ??= new WaitingLine());
+    let place: Place<Waiter>;
     return waitFor<Passage>(
       untilMs,
       signals,
-      (pass, fail) => queue.add((waiter = { request, pass, fail })),
-      () => queue.delete(waiter),
+      (pass, fail) => (place = queue.join({ request, pass, fail })),
+      () => queue.leave(place),
     );
   }
 
@@ -72,25 +73,24 @@ export class KeyGate {
   async answered(key: string): Promise<void> {
     const turn = this.#turns.get(key);
     if (turn?.front !== 'asking') return;
-    const line = (turn.curious ??= new Set());
-    let curious: Curious;
+    const line = (turn.curious ??= new WaitingLine());
+    let place: Place<Curious>;
     await waitFor<void>(
       Infinity,
       [],
-      (tell, fail) => line.add((curious = { tell, fail })),
-      () => line.delete(curious),
+      (tell, fail) => (place = line.join({ tell, fail })),
+      () => line.leave(place),
     );
   }
 
   /** What the first in the queue asks for. */
   next(key: string): LockRequest | undefined {
-    const queue = this.#turns.get(key)?.queue;
-    return queue && queue.size > 0 ? first(queue).request : undefined;
+    return this.#turns.get(key)?.queue?.first?.request;
   }
 
   /** Gives the first in the queue the lock of the one who is through. */
   pass(key: string, lock: Lock): void {
-    first(this.#turns.get(key)!.queue!).pass(lock);
+    this.#turns.get(key)?.queue?.first?.pass(lock);
   }
 
   /** Gives the turn to the next in the queue, or closes it. */
@@ -98,23 +98,29 @@ export class KeyGate {
     const turn = this.#turns.get(key);
     if (!turn) return;
     tell(turn.curious);
-    if (!turn.queue || turn.queue.size === 0) {
+    const next = turn.queue?.first;
+    if (!next) {
       this.#turns.delete(key);
       return;
     }
     turn.front = 'asking';
-    first(turn.queue).pass('turn');
+    next.pass('turn');
   }
 
   /** The store did not answer the front: everybody behind would meet the same, one time-out after the other. */
-  fail(key: string, error: Error): void {
+  fail(key: string, error: unknown): void {
     const turn = this.#turns.get(key);
-    for (const waiter of [...(turn?.curious ?? []), ...(turn?.queue ?? [])]) waiter.fail(error);
+    for (const waiter of [...(turn?.curious?.all() ?? []), ...(turn?.queue?.all() ?? [])]) waiter.fail(error);
+  }
+
+  /** Ends all waiting. */
+  failAll(error: unknown): void {
+    for (const key of this.#turns.keys()) this.fail(key, error);
   }
 
   /** Lets everybody through, because there is nothing left to guard. */
   open(): void {
-    for (const { queue } of this.#turns.values()) for (const waiter of [...(queue ?? [])]) waiter.pass('turn');
+    for (const { queue } of this.#turns.values()) for (const waiter of queue?.all() ?? []) waiter.pass('turn');
     this.#turns.clear();
   }
 
@@ -149,11 +155,6 @@ export class KeyGate {
   }
 }
 
-function first<T>(line: Set<T>): T {
-  for (const one of line) return one;
-  throw new Error('Nobody is in the line.');
-}
-
-function tell(line: Set<Curious> | undefined): void {
-  for (const curious of [...(line ?? [])]) curious.tell();
+function tell(line: WaitingLine<Curious> | undefined): void {
+  for (const curious of line?.all() ?? []) curious.tell();
 }

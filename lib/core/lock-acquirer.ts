@@ -1,9 +1,8 @@
-import { setMaxListeners } from 'node:events';
 import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { Granted, Held, LockStore, Renewal } from '../store/lock-store.js';
 import type { Answer, Claim } from './claim.js';
-import { enterKeys, enterWithin, leaveKeys } from './enter-keys.js';
+import { enterKeys, enterWithin, leaveKeys, queueFor } from './enter-keys.js';
 import { KeyGate } from './key-gate.js';
 import { Lease } from './lease.js';
 import { LocalRun } from './local-run.js';
@@ -21,15 +20,14 @@ export class LockAcquirer {
   readonly #gate = new KeyGate();
   readonly #tokens = new TokenSource();
   readonly #open = new OpenLeases();
-  readonly #closing = new AbortController();
-  readonly #closed = this.#closing.signal;
   readonly #queue: StoreQueue;
+  /** Why there are no new locks any more. */
+  #closed: LockUnavailableError | undefined;
 
   constructor(store: LockStore) {
     this.#store = store;
     this.#watchdog = new Watchdog(store);
-    this.#queue = new StoreQueue(store, this.#closed);
-    setMaxListeners(0, this.#closed);
+    this.#queue = new StoreQueue(store);
     store.listen({
       source: this.#tokens.name,
       granted: (token, grant) => this.#queue.granted(token, grant) || this.#open.get(token) !== undefined,
@@ -47,8 +45,12 @@ export class LockAcquirer {
     const startedAt = now();
     if (request.signal?.aborted) return Promise.reject(request.signal.reason);
     const [key] = request.keys;
-    const goesIn = request.fair || (request.keys.length === 1 && this.#gate.tryEnter(key!));
-    return goesIn ? this.#ask(request, startedAt) : this.#queueHere(request, startedAt);
+    const single = request.keys.length === 1;
+    if (request.fair || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt);
+    if (this.#closed) return Promise.reject(this.#closed);
+    const here = { startedAt, holder: this.#tokens.holder };
+    const passage = single ? queueFor(key!, this.#gate, request, here) : enterKeys(this.#gate, request, here);
+    return passage.then((passage) => (passage === 'turn' ? this.#ask(request, startedAt) : passage));
   }
 
   /** Takes keys that `outer` holds already: asks the store nothing, and waits only for siblings nested in `outer` too. */
@@ -91,7 +93,9 @@ export class LockAcquirer {
 
   /** From now on every new lock is refused, and those who wait are told so. */
   stopGranting(): void {
-    this.#closing.abort(new LockUnavailableError('This app is shutting down and takes no new locks. Ask another node.'));
+    this.#closed ??= new LockUnavailableError('This app is shutting down and takes no new locks. Ask another node.');
+    this.#gate.failAll(this.#closed);
+    this.#queue.failAll(this.#closed);
   }
 
   /** Waits for the held locks, at most `graceMs`, takes back those that are left, and closes the store. */
@@ -106,18 +110,13 @@ export class LockAcquirer {
     await this.#store.close();
   }
 
-  async #queueHere(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
-    const passage = await enterKeys(this.#gate, request, { startedAt, holder: this.#tokens.holder, closing: this.#closed });
-    return passage === 'turn' ? this.#ask(request, startedAt) : passage;
-  }
-
   async #ask(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
     let claim: Claim | undefined;
     let answer: Lock | Refusal | undefined;
     this.#open.startAsking();
     try {
       while (!answer) {
-        this.#closed.throwIfAborted();
+        if (this.#closed) throw this.#closed;
         if (claim) this.#queue.drop(claim);
         claim = this.#queue.stake(request, this.#tokens.next(this.#mayRun(request)));
         const sentAt = now();
@@ -127,7 +126,7 @@ export class LockAcquirer {
       }
       return answer;
     } catch (error) {
-      if (error instanceof LockUnavailableError && !this.#closed.aborted && !request.fair) for (const key of request.keys) this.#gate.fail(key, error);
+      if (error instanceof LockUnavailableError && !request.fair) for (const key of request.keys) this.#gate.fail(key, error);
       throw error;
     } finally {
       if (claim) this.#queue.drop(claim);
@@ -158,7 +157,7 @@ export class LockAcquirer {
   #begin(claim: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest): Lock | undefined {
     const run = claim.token.endsWith('+') ? new LocalRun(claim.token, reply) : undefined;
     const lease = new Lease(request, claim.token, run, sentAt);
-    if (!lease.isHeld || request.signal?.aborted || this.#closed.aborted) return undefined;
+    if (!lease.isHeld || request.signal?.aborted || this.#closed) return undefined;
     lease.onLost = this.#lost;
     this.#open.add(lease);
     const lock = this.#admit(lease, request, reply.fence);
@@ -171,7 +170,7 @@ export class LockAcquirer {
   async #tooLate(claim: Claim, { sentAt }: Answer<Granted>, request: LockRequest, startedAt: number): Promise<undefined> {
     await this.#release(claim);
     request.signal?.throwIfAborted();
-    this.#closed.throwIfAborted();
+    if (this.#closed) throw this.#closed;
     if (now() >= startedAt + request.waitMs) throw tooSlow(sentAt, claim.leaseMs);
   }
 

@@ -31,6 +31,6 @@ export function refusal(reason: TimeoutReason, { keys, waitMs, maxWaiters }: Loc
 }
 
 /** Whether the lock of such a request may come from, and go to, another caller of its process without a word to the store. */
-export function handsOn({ keys, watchdog, fair }: LockRequest): boolean {
-  return watchdog && !fair && keys.length === 1;
+export function handsOn({ keys, watchdog, fair, waitMs, maxWaiters }: LockRequest): boolean {
+  return watchdog && !fair && keys.length === 1 && waitMs > 0 && maxWaiters > 0;
 }

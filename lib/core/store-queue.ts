@@ -7,12 +7,10 @@ import { heldBy, refusal, type LockRequest, type Refusal } from './lock-request.
 /** The callers of this process that ask the store for a lock. The one loop that waits is here. */
 export class StoreQueue {
   readonly #store: LockStore;
-  readonly #closed: AbortSignal;
   readonly #claims = new Map<string, Claim>();
 
-  constructor(store: LockStore, closed: AbortSignal) {
+  constructor(store: LockStore) {
     this.#store = store;
-    this.#closed = closed;
   }
 
   /** Registers a claim before the store is asked: the lock may be given to it before the answer is here. */
@@ -38,20 +36,26 @@ export class StoreQueue {
     for (const claim of this.#claims.values()) claim.wake();
   }
 
+  /** Ends all waiting. */
+  failAll(error: unknown): void {
+    for (const claim of this.#claims.values()) claim.fail(error);
+  }
+
   /**
    * Waits until the store gives the lock to a claim that it refused at first. Asks again now and then: messages get lost,
    * and a holder that crashed releases nothing. Leaves nothing behind when it gives up.
    *
-   * @throws LockUnavailableError, or the reason of a signal that aborts
+   * @throws LockUnavailableError, the reason of a signal that aborts, or what all are failed with
    */
   async wait(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Answer<Granted> | Refusal> {
     const until = startedAt + request.waitMs;
-    const signals = [...request.waitSignals(), this.#closed];
+    const signals = request.waitSignals();
     let { reply, sentAt } = refused;
     while (claim.queue && now() < until) {
       const granted = await this.#wakeUp(claim, Math.min(nextCheckAt(reply, claim), until), signals);
       if (granted && isFresh(request, sentAt)) return { reply: granted, sentAt };
       if (!granted && now() >= until) break;
+      claim.again = true;
       sentAt = now();
       const answer = await this.#store.acquire(claim);
       if (answer.granted) return { reply: answer, sentAt };

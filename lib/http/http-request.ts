@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setMaxListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type ExecutionContext, HttpException, Logger } from '@nestjs/common';
 import { isLockError, type LockError } from '../errors/lock.error.js';
@@ -34,7 +33,6 @@ class HttpRequest {
     if (response.writableFinished || this.#gone?.signal.aborted) return undefined;
     if (!this.#gone) {
       const gone = (this.#gone = new AbortController());
-      setMaxListeners(0, gone.signal);
       const onClose = () => {
         if (!response.writableFinished) gone.abort(new HttpException('The client went away while its request waited for a lock.', 499));
       };

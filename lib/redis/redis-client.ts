@@ -37,7 +37,13 @@ export function redisClient(connection: unknown, commandTimeoutMs: number): Redi
 
 /** A connection of our own beside the client's, to the same server, for a subscription. */
 export function subscriberOf(client: Redis, commandTimeoutMs: number): Redis {
-  return client.duplicate({ ...defaultsFor(commandTimeoutMs), ...OWN, autoResubscribe: false });
+  return client.duplicate({
+    ...defaultsFor(commandTimeoutMs),
+    ...OWN,
+    autoResubscribe: false,
+    // It is silent for hours; but when it stays so while a command is under way, it is dead: the client connects anew.
+    socketTimeout: commandTimeoutMs,
+  });
 }
 
 function defaultsFor(commandTimeoutMs: number): RedisOptions {

@@ -116,10 +116,11 @@ export class RedisConnection {
   }
 
   #expire(call: ScriptCall): void {
-    if (this.#parked.has(call)) return this.#fail(call, this.#unreachable(`waited ${this.#timeoutMs} ms`, call));
-    this.#fail(call, this.#noAnswer());
-    // A connection that says nothing at all while a command is under way is dead.
-    if (!this.#borrowed && this.#repliedAt < call.startedAt && this.#redis.status === 'ready') this.#redis.disconnect(true);
+    const { status } = this.#redis;
+    // A connection that says nothing at all while a command is under way is dead, and so is one that does not get ready.
+    const isDead = status === 'connect' || (status === 'ready' && this.#repliedAt < call.startedAt);
+    this.#fail(call, this.#parked.has(call) ? this.#unreachable(`waited ${this.#timeoutMs} ms`, call) : this.#noAnswer());
+    if (isDead && !this.#borrowed) this.#redis.disconnect(true);
   }
 
   #fail(call: ScriptCall, error: LockUnavailableError): void {

@@ -44,6 +44,7 @@ export class RedisLockStore implements LockStore {
 
   open(): void {
     this.#redis.open();
+    void this.#channel.open();
   }
 
   listen(listener: StoreListener): void {
@@ -52,21 +53,7 @@ export class RedisLockStore implements LockStore {
   }
 
   acquire(command: AcquireCommand): Promise<Granted | Held> {
-    return new Promise((resolve, reject) =>
-      this.#batch.add(
-        verbFor(command),
-        command,
-        (reply) => {
-          if (typeof reply === 'number') return resolve(grantOf(reply));
-          if (command.queue) this.#channel.open();
-          resolve(reply);
-        },
-        (error) => {
-          if (!(error instanceof NotSentError)) this.#orphans.add(command);
-          reject(error);
-        },
-      ),
-    );
+    return command.queue && !this.#channel.isSettled ? this.#firstOf(command) : this.#take(verbFor(command), command);
   }
 
   async cancel(command: Renewal): Promise<void> {
@@ -119,6 +106,35 @@ export class RedisLockStore implements LockStore {
     this.#orphans.close();
     this.#channel.close();
     this.#redis.close();
+  }
+
+  /** Nobody queues before this process can hear of its turn: its place would go to the next. */
+  async #firstOf(command: AcquireCommand): Promise<Granted | Held> {
+    const opened = this.#channel.open();
+    if (fencesFor(command.token) === 1) {
+      const answer = await this.#take('try', command);
+      if (answer.granted) return answer;
+    }
+    await opened;
+    return this.#take(verbFor(command), command);
+  }
+
+  #take(verb: 'try' | 'queue' | 'run', command: AcquireCommand): Promise<Granted | Held> {
+    return new Promise((resolve, reject) =>
+      this.#batch.add(
+        verb,
+        command,
+        (reply) => {
+          if (typeof reply !== 'number') return resolve(reply);
+          if (command.again) this.#channel.doubt();
+          resolve(grantOf(reply));
+        },
+        (error) => {
+          if (!(error instanceof NotSentError)) this.#orphans.add(command);
+          reject(error);
+        },
+      ),
+    );
   }
 
   #count(verb: 'cancel' | 'reserve', lock: Renewal): Promise<number> {

@@ -1,5 +1,4 @@
 import type { Redis } from 'ioredis';
-import { now, timerAt } from '../clock/deadline.js';
 import { subscriberOf } from './redis-client.js';
 
 /** What the channel said, and what became of it. */
@@ -13,7 +12,7 @@ interface WakeListener {
 
 /**
  * On which Redis tells this process of the locks that it is given: one subscription, on a connection of its own, however many
- * wait; opened when somebody waits for the first time.
+ * wait.
  */
 export class WakeChannel {
   readonly #commands: Redis;
@@ -23,12 +22,18 @@ export class WakeChannel {
   #redis: Redis | undefined;
   #state: 'new' | 'up' | 'down' = 'new';
   #lastError: Error | undefined;
-  #doubt: NodeJS.Timeout | undefined;
+  #settle: () => void = () => undefined;
+  readonly #settled = new Promise<void>((resolve) => (this.#settle = resolve));
 
   constructor(commands: Redis, commandTimeoutMs: number, listener: WakeListener) {
     this.#commands = commands;
     this.#timeoutMs = commandTimeoutMs;
     this.#listener = listener;
+  }
+
+  /** Whether it is known to work, or not to work. */
+  get isSettled(): boolean {
+    return this.#state !== 'new';
   }
 
   /** Adds a name to listen for. */
@@ -37,36 +42,28 @@ export class WakeChannel {
     if (this.#state === 'up') void this.#subscribe();
   }
 
-  /** Begins to listen, if it has not begun. */
-  open(): void {
-    if (this.#redis) return;
-    const redis = (this.#redis = subscriberOf(this.#commands, this.#timeoutMs));
-    redis.on('ready', () => void this.#subscribe());
-    redis.on('close', () => this.#down(this.#lastError));
-    redis.on('error', (error: Error) => (this.#lastError = error));
-    redis.on('message', (_name: string, text: string) => this.#listener.message(text));
-    redis.connect().catch(() => undefined);
+  /** Begins to listen, if it has not begun; resolves when it works, or is known not to. */
+  open(): Promise<void> {
+    if (!this.#redis) {
+      const redis = (this.#redis = subscriberOf(this.#commands, this.#timeoutMs));
+      redis.on('ready', () => void this.#subscribe());
+      redis.on('close', () => this.#down(this.#lastError));
+      redis.on('error', (error: Error) => (this.#lastError = error));
+      redis.on('message', (_name: string, text: string) => this.#listener.message(text));
+      redis.connect().catch(() => undefined);
+    }
+    return this.#settled;
   }
 
-  /** A message seems to be lost: makes sure that somebody is there at the other end, or connects anew. */
+  /** A message seems to be lost: makes sure that somebody is there at the other end, or the client connects anew. */
   doubt(): void {
-    const redis = this.#redis;
-    if (!redis || this.#state !== 'up' || this.#doubt) return;
-    const trust = () => {
-      clearTimeout(this.#doubt);
-      this.#doubt = undefined;
-    };
-    this.#doubt = timerAt(now() + this.#timeoutMs, () => {
-      trust();
-      redis.disconnect(true);
-    });
-    redis.ping().then(trust, trust);
+    if (this.#state === 'up') this.#redis?.ping().catch(() => undefined);
   }
 
   close(): void {
-    clearTimeout(this.#doubt);
     this.#redis?.removeAllListeners().on('error', () => undefined);
     this.#redis?.disconnect();
+    this.#settle();
   }
 
   async #subscribe(): Promise<void> {
@@ -79,11 +76,13 @@ export class WakeChannel {
     } catch (error) {
       this.#down(error as Error);
     }
+    this.#settle();
   }
 
   #down(cause: Error | undefined): void {
     if (this.#state === 'down') return;
     this.#state = 'down';
     this.#listener.down(cause);
+    this.#settle();
   }
 }

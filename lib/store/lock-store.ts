@@ -10,6 +10,8 @@ export interface AcquireCommand {
    * the caller asks again every second or so; a waiter that does not for `ALIVE_MS` loses its place.
    */
   readonly queue: boolean;
+  /** Whether it queues already: if it has the lock now, it should have been told. */
+  readonly again?: boolean;
 }
 
 export interface Granted {
@@ -53,7 +55,7 @@ export interface StoreListener {
 export const ALIVE_MS = 5_000;
 
 /** Fences given at once to a lock that may be handed on inside its process. */
-const FENCES_OF_A_RUN = 32;
+const FENCES_OF_A_RUN = 64;
 
 /** Ends the token of a lock that may be handed on inside its process. */
 export const RUN_MARK = '+';

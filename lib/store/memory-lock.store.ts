@@ -35,7 +35,7 @@ export class MemoryLockStore implements LockStore {
     const { keys, token, leaseMs, queue } = command;
     for (const key of queue ? [] : keys) {
       const other = this.#other(key, token);
-      if (other) return held(other, this.#queues.get(key)?.size ?? 0);
+      if (other) return held(other, this.waiters(key));
     }
     this.#sweep();
     for (const key of keys) {
@@ -71,6 +71,11 @@ export class MemoryLockStore implements LockStore {
   async forceRelease(key: string): Promise<boolean> {
     const owner = this.#owner(key);
     return owner !== undefined && this.#free([key], owner.token) === 1;
+  }
+
+  /** How many are queued for the key. */
+  waiters(key: string): number {
+    return this.#queues.get(key)?.size ?? 0;
   }
 
   /** Nothing to close: it has no connection and no timer. */

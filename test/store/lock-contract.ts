@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type LockStore } from 'nest-redis-lock';
+import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type Lock, type LockStore } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 
@@ -9,8 +9,10 @@ export interface Backing {
   store(): LockStore;
   /** Ends everything. */
   stop(): Promise<void>;
-  /** What stands under the lock keys right now: nothing, when nobody holds one. */
+  /** What stands under the lock keys and their companions right now: nothing, when nobody holds one or waits. */
   lockKeys(): Promise<readonly string[]>;
+  /** Resolves when so many are queued for the key in the store. */
+  waiters(key: string, count: number): Promise<void>;
 }
 
 /** What a `LockService` promises on every store. */
@@ -106,6 +108,82 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>): vo
         expect((await second).isHeld).toBe(true);
       });
 
+      it('serves the callers of several processes in the order they came, when they want it fair', async () => {
+        const first = await here.lock('account:1');
+        const served: number[] = [];
+        const waiting: Promise<void>[] = [];
+        for (let number = 0; number < 12; number++) {
+          const who = number % 3 === 0 ? there : here;
+          waiting.push(who.withLock('account:1', () => void served.push(number), { fair: true }));
+          await backing.waiters('account:1', number + 1);
+        }
+        await first.unlock();
+        await Promise.all(waiting);
+        expect(served).toEqual([...served].sort((a, b) => a - b));
+        expect(served).toHaveLength(12);
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('keeps the place of each process, whoever comes later', async () => {
+        const first = await here.lock('account:1');
+        const served: string[] = [];
+        const theirs = there.withLock('account:1', () => void served.push('there'));
+        await backing.waiters('account:1', 1);
+        const ours = here.withLock('account:1', () => void served.push('here'));
+        await first.unlock();
+        await Promise.all([theirs, ours]);
+        expect(served).toEqual(['there', 'here']);
+      });
+
+      it('passes over those who gave up, and leaves nothing of them behind', async () => {
+        const first = await here.lock('account:1');
+        const controller = new AbortController();
+        const gone = expect(there.lock('account:1', { signal: controller.signal, fair: true })).rejects.toBe('gone');
+        await backing.waiters('account:1', 1);
+        const late = expect(there.lock('account:1', { wait: 50, fair: true })).rejects.toBeInstanceOf(LockTimeoutError);
+        const second = there.lock('account:1', { fair: true });
+        await backing.waiters('account:1', 3);
+        controller.abort('gone');
+        await gone;
+        await late;
+        await backing.waiters('account:1', 1);
+        await first.unlock();
+        await (await second).unlock();
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('gives the key of a holder that stopped renewing to the first in the queue, not to who asks first', async () => {
+        const first = await here.lock('account:1', { lease: 300, watchdog: false });
+        const second = there.lock('account:1');
+        await backing.waiters('account:1', 1);
+        await until(() => !first.isHeld);
+        for (let tries = 0; tries < 50; tries++) expect(await here.tryLock('account:1')).toBeNull();
+        expect((await second).isHeld).toBe(true);
+      });
+
+      it('has a lease of its own that counts from when it was last known to wait', async () => {
+        const first = await here.lock('account:1');
+        const askedAt = performance.now();
+        const second = there.lock('account:1', { lease: 1000, watchdog: false });
+        await backing.waiters('account:1', 1);
+        await new Promise((resolve) => setTimeout(resolve, 60));
+        await first.unlock();
+        const lock = await second;
+        expect(lock.remaining()).toBeLessThan(1000 - (performance.now() - askedAt));
+      });
+
+      it('says who has it and how many were ahead', async () => {
+        await here.lock('account:1');
+        const waiting = [here, there].map((who) => who.lock('account:1', { fair: true }).catch((error: LockTimeoutError) => error));
+        await backing.waiters('account:1', 2);
+        const error: unknown = await there.lock('account:1', { wait: 60, fair: true }).catch((error: unknown) => error);
+        expect(error).toMatchObject({ reason: 'held', ahead: 2 });
+        expect((error as LockTimeoutError).message).toMatch(/\(holder .+:\d+, 2 waiters ahead\)\. Raise "wait"/);
+        await here.forceUnlock('account:1');
+        await (await (waiting[0] as Promise<Lock>)).unlock();
+        await (await (waiting[1] as Promise<Lock>)).unlock();
+      });
+
       it('tries once with wait: 0', async () => {
         await here.lock('account:1');
         await expect(there.lock('account:1', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', waitMs: 0 });
@@ -129,6 +207,20 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>): vo
       it('does not ask the store when the signal has aborted before', async () => {
         await expect(here.lock('account:1', { signal: AbortSignal.abort('too late') })).rejects.toBe('too late');
         expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('refuses one more than `maxWaiters` at once, also of those who want it fair', async () => {
+        const first = await there.lock('account:1');
+        expect(await here.tryLock('account:1', { wait: 20 })).toBeNull();
+        const terms = { maxWaiters: 2, fair: true };
+        const waiters = [here.lock('account:1', terms), here.lock('account:1', terms)];
+        await backing.waiters('account:1', 2);
+        await expect(here.lock('account:1', terms)).rejects.toMatchObject({ reason: 'too-many-waiters' });
+        await expect(there.lock('account:1', { maxWaiters: 0 })).rejects.toMatchObject({ reason: 'too-many-waiters' });
+        await backing.waiters('account:1', 2);
+        await first.unlock();
+        await (await waiters[0]!).unlock();
+        await (await waiters[1]!).unlock();
       });
 
       it('refuses one more than `maxWaiters` at once', async () => {

@@ -1,4 +1,5 @@
 import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { until } from '../support/deferred.js';
 import { promisesOfLocks } from './lock-contract.js';
 
 const KEYS_OF_THE_CONTRACT = ['account:1', 'account:2', 'account:3', 'a', 'b', 'c'];
@@ -8,9 +9,10 @@ promisesOfLocks('memory', async () => {
   return {
     store: () => store,
     stop: async () => undefined,
+    waiters: (key, count) => until(() => store.waiters(key) === count),
     lockKeys: async () => {
       const locked = await Promise.all(KEYS_OF_THE_CONTRACT.map((key) => store.isLocked(key)));
-      return KEYS_OF_THE_CONTRACT.filter((_, index) => locked[index]);
+      return KEYS_OF_THE_CONTRACT.filter((key, index) => locked[index] || store.waiters(key) > 0);
     },
   };
 });

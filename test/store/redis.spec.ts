@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { until } from '../support/deferred.js';
 import { redisStore } from '../support/lock-services.js';
 import { startRedis } from '../support/redis-server.js';
 import { promisesOfLocks } from './lock-contract.js';
@@ -12,6 +13,7 @@ promisesOfLocks('one Redis', async () => {
       redis.disconnect();
       await server.stop();
     },
-    lockKeys: () => redis.keys('lock:*'),
+    waiters: (key, count) => until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count),
+    lockKeys: async () => (await redis.keys('*')).filter((key) => key !== '{lock:}:fence'),
   };
 });

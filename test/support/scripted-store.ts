@@ -9,6 +9,8 @@ type Step = () => Promise<unknown>;
  */
 export class ScriptedStore implements LockStore {
   readonly memory = new MemoryLockStore();
+  /** What was asked of it, in order. */
+  readonly asked: ('acquire' | 'cancel' | 'reserve' | 'release')[] = [];
   afterAcquire: Step = async () => undefined;
   afterRenew: Step = async () => undefined;
 
@@ -17,6 +19,7 @@ export class ScriptedStore implements LockStore {
   }
 
   async acquire(command: AcquireCommand): Promise<Granted | Held> {
+    this.asked.push('acquire');
     const answer = await this.memory.acquire(command);
     await this.afterAcquire();
     return answer;
@@ -29,14 +32,17 @@ export class ScriptedStore implements LockStore {
   }
 
   cancel(lock: Renewal): Promise<void> {
+    this.asked.push('cancel');
     return this.memory.cancel(lock);
   }
 
   reserve(lock: Renewal): Promise<Granted | undefined> {
+    this.asked.push('reserve');
     return this.memory.reserve(lock);
   }
 
   release(lock: Renewal): Promise<boolean> {
+    this.asked.push('release');
     return this.memory.release(lock);
   }
 

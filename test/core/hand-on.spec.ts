@@ -1,0 +1,206 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Lock, LockOptions } from 'nest-redis-lock';
+import { aborted, deferred, turn, until } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { ScriptedStore } from '../support/scripted-store.js';
+
+describe('A lock that callers of one process hand on', () => {
+  let store: ScriptedStore;
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+
+  beforeEach(() => {
+    store = new ScriptedStore();
+    here = lockService(store, { lease: '10s', wait: '5s', shutdownGrace: 0 });
+    there = lockService(store, { lease: '10s', wait: '5s', shutdownGrace: 0 });
+  });
+
+  afterEach(async () => {
+    await here.close();
+    await there.close();
+  });
+
+  const askedFor = (what: ScriptedStore['asked'][number]) => store.asked.filter((one) => one === what).length;
+  const many = <T>(count: number, one: (number: number) => T) => Array.from({ length: count }, (_, number) => one(number));
+
+  it('goes from one to the next in their order, without a word to the store', async () => {
+    const served: number[] = [];
+    await Promise.all(many(30, (number) => here.withLock('a', () => void served.push(number))));
+    expect(served).toEqual(many(30, (number) => number));
+    // The first came alone; the second took it for all that stood behind.
+    expect(store.asked).toEqual(['acquire', 'release', 'acquire', 'release']);
+  });
+
+  it('has another, larger fence for each of them, also when it asked for new ones on the way', async () => {
+    const fences: number[] = [];
+    await Promise.all(many(400, () => here.withLock('a', ({ fence }) => void fences.push(fence))));
+    fences.push(await there.withLock('a', ({ fence }) => fence));
+    expect(new Set(fences).size).toBe(401);
+    expect(fences).toEqual([...fences].sort((a, b) => a - b));
+    expect(askedFor('acquire')).toBeLessThan(30);
+  });
+
+  it('asks for new fences before it has none left', async () => {
+    await Promise.all(many(120, () => here.withLock('a', turn)));
+    expect(askedFor('reserve')).toBeGreaterThan(0);
+    expect(askedFor('acquire')).toBe(2);
+  });
+
+  it('goes to another process after at most 16 of them', async () => {
+    const first = await here.lock('a');
+    const order: string[] = [];
+    const ours = many(60, () => here.withLock('a', () => void order.push('here')));
+    const theirs = there.withLock('a', () => void order.push('there'));
+    await turn();
+    await first.unlock();
+    await Promise.all([...ours, theirs]);
+    expect(order.indexOf('there')).toBeLessThanOrEqual(17);
+    expect(order).toHaveLength(61);
+  });
+
+  it('goes to another process that comes in the middle, too', async () => {
+    const order: string[] = [];
+    let theirs: Promise<void> | undefined;
+    const ours = many(100, (number) =>
+      here.withLock('a', async () => {
+        order.push('here');
+        if (number === 30) theirs = there.withLock('a', () => void order.push('there'));
+        await turn();
+      }),
+    );
+    await Promise.all(ours);
+    await theirs;
+    expect(order.indexOf('there')).toBeGreaterThan(30);
+    expect(order.indexOf('there')).toBeLessThanOrEqual(30 + 17);
+  });
+
+  it('goes to another process after 20 ms', async () => {
+    const order: string[] = [];
+    const nap = () => new Promise((resolve) => setTimeout(resolve, 12));
+    const first = await here.lock('a');
+    const ours = many(8, () => here.withLock('a', () => nap().then(() => void order.push('here'))));
+    const theirs = there.withLock('a', () => void order.push('there'));
+    await turn();
+    await first.unlock();
+    await Promise.all([...ours, theirs]);
+    expect(order.indexOf('there')).toBeLessThanOrEqual(4);
+  });
+
+  it.each<[string, LockOptions]>([
+    ['asks for another lease', { lease: '20s' }],
+    ['has a fixed lease', { watchdog: false }],
+  ])('is given back to the store when the next one %s', async (_why, options) => {
+    const first = here.lock('a');
+    const second = here.lock('a');
+    const third = here.lock('a', options);
+    await (await first).unlock();
+    const { token } = await second;
+    await (await second).unlock();
+    const lock = await third;
+    expect(lock.token).not.toBe(token);
+    expect(lock.remaining()).toBeGreaterThan(9_000);
+    await lock.unlock();
+  });
+
+  it('is given back to the store when it would not last', async () => {
+    const first = here.lock('a', { lease: 300, maxHold: 10 });
+    const rest = many(2, () => here.lock('a', { lease: 300 }));
+    await (await first).unlock();
+    const second = await rest[0]!;
+    const { token } = second;
+    store.afterRenew = () => new Promise(() => undefined);
+    await until(() => second.remaining() < 140);
+    await second.unlock();
+    const third = await rest[1]!;
+    expect(third.token).not.toBe(token);
+    expect(third.remaining()).toBeGreaterThan(200);
+  });
+
+  it('has the `maxHold` of each of them for itself', async () => {
+    const first = here.lock('a', { lease: 150 });
+    const short = here.lock('a', { lease: 150, maxHold: 1 });
+    const long = here.lock('a', { lease: 150 });
+    await (await first).unlock();
+    await (await short).unlock();
+    const lock = await long;
+    await until(() => performance.now() > Number(lock.acquiredAt) - performance.timeOrigin + 500);
+    expect(lock.isHeld).toBe(true);
+  });
+
+  describe('and those who had it', () => {
+    let earlier: Lock;
+    let later: Lock;
+
+    beforeEach(async () => {
+      const locks = many(3, () => here.lock('a'));
+      await (await locks[0]!).unlock();
+      earlier = await locks[1]!;
+      await earlier.unlock();
+      later = await locks[2]!;
+      expect(later.token).toBe(earlier.token);
+    });
+
+    it('do not hold it any more', () => {
+      expect(earlier.isHeld).toBe(false);
+      expect(earlier.remaining()).toBe(0);
+      expect(() => earlier.assertHeld()).toThrow(/it had been unlocked/);
+      expect(later.isHeld).toBe(true);
+    });
+
+    it('can neither unlock nor extend it', async () => {
+      expect(await earlier.unlock()).toBe(true);
+      await expect(earlier.extend()).rejects.toMatchObject({ reason: 'unlocked' });
+      expect(later.isHeld).toBe(true);
+      expect(await there.tryLock('a')).toBeNull();
+    });
+
+    it('do not hear of its loss', async () => {
+      const signals = [earlier.signal, later.signal];
+      await store.forceRelease('a');
+      await later.extend().catch(() => undefined);
+      expect(await aborted(signals[1]!)).toMatchObject({ reason: 'taken' });
+      expect(signals[0]!.aborted).toBe(false);
+      expect(await later.unlock()).toBe(false);
+    });
+  });
+
+  it('that turns out to be lost while new fences are asked for is lost for the one inside', async () => {
+    let lost: Promise<unknown> | undefined;
+    const calls = many(60, (number) =>
+      here.withLock('a', async ({ signal }) => {
+        if (number < 46) return;
+        if (number === 46) await store.forceRelease('a');
+        lost ??= number > 46 ? aborted(signal) : undefined;
+        await lost;
+      }),
+    );
+    const results = await Promise.allSettled(calls);
+    expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+    expect(await lost).toMatchObject({ reason: 'taken' });
+  });
+
+  it('is not handed to one who gave up', async () => {
+    const first = await here.lock('a');
+    const controller = new AbortController();
+    const second = here.lock('a');
+    const gone = expect(here.lock('a', { signal: controller.signal })).rejects.toBe('gone');
+    const third = here.lock('a');
+    await first.unlock();
+    controller.abort('gone');
+    await gone;
+    await (await second).unlock();
+    expect((await third).isHeld).toBe(true);
+  });
+
+  it('serves 20,000 waiters without taking longer for each the more there are', async () => {
+    const finish = deferred();
+    const first = here.withLock('a', () => finish.promise);
+    let served = 0;
+    const { signal } = new AbortController();
+    const rest = many(20_000, () => here.withLock('a', () => void served++, { wait: '1m', signal }));
+    finish.resolve();
+    await first;
+    await Promise.all(rest);
+    expect(served).toBe(20_000);
+  });
+});
