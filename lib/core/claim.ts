@@ -15,6 +15,7 @@ export class Claim implements AcquireCommand {
   readonly leaseMs: number;
   readonly queue: boolean;
   again = false;
+  #refusedAt = 0;
   #grant: Granted | undefined;
   #wake: (() => void) | undefined;
   #fail: ((error: unknown) => void) | undefined;
@@ -27,10 +28,17 @@ export class Claim implements AcquireCommand {
     this.queue = waitMs > 0 && maxWaiters > 0;
   }
 
-  /** The store gave it the lock. */
+  /** The store gave it the lock, unless that is old news. */
   granted(grant: Granted): void {
+    if (grant.fence <= this.#refusedAt) return;
     this.#grant = grant;
     this.#wake?.();
+  }
+
+  /** The store refused it: what it was given before is over, however late it hears of that. */
+  refused({ fence }: Held): void {
+    this.#refusedAt = fence;
+    if (this.#grant && this.#grant.fence <= fence) this.#grant = undefined;
   }
 
   /** Time to ask again. */

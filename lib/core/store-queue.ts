@@ -52,6 +52,7 @@ export class StoreQueue {
     const signals = request.waitSignals();
     let { reply, sentAt } = refused;
     while (claim.queue && now() < until) {
+      claim.refused(reply);
       const granted = await this.#wakeUp(claim, Math.min(nextCheckAt(reply, claim), until), signals);
       if (granted && isFresh(request, sentAt)) return { reply: granted, sentAt };
       if (!granted && now() >= until) break;

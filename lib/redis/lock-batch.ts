@@ -12,7 +12,8 @@ const LARGEST = 128;
 /** How often the note of the last fence is brought up to the server's time at least, while locks are taken. */
 const BRING_UP_EVERY_MS = 1000;
 
-type Verb = 'try' | 'queue' | 'run' | 'release' | 'cancel' | 'reserve';
+/** What an operation does: see the locks script. */
+export type Verb = 'try' | 'queue' | 'run' | 'deaf' | 'release' | 'cancel' | 'reserve';
 
 /** The operation that brings the note up; it has no token, no lease and no reply. */
 const CLOCK = asciiBulk('clock') + asciiBulk('') + asciiBulk('');

@@ -1,6 +1,6 @@
 import { fencesFor, type AcquireCommand, type Granted, type Held, type LockStore, type Renewal, type StoreListener } from '../store/lock-store.js';
 import { KeyNames } from './key-names.js';
-import { LockBatch } from './lock-batch.js';
+import { LockBatch, type Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
 import { redisClient, type RedisConnectionOption } from './redis-client.js';
 import { NotSentError, RedisConnection, type OutageLog } from './redis-connection.js';
@@ -53,7 +53,7 @@ export class RedisLockStore implements LockStore {
   }
 
   acquire(command: AcquireCommand): Promise<Granted | Held> {
-    return command.queue && !this.#channel.isSettled ? this.#firstOf(command) : this.#take(verbFor(command), command);
+    return command.queue && this.#channel.state === 'new' ? this.#firstOf(command) : this.#take(this.#verbFor(command), command);
   }
 
   async cancel(command: Renewal): Promise<void> {
@@ -116,10 +116,16 @@ export class RedisLockStore implements LockStore {
       if (answer.granted) return answer;
     }
     await opened;
-    return this.#take(verbFor(command), command);
+    return this.#take(this.#verbFor(command), command);
   }
 
-  #take(verb: 'try' | 'queue' | 'run', command: AcquireCommand): Promise<Granted | Held> {
+  #verbFor({ queue, token }: AcquireCommand): Verb {
+    if (!queue) return 'try';
+    if (this.#channel.state !== 'up') return 'deaf';
+    return fencesFor(token) > 1 ? 'run' : 'queue';
+  }
+
+  #take(verb: Verb, command: AcquireCommand): Promise<Granted | Held> {
     return new Promise((resolve, reject) =>
       this.#batch.add(
         verb,
@@ -154,9 +160,4 @@ export class RedisLockStore implements LockStore {
     // Nobody waits for it any more: on to the next.
     void this.cancel({ keys: [this.#names.keyOf(message.lock)], token, leaseMs: 0 });
   }
-}
-
-function verbFor({ queue, token }: AcquireCommand): 'try' | 'queue' | 'run' {
-  if (!queue) return 'try';
-  return fencesFor(token) > 1 ? 'run' : 'queue';
 }

@@ -1,6 +1,9 @@
 import type { Redis } from 'ioredis';
 import { subscriberOf } from './redis-client.js';
 
+/** How long to wait before subscribing again after Redis refused it, in ms. */
+const TRY_AGAIN_MS = 5_000;
+
 /** What the channel said, and what became of it. */
 interface WakeListener {
   message(text: string): void;
@@ -21,6 +24,7 @@ export class WakeChannel {
   readonly #names: string[] = [];
   #redis: Redis | undefined;
   #state: 'new' | 'up' | 'down' = 'new';
+  #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #settle: () => void = () => undefined;
   readonly #settled = new Promise<void>((resolve) => (this.#settle = resolve));
@@ -31,9 +35,8 @@ export class WakeChannel {
     this.#listener = listener;
   }
 
-  /** Whether it is known to work, or not to work. */
-  get isSettled(): boolean {
-    return this.#state !== 'new';
+  get state(): 'new' | 'up' | 'down' {
+    return this.#state;
   }
 
   /** Adds a name to listen for. */
@@ -61,12 +64,14 @@ export class WakeChannel {
   }
 
   close(): void {
+    clearTimeout(this.#tryAgain);
     this.#redis?.removeAllListeners().on('error', () => undefined);
     this.#redis?.disconnect();
     this.#settle();
   }
 
   async #subscribe(): Promise<void> {
+    clearTimeout(this.#tryAgain);
     try {
       await this.#redis!.subscribe(...this.#names);
       const again = this.#state === 'down';
@@ -75,6 +80,7 @@ export class WakeChannel {
       this.#listener.up(again);
     } catch (error) {
       this.#down(error as Error);
+      this.#tryAgain = setTimeout(() => void this.#subscribe(), TRY_AGAIN_MS).unref();
     }
     this.#settle();
   }

@@ -30,6 +30,8 @@ export interface Held {
   readonly leaseLeftMs: number;
   /** How many are queued in the store before the one who asks. */
   readonly ahead: number;
+  /** Every fence given after this answer is larger: a grant with a smaller one that is heard of later is over already. */
+  readonly fence: number;
 }
 
 /** One lock: of a holder to renew or release, or of a waiter to cancel. */

@@ -35,12 +35,12 @@ export class MemoryLockStore implements LockStore {
     const { keys, token, leaseMs, queue } = command;
     for (const key of queue ? [] : keys) {
       const other = this.#other(key, token);
-      if (other) return held(other, this.waiters(key));
+      if (other) return this.#held(other, this.waiters(key));
     }
     this.#sweep();
     for (const key of keys) {
       const other = this.#other(key, token);
-      if (other) return held(other, this.#join(key, command, other.token));
+      if (other) return this.#held(other, this.#join(key, command, other.token));
       this.#owners.set(key, { token, endsAt: now() + leaseMs });
       this.#leave(key, token);
     }
@@ -144,6 +144,10 @@ export class MemoryLockStore implements LockStore {
     return { granted: true, fence, contended: keys.some((key) => this.#queues.has(key)) };
   }
 
+  #held({ token, endsAt }: Owner, ahead: number): Held {
+    return { granted: false, holder: token, leaseLeftMs: endsAt - now(), ahead, fence: this.#lastFence };
+  }
+
   /** Drops the leases that ended without a release, so that the map can't grow for ever. */
   #sweep(): void {
     if (this.#owners.size < this.#sweepAt) return;
@@ -152,8 +156,4 @@ export class MemoryLockStore implements LockStore {
     }
     this.#sweepAt = Math.max(FIRST_SWEEP_AT, this.#owners.size * 2);
   }
-}
-
-function held({ token, endsAt }: Owner, ahead: number): Held {
-  return { granted: false, holder: token, leaseLeftMs: endsAt - now(), ahead };
 }

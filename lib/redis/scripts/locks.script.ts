@@ -1,6 +1,9 @@
 import { ALIVE_MS, fencesFor, RUN_MARK, type Granted, type Held } from '../../store/lock-store.js';
 import { LuaScript } from '../lua-script.js';
 
+/** How long a waiter that can't be told is given the key, in ms: it asks again before that. */
+const DEAF_LEASE_MS = 2_000;
+
 /** What the script answers for one operation: see RETURNS. */
 export type LocksReply = number | Held | Error;
 
@@ -9,11 +12,12 @@ export type LocksReply = number | Held | Error;
  * one command, and "give mine back, then queue me again" is one step.
  *
  * - `try` takes all keys or none. `queue` takes them in their order and queues for the first that is held; `run` is the same
- *   for a token that ends in `+`. `release` gives them back; `cancel` leaves the queues too. `reserve` renews a lock and gives
+ *   for a token that ends in `+`, `deaf` for a process that can't hear of its turn. `release` gives them back; `cancel` leaves the queues too. `reserve` renews a lock and gives
  *   it new fences. `clock`, of no key, brings the note of the last fence up to the server's time.
  * - Whoever gives a key back hands it to the first live waiter in the same step, and tells that waiter's process on its one
- *   channel. If nobody listens there (PUBLISH answers 0), the process or its subscription is gone: the next waiter is taken,
- *   and this one keeps its place for as long as it counts as alive.
+ *   channel. If nobody listens there (PUBLISH answers 0), the process is gone, or has just lost its subscription: the next
+ *   waiter is taken, and this one keeps its place for as long as it counts as alive. Only one that said it is `deaf` is given
+ *   the key all the same, for a moment: it finds it when it asks again.
  * - A free key with a queue, left by a holder that crashed, is its first waiter's, whoever asks.
  * - Fences count up from the server's time in µs. The note of the last one is brought up to that time when it is missing, and
  *   when the caller says so, which is after each reconnect and every second: so they grow across FLUSHALL and failover; and, as the note
@@ -25,8 +29,9 @@ export const LOCKS = new LuaScript<LocksReply>({
 -- KEYS[..]   for each operation and each of its keys: the key, its queue, its alive
 -- ARGV[..]   for each operation: what (and of how many keys: "queue 2"), token, lease in ms
 -- RETURNS    for each operation (without an array around it when there is only one)
---            try, queue, run, reserve   fence (negative: others are queued), or {holder, ms its lease lasts, waiters ahead}
---            release, cancel            how many keys were the token's
+--            try, queue, run, deaf   fence (negative: others are queued), or {holder, ms its lease lasts, waiters ahead, fence so far}
+--            reserve                 fence, or 0: not the token's any more
+--            release, cancel         how many keys were the token's
 local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
 
 -- One key each, and nobody in the queue: most calls need no more than this, and making functions takes time.
@@ -76,9 +81,11 @@ local function fenceFor(token)
   return mint(count) - count + 1
 end
 
+-- Answers whether anybody heard it. A user that may not PUBLISH is heard by nobody.
 local function tell(token, message)
   local source = string.match(token, '^(.*)%.')
-  return source and call('PUBLISH', string.gsub(note, 'fence$', 'wake:') .. source, message) or 0
+  local heard = source and redis.pcall('PUBLISH', string.gsub(note, 'fence$', 'wake:') .. source, message)
+  return type(heard) == 'number' and heard > 0
 end
 
 local function leave(i, token, lease)
@@ -94,13 +101,15 @@ local function handOver(i, asker)
     if not waiter then return nil end
     local token, lease = string.match(waiter, '^(.*) (%d+)$')
     if token == asker then return nil end
-    if tonumber(call('ZSCORE', alive, token) or 0) < now then
+    local aliveUntil = tonumber(call('ZSCORE', alive, token) or 0)
+    if aliveUntil < now then
       leave(i, token, lease)
     else
       local others = call('ZCARD', queue) > 1 and 1 or 0
-      if tell(token, string.format('granted %s %.0f %d %s', token, fenceFor(token), others, key)) > 0 then
+      local heard = tell(token, string.format('granted %s %.0f %d %s', token, fenceFor(token), others, key))
+      if heard or aliveUntil % 1 ~= 0 then
         leave(i, token, lease)
-        call('SET', key, token, 'PX', lease)
+        call('SET', key, token, 'PX', heard and lease or math.min(lease, ${DEAF_LEASE_MS}))
         return token
       end
       at = at + 1
@@ -121,21 +130,22 @@ local function other(i, token)
   return holder ~= token and holder or nil
 end
 
-local function join(i, token, lease, holder)
-  local queue, alive, waiter = KEYS[i + 1], KEYS[i + 2], token .. ' ' .. lease
-  local joined = call('ZADD', queue, 'NX', mint(1), waiter)
-  call('ZADD', alive, now + ${ALIVE_MS}, token)
+-- Answers how many are before it, and a fence that every later grant is above.
+local function join(i, token, lease, holder, deaf)
+  local queue, alive, waiter, asked = KEYS[i + 1], KEYS[i + 2], token .. ' ' .. lease, mint(1)
+  local joined = call('ZADD', queue, 'NX', asked, waiter)
+  call('ZADD', alive, now + ${ALIVE_MS} + (deaf and 0.5 or 0), token)
   call('PEXPIRE', queue, ${2 * ALIVE_MS})
   call('PEXPIRE', alive, ${2 * ALIVE_MS})
   if joined == 1 and string.sub(holder, -1) == '${RUN_MARK}' and call('ZCARD', queue) == 1 then
     tell(holder, 'wanted ' .. holder)
   end
-  return call('ZRANK', queue, waiter)
+  return call('ZRANK', queue, waiter), asked
 end
 
-local function refusal(i, holder, ahead)
+local function refusal(i, holder, ahead, asked)
   if type(holder) == 'table' then return holder end
-  return {holder, call('PTTL', KEYS[i]), ahead}
+  return {holder, call('PTTL', KEYS[i]), ahead, asked}
 end
 
 local function granted(last, token)
@@ -146,14 +156,14 @@ local function granted(last, token)
   return fence
 end
 
-local function take(last, token, lease, queues)
+local function take(last, token, lease, verb)
   for i = first, last, 3 do
-    local holder = not queues and other(i, token)
-    if holder then return refusal(i, holder, call('ZCARD', KEYS[i + 1])) end
+    local holder = verb == 'try' and other(i, token)
+    if holder then return refusal(i, holder, call('ZCARD', KEYS[i + 1]), 0) end
   end
   for i = first, last, 3 do
-    local holder = queues and other(i, token)
-    if holder then return refusal(i, holder, type(holder) == 'string' and join(i, token, lease, holder)) end
+    local holder = verb ~= 'try' and other(i, token)
+    if holder then return refusal(i, holder, type(holder) == 'string' and join(i, token, lease, holder, verb == 'deaf')) end
     call('SET', KEYS[i], token, 'PX', lease)
     leave(i, token, lease)
   end
@@ -186,7 +196,7 @@ while a <= #ARGV do
         reply = reply + free(i, token)
       end
     else
-      reply = take(last, token, lease, verb ~= 'try')
+      reply = take(last, token, lease, verb)
     end
   end
   replies[#replies + 1] = reply
@@ -198,8 +208,8 @@ return #replies == 1 and replies[1] or replies
   decode(reply) {
     if (reply instanceof Error) return reply;
     if (!Array.isArray(reply)) return Number(reply);
-    const [holder, leaseLeftMs, ahead] = reply as [unknown, unknown, unknown];
-    return { granted: false, holder: String(holder), leaseLeftMs: Number(leaseLeftMs) === -1 ? Infinity : Number(leaseLeftMs), ahead: Number(ahead) };
+    const [holder, leaseLeftMs, ahead, fence] = reply as unknown[];
+    return { granted: false, holder: String(holder), leaseLeftMs: Number(leaseLeftMs) === -1 ? Infinity : Number(leaseLeftMs), ahead: Number(ahead), fence: Number(fence) };
   },
 });
 
