@@ -33,10 +33,13 @@ export class InFlight<T extends Started> {
     this.#items.delete(item);
   }
 
-  clear(): void {
+  /** Forgets them all, and answers what they were. */
+  clear(): T[] {
+    const items = [...this.#items];
     this.#items.clear();
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    return items;
   }
 
   #look(): NodeJS.Timeout {

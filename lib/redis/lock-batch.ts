@@ -4,6 +4,7 @@ import type { Held, Renewal } from '../store/lock-store.js';
 import type { KeyNames } from './key-names.js';
 import type { RedisConnection } from './redis-connection.js';
 import { asciiBulk, bulk } from './resp.js';
+import { ScriptCall, type ScriptArguments } from './script-call.js';
 import { LOCKS } from './scripts/locks.script.js';
 
 /** Operations in one call of the script: Redis does nothing else meanwhile. */
@@ -45,14 +46,14 @@ export class LockBatch {
   /** @throws LockKeyError for a key that is one of our own names */
   add(verb: Verb, { keys, token, leaseMs }: Renewal, done: (reply: number | Held) => void, failed: (error: LockUnavailableError) => void): void {
     let names = '';
-    for (const key of keys) names += this.#encoded(key);
+    for (const key of keys) names += this.#namesOf(key);
     const what = keys.length === 1 ? verb : `${verb} ${keys.length}`;
     const args = asciiBulk(what) + asciiBulk(token) + asciiBulk(String(leaseMs));
     const count = this.#operations.push({ keys: names, keyCount: 3 * keys.length, args, done, failed });
     if (count === 1) process.nextTick(this.#flush);
   }
 
-  #encoded(key: string): string {
+  #namesOf(key: string): string {
     const { lock, queue, alive } = this.#names.lock(key);
     return bulk(lock) + bulk(queue) + bulk(alive);
   }
@@ -65,24 +66,33 @@ export class LockBatch {
   };
 
   #send(operations: readonly Operation[]): void {
+    const call = new ScriptCall({
+      script: LOCKS,
+      encode: (again) => this.#encode(operations, again),
+      onReply: (reply) => this.#settle(operations, reply),
+      onError: (error) => {
+        this.#broughtUpAt = -Infinity;
+        for (const { failed } of operations) failed(error);
+      },
+    });
+    this.#redis.send(call);
+  }
+
+  #encode(operations: readonly Operation[], again: boolean): ScriptArguments {
+    const clock = this.#bringsUp() || again;
     let keys = this.#note;
     let keyCount = 1;
-    const clock = this.#bringsUp();
     let args = clock ? CLOCK : '';
     for (const operation of operations) {
       keys += operation.keys;
       keyCount += operation.keyCount;
       args += operation.args;
     }
-    this.#redis.send(
-      LOCKS,
-      { text: keys + args, keyCount, count: keyCount + 3 * (operations.length + (clock ? 1 : 0)) },
-      (reply) => this.#settle(operations, operations.length === 1 ? [reply] : (reply as unknown[])),
-      (error) => operations.forEach(({ failed }) => failed(error)),
-    );
+    return { text: keys + args, keyCount, count: keyCount + 3 * (operations.length + (clock ? 1 : 0)) };
   }
 
-  #settle(operations: readonly Operation[], replies: readonly unknown[]): void {
+  #settle(operations: readonly Operation[], reply: unknown): void {
+    const replies = operations.length > 1 && Array.isArray(reply) ? (reply as unknown[]) : operations.map(() => reply);
     for (let index = 0; index < operations.length; index++) {
       const { done, failed } = operations[index]!;
       const reply = LOCKS.decode(replies[index]);

@@ -5,7 +5,7 @@ import { InFlight } from './in-flight.js';
 import type { LuaScript } from './lua-script.js';
 import type { RedisClient } from './redis-client.js';
 import { bulk } from './resp.js';
-import { ScriptCall, type ScriptArguments } from './script-call.js';
+import { ScriptCall } from './script-call.js';
 import { ScriptCommand } from './script-command.js';
 
 /** The command never left this process, so it can't have changed anything. */
@@ -69,12 +69,20 @@ export class RedisConnection {
    */
   run<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
     const encoded = { text: [...keys, ...args].map(bulk).join(''), keyCount: keys.length, count: keys.length + args.length };
-    return new Promise((resolve, reject) => this.send(script, encoded, (reply) => resolve(script.decode(reply)), reject));
+    return new Promise((resolve, reject) => {
+      const onReply = (reply: unknown) => {
+        try {
+          resolve(script.decode(reply));
+        } catch (error) {
+          reject(this.refused(error as Error));
+        }
+      };
+      this.send(new ScriptCall({ script, encode: () => encoded, onReply, onError: reject }));
+    });
   }
 
-  /** The same for arguments that are encoded already. */
-  send(script: LuaScript<unknown>, args: ScriptArguments, onReply: (reply: unknown) => void, onError: (error: LockUnavailableError) => void): void {
-    const call = new ScriptCall(script, args, onReply, onError);
+  /** The same for a call that is made already. */
+  send(call: ScriptCall): void {
     this.#inFlight.add(call);
     this.#write(call, false);
   }
@@ -84,14 +92,14 @@ export class RedisConnection {
     this.#redis.off('ready', this.#becameReady);
     this.#redis.off('close', this.#dropped);
     this.#redis.off('end', this.#ended);
-    this.#inFlight.clear();
+    for (const call of this.#inFlight.clear()) this.#fail(call, this.#unreachable('the connection has been closed', call));
     if (!this.#borrowed) this.#redis.disconnect();
   }
 
   #write(call: ScriptCall, withSource: boolean): void {
     if (this.#redis.status !== 'ready') return this.#park(call);
-    call.sentAfterDrops ??= this.#drops;
-    ScriptCommand.send(this.#redis, call.encode(withSource), {
+    ScriptCommand.send(this.#redis, {
+      encode: () => call.encode(withSource),
       replied: (reply) => {
         this.#repliedAt = now();
         this.#inFlight.delete(call);
@@ -158,9 +166,9 @@ export class RedisConnection {
     return path ?? `${host}:${port}`;
   }
 
-  #unreachable(why: string, { sentAfterDrops }: ScriptCall): LockUnavailableError {
+  #unreachable(why: string, { sent }: ScriptCall): LockUnavailableError {
     const message = `Redis at ${this.server} can't be reached (${why}). Check that it runs and that "connection" is right.`;
-    return sentAfterDrops === undefined ? new NotSentError(message, this.#lastError) : new LockUnavailableError(message, this.#lastError);
+    return sent ? new LockUnavailableError(message, this.#lastError) : new NotSentError(message, this.#lastError);
   }
 
   #noAnswer(): LockUnavailableError {

@@ -10,43 +10,51 @@ export interface ScriptArguments {
   readonly count: number;
 }
 
-/** One call of a script: encoded once, sent as often as it takes, settled once. */
+interface ScriptCallParts {
+  readonly script: LuaScript<unknown>;
+  /** Encodes keys and arguments. `again`: it was sent before, maybe to another server. */
+  readonly encode: (again: boolean) => ScriptArguments;
+  readonly onReply: (reply: unknown) => void;
+  readonly onError: (error: LockUnavailableError) => void;
+}
+
+/** One call of a script: sent as often as it takes, settled once. */
 export class ScriptCall {
   startedAt = 0;
-  /** How often the connection had dropped when it was first sent; undefined while it has not left this process. */
-  sentAfterDrops: number | undefined;
+  #sent = false;
   #settled = false;
-  readonly #script: LuaScript<unknown>;
-  readonly #arguments: ScriptArguments;
-  readonly #onReply: (reply: unknown) => void;
-  readonly #onError: (error: LockUnavailableError) => void;
+  readonly #parts: ScriptCallParts;
 
-  constructor(script: LuaScript<unknown>, args: ScriptArguments, onReply: (reply: unknown) => void, onError: (error: LockUnavailableError) => void) {
-    this.#script = script;
-    this.#arguments = args;
-    this.#onReply = onReply;
-    this.#onError = onError;
+  constructor(parts: ScriptCallParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether it has left this process. */
+  get sent(): boolean {
+    return this.#sent;
   }
 
   get settled(): boolean {
     return this.#settled;
   }
 
-  /** The command as it goes over the wire, naming the script by its SHA1 or bringing it along. */
+  /** The command as it goes over the wire now, naming the script by its SHA1 or bringing it along. */
   encode(withSource: boolean): string {
-    const { text, keyCount, count } = this.#arguments;
-    return `*${3 + count}\r\n${withSource ? this.#script.bySource : this.#script.bySha1}${bulk(keyCount)}${text}`;
+    const { script, encode } = this.#parts;
+    const { text, keyCount, count } = encode(this.#sent);
+    this.#sent = true;
+    return `*${3 + count}\r\n${withSource ? script.bySource : script.bySha1}${bulk(keyCount)}${text}`;
   }
 
   succeed(reply: unknown): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#onReply(reply);
+    this.#parts.onReply(reply);
   }
 
   fail(error: LockUnavailableError): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#onError(error);
+    this.#parts.onError(error);
   }
 }

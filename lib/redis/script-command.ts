@@ -1,13 +1,15 @@
 import type { Command, Redis } from 'ioredis';
 
-/** Hears what became of a command. */
-interface Outcome {
+/** What a command says, and who hears what became of it. */
+interface Sender {
+  /** Called each time it is sent: a client may send it again by itself after a reconnect. */
+  encode(): string;
   replied(reply: unknown): void;
   failed(error: Error): void;
 }
 
 /**
- * A command that is encoded already. It has what ioredis asks of a `Command` and nothing more: theirs spends a promise, a few
+ * A command that encodes itself. It has what ioredis asks of a `Command` and nothing more: theirs spends a promise, a few
  * closures and a pass over all arguments on each command, which is a tenth of an uncontended lock (docs/decisions/0005).
  */
 export class ScriptCommand {
@@ -17,29 +19,27 @@ export class ScriptCommand {
   readonly promise = undefined;
   isResolved = false;
   isTraced = true;
-  readonly #text: string;
-  readonly #outcome: Outcome;
+  readonly #sender: Sender;
 
-  private constructor(text: string, outcome: Outcome) {
-    this.#text = text;
-    this.#outcome = outcome;
+  private constructor(sender: Sender) {
+    this.#sender = sender;
   }
 
-  static send(redis: Redis, text: string, outcome: Outcome): void {
-    void redis.sendCommand(new ScriptCommand(text, outcome) as unknown as Command);
+  static send(redis: Redis, sender: Sender): void {
+    void redis.sendCommand(new ScriptCommand(sender) as unknown as Command);
   }
 
   toWritable(): string {
-    return this.#text;
+    return this.#sender.encode();
   }
 
   resolve(reply: unknown): void {
     this.isResolved = true;
-    this.#outcome.replied(reply);
+    this.#sender.replied(reply);
   }
 
   reject(error: Error): void {
-    this.#outcome.failed(error);
+    this.#sender.failed(error);
   }
 
   /** The RESP version changes nothing: we read both alike. */

@@ -207,7 +207,7 @@ return #replies == 1 and replies[1] or replies
 `,
   decode(reply) {
     if (reply instanceof Error) return reply;
-    if (!Array.isArray(reply)) return Number(reply);
+    if (!Array.isArray(reply)) return wholeNumber(reply);
     const [holder, leaseLeftMs, ahead, fence] = reply as unknown[];
     return { granted: false, holder: String(holder), leaseLeftMs: Number(leaseLeftMs) === -1 ? Infinity : Number(leaseLeftMs), ahead: Number(ahead), fence: Number(fence) };
   },
@@ -216,4 +216,10 @@ return #replies == 1 and replies[1] or replies
 /** Reads the fence of a grant. */
 export function grantOf(fence: number): Granted {
   return { granted: true, fence: Math.abs(fence), contended: fence < 0 };
+}
+
+/** Some settings of a client give numbers as text; anything else, such as the "QUEUED" of a transaction, must not pass for a grant. */
+function wholeNumber(reply: unknown): number | Error {
+  const number = Number(reply ?? NaN);
+  return Number.isSafeInteger(number) ? number : new Error(`an answer that makes no sense: ${String(reply)}`);
 }

@@ -10,15 +10,13 @@ import { target, TARGET_HEAD } from '../targets.mjs';
 import { countTraffic } from '../traffic.mjs';
 
 const contenders = [baton, withLock, ...rivals];
-/** How many callers, and how often: about as many sections each. */
-const BURSTS = [[8, 25], [32, 8], [128, 2]]; // prettier-ignore
-const CALLERS = BURSTS.map(([callers]) => callers);
+const CALLERS = [8, 32, 128];
 const SHORT_HOLD = { holdMs: 1, limitMs: 120_000 };
 const LONG_BURST = { callers: 40, holdMs: 10, limitMs: 8000 };
 
 /** Many callers of one process want the same key: how long it lies idle between one and the next, and what that costs Redis. */
 export async function hotKey({ quick }) {
-  const size = quick ? { starts: 1, warmUps: 1, rounds: 1, share: 0.3 } : { starts: 2, warmUps: 1, rounds: 3, share: 1 };
+  const size = quick ? { starts: 1, warmUps: 1, rounds: 1, ms: 100 } : { starts: 2, warmUps: 1, rounds: 2, ms: 250 };
   const tables = [];
   const targets = [];
   for (const pinning of pinnings) {
@@ -63,7 +61,7 @@ function targetsOf({ name }, { rounds, commands, longBursts }) {
   ];
 }
 
-function underPinning(pinning, { share, ...size }) {
+function underPinning(pinning, { ms, ...size }) {
   return withRedis(pinning.server, async (redis) => {
     const commands = contenders.map(() => []);
     const longBursts = contenders.map(() => []);
@@ -75,7 +73,7 @@ function underPinning(pinning, { share, ...size }) {
       open: (contender) => startClient({ core: pinning.clients, workload: 'hot-key', contender, url: redis.url, settings }),
       async measure(client) {
         const figures = [];
-        for (const [callers, times] of BURSTS) figures.push(await handOffs(client, callers, Math.ceil(times * share)));
+        for (const callers of CALLERS) figures.push(await handOffs(client, callers, ms));
         return figures;
       },
       async last(client, who) {
@@ -88,11 +86,13 @@ function underPinning(pinning, { share, ...size }) {
   });
 }
 
-async function handOffs(client, callers, times) {
+/** Burst after burst until enough time has passed: the slow ones need all of it for one. */
+async function handOffs(client, callers, ms) {
   const all = [];
-  for (let burst = 0; burst < times; burst++) {
-    const { log } = await client.call('burst', { ...SHORT_HOLD, callers });
+  for (let spent = 0; spent < ms; ) {
+    const { log, tookMs } = await client.call('burst', { ...SHORT_HOLD, callers });
     all.push(...sharedStory([log]).handOffs);
+    spent += tookMs;
   }
   return { p50: median(all), p99: percentile(all, 0.99) };
 }
