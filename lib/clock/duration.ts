@@ -5,6 +5,9 @@ import { shown } from '../errors/shown.js';
 /** A number of milliseconds, or a string of the `ms` package such as `'250ms'`, `'30s'`, `'2m'`. */
 export type Duration = number | string;
 
+/** Longest duration that is not `Infinity`, in ms: about 30 years. Redis counts no further than some powers of ten beyond it. */
+const LONGEST_MS = 1e12;
+
 interface Bounds {
   readonly min: number;
   /** Whether `Infinity` is allowed. */
@@ -18,10 +21,10 @@ interface Bounds {
  */
 export function durationMs(option: string, value: Duration, { min, unlimited = false }: Bounds): number {
   const parsed = typeof value === 'string' && value !== '' && value.length <= 100 ? ms(value as ms.StringValue) : value;
-  const usable = typeof parsed === 'number' && parsed >= min && (Number.isFinite(parsed) || unlimited);
+  const usable = typeof parsed === 'number' && parsed >= min && (parsed <= LONGEST_MS || (parsed === Infinity && unlimited));
   if (usable) return Math.round(parsed);
   throw new LockOptionsError(
-    `"${option}" is ${shown(value)}, but must be a duration of at least ${min} ms: ` +
+    `"${option}" is ${shown(value)}, but must be a duration of at least ${min} ms${typeof parsed === 'number' && parsed > LONGEST_MS ? ' and at most 30 years' : ''}: ` +
       `a number of milliseconds or a string such as "250ms", "30s", "2m"${unlimited ? ', or Infinity' : ''}.`,
   );
 }

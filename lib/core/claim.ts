@@ -8,6 +8,8 @@ export interface Answer<Reply extends Granted | Held = Granted | Held> {
   readonly sentAt: number;
 }
 
+export const isGrant = (answer: Answer): answer is Answer<Granted> => answer.reply.granted;
+
 /** A token that a caller asks the store for a lock with, and maybe waits with. */
 export class Claim implements AcquireCommand {
   readonly keys: readonly string[];

@@ -1,6 +1,5 @@
 import type { KeyGate, Passage } from './key-gate.js';
 import { refusal, type LockRequest, type Refusal } from './lock-request.js';
-import type { Lock } from './lock.js';
 
 export interface Circumstances {
   readonly startedAt: number;
@@ -30,22 +29,6 @@ export async function enterKeys(gate: KeyGate, request: LockRequest, circumstanc
     leaveKeys(gate, entered);
     throw error;
   }
-}
-
-/**
- * Goes through the gate that a lock has for the calls nested in it. `outside` when that lock has ended meanwhile.
- *
- * @throws the reason of a signal that aborts
- */
-export async function enterWithin(outer: Lock, request: LockRequest, circumstances: Circumstances): Promise<'inside' | 'outside' | Lock | Refusal> {
-  const passage = await enterKeys(outer.inner, request, circumstances);
-  if (passage !== 'turn') return passage;
-  if (!outer.isHeld) {
-    leaveKeys(outer.inner, request.keys);
-    return 'outside';
-  }
-  for (const key of request.keys) outer.inner.setFront(key, 'inside');
-  return 'inside';
 }
 
 export function leaveKeys(gate: KeyGate, keys: readonly string[]): void {

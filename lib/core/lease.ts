@@ -27,8 +27,7 @@ export class Lease implements Renewal {
   readonly token: string;
   /** Hand-offs inside this process; none for a lock that always goes through the store. */
   readonly run: LocalRun | undefined;
-  /** Whether its caller came through the gate of this process. */
-  readonly gated: boolean;
+  readonly fair: boolean;
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
   /** When the watchdog looks at it next; the watchdog's own note. */
@@ -47,7 +46,7 @@ export class Lease implements Renewal {
     this.keys = request.keys;
     this.token = token;
     this.run = run;
-    this.gated = !request.fair;
+    this.fair = request.fair;
     this.leaseMs = request.leaseMs;
     this.confirm(sentAt, request.leaseMs);
   }

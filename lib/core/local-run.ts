@@ -58,10 +58,11 @@ export class LocalRun {
   async refill(store: LockStore, lease: Lease): Promise<void> {
     this.#asking = true;
     const sentAt = now();
+    const { leaseMs } = lease;
     try {
       const grant = await store.reserve(lease);
       if (!grant) return lease.lose('taken');
-      lease.confirm(sentAt, lease.leaseMs);
+      lease.confirm(sentAt, leaseMs);
       this.#take(grant);
     } catch {
       // Without fences the run just ends; the watchdog looks after the lease.

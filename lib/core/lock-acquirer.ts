@@ -1,16 +1,18 @@
 import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { Granted, Held, LockStore, Renewal } from '../store/lock-store.js';
-import type { Answer, Claim } from './claim.js';
-import { enterKeys, enterWithin, leaveKeys, queueFor } from './enter-keys.js';
+import { isGrant, type Answer, type Claim } from './claim.js';
+import { acquireWithin } from './acquire-within.js';
+import { enterKeys, leaveKeys, queueFor } from './enter-keys.js';
 import { KeyGate } from './key-gate.js';
 import { Lease } from './lease.js';
 import { LocalRun } from './local-run.js';
-import { handsOn, heldBy, refusal, type LockRequest, type Refusal } from './lock-request.js';
+import { gated, handsOn, type LockRequest, type Refusal } from './lock-request.js';
 import { TokenSource } from './lock-token.js';
 import { Lock } from './lock.js';
 import { OpenLeases } from './open-leases.js';
 import { StoreQueue } from './store-queue.js';
+import { TooSlowError } from './too-slow.error.js';
 import { Watchdog } from './watchdog.js';
 
 /** Gets locks and gives them back: from and to other callers of this process where it may, else the store. */
@@ -23,11 +25,12 @@ export class LockAcquirer {
   readonly #queue: StoreQueue;
   /** Why there are no new locks any more. */
   #closed: LockUnavailableError | undefined;
+  #closing: Promise<void> | undefined;
 
   constructor(store: LockStore) {
     this.#store = store;
     this.#watchdog = new Watchdog(store);
-    this.#queue = new StoreQueue(store);
+    this.#queue = new StoreQueue(store, this.#gate);
     store.listen({
       source: this.#tokens.name,
       granted: (token, grant) => this.#queue.granted(token, grant) || this.#open.get(token) !== undefined,
@@ -44,25 +47,18 @@ export class LockAcquirer {
   acquire(request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
     if (request.signal?.aborted) return Promise.reject(request.signal.reason);
+    if (this.#closed) return Promise.reject(this.#closed);
     const [key] = request.keys;
     const single = request.keys.length === 1;
     if (request.fair || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt);
-    if (this.#closed) return Promise.reject(this.#closed);
     const here = { startedAt, holder: this.#tokens.holder };
     const passage = single ? queueFor(key!, this.#gate, request, here) : enterKeys(this.#gate, request, here);
     return passage.then((passage) => (passage === 'turn' ? this.#ask(request, startedAt) : passage));
   }
 
-  /** Takes keys that `outer` holds already: asks the store nothing, and waits only for siblings nested in `outer` too. */
-  async acquireWithin(outer: Lock, request: LockRequest): Promise<Lock | Refusal> {
-    request.signal?.throwIfAborted();
-    const startedAt = now();
-    const passage = await enterWithin(outer, request, { startedAt, holder: this.#tokens.holder });
-    if (passage === 'inside') return new Lock({ keys: request.keys, fence: outer.fence, lease: outer.lease, giver: this, outer });
-    if (passage !== 'outside') return passage;
-    // The outer call ended while this one queued behind a sibling: it belongs to the next one out, or stands on its own.
-    const rest = { ...request, waitMs: Math.max(0, startedAt + request.waitMs - now()) };
-    return outer.outer ? this.acquireWithin(outer.outer, rest) : this.acquire(rest);
+  /** Takes keys that `outer` holds already. */
+  acquireWithin(outer: Lock, request: LockRequest): Promise<Lock | Refusal> {
+    return acquireWithin(outer, request, { holder: this.#tokens.holder, giver: this, acquire: (rest) => this.acquire(rest) });
   }
 
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
@@ -73,7 +69,7 @@ export class LockAcquirer {
       return Promise.resolve(!lock.lost);
     }
     if (!lease.isHeld) {
-      void this.#release(lease);
+      void this.#released(lease);
       return Promise.resolve(false);
     }
     if (this.#handOn(lease, key)) return Promise.resolve(true);
@@ -81,11 +77,13 @@ export class LockAcquirer {
   }
 
   /** @throws LockUnavailableError */
-  async extend(lease: Lease, leaseMs: number): Promise<void> {
+  async extend(lock: Lock, leaseMs: number): Promise<void> {
+    const { lease } = lock;
     const sentAt = now();
     const [ours] = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
     if (!ours) lease.lose('taken');
-    if (!lease.isHeld) return;
+    // It may have been unlocked and handed on meanwhile: the next one has terms of its own.
+    if (!lock.isHeld) return;
     lease.leaseMs = leaseMs;
     lease.confirm(sentAt, leaseMs);
     this.#watchdog.replan(lease);
@@ -99,54 +97,65 @@ export class LockAcquirer {
   }
 
   /** Waits for the held locks, at most `graceMs`, takes back those that are left, and closes the store. */
-  async close(graceMs: number): Promise<void> {
+  close(graceMs: number): Promise<void> {
+    return (this.#closing ??= this.#end(graceMs));
+  }
+
+  async #end(graceMs: number): Promise<void> {
     this.stopGranting();
     await this.#open.answered();
     await this.#open.empty(now() + graceMs);
     const left = [...this.#open];
     for (const lease of left) lease.lose('shutdown');
-    await Promise.all(left.map((lease) => this.#release(lease)));
+    await Promise.all(left.map((lease) => this.#released(lease)));
     this.#watchdog.stop();
     await this.#store.close();
   }
 
-  async #ask(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
-    let claim: Claim | undefined;
-    let answer: Lock | Refusal | undefined;
+  /** Asks the store with a new token: what happens to an earlier one does not touch it. */
+  #ask(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
+    const claim = this.#queue.stake(request, this.#tokens.next(this.#mayRun(request)));
     this.#open.startAsking();
-    try {
-      while (!answer) {
-        if (this.#closed) throw this.#closed;
-        if (claim) this.#queue.drop(claim);
-        claim = this.#queue.stake(request, this.#tokens.next(this.#mayRun(request)));
-        const sentAt = now();
-        const reply = await this.#store.acquire(claim);
-        const outcome = reply.granted ? { reply, sentAt } : await this.#wait(claim, { reply, sentAt }, request, startedAt);
-        answer = 'reply' in outcome ? (this.#begin(claim, outcome, request) ?? (await this.#tooLate(claim, outcome, request, startedAt))) : outcome;
-      }
-      return answer;
-    } catch (error) {
-      if (error instanceof LockUnavailableError && !request.fair) for (const key of request.keys) this.#gate.fail(key, error);
-      throw error;
-    } finally {
-      if (claim) this.#queue.drop(claim);
-      if (!(answer instanceof Lock) && !request.fair) leaveKeys(this.#gate, request.keys);
-      this.#open.stopAsking();
-    }
+    const sentAt = now();
+    // Not an async function: an uncontended lock is nothing but this, and each "await" costs it a µs.
+    return this.#store.acquire(claim).then(
+      (reply) => {
+        const answer = { reply, sentAt };
+        const lock = isGrant(answer) ? this.#begin(claim, answer, request) : undefined;
+        if (!lock) return this.#askOn(claim, answer, request, startedAt);
+        this.#queue.drop(claim);
+        this.#open.stopAsking();
+        return lock;
+      },
+      (error: unknown) => this.#failed(claim, request, error),
+    );
   }
 
-  async #wait(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Answer<Granted> | Refusal> {
-    const [key] = request.keys;
-    if (!request.fair) {
-      if (request.waitMs > 0 && request.maxWaiters === 0) return refusal('too-many-waiters', request, startedAt, heldBy(refused.reply));
-      for (const key of request.keys) this.#gate.setFront(key, 'waiting');
-      return this.#queue.wait(claim, refused, request, startedAt);
+  /** The first answer brought no lock: waits, or asks again. */
+  async #askOn(claim: Claim, first: Answer, request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
+    let answer: Lock | Refusal | undefined;
+    try {
+      const outcome = isGrant(first) ? first : await this.#queue.wait(claim, first as Answer<Held>, request, startedAt);
+      if ('reply' in outcome) answer = this.#begin(claim, outcome, request) ?? (await this.#tooLate(claim, outcome, request, startedAt));
+      else answer = outcome;
+    } catch (error) {
+      return this.#failed(claim, request, error);
     }
-    if (this.#gate.waiters(key!) >= request.maxWaiters) {
-      await this.#store.cancel(claim);
-      return refusal('too-many-waiters', request, startedAt, heldBy(refused.reply));
+    this.#queue.drop(claim);
+    this.#open.stopAsking();
+    if (!answer) return this.#ask(request, startedAt);
+    if (!(answer instanceof Lock)) this.#leave(request);
+    return answer;
+  }
+
+  #failed(claim: Claim, request: LockRequest, error: unknown): never {
+    this.#queue.drop(claim);
+    this.#open.stopAsking();
+    if (error instanceof LockUnavailableError && !(error instanceof TooSlowError) && gated(request)) {
+      for (const key of request.keys) this.#gate.fail(key, error);
     }
-    return this.#gate.beside(key!, this.#queue.wait(claim, refused, request, startedAt));
+    this.#leave(request);
+    throw error;
   }
 
   /** Whether there are callers here that the lock could be handed on to. */
@@ -162,16 +171,16 @@ export class LockAcquirer {
     this.#open.add(lease);
     const lock = this.#admit(lease, request, reply.fence);
     this.#watchdog.watch(lease);
-    if (lease.gated) for (const key of lease.keys) this.#gate.setFront(key, 'inside');
+    if (gated(lease)) for (const key of lease.keys) this.#gate.setFront(key, 'inside');
     return lock;
   }
 
   /** The grant came too late to be of use: the lease is over already, or the caller has gone, or the app is going. */
   async #tooLate(claim: Claim, { sentAt }: Answer<Granted>, request: LockRequest, startedAt: number): Promise<undefined> {
-    await this.#release(claim);
+    await this.#released(claim);
     request.signal?.throwIfAborted();
     if (this.#closed) throw this.#closed;
-    if (now() >= startedAt + request.waitMs) throw tooSlow(sentAt, claim.leaseMs);
+    if (now() >= startedAt + request.waitMs) throw new TooSlowError(now() - sentAt, claim.leaseMs);
   }
 
   #admit(lease: Lease, request: LockRequest, fence: number): Lock {
@@ -192,25 +201,26 @@ export class LockAcquirer {
     return true;
   }
 
-  async #giveBack(lock: Lock): Promise<boolean> {
+  #giveBack(lock: Lock): Promise<boolean> {
     const { lease } = lock;
     lease.startRelease();
     this.#watchdog.unwatch(lease);
-    const released = this.#release(lease);
+    const released = this.#released(lease);
     // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
     this.#leave(lease);
-    const ours = await released;
-    if (!ours) lock.lose('taken');
-    this.#open.delete(lease);
-    return ours;
+    return released.then((ours) => {
+      if (!ours) lock.lose('taken');
+      this.#open.delete(lease);
+      return ours;
+    });
   }
 
   /** Answers false only when the store says that a key was not ours any more; while it does not answer, it goes on trying. */
-  async #release(lock: Renewal): Promise<boolean> {
+  #released(lock: Renewal): Promise<boolean> {
     try {
-      return await this.#store.release(lock);
+      return this.#store.release(lock).catch(() => true);
     } catch {
-      return true;
+      return Promise.resolve(true);
     }
   }
 
@@ -220,13 +230,7 @@ export class LockAcquirer {
     this.#leave(lease);
   };
 
-  #leave({ gated, keys }: Lease): void {
-    if (gated) leaveKeys(this.#gate, keys);
+  #leave(request: Pick<LockRequest, 'keys' | 'fair'>): void {
+    if (gated(request)) leaveKeys(this.#gate, request.keys);
   }
-}
-
-function tooSlow(sentAt: number, leaseMs: number): LockUnavailableError {
-  return new LockUnavailableError(
-    `The store answered after ${Math.round(now() - sentAt)} ms, when the lease of ${leaseMs} ms was over. Raise "lease", or look at the load of Redis and of this process.`,
-  );
 }

@@ -34,3 +34,8 @@ export function refusal(reason: TimeoutReason, { keys, waitMs, maxWaiters }: Loc
 export function handsOn({ keys, watchdog, fair, waitMs, maxWaiters }: LockRequest): boolean {
   return watchdog && !fair && keys.length === 1 && waitMs > 0 && maxWaiters > 0;
 }
+
+/** Whether the caller goes through the gate of this process: those who want it fair all queue in the store. */
+export function gated({ fair }: Pick<LockRequest, 'fair'>): boolean {
+  return !fair;
+}

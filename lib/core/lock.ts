@@ -6,8 +6,8 @@ import type { Lease } from './lease.js';
 import { SMALLEST_LEASE_MS } from './lock-options.js';
 
 /** What a lock asks of whoever gave it. */
-interface LockGiver {
-  extend(lease: Lease, leaseMs: number): Promise<void>;
+export interface LockGiver {
+  extend(lock: Lock, leaseMs: number): Promise<void>;
   unlock(lock: Lock): Promise<boolean>;
 }
 
@@ -32,6 +32,7 @@ export class Lock implements AsyncDisposable {
   readonly outer: Lock | undefined;
   readonly #giver: LockGiver;
   readonly #acquiredAt = Date.now();
+  #ended = false;
   #unlocking: Promise<boolean> | undefined;
   #lost: LockLostError | undefined;
   /** Made when first asked for: most work never looks. */
@@ -87,7 +88,7 @@ export class Lock implements AsyncDisposable {
 
   /** Whether it is held at this very moment. Reads the clock. */
   get isHeld(): boolean {
-    return !this.#unlocking && !this.#lost && this.lease.isHeld;
+    return !this.#ended && !this.#lost && this.lease.isHeld;
   }
 
   /**
@@ -111,7 +112,7 @@ export class Lock implements AsyncDisposable {
   async extend(lease?: Duration): Promise<void> {
     this.assertHeld();
     const leaseMs = lease === undefined ? this.lease.leaseMs : durationMs('lease', lease, { min: SMALLEST_LEASE_MS });
-    await this.#giver.extend(this.lease, leaseMs);
+    await this.#giver.extend(this, leaseMs);
     this.assertHeld();
   }
 
@@ -122,8 +123,7 @@ export class Lock implements AsyncDisposable {
    * @returns false when the lock had been lost before
    */
   unlock(): Promise<boolean> {
-    this.#unlocking ??= this.#end();
-    return this.#unlocking;
+    return (this.#unlocking ??= this.#end());
   }
 
   /** So that `await using lock = await locks.lock(key)` unlocks at the end of the block. */
@@ -150,9 +150,12 @@ export class Lock implements AsyncDisposable {
   }
 
   #end(): Promise<boolean> {
+    this.#ended = true;
     if (this.outer) this.outer.#nested?.delete(this);
+    this.#unlocking = this.#giver.unlock(this);
+    // Last, because it tells the user's own listeners.
     this.#loseNested('unlocked');
-    return this.#giver.unlock(this);
+    return this.#unlocking;
   }
 
   #loseNested(reason: LostReason): void {

@@ -2,15 +2,18 @@ import { now } from '../clock/deadline.js';
 import type { Granted, Held, LockStore } from '../store/lock-store.js';
 import { nextCheckAt } from './check-time.js';
 import { Claim, type Answer } from './claim.js';
-import { heldBy, refusal, type LockRequest, type Refusal } from './lock-request.js';
+import type { KeyGate } from './key-gate.js';
+import { gated, heldBy, refusal, type LockRequest, type Refusal } from './lock-request.js';
 
 /** The callers of this process that ask the store for a lock. The one loop that waits is here. */
 export class StoreQueue {
   readonly #store: LockStore;
+  readonly #gate: KeyGate;
   readonly #claims = new Map<string, Claim>();
 
-  constructor(store: LockStore) {
+  constructor(store: LockStore, gate: KeyGate) {
     this.#store = store;
+    this.#gate = gate;
   }
 
   /** Registers a claim before the store is asked: the lock may be given to it before the answer is here. */
@@ -42,12 +45,25 @@ export class StoreQueue {
   }
 
   /**
-   * Waits until the store gives the lock to a claim that it refused at first. Asks again now and then: messages get lost,
-   * and a holder that crashed releases nothing. Leaves nothing behind when it gives up.
+   * Waits until the store gives the lock to a claim that it refused at first. Leaves nothing behind when it gives up.
    *
    * @throws LockUnavailableError, the reason of a signal that aborts, or what all are failed with
    */
   async wait(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Answer<Granted> | Refusal> {
+    const key = request.keys[0]!;
+    // Who comes through the gate has been counted there.
+    const waiters = gated(request) ? 0 : this.#gate.waiters(key);
+    if (request.waitMs > 0 && waiters >= request.maxWaiters) {
+      if (claim.queue) await this.#store.cancel(claim);
+      return refusal('too-many-waiters', request, startedAt, heldBy(refused.reply));
+    }
+    if (!gated(request)) return this.#gate.beside(key, this.#standInLine(claim, refused, request, startedAt));
+    for (const key of request.keys) this.#gate.setFront(key, 'waiting');
+    return this.#standInLine(claim, refused, request, startedAt);
+  }
+
+  /** Asks again now and then: messages get lost, and a holder that crashed releases nothing. */
+  async #standInLine(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Answer<Granted> | Refusal> {
     const until = startedAt + request.waitMs;
     const signals = request.waitSignals();
     let { reply, sentAt } = refused;

@@ -43,14 +43,17 @@ export class InFlight<T extends Started> {
   }
 
   #look(): NodeJS.Timeout {
-    return setTimeout(() => {
-      const late = now() - this.#timeoutMs * (1 - 1 / LOOKS);
-      for (const item of this.#items) {
-        if (item.startedAt > late) break;
-        this.#items.delete(item);
-        this.#expire(item);
-      }
-      this.#timer = this.#items.size > 0 ? this.#look() : undefined;
-    }, this.#timeoutMs / LOOKS);
+    // Timers run before sockets are read: after a stall of the process, the answers may be there already.
+    return setTimeout(() => setImmediate(() => this.#expireOld()), this.#timeoutMs / LOOKS);
+  }
+
+  #expireOld(): void {
+    const late = now() - this.#timeoutMs * (1 - 1 / LOOKS);
+    for (const item of this.#items) {
+      if (item.startedAt > late) break;
+      this.#items.delete(item);
+      this.#expire(item);
+    }
+    this.#timer = this.#items.size > 0 ? this.#look() : undefined;
   }
 }

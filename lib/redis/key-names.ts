@@ -1,29 +1,39 @@
 import { LockKeyError } from '../errors/lock-key.error.js';
+import { bulkHeader } from './resp.js';
 
-/** The key of a lock and its companions, which live in the key's own cluster slot. */
-export interface LockNames {
-  /** Holds the owner's token, as a plain string with an expiry, so that `SET … NX PX` of other tools and ours exclude each other. */
-  readonly lock: string;
-  /** Who waits, by arrival. */
-  readonly queue: string;
-  /** Until when each of them counts as alive. */
-  readonly alive: string;
-}
+/** What our companions of a key are called, after its hash tag. */
+const QUEUE = ':queue';
+const ALIVE = ':alive';
+const FENCE = ':fence';
+
+const HAS_TAG = /\{[^}]+\}/;
+const OUR_OWN = /\}.*:(fence|queue|alive)$/;
 
 /** The names of our keys in Redis, for one key prefix. */
 export class KeyNames {
   /** Holds the last fence that was given, for all keys of this prefix. */
   readonly fence: string;
   readonly #prefix: string;
+  readonly #prefixBytes: number;
 
   constructor(prefix: string) {
     this.#prefix = prefix;
-    this.fence = `{${prefix}}:fence`;
+    this.#prefixBytes = Buffer.byteLength(prefix);
+    this.fence = `{${prefix}}${FENCE}`;
   }
 
-  /** The channel on which the source of tokens hears of the locks it is given. */
-  wakeChannel(source: string): string {
-    return `{${this.#prefix}}:wake:${source}`;
+  /** @throws LockKeyError for a key that is one of our own names */
+  check(key: string): void {
+    if (!key.includes('}') && !this.#prefix.includes('}')) return;
+    if (!OUR_OWN.test(this.lock(key))) return;
+    throw new LockKeyError(
+      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}" or "${ALIVE}", as ${JSON.stringify(this.lock(key))} does: those are names of our own.`,
+    );
+  }
+
+  /** Holds the owner's token, as a plain string with an expiry, so that `SET … NX PX` of other tools and ours exclude each other. */
+  lock(key: string): string {
+    return this.#prefix + key;
   }
 
   /** The key of the app that lives under this name. */
@@ -31,20 +41,27 @@ export class KeyNames {
     return lock.slice(this.#prefix.length);
   }
 
-  /** @throws LockKeyError for a key that is one of our own names */
-  lock(key: string): LockNames {
-    const lock = this.#prefix + key;
-    const tag = lock.includes('{') ? checked(lock) : `{${lock}}`;
-    return { lock, queue: `${tag}:queue`, alive: `${tag}:alive` };
+  /** The channel on which the source of tokens hears of the locks it is given. */
+  wakeChannel(source: string): string {
+    return `{${this.#prefix}}:wake:${source}`;
   }
-}
 
-const OUR_OWN = /\}.*:(fence|queue|alive)$/;
-
-/** A key may bring a cluster hash tag of its own; then it could be the name of another key's companion. */
-function checked(lock: string): string {
-  if (OUR_OWN.test(lock)) {
-    throw new LockKeyError(`A key that has a {hash tag} must not end in ":fence", ":queue" or ":alive", as ${JSON.stringify(lock)} does: those are names of our own.`);
+  /**
+   * Adds the three keys of a lock to a command, encoded: the lock itself; who waits for it, by arrival; and until when each
+   * of them counts as alive. All three live in one cluster slot.
+   */
+  encode(key: string, into: string[]): void {
+    const bytes = this.#prefixBytes + Buffer.byteLength(key);
+    const prefix = this.#prefix;
+    if (!prefix.includes('{') && !key.includes('{')) {
+      const header = bulkHeader(bytes + 2 + QUEUE.length);
+      into.push(bulkHeader(bytes), prefix, key, '\r\n', header, '{', prefix, key, `}${QUEUE}\r\n`, header, '{', prefix, key, `}${ALIVE}\r\n`);
+      return;
+    }
+    const lock = this.lock(key);
+    const tagged = HAS_TAG.test(lock);
+    const header = bulkHeader(bytes + (tagged ? 0 : 2) + QUEUE.length);
+    const tag = tagged ? lock : `{${lock}}`;
+    into.push(bulkHeader(bytes), lock, '\r\n', header, tag, `${QUEUE}\r\n`, header, tag, `${ALIVE}\r\n`);
   }
-  return /\{[^}]+\}/.test(lock) ? lock : `{${lock}}`;
 }

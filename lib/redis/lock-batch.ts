@@ -2,8 +2,8 @@ import { now } from '../clock/deadline.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { Held, Renewal } from '../store/lock-store.js';
 import type { KeyNames } from './key-names.js';
-import type { RedisConnection } from './redis-connection.js';
-import { asciiBulk, bulk } from './resp.js';
+import { RefusedError, type RedisConnection } from './redis-connection.js';
+import { bulk, bulkHeader } from './resp.js';
 import { ScriptCall, type ScriptArguments } from './script-call.js';
 import { LOCKS } from './scripts/locks.script.js';
 
@@ -17,23 +17,35 @@ const BRING_UP_EVERY_MS = 1000;
 export type Verb = 'try' | 'queue' | 'run' | 'deaf' | 'release' | 'cancel' | 'reserve';
 
 /** The operation that brings the note up; it has no token, no lease and no reply. */
-const CLOCK = asciiBulk('clock') + asciiBulk('') + asciiBulk('');
+const CLOCK = bulk('clock') + bulk('') + bulk('');
 
-/** One operation of the locks script on its way: its keys and arguments encoded, and who wants to know what came of it. */
-interface Operation {
-  readonly keys: string;
-  readonly keyCount: number;
-  readonly args: string;
-  readonly done: (reply: number | Held) => void;
-  readonly failed: (error: LockUnavailableError) => void;
+/** One operation, and who wants to know what came of it. */
+export interface LockOperation {
+  readonly verb: Verb;
+  readonly lock: Renewal;
+  /** Whether it may have been done before, in a call that failed as a whole. */
+  again?: boolean;
+  done(reply: number | Held): void;
+  failed(error: LockUnavailableError): void;
 }
+
+/** The operations of one call, and their keys and arguments in pieces. */
+interface Batch {
+  readonly operations: LockOperation[];
+  readonly keys: string[];
+  keyCount: number;
+  readonly args: string[];
+}
+
+/** What a script says when one of its operations met something unforeseen; other refusals are about the server as a whole. */
+const ONE_IS_BAD = /^(ERR|WRONGTYPE)/;
 
 /** Collects the operations of one tick and sends them as one call of the locks script. */
 export class LockBatch {
   readonly #redis: RedisConnection;
   readonly #names: KeyNames;
   readonly #note: string;
-  #operations: Operation[] = [];
+  #batches: Batch[] = [];
   #broughtUpAt = -Infinity;
   #broughtUpAfterDrops = -1;
 
@@ -44,60 +56,75 @@ export class LockBatch {
   }
 
   /** @throws LockKeyError for a key that is one of our own names */
-  add(verb: Verb, { keys, token, leaseMs }: Renewal, done: (reply: number | Held) => void, failed: (error: LockUnavailableError) => void): void {
-    let names = '';
-    for (const key of keys) names += this.#namesOf(key);
-    const what = keys.length === 1 ? verb : `${verb} ${keys.length}`;
-    const args = asciiBulk(what) + asciiBulk(token) + asciiBulk(String(leaseMs));
-    const count = this.#operations.push({ keys: names, keyCount: 3 * keys.length, args, done, failed });
-    if (count === 1) process.nextTick(this.#flush);
+  add(operation: LockOperation): void {
+    const { keys } = operation.lock;
+    for (const key of keys) this.#names.check(key);
+    let batch = this.#batches.at(-1);
+    if (!batch || batch.operations.length === LARGEST) {
+      batch = this.#empty();
+      if (this.#batches.push(batch) === 1) process.nextTick(this.#flush);
+    }
+    this.#put(operation, batch);
   }
 
-  #namesOf(key: string): string {
-    const { lock, queue, alive } = this.#names.lock(key);
-    return bulk(lock) + bulk(queue) + bulk(alive);
+  #empty(): Batch {
+    return { operations: [], keys: [this.#note], keyCount: 1, args: [] };
+  }
+
+  #put(operation: LockOperation, batch: Batch): void {
+    const { verb, lock } = operation;
+    const { keys, token, leaseMs } = lock;
+    for (const key of keys) this.#names.encode(key, batch.keys);
+    batch.keyCount += 3 * keys.length;
+    const what = keys.length === 1 ? verb : `${verb} ${keys.length}`;
+    const lease = String(leaseMs);
+    batch.args.push(bulkHeader(what.length), what, '\r\n', bulkHeader(token.length), token, '\r\n', bulkHeader(lease.length), lease, '\r\n');
+    batch.operations.push(operation);
   }
 
   readonly #flush = (): void => {
-    const operations = this.#operations;
-    this.#operations = [];
-    if (operations.length <= LARGEST) return this.#send(operations);
-    for (let at = 0; at < operations.length; at += LARGEST) this.#send(operations.slice(at, at + LARGEST));
+    const batches = this.#batches;
+    this.#batches = [];
+    for (const batch of batches) this.#send(batch);
   };
 
-  #send(operations: readonly Operation[]): void {
+  #send(batch: Batch): void {
+    const { operations } = batch;
     const call = new ScriptCall({
       script: LOCKS,
-      encode: (again) => this.#encode(operations, again),
+      encode: (again) => this.#encode(batch, again),
       onReply: (reply) => this.#settle(operations, reply),
       onError: (error) => {
         this.#broughtUpAt = -Infinity;
-        for (const { failed } of operations) failed(error);
+        if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply)) this.#sendEach(operations);
+        else for (const operation of operations) operation.failed(error);
       },
     });
     this.#redis.send(call);
   }
 
-  #encode(operations: readonly Operation[], again: boolean): ScriptArguments {
-    const clock = this.#bringsUp() || again;
-    let keys = this.#note;
-    let keyCount = 1;
-    let args = clock ? CLOCK : '';
+  /** So that one bad operation does not spoil the others of its tick. Each may have been done already. */
+  #sendEach(operations: readonly LockOperation[]): void {
     for (const operation of operations) {
-      keys += operation.keys;
-      keyCount += operation.keyCount;
-      args += operation.args;
+      const batch = this.#empty();
+      operation.again = true;
+      this.#put(operation, batch);
+      this.#send(batch);
     }
-    return { text: keys + args, keyCount, count: keyCount + 3 * (operations.length + (clock ? 1 : 0)) };
   }
 
-  #settle(operations: readonly Operation[], reply: unknown): void {
+  #encode({ keys, keyCount, args, operations }: Batch, again: boolean): ScriptArguments {
+    const clock = this.#bringsUp() || again;
+    const text = keys.join('') + (clock ? CLOCK : '') + args.join('');
+    return { text, keyCount, count: keyCount + 3 * (operations.length + (clock ? 1 : 0)) };
+  }
+
+  #settle(operations: readonly LockOperation[], reply: unknown): void {
     const replies = operations.length > 1 && Array.isArray(reply) ? (reply as unknown[]) : operations.map(() => reply);
     for (let index = 0; index < operations.length; index++) {
-      const { done, failed } = operations[index]!;
-      const reply = LOCKS.decode(replies[index]);
-      if (reply instanceof Error) failed(this.#redis.refused(reply));
-      else done(reply);
+      const answer = LOCKS.decode(replies[index]);
+      if (answer instanceof Error) operations[index]!.failed(this.#redis.refused(answer));
+      else operations[index]!.done(answer);
     }
   }
 

@@ -8,8 +8,22 @@ import { bulk } from './resp.js';
 import { ScriptCall } from './script-call.js';
 import { ScriptCommand } from './script-command.js';
 
+/** What a client says that would send a command again though nobody waits for its answer any more. */
+const PING = '*1\r\n$4\r\nPING\r\n';
+
 /** The command never left this process, so it can't have changed anything. */
 export class NotSentError extends LockUnavailableError {}
+
+/** The server answered, and said no. */
+export class RefusedError extends LockUnavailableError {
+  /** Its own words. */
+  readonly reply: string;
+
+  constructor(message: string, cause: Error) {
+    super(message, cause);
+    this.reply = cause.message;
+  }
+}
 
 /** Hears about outages: once when one begins, once when it is over. */
 export interface OutageLog {
@@ -99,7 +113,7 @@ export class RedisConnection {
   #write(call: ScriptCall, withSource: boolean): void {
     if (this.#redis.status !== 'ready') return this.#park(call);
     ScriptCommand.send(this.#redis, {
-      encode: () => call.encode(withSource),
+      encode: () => (call.settled ? PING : call.encode(withSource)),
       replied: (reply) => {
         this.#repliedAt = now();
         this.#inFlight.delete(call);
@@ -179,10 +193,10 @@ export class RedisConnection {
   }
 
   /** What to say when the server refuses a command. */
-  refused(error: Error): LockUnavailableError {
+  refused(error: Error): RefusedError {
     if (error.message.includes('WRONGTYPE')) {
-      return new LockUnavailableError('The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".', error);
+      return new RefusedError('The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".', error);
     }
-    return new LockUnavailableError(`Redis at ${this.server} did not do it: ${error.message}`, error);
+    return new RefusedError(`Redis at ${this.server} did not do it: ${error.message}`, error);
   }
 }

@@ -1,9 +1,9 @@
 import { fencesFor, type AcquireCommand, type Granted, type Held, type LockStore, type Renewal, type StoreListener } from '../store/lock-store.js';
 import { KeyNames } from './key-names.js';
-import { LockBatch, type Verb } from './lock-batch.js';
+import { LockBatch, type LockOperation, type Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
 import { redisClient, type RedisConnectionOption } from './redis-client.js';
-import { NotSentError, RedisConnection, type OutageLog } from './redis-connection.js';
+import { NotSentError, RedisConnection, RefusedError, type OutageLog } from './redis-connection.js';
 import { HOLDER } from './scripts/holder.script.js';
 import { grantOf } from './scripts/locks.script.js';
 import { RENEW } from './scripts/renew.script.js';
@@ -25,6 +25,8 @@ export class RedisLockStore implements LockStore {
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
   readonly #listeners: StoreListener[] = [];
+  /** Tokens of locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
+  readonly #sentTwice = new Set<string>();
 
   constructor({ connection, keyPrefix, commandTimeoutMs, log }: RedisLockStoreOptions) {
     const client = redisClient(connection, commandTimeoutMs);
@@ -61,7 +63,7 @@ export class RedisLockStore implements LockStore {
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly boolean[]> {
-    const keys = renewals.flatMap((lock) => lock.keys.map((key) => this.#names.lock(key).lock));
+    const keys = renewals.flatMap((lock) => lock.keys.map((key) => this.#names.lock(key)));
     const args = renewals.flatMap(({ keys, token, leaseMs }) => keys.flatMap(() => [token, leaseMs]));
     const renewed = await this.#redis.run(RENEW, keys, args);
     let from = 0;
@@ -75,18 +77,22 @@ export class RedisLockStore implements LockStore {
 
   release(lock: Renewal): Promise<boolean> {
     const { drops } = this.#redis;
-    return new Promise((resolve, reject) =>
-      this.#batch.add(
-        'release',
+    return new Promise((resolve, reject) => {
+      const operation: LockOperation = {
+        verb: 'release',
         lock,
-        // After a drop, the command may have been sent again and have freed the key by its first try: not a loss.
-        (freed) => resolve(freed === lock.keys.length || drops !== this.#redis.drops),
-        (error) => {
+        done: (freed) => {
+          if (this.#sentTwice.delete(lock.token)) this.#orphans.add(lock);
+          // What was sent again may have freed the key by its first try: not a loss.
+          resolve(freed === lock.keys.length || drops !== this.#redis.drops || operation.again === true);
+        },
+        failed: (error) => {
           this.#orphans.add(lock);
           reject(error);
         },
-      ),
-    );
+      };
+      this.#batch.add(operation);
+    });
   }
 
   async isLocked(key: string): Promise<boolean> {
@@ -126,29 +132,32 @@ export class RedisLockStore implements LockStore {
   }
 
   #take(verb: Verb, command: AcquireCommand): Promise<Granted | Held> {
+    const { drops } = this.#redis;
     return new Promise((resolve, reject) =>
-      this.#batch.add(
+      this.#batch.add({
         verb,
-        command,
-        (reply) => {
+        lock: command,
+        done: (reply) => {
           if (typeof reply !== 'number') return resolve(reply);
           if (command.again) this.#channel.doubt();
+          if (drops !== this.#redis.drops) this.#sentTwice.add(command.token);
           resolve(grantOf(reply));
         },
-        (error) => {
-          if (!(error instanceof NotSentError)) this.#orphans.add(command);
+        failed: (error) => {
+          if (error instanceof RefusedError) void this.cancel(command);
+          else if (command.again || !(error instanceof NotSentError)) this.#orphans.add(command);
           reject(error);
         },
-      ),
+      }),
     );
   }
 
   #count(verb: 'cancel' | 'reserve', lock: Renewal): Promise<number> {
-    return new Promise((resolve, reject) => this.#batch.add(verb, lock, (count) => resolve(count as number), reject));
+    return new Promise((resolve, reject) => this.#batch.add({ verb, lock, done: (count) => resolve(count as number), failed: reject }));
   }
 
   #holder(key: string): Promise<string | undefined> {
-    return this.#redis.run(HOLDER, [this.#names.lock(key).lock], []);
+    return this.#redis.run(HOLDER, [this.#names.lock(key)], []);
   }
 
   #heard(text: string): void {
@@ -158,6 +167,6 @@ export class RedisLockStore implements LockStore {
     if (message.kind === 'wanted') return this.#listeners.forEach((listener) => listener.wanted(token));
     if (this.#listeners.some((listener) => listener.granted(token, message.grant))) return;
     // Nobody waits for it any more: on to the next.
-    void this.cancel({ keys: [this.#names.keyOf(message.lock)], token, leaseMs: 0 });
+    void this.cancel({ keys: [this.#names.keyOf(message.lock)], token, leaseMs: message.leaseMs });
   }
 }

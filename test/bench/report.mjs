@@ -36,7 +36,8 @@ function measured() {
 
 function markdown({ head, rows }) {
   const line = (cells) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map((_, column) => (column ? '--:' : '---'))), ...rows.map(line)].join('\n');
+  const isNumber = (column) => /^[\d–✓✗]/.test(rows[0][column]);
+  return [line(head), line(head.map((_, column) => (isNumber(column) ? '--:' : '---'))), ...rows.map(line)].join('\n');
 }
 
 const INTRODUCTION = `# How fast is it?

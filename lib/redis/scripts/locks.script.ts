@@ -15,7 +15,7 @@ export type LocksReply = number | Held | Error;
  *   for a token that ends in `+`, `deaf` for a process that can't hear of its turn. `release` gives them back; `cancel` leaves the queues too. `reserve` renews a lock and gives
  *   it new fences. `clock`, of no key, brings the note of the last fence up to the server's time.
  * - Whoever gives a key back hands it to the first live waiter in the same step, and tells that waiter's process on its one
- *   channel. If nobody listens there (PUBLISH answers 0), the process is gone, or has just lost its subscription: the next
+ *   channel. If nobody listens there, the process is gone, or has just lost its subscription: the next
  *   waiter is taken, and this one keeps its place for as long as it counts as alive. Only one that said it is `deaf` is given
  *   the key all the same, for a moment: it finds it when it asks again.
  * - A free key with a queue, left by a holder that crashed, is its first waiter's, whoever asks.
@@ -81,11 +81,15 @@ local function fenceFor(token)
   return mint(count) - count + 1
 end
 
--- Answers whether anybody heard it. A user that may not PUBLISH is heard by nobody.
+-- Answers whether the process of the token heard it. Not what PUBLISH answers, who counts those who listen to everything.
+-- A user that may not PUBLISH is heard by nobody.
 local function tell(token, message)
   local source = string.match(token, '^(.*)%.')
-  local heard = source and redis.pcall('PUBLISH', string.gsub(note, 'fence$', 'wake:') .. source, message)
-  return type(heard) == 'number' and heard > 0
+  if not source then return false end
+  local channel = string.gsub(note, 'fence$', 'wake:') .. source
+  local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)
+  if listening[2] == 0 then return false end
+  return type(redis.pcall('PUBLISH', channel, message)) == 'number'
 end
 
 local function leave(i, token, lease)
@@ -106,7 +110,7 @@ local function handOver(i, asker)
       leave(i, token, lease)
     else
       local others = call('ZCARD', queue) > 1 and 1 or 0
-      local heard = tell(token, string.format('granted %s %.0f %d %s', token, fenceFor(token), others, key))
+      local heard = tell(token, string.format('granted %s %.0f %d %s %s', token, fenceFor(token), others, lease, key))
       if heard or aliveUntil % 1 ~= 0 then
         leave(i, token, lease)
         call('SET', key, token, 'PX', heard and lease or math.min(lease, ${DEAF_LEASE_MS}))
@@ -163,7 +167,14 @@ local function take(last, token, lease, verb)
   end
   for i = first, last, 3 do
     local holder = verb ~= 'try' and other(i, token)
-    if holder then return refusal(i, holder, type(holder) == 'string' and join(i, token, lease, holder, verb == 'deaf')) end
+    if holder then
+      -- Whatever it has of later keys, it would hold them out of order: that is how callers deadlock.
+      for later = i + 3, last, 3 do
+        leave(later, token, lease)
+        free(later, token)
+      end
+      return refusal(i, holder, type(holder) == 'string' and join(i, token, lease, holder, verb == 'deaf'))
+    end
     call('SET', KEYS[i], token, 'PX', lease)
     leave(i, token, lease)
   end

@@ -5,5 +5,6 @@ import { createRequire } from 'node:module';
 export const rival = createRequire(import.meta.url);
 
 export function versionOf(name) {
-  return JSON.parse(readFileSync(new URL(`./node_modules/${name}/package.json`, import.meta.url))).version;
+  const { version } = JSON.parse(readFileSync(new URL(`./node_modules/${name}/package.json`, import.meta.url)));
+  return version.replace(/^v/, '');
 }
