@@ -31,15 +31,15 @@ export class Lease implements Renewal {
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
   /** When the watchdog looks at it next; the watchdog's own note. */
-  dueAt = Infinity;
+  dueAt = 0;
   /** Runs at once when the lease is lost, before its holder hears of it. */
   onLost: (lease: Lease) => void = () => undefined;
 
   /** What the next renewal asks for. */
   leaseMs: number;
   #holder: Holder | undefined;
-  #confirmedAt = -Infinity;
-  #endsAt = -Infinity;
+  #confirmedAt = 0;
+  #endsAt = 0;
   #state: 'held' | 'releasing' | 'lost' = 'held';
 
   constructor(request: LockRequest, token: string, run: LocalRun | undefined, sentAt: number) {
@@ -80,7 +80,7 @@ export class Lease implements Renewal {
 
   /** The store confirmed a command that was sent at `sentAt`. Answers may come out of order: it never ends sooner than before. */
   confirm(sentAt: number, leaseMs: number): void {
-    this.#confirmedAt = Math.max(this.#confirmedAt, sentAt);
+    this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
     this.#endsAt = Math.max(this.#endsAt, roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP));
   }
 

@@ -80,8 +80,8 @@ export class LockAcquirer {
   async extend(lock: Lock, leaseMs: number): Promise<void> {
     const { lease } = lock;
     const sentAt = now();
-    const [ours] = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
-    if (!ours) lease.lose('taken');
+    const gone = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
+    if (gone.length > 0) lease.lose('taken');
     // It may have been unlocked and handed on meanwhile: the next one has terms of its own.
     if (!lock.isHeld) return;
     lease.leaseMs = leaseMs;

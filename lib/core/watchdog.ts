@@ -1,5 +1,5 @@
 import type { LockStore } from '../store/lock-store.js';
-import { now, roundedDown } from '../clock/deadline.js';
+import { now, roundedDown, timerAt } from '../clock/deadline.js';
 import type { Lease } from './lease.js';
 import { TimeWheel } from '../clock/time-wheel.js';
 
@@ -45,9 +45,8 @@ export class Watchdog {
     const due: Lease[] = [];
     for (const lease of leases) {
       if (!lease.isHeld) continue;
-      // Should the answer stay away, the next try does not wait for it.
-      this.#lookAgainAt(lease, time < lease.renewUntil ? time + lease.leaseMs / 4 : lease.endsAt);
       if (time < lease.renewUntil) due.push(lease);
+      else this.#lookAgainAt(lease, lease.endsAt);
     }
     for (let at = 0; at < due.length; at += BATCH) void this.#renew(due.slice(at, at + BATCH));
   }
@@ -55,21 +54,25 @@ export class Watchdog {
   async #renew(leases: readonly Lease[]): Promise<void> {
     const sentAt = now();
     const sent = leases.map(({ leaseMs }) => leaseMs);
-    let stillOurs: readonly boolean[];
+    // Should the answer stay away, neither the next try nor the end of a lease waits for it.
+    const patience = timerAt(Math.min(sentAt + Math.min(...sent) / 4, ...leases.map(({ endsAt }) => endsAt)), () => this.#planAll(leases, now()));
     try {
-      stillOurs = await this.#store.renew(leases);
-    } catch {
-      for (const lease of leases) this.#plan(lease, now() + lease.leaseMs / 20);
-      return;
-    }
-    leases.forEach((lease, index) => {
-      if (!stillOurs[index]) {
-        lease.lose('taken');
-      } else if (lease.isHeld) {
+      const gone = await this.#store.renew(leases);
+      for (const lease of gone) (lease as Lease).lose('taken');
+      leases.forEach((lease, index) => {
+        if (!lease.isHeld) return;
         lease.confirm(sentAt, sent[index]!);
         this.#plan(lease, this.#renewalOf(lease));
-      }
-    });
+      });
+    } catch {
+      this.#planAll(leases, now() + Math.min(...sent) / 20);
+    } finally {
+      clearTimeout(patience);
+    }
+  }
+
+  #planAll(leases: readonly Lease[], atMs: number): void {
+    for (const lease of leases) this.#plan(lease, atMs);
   }
 
   #plan(lease: Lease, atMs: number): void {
@@ -79,7 +82,7 @@ export class Watchdog {
   }
 
   #lookAgainAt(lease: Lease, atMs: number): void {
-    lease.dueAt = Math.min(atMs, lease.endsAt);
+    lease.dueAt = Math.floor(Math.min(atMs, lease.endsAt));
     this.#wheel.add(lease.dueAt, lease);
   }
 

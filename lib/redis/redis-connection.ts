@@ -4,7 +4,7 @@ import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { InFlight } from './in-flight.js';
 import type { LuaScript } from './lua-script.js';
 import type { RedisClient } from './redis-client.js';
-import { bulk } from './resp.js';
+import { bulks } from './resp.js';
 import { ScriptCall } from './script-call.js';
 import { ScriptCommand } from './script-command.js';
 
@@ -82,7 +82,7 @@ export class RedisConnection {
    * @throws NotSentError when the server did not get it, LockUnavailableError when it may have run or was refused
    */
   run<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
-    const encoded = { text: [...keys, ...args].map(bulk).join(''), keyCount: keys.length, count: keys.length + args.length };
+    const encoded = { text: bulks(keys) + bulks(args), keyCount: keys.length, count: keys.length + args.length };
     return new Promise((resolve, reject) => {
       const onReply = (reply: unknown) => {
         try {

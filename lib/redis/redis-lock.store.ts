@@ -62,12 +62,19 @@ export class RedisLockStore implements LockStore {
     await this.#count('cancel', command).catch(() => this.#orphans.add(command));
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly boolean[]> {
-    const keys = renewals.flatMap((lock) => lock.keys.map((key) => this.#names.lock(key)));
-    const args = renewals.flatMap(({ keys, token, leaseMs }) => keys.flatMap(() => [token, leaseMs]));
-    const renewed = await this.#redis.run(RENEW, keys, args);
-    let from = 0;
-    return renewals.map((lock) => renewed.slice(from, (from += lock.keys.length)).every(Boolean));
+  async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+    const owners: Renewal[] = [];
+    const keys: string[] = [];
+    const args: (string | number)[] = [];
+    for (const lock of renewals) {
+      for (const key of lock.keys) {
+        owners.push(lock);
+        keys.push(this.#names.lock(key));
+        args.push(lock.token, lock.leaseMs);
+      }
+    }
+    const gone = await this.#redis.run(RENEW, keys, args);
+    return gone.map((number) => owners[number - 1]!);
   }
 
   async reserve(lock: Renewal): Promise<Granted | undefined> {

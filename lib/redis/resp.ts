@@ -4,6 +4,16 @@ export function bulk(value: string | number): string {
   return `${bulkHeader(Buffer.byteLength(text))}${text}\r\n`;
 }
 
+/** The same for many. */
+export function bulks(values: readonly (string | number)[]): string {
+  const pieces: string[] = [];
+  for (const value of values) {
+    const text = String(value);
+    pieces.push(bulkHeader(Buffer.byteLength(text)), text, '\r\n');
+  }
+  return pieces.join('');
+}
+
 const headers: string[] = [];
 
 /** What stands before the text of an argument: how many bytes it has. */

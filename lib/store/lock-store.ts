@@ -83,8 +83,8 @@ export interface LockStore {
   acquire(command: AcquireCommand): Promise<Granted | Held>;
   /** Leaves the queues, and gives back what the token may have been given meanwhile. Never rejects: the store goes on trying. */
   cancel(command: Renewal): Promise<void>;
-  /** Pushes the leases out, never nearer. Answers for each lock whether it is still its token's. */
-  renew(renewals: readonly Renewal[]): Promise<readonly boolean[]>;
+  /** Pushes the leases out, never nearer. Answers those that are not their token's any more, whole or in part. */
+  renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]>;
   /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's any more. */
   reserve(lock: Renewal): Promise<Granted | undefined>;
   /** Hands each key to its next waiter, or frees it. Answers false when one of them was not the token's any more, and leaves that one alone. */

@@ -52,8 +52,8 @@ export class MemoryLockStore implements LockStore {
     this.#free(keys, token);
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly boolean[]> {
-    return renewals.map((lock) => this.#renew(lock));
+  async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+    return renewals.filter((lock) => !this.#renew(lock));
   }
 
   async reserve(lock: Renewal): Promise<Granted | undefined> {

@@ -12,10 +12,15 @@ process.on('disconnect', () => process.exit());
 
 async function answer({ id, action, args }) {
   try {
-    process.send({ id, answer: await actions[action](args) });
+    reply({ id, answer: await actions[action](args) });
   } catch (error) {
-    process.send({ id, error: error.stack });
+    reply({ id, error: error.stack });
   }
+}
+
+/** A parent that has gone meanwhile needs no answer. */
+function reply(message) {
+  process.send(message, () => undefined);
 }
 
 async function open() {

@@ -25,10 +25,10 @@ export class ScriptedStore implements LockStore {
     return answer;
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly boolean[]> {
-    const answer = await this.memory.renew(renewals.map(({ keys, token, leaseMs }) => ({ keys, token, leaseMs })));
+  async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+    const gone = await this.memory.renew(renewals);
     await this.afterRenew();
-    return answer;
+    return gone;
   }
 
   cancel(lock: Renewal): Promise<void> {

@@ -1,0 +1,151 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { Contender, longestGapMs, merged, violations } from '../support/contenders.js';
+import { until } from '../support/deferred.js';
+import { figures, LONG, sized } from '../support/lab.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { ofClients, published, RedisMonitor } from '../support/redis-monitor.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+
+const KEY = 'account:1';
+const QUEUE = `{lock:${KEY}}:queue`;
+const ALIVE = `{lock:${KEY}}:alive`;
+
+describe('Many processes in line for one key', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let here: ClosableLockService;
+  let contenders: Contender[];
+  let monitor: RedisMonitor | undefined;
+  let killing: NodeJS.Timeout | undefined;
+
+  beforeEach(async () => {
+    server = await startRedis();
+    redis = new Redis(server.url);
+    here = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
+    contenders = [];
+  });
+
+  afterEach(async () => {
+    await Promise.all(contenders.map((contender) => contender.kill()));
+    monitor?.stop();
+    clearInterval(killing);
+    await here.close();
+    redis.disconnect();
+    await server.stop();
+  });
+
+  /** Tokens by arrival, as Redis saw it. */
+  const line = async () => (await redis.zrange(QUEUE, '0', '-1')).map((waiter) => waiter.split(' ')[0]!);
+
+  const queued = (count: number) => until(async () => (await redis.zcard(QUEUE)) === count);
+
+  /** Each of them hears what it is told. */
+  const listening = (processes: readonly Contender[]) =>
+    until(async () => {
+      const channels = (await redis.pubsub('CHANNELS')) as string[];
+      return processes.every(({ child }) => channels.some((channel) => channel.includes(`:${child.process.pid}:`)));
+    });
+
+  const leftInRedis = async () => (await redis.keys('*')).sort();
+
+  it('1,000 waiters of 4 processes keep their order while 10 % of them cancel and 10 % are killed', async () => {
+    const plan = { callers: 300, sections: 1, holdMs: 0, arriveWithinMs: 500, options: { fair: true } };
+    contenders = await Contender.start(server.url, KEY, plan, plan, plan, { ...plan, callers: 100 });
+    const lock = await here.lock(KEY);
+    for (const contender of contenders) contender.go();
+    await queued(1000);
+    const order = await line();
+    const [canceller, lateCanceller, third, victim] = contenders as [Contender, Contender, Contender, Contender];
+    canceller.cancelEvery(6);
+    await queued(950);
+    await victim.kill();
+    await lock.unlock();
+    lateCanceller.cancelEvery(6);
+
+    const reports = await Promise.all([canceller, lateCanceller, third].map((contender) => contender.report()));
+    const sections = merged(reports);
+    const cancelled = reports.reduce((sum, report) => sum + report.cancelled, 0);
+    expect(violations(sections)).toEqual([]);
+    expect(sections.length + cancelled).toBe(900);
+    expect(cancelled).toBeGreaterThanOrEqual(50);
+    const wentIn = new Set(sections.map(({ token }) => token));
+    expect(sections.map(({ token }) => token)).toEqual(order.filter((token) => wentIn.has(token)));
+    // The killed ones keep their place, not the key, for as long as they count as alive.
+    expect(await redis.exists(`lock:${KEY}`)).toBe(0);
+    expect(await redis.zcard(QUEUE)).toBe(100);
+    expect(await redis.pttl(QUEUE)).toBeLessThanOrEqual(10_000);
+    expect(await redis.pttl(ALIVE)).toBeLessThanOrEqual(10_000);
+    if (LONG) await until(async () => (await leftInRedis()).length === 1, 11_000);
+    figures('1,000 waiters', { 'went in': sections.length, cancelled, 'longest gap ms': longestGapMs(sections) });
+  }, 60_000);
+
+  it.each([
+    ['fair', { fair: true }, sized(250, 2500)],
+    ['default', {}, sized(1000, 25_000)],
+  ])('a free key never lies there for 2 s though every subscription is killed again and again (%s)', async (name, options, sections) => {
+    const plan = { callers: 4, sections, holdMs: 0, options };
+    contenders = await Contender.start(server.url, KEY, plan, plan);
+    let killed = 0;
+    const kill = async () => (killed += Number(await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub')));
+    killing = setInterval(() => void kill(), sized(100, 2000));
+    for (const contender of contenders) contender.go();
+    const all = merged(await Promise.all(contenders.map((contender) => contender.report())));
+    clearInterval(killing);
+    expect(all).toHaveLength(8 * sections);
+    expect(violations(all)).toEqual([]);
+    expect(longestGapMs(all)).toBeLessThan(2000);
+    expect(killed).toBeGreaterThanOrEqual(2);
+    expect(await leftInRedis()).toEqual(['{lock:}:fence']);
+    figures(`subscriptions killed (${name})`, { 'hand-offs': all.length, killed, 'longest gap ms': longestGapMs(all), 'took ms': all.at(-1)!.endedAt - all[0]!.beganAt });
+  }, LONG ? 300_000 : 60_000);
+
+  /** Commands of clients for each time that somebody was inside. */
+  async function commandsPerSection(waiters: number, options: object): Promise<number> {
+    const sections = Math.ceil(sized(600, 6000) / waiters);
+    const plan = { callers: waiters / 2, sections, holdMs: 1, options };
+    contenders = await Contender.start(server.url, KEY, plan, plan);
+    monitor = await RedisMonitor.start(server.port);
+    for (const contender of contenders) contender.go();
+    await Promise.all(contenders.map((contender) => contender.report()));
+    const commands = ofClients(await monitor.commands());
+    monitor.stop();
+    expect(commands.filter(([name]) => !/^eval/i.test(name!))).toEqual([]);
+    return commands.length / (sections * waiters);
+  }
+
+  it('a contended section costs as many commands with 200 waiters as with 2: at most two', async () => {
+    const few = await commandsPerSection(2, { fair: true });
+    const many = await commandsPerSection(200, { fair: true });
+    figures('commands a section (fair)', { 2: few, 200: many });
+    expect(few).toBeLessThan(2.2);
+    expect(many).toBeLessThan(2.2);
+  }, 60_000);
+
+  it('and far fewer by default, the more callers the fewer', async () => {
+    const few = await commandsPerSection(2, {});
+    const many = await commandsPerSection(200, {});
+    figures('commands a section (default)', { 2: few, 200: many });
+    expect(few).toBeLessThan(2.2);
+    expect(many).toBeLessThan(0.5);
+  }, 60_000);
+
+  it('one release wakes one of 200 waiters, with one message', async () => {
+    const plan = { callers: 50, sections: 1, holdMs: 600_000, options: { fair: true } };
+    contenders = await Contender.start(server.url, KEY, plan, plan, plan, plan);
+    const lock = await here.lock(KEY);
+    for (const contender of contenders) contender.go();
+    await queued(200);
+    await listening(contenders);
+    const order = await line();
+    monitor = await RedisMonitor.start(server.port);
+    await lock.unlock();
+    for (let round = 0; round < sized(5, 100); round++) {
+      const head = order[round]!;
+      expect(await redis.get(`lock:${KEY}`)).toBe(head);
+      expect(await redis.zcard(QUEUE)).toBe(199 - round);
+      expect(published(await monitor.commands())).toEqual([expect.stringContaining(`granted ${head} `)]);
+      await here.forceUnlock(KEY);
+    }
+  }, 60_000);
+});

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { until } from '../support/deferred.js';
+import { figures, sized } from '../support/lab.js';
+import { drawSchedule, runSchedule, type Outcome, type Stage } from '../support/lock-schedule.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
+
+/** `SEED=42` runs the schedule 42 and no other. */
+const ONLY = process.env['SEED'];
+const FIRST = 1;
+
+const seeds = (count: number) => (ONLY ? [Number(ONLY)] : Array.from({ length: count }, (_, index) => FIRST + index));
+
+/** Longer than the interval at which the shortest lease of a schedule is renewed, shorter than that lease. */
+const SET_BACK_MS = 120;
+
+const SERVICES = 3;
+
+describe('Whatever callers do, and when,', () => {
+  describe('on Redis', () => {
+    let server: RedisServer;
+    let redis: Redis;
+    let proxies: TcpProxy[];
+    let services: ClosableLockService[];
+    let stage: Stage;
+
+    beforeAll(async () => {
+      server = await startRedis();
+      redis = new Redis(server.url);
+      proxies = await Promise.all(Array.from({ length: SERVICES }, () => startProxy(server.port)));
+      services = proxies.map(({ url }) => lockService(redisStore({ connection: url }), { shutdownGrace: 0 }));
+      stage = { services, cut: (service) => proxies[service]!.cut() };
+    });
+
+    afterAll(async () => {
+      await Promise.all(services.map((service) => service.close()));
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+      redis.disconnect();
+      await server.stop();
+    });
+
+    /** Nothing of a schedule is left long before its leases are over. */
+    const nothingLeft = async (seed: number) =>
+      until(async () => (await redis.keys(`*${seed}:*`)).length === 0, 3000).catch(async () => {
+        throw new Error(`Left in Redis: ${(await redis.keys(`*${seed}:*`)).join(', ')}`);
+      });
+
+    /** Puts the tokens of released locks back, for a moment: whoever still renews one of them keeps it there. */
+    async function setBack({ released }: Outcome): Promise<string[]> {
+      const last = new Map(released.map(({ key, token }) => [`lock:${key}`, token]));
+      await Promise.all([...last].map(([key, token]) => redis.set(key, token, 'PX', SET_BACK_MS)));
+      return [...last.keys()];
+    }
+
+    it('there is one holder at a time, its fence grows, every call settles, and nothing is left or renewed', async () => {
+      let grants = 0;
+      let cut = 0;
+      let before: { seed: number; keys: string[]; at: number } | undefined;
+      const notRenewed = async () => {
+        if (!before) return;
+        const { seed, keys, at } = before;
+        const left = at + SET_BACK_MS + 5 - performance.now();
+        if (left > 0) await new Promise((done) => setTimeout(done, left));
+        const kept = keys.length > 0 ? await redis.exists(...keys) : 0;
+        expect({ replayWith: `SEED=${seed}`, renewedAfterRelease: kept }).toEqual({ replayWith: `SEED=${seed}`, renewedAfterRelease: 0 });
+      };
+      for (const seed of seeds(sized(150, 10_000))) {
+        const schedule = drawSchedule(seed, SERVICES, true);
+        const outcome = await runSchedule(schedule, stage);
+        const wrong = [...outcome.wrong];
+        await nothingLeft(seed).catch((error: Error) => wrong.push(error.message));
+        expect({ replayWith: `SEED=${seed}`, wrong }).toEqual({ replayWith: `SEED=${seed}`, wrong: [] });
+        await notRenewed();
+        before = { seed, keys: await setBack(outcome), at: performance.now() };
+        grants += outcome.grants;
+        cut += schedule.cuts.length;
+      }
+      await notRenewed();
+      expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
+      figures('schedules on Redis', { schedules: seeds(sized(150, 10_000)).length, grants, cuts: cut });
+    }, sized(90_000, 3_600_000));
+  });
+
+  describe('on the memory store', () => {
+    it('there is one holder at a time, its fence grows, every call settles, and nothing is left', async () => {
+      const store = new MemoryLockStore();
+      const services = Array.from({ length: SERVICES }, () => lockService(store, { shutdownGrace: 0 }));
+      let grants = 0;
+      const all = seeds(sized(300, 10_000));
+      for (let at = 0; at < all.length; at += 10) {
+        await Promise.all(
+          all.slice(at, at + 10).map(async (seed) => {
+            const outcome = await runSchedule(drawSchedule(seed, SERVICES, false), { services, cut: () => undefined });
+            const wrong = [...outcome.wrong];
+            for (const key of ['a', 'b', 'c']) if (await store.isLocked(`${seed}:${key}`)) wrong.push(`${key} is still locked`);
+            expect({ replayWith: `SEED=${seed}`, wrong }).toEqual({ replayWith: `SEED=${seed}`, wrong: [] });
+            grants += outcome.grants;
+          }),
+        );
+      }
+      await Promise.all(services.map((service) => service.close()));
+      figures('schedules on the memory store', { schedules: all.length, grants });
+    }, sized(60_000, 1_200_000));
+  });
+});

@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { LockTimeoutError } from 'nest-redis-lock';
+import { until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
+
+/** A waiter asks again by itself at the latest after this long: 1.25 s, and something for a busy machine. */
+const SAFETY_CHECK_MS = 1500;
+
+/** A hand-off that is told, with a lot left for a busy machine; less than the soonest safety check. */
+const TOLD_MS = 400;
+
+describe('A caller that waits', () => {
+  let server: RedisServer;
+  let proxy: TcpProxy;
+  let redis: Redis;
+  /** `there` reaches Redis through the proxy; `here` does not. */
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+  let said: string[];
+
+  beforeEach(async () => {
+    server = await startRedis();
+    proxy = await startProxy(server.port);
+    redis = new Redis(server.url);
+    said = [];
+    here = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
+    there = thereAs(proxy.url);
+  });
+
+  afterEach(async () => {
+    await Promise.all([here.close(), there.close()]);
+    redis.disconnect();
+    await proxy.stop();
+    await server.stop();
+  });
+
+  const thereAs = (connection: string) =>
+    lockService(
+      redisStore({ connection, commandTimeout: 300 }, { deaf: () => said.push('deaf'), hears: () => said.push('hears') }),
+      { shutdownGrace: 0 },
+    );
+
+  const queued = (count: number, key = 'account:1') => until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
+
+  const subscribed = () => until(async () => ((await redis.pubsub('CHANNELS')) as string[]).length > 0);
+
+  /** How long the key stays free, from the unlock of one holder until the next, who waits, is inside. */
+  async function handOff(from: ClosableLockService, to: ClosableLockService): Promise<number> {
+    const first = await from.lock('account:1');
+    const waiting = to.lock('account:1', { fair: true });
+    await queued(1);
+    await subscribed().catch(() => undefined);
+    const unlockedAt = performance.now();
+    await first.unlock();
+    const next = await waiting;
+    const waited = performance.now() - unlockedAt;
+    await next.unlock();
+    return waited;
+  }
+
+  describe('is told at once', () => {
+    it('when it waits in another process than the holder, also by the first hand-off ever', async () => {
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+      expect(await handOff(there, here)).toBeLessThan(TOLD_MS);
+      expect(said).toEqual([]);
+    });
+
+    it('when the key is freed while its subscription is still on its way', async () => {
+      const first = await here.lock('account:1');
+      const waiting = there.lock('account:1');
+      await queued(1);
+      const unlockedAt = performance.now();
+      await first.unlock();
+      await waiting;
+      expect(performance.now() - unlockedAt).toBeLessThan(TOLD_MS);
+    });
+  });
+
+  describe('whose subscription breaks', () => {
+    it('is served by its safety check, says so once, and is told at once again when it is back', async () => {
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+      proxy.subscribers.refuse();
+      await until(() => said.length > 0);
+      const first = await here.lock('account:1');
+      const waiting = there.lock('account:1');
+      await queued(1);
+      const unlockedAt = performance.now();
+      await first.unlock();
+      await (await waiting).unlock();
+      expect(performance.now() - unlockedAt).toBeLessThan(SAFETY_CHECK_MS);
+      expect(said).toEqual(['deaf']);
+
+      proxy.subscribers.heal();
+      await until(() => said.length > 1);
+      expect(said).toEqual(['deaf', 'hears']);
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+      expect(said).toEqual(['deaf', 'hears']);
+    }, 20_000);
+
+    it('asks at once when it is back, so that a key that was freed meanwhile does not lie there', async () => {
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+      const first = await here.lock('account:1');
+      const waiting = there.lock('account:1');
+      await queued(1);
+      proxy.subscribers.cut();
+      await until(() => said.includes('deaf'));
+      const unlockedAt = performance.now();
+      await first.unlock();
+      await waiting;
+      expect(performance.now() - unlockedAt).toBeLessThan(TOLD_MS);
+    });
+
+    it('notices after one missed hand-off that nobody is there at the other end, and connects anew', async () => {
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+      proxy.subscribers.swallow();
+      expect(await handOff(here, there)).toBeLessThan(SAFETY_CHECK_MS);
+      await until(() => said.length > 1);
+      expect(said).toEqual(['deaf', 'hears']);
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+    }, 20_000);
+  });
+
+  describe('whose user may not use the channel', () => {
+    const RIGHTS = ['on', '>password', '~*', '+@all', 'resetchannels'];
+
+    beforeEach(async () => {
+      await redis.acl('SETUSER', 'locks', ...RIGHTS);
+      there = thereAs(`redis://locks:password@127.0.0.1:${proxy.port}`);
+    });
+
+    it('is served by its safety check, and says so once', async () => {
+      expect(await handOff(here, there)).toBeLessThan(SAFETY_CHECK_MS);
+      expect(await handOff(here, there)).toBeLessThan(SAFETY_CHECK_MS);
+      expect(said).toEqual(['deaf']);
+    }, 20_000);
+
+    it('leaves the key to the next one within a safety check, though it can tell nobody', async () => {
+      expect(await handOff(there, here)).toBeLessThan(SAFETY_CHECK_MS);
+    }, 20_000);
+
+    it('is told at once when the permission is there and the connection is new', async () => {
+      expect(await handOff(here, there)).toBeLessThan(SAFETY_CHECK_MS);
+      await redis.acl('SETUSER', 'locks', '&{lock:}:wake:*');
+      await redis.client('KILL', 'USER', 'locks');
+      await until(() => said.length > 1);
+      expect(said).toEqual(['deaf', 'hears']);
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+      expect(await handOff(there, here)).toBeLessThan(TOLD_MS);
+    }, 20_000);
+  });
+
+  describe('and hears of its grant late', () => {
+    it('does not go in when its lease is over by then and another one is inside', async () => {
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+      const first = await here.lock('account:1');
+      const waiting = there.lock('account:1', { lease: 200 });
+      await queued(1);
+      proxy.subscribers.hold();
+      await first.unlock();
+      expect(await redis.zcard('{lock:account:1}:queue')).toBe(0);
+      const other = await here.lock('account:1');
+      await queued(1); // it has asked again
+      proxy.subscribers.heal();
+      let gotIn = false;
+      void waiting.then(() => (gotIn = true));
+      await there.isLocked('account:1');
+      await new Promise((done) => setTimeout(done, 50));
+      expect(gotIn).toBe(false);
+      await other.unlock();
+      const lock = await waiting;
+      expect(lock.fence).toBeGreaterThan(other.fence);
+      await lock.unlock();
+    }, 20_000);
+  });
+
+  describe('and gives up', () => {
+    it('does so when its wait is over, to a few ms, wherever it waits, and says who has the key', async () => {
+      const holder = await here.lock('account:1');
+      const waits = Array.from({ length: 50 }, (_, number) => 100 + 4 * number);
+      const errors = await Promise.all(
+        waits.map((wait, number) => (number % 2 ? here : there).lock('account:1', { wait, fair: number % 4 > 1 }).catch((error: unknown) => error)),
+      );
+      errors.forEach((error, number) => {
+        expect(error).toBeInstanceOf(LockTimeoutError);
+        const { waitedMs, holder: named, message } = error as LockTimeoutError;
+        expect(waitedMs).toBeGreaterThanOrEqual(waits[number]! - 2);
+        expect(waitedMs).toBeLessThan(waits[number]! + 80);
+        expect(named).toMatch(new RegExp(`:${process.pid}$`));
+        expect(message).toMatch(/^Gave up waiting for lock "account:1" after \d+ ms \(holder .+:\d+/);
+      });
+      await holder.unlock();
+      expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
+    });
+
+    it('says how many were before it, wherever they wait', async () => {
+      await here.lock('account:1');
+      const ahead: number[] = [];
+      const calls: Promise<unknown>[] = [];
+      const services = [there, there, here, there, here, here];
+      for (const [count, service] of services.entries()) {
+        calls.push(service.lock('account:1', { wait: 600, fair: true }).catch((error: LockTimeoutError) => (ahead[count] = error.ahead)));
+        await queued(count + 1);
+      }
+      await Promise.all(calls);
+      expect(ahead).toEqual([0, 1, 2, 3, 4, 5]);
+    });
+  });
+});

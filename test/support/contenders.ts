@@ -1,0 +1,94 @@
+import { TestChild } from './child-process.js';
+
+/** What the callers of a process do: see `children/contend.mjs`. */
+export interface Plan {
+  readonly callers: number;
+  /** How often each of them takes the lock. */
+  readonly sections: number;
+  /** How long each keeps it, in ms; 0 is one turn of the event loop. */
+  readonly holdMs: number;
+  /** They come at random moments of this time, in ms. */
+  readonly arriveWithinMs?: number;
+  readonly options: { readonly fair?: boolean; readonly lease?: number };
+}
+
+/** One stay inside a lock, in ms of a clock that all processes share. */
+export interface Section {
+  readonly token: string;
+  readonly fence: number;
+  /** Whether it was still held when the work was done. */
+  readonly isHeld: boolean;
+  readonly askedAt: number;
+  readonly beganAt: number;
+  readonly endedAt: number;
+}
+
+interface Report {
+  readonly journal: readonly Section[];
+  readonly cancelled: number;
+}
+
+/** The clock of the journals. */
+export const clock = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+/** A real process whose callers contend for one key. */
+export class Contender {
+  readonly child: TestChild;
+  #report: Promise<Report> | undefined;
+
+  private constructor(url: string, key: string, plan: Plan) {
+    this.child = new TestChild('contend.mjs', url, key, JSON.stringify(plan));
+  }
+
+  /** Starts a process for each plan; they begin when told to. */
+  static async start(url: string, key: string, ...plans: Plan[]): Promise<Contender[]> {
+    const contenders = plans.map((plan) => new Contender(url, key, plan));
+    await Promise.all(contenders.map(({ child }) => child.message()));
+    return contenders;
+  }
+
+  go(): void {
+    this.#report = this.child.message<Report>();
+    this.#report.catch(() => undefined);
+    this.child.send('go');
+  }
+
+  /** Ends the wait of every nth caller. */
+  cancelEvery(nth: number): void {
+    this.child.send({ cancel: nth });
+  }
+
+  /** Lets its callers end what they are about. */
+  stop(): void {
+    this.child.send('stop');
+  }
+
+  /** What it did, when all its callers are through and it has exited by itself. */
+  async report(): Promise<Report> {
+    const report = await this.#report!;
+    const code = await this.child.exit();
+    if (code !== 0) throw new Error(`A contender exited with ${code}.`);
+    return report;
+  }
+
+  kill(): Promise<void> {
+    return this.child.kill();
+  }
+}
+
+/** The journals of several processes as one, by the time of entry. */
+export function merged(reports: readonly Report[]): Section[] {
+  return reports.flatMap(({ journal }) => journal).sort((a, b) => a.beganAt - b.beganAt);
+}
+
+/** Sections that began before the one before them had ended, or with a fence that is not larger, or that were lost. */
+export function violations(sections: readonly Section[]): Section[][] {
+  const pairs = sections.slice(1).map((section, index) => [sections[index]!, section]);
+  const broken = pairs.filter(([before, after]) => after!.beganAt < before!.endedAt || after!.fence <= before!.fence);
+  return [...broken, ...sections.filter(({ isHeld }) => !isHeld).map((section) => [section])];
+}
+
+/** The longest time between the end of a section and the begin of the next. */
+export function longestGapMs(sections: readonly Section[]): number {
+  return Math.max(...sections.slice(1).map(({ beganAt }, index) => beganAt - sections[index]!.endedAt));
+}
