@@ -17,6 +17,8 @@ export class Claim implements AcquireCommand {
   readonly leaseMs: number;
   readonly queue: boolean;
   again = false;
+  /** Whether others wait for the lock that it is being given: that can be heard of before the grant. */
+  wanted = false;
   #refusedAt = 0;
   #grant: Granted | undefined;
   #wake: (() => void) | undefined;

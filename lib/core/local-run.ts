@@ -74,7 +74,8 @@ export class LocalRun {
   #take({ fence, contended }: Granted): void {
     this.#nextFence = fence;
     this.#fencesLeft = fencesFor(this.#token);
-    this.#contended = contended;
+    // Who began to wait after the store answered has been heard of before its answer.
+    this.#contended ||= contended;
     this.#heardAt = now();
   }
 }

@@ -1,6 +1,6 @@
 import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { Granted, Held, LockStore, Renewal } from '../store/lock-store.js';
+import { RUN_MARK, type Granted, type Held, type LockStore, type Renewal } from '../store/lock-store.js';
 import { isGrant, type Answer, type Claim } from './claim.js';
 import { acquireWithin } from './acquire-within.js';
 import { enterKeys, leaveKeys, queueFor } from './enter-keys.js';
@@ -34,7 +34,10 @@ export class LockAcquirer {
     store.listen({
       source: this.#tokens.name,
       granted: (token, grant) => this.#queue.granted(token, grant) || this.#open.get(token) !== undefined,
-      wanted: (token) => this.#open.get(token)?.run?.contend(),
+      wanted: (token) => {
+        this.#queue.wanted(token);
+        this.#open.get(token)?.run?.contend();
+      },
       missed: () => this.#queue.wakeAll(),
     });
   }
@@ -164,7 +167,8 @@ export class LockAcquirer {
   }
 
   #begin(claim: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest): Lock | undefined {
-    const run = claim.token.endsWith('+') ? new LocalRun(claim.token, reply) : undefined;
+    const run = claim.token.endsWith(RUN_MARK) ? new LocalRun(claim.token, reply) : undefined;
+    if (claim.wanted) run?.contend();
     const lease = new Lease(request, claim.token, run, sentAt);
     if (!lease.isHeld || request.signal?.aborted || this.#closed) return undefined;
     lease.onLost = this.#lost;

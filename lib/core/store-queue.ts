@@ -34,6 +34,12 @@ export class StoreQueue {
     return claim !== undefined;
   }
 
+  /** Somebody waits for the lock of a token. */
+  wanted(token: string): void {
+    const claim = this.#claims.get(token);
+    if (claim) claim.wanted = true;
+  }
+
   /** Lets everybody ask again. */
   wakeAll(): void {
     for (const claim of this.#claims.values()) claim.wake();

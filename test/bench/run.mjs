@@ -2,6 +2,7 @@
 // npm run bench -- uncontended   one scenario (or several), with full rounds; nothing is written
 // npm run bench -- --quick       few rounds: shows that it runs, and roughly where we stand
 // BENCH_LIB=/path/to/dist/index.js measures another build of the library.
+import { loadavg } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import redisServerInstalled from '../support/redis-server-installed.mjs';
 import { print, write } from './report.mjs';
@@ -24,6 +25,8 @@ if (unknown) {
 
 redisServerInstalled();
 installRivals();
+const [load] = loadavg();
+if (load > 1) console.log(`This machine is busy (load ${load.toFixed(1)}), so the figures will wander; "the floor again" of uncontended shows how far.`);
 const results = [];
 for (const name of asked.length ? asked : Object.keys(SCENARIOS)) {
   const began = performance.now();

@@ -147,11 +147,6 @@ local function join(i, token, lease, holder, deaf)
   return call('ZRANK', queue, waiter), asked
 end
 
-local function refusal(i, holder, ahead, asked)
-  if type(holder) == 'table' then return holder end
-  return {holder, call('PTTL', KEYS[i]), ahead, asked}
-end
-
 local function granted(last, token)
   local fence = fenceFor(token)
   for i = first, last, 3 do
@@ -163,17 +158,20 @@ end
 local function take(last, token, lease, verb)
   for i = first, last, 3 do
     local holder = verb == 'try' and other(i, token)
-    if holder then return refusal(i, holder, call('ZCARD', KEYS[i + 1]), 0) end
+    if type(holder) == 'table' then return holder end
+    if holder then return {holder, call('PTTL', KEYS[i]), call('ZCARD', KEYS[i + 1]), 0} end
   end
   for i = first, last, 3 do
     local holder = verb ~= 'try' and other(i, token)
+    if type(holder) == 'table' then return holder end
     if holder then
       -- Whatever it has of later keys, it would hold them out of order: that is how callers deadlock.
       for later = i + 3, last, 3 do
         leave(later, token, lease)
         free(later, token)
       end
-      return refusal(i, holder, type(holder) == 'string' and join(i, token, lease, holder, verb == 'deaf'))
+      local ahead, asked = join(i, token, lease, holder, verb == 'deaf')
+      return {holder, call('PTTL', KEYS[i]), ahead, asked}
     end
     call('SET', KEYS[i], token, 'PX', lease)
     leave(i, token, lease)
@@ -220,6 +218,7 @@ return #replies == 1 and replies[1] or replies
     if (reply instanceof Error) return reply;
     if (!Array.isArray(reply)) return wholeNumber(reply);
     const [holder, leaseLeftMs, ahead, fence] = reply as unknown[];
+    if (wholeNumber(fence) instanceof Error) return nonsense(reply);
     return { granted: false, holder: String(holder), leaseLeftMs: Number(leaseLeftMs) === -1 ? Infinity : Number(leaseLeftMs), ahead: Number(ahead), fence: Number(fence) };
   },
 });
@@ -232,5 +231,9 @@ export function grantOf(fence: number): Granted {
 /** Some settings of a client give numbers as text; anything else, such as the "QUEUED" of a transaction, must not pass for a grant. */
 function wholeNumber(reply: unknown): number | Error {
   const number = Number(reply ?? NaN);
-  return Number.isSafeInteger(number) ? number : new Error(`an answer that makes no sense: ${String(reply)}`);
+  return Number.isSafeInteger(number) ? number : nonsense(reply);
+}
+
+function nonsense(reply: unknown): Error {
+  return new Error(`it answered what makes no sense: ${String(reply)}`);
 }
