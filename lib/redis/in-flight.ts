@@ -23,6 +23,10 @@ export class InFlight<T extends Started> {
     this.#expire = expire;
   }
 
+  get size(): number {
+    return this.#items.size;
+  }
+
   add(item: T): void {
     item.startedAt = now();
     this.#items.add(item);

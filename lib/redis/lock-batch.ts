@@ -1,6 +1,6 @@
 import { now } from '../clock/deadline.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { Held, Renewal } from '../store/lock-store.js';
+import { fencesFor, type Held, type Renewal } from '../store/lock-store.js';
 import type { KeyNames } from './key-names.js';
 import { RefusedError, type RedisConnection } from './redis-connection.js';
 import { bulk, bulkHeader } from './resp.js';
@@ -46,6 +46,8 @@ export class LockBatch {
   readonly #names: KeyNames;
   readonly #note: string;
   #batches: Batch[] = [];
+  /** Of the batch that was answered last: where many come at once, the next do too. */
+  #lastSize = 1;
   #broughtUpAt = -Infinity;
   #broughtUpAfterDrops = -1;
 
@@ -55,10 +57,20 @@ export class LockBatch {
     this.#note = bulk(names.fence);
   }
 
-  /** @throws LockKeyError for a key that is one of our own names */
+  /**
+   * Sends an operation with all others of this tick; at once, if it is alone, nothing is under way, and no other of the same
+   * lock is to follow.
+   *
+   * @throws LockKeyError for a key that is one of our own names
+   */
   add(operation: LockOperation): void {
-    const { keys } = operation.lock;
+    const { keys, token } = operation.lock;
     for (const key of keys) this.#names.check(key);
+    if (this.#batches.length === 0 && this.#lastSize === 1 && this.#redis.isIdle && fencesFor(token) === 1) {
+      const batch = this.#empty();
+      this.#put(operation, batch);
+      return this.#send(batch);
+    }
     let batch = this.#batches.at(-1);
     if (!batch || batch.operations.length === LARGEST) {
       batch = this.#empty();
@@ -89,18 +101,14 @@ export class LockBatch {
   };
 
   #send(batch: Batch): void {
-    const { operations } = batch;
-    const call = new ScriptCall({
-      script: LOCKS,
-      encode: (again) => this.#encode(batch, again),
-      onReply: (reply) => this.#settle(operations, reply),
-      onError: (error) => {
-        this.#broughtUpAt = -Infinity;
-        if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply)) this.#sendEach(operations);
-        else for (const operation of operations) operation.failed(error);
-      },
-    });
-    this.#redis.send(call);
+    this.#redis.send(new BatchCall(batch, this));
+  }
+
+  /** @internal */
+  failed(operations: readonly LockOperation[], error: LockUnavailableError): void {
+    this.#broughtUpAt = -Infinity;
+    if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply)) this.#sendEach(operations);
+    else for (const operation of operations) operation.failed(error);
   }
 
   /** So that one bad operation does not spoil the others of its tick. Each may have been done already. */
@@ -113,13 +121,16 @@ export class LockBatch {
     }
   }
 
-  #encode({ keys, keyCount, args, operations }: Batch, again: boolean): ScriptArguments {
+  /** @internal */
+  encode({ keys, keyCount, args, operations }: Batch, again: boolean): ScriptArguments {
     const clock = this.#bringsUp() || again;
     const text = keys.join('') + (clock ? CLOCK : '') + args.join('');
     return { text, keyCount, count: keyCount + 3 * (operations.length + (clock ? 1 : 0)) };
   }
 
-  #settle(operations: readonly LockOperation[], reply: unknown): void {
+  /** @internal */
+  settle(operations: readonly LockOperation[], reply: unknown): void {
+    this.#lastSize = operations.length;
     const replies = operations.length > 1 && Array.isArray(reply) ? (reply as unknown[]) : operations.map(() => reply);
     for (let index = 0; index < operations.length; index++) {
       const answer = LOCKS.decode(replies[index]);
@@ -136,5 +147,29 @@ export class LockBatch {
     this.#broughtUpAfterDrops = drops;
     this.#broughtUpAt = time;
     return true;
+  }
+}
+
+/** The call that carries a batch. */
+class BatchCall extends ScriptCall {
+  readonly #batch: Batch;
+  readonly #sender: LockBatch;
+
+  constructor(batch: Batch, sender: LockBatch) {
+    super(LOCKS);
+    this.#batch = batch;
+    this.#sender = sender;
+  }
+
+  protected encodeArguments(again: boolean): ScriptArguments {
+    return this.#sender.encode(this.#batch, again);
+  }
+
+  protected onReply(reply: unknown): void {
+    this.#sender.settle(this.#batch.operations, reply);
+  }
+
+  protected onError(error: LockUnavailableError): void {
+    this.#sender.failed(this.#batch.operations, error);
   }
 }

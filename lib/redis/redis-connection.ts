@@ -5,11 +5,8 @@ import { InFlight } from './in-flight.js';
 import type { LuaScript } from './lua-script.js';
 import type { RedisClient } from './redis-client.js';
 import { bulks } from './resp.js';
-import { ScriptCall } from './script-call.js';
+import { AwaitedCall, type ScriptCall } from './script-call.js';
 import { ScriptCommand } from './script-command.js';
-
-/** What a client says that would send a command again though nobody waits for its answer any more. */
-const PING = '*1\r\n$4\r\nPING\r\n';
 
 /** The command never left this process, so it can't have changed anything. */
 export class NotSentError extends LockUnavailableError {}
@@ -71,6 +68,11 @@ export class RedisConnection {
     return this.#drops;
   }
 
+  /** Whether nothing is under way. */
+  get isIdle(): boolean {
+    return this.#inFlight.size === 0;
+  }
+
   /** Begins to connect, if nobody has. */
   open(): void {
     if (this.#redis.status === 'wait') this.#redis.connect().catch(() => undefined);
@@ -83,16 +85,9 @@ export class RedisConnection {
    */
   run<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
     const encoded = { text: bulks(keys) + bulks(args), keyCount: keys.length, count: keys.length + args.length };
-    return new Promise((resolve, reject) => {
-      const onReply = (reply: unknown) => {
-        try {
-          resolve(script.decode(reply));
-        } catch (error) {
-          reject(this.refused(error as Error));
-        }
-      };
-      this.send(new ScriptCall({ script, encode: () => encoded, onReply, onError: reject }));
-    });
+    const call = new AwaitedCall(script, encoded, (error) => this.refused(error));
+    this.send(call);
+    return call.promise;
   }
 
   /** The same for a call that is made already. */
@@ -112,19 +107,18 @@ export class RedisConnection {
 
   #write(call: ScriptCall, withSource: boolean): void {
     if (this.#redis.status !== 'ready') return this.#park(call);
-    ScriptCommand.send(this.#redis, {
-      encode: () => (call.settled ? PING : call.encode(withSource)),
-      replied: (reply) => {
-        this.#repliedAt = now();
-        this.#inFlight.delete(call);
-        call.succeed(reply);
-      },
-      failed: (error) => this.#sort(call, error),
-    });
+    ScriptCommand.send(this.#redis, call, withSource, this);
   }
 
-  /** Decides what to do about an error: bring the script along, wait for a new connection, or tell the caller. */
-  #sort(call: ScriptCall, error: Error): void {
+  /** @internal */
+  replied(call: ScriptCall, reply: unknown): void {
+    this.#repliedAt = now();
+    this.#inFlight.delete(call);
+    call.succeed(reply);
+  }
+
+  /** Brings the script along, waits for a new connection, or tells the caller. @internal */
+  failed(call: ScriptCall, error: Error): void {
     if (call.settled) return;
     if (error.name !== 'ReplyError') this.#park(call);
     else if (error.message.startsWith('NOSCRIPT')) this.#write(call, true);

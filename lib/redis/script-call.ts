@@ -10,23 +10,15 @@ export interface ScriptArguments {
   readonly count: number;
 }
 
-interface ScriptCallParts {
-  readonly script: LuaScript<unknown>;
-  /** Encodes keys and arguments. `again`: it was sent before, maybe to another server. */
-  readonly encode: (again: boolean) => ScriptArguments;
-  readonly onReply: (reply: unknown) => void;
-  readonly onError: (error: LockUnavailableError) => void;
-}
-
 /** One call of a script: sent as often as it takes, settled once. */
-export class ScriptCall {
+export abstract class ScriptCall {
   startedAt = 0;
+  readonly #script: LuaScript<unknown>;
   #sent = false;
   #settled = false;
-  readonly #parts: ScriptCallParts;
 
-  constructor(parts: ScriptCallParts) {
-    this.#parts = parts;
+  constructor(script: LuaScript<unknown>) {
+    this.#script = script;
   }
 
   /** Whether it has left this process. */
@@ -40,21 +32,60 @@ export class ScriptCall {
 
   /** The command as it goes over the wire now, naming the script by its SHA1 or bringing it along. */
   encode(withSource: boolean): string {
-    const { script, encode } = this.#parts;
-    const { text, keyCount, count } = encode(this.#sent);
+    const { text, keyCount, count } = this.encodeArguments(this.#sent);
     this.#sent = true;
-    return `*${3 + count}\r\n${withSource ? script.bySource : script.bySha1}${bulk(keyCount)}${text}`;
+    return `*${3 + count}\r\n${withSource ? this.#script.bySource : this.#script.bySha1}${bulk(keyCount)}${text}`;
   }
 
   succeed(reply: unknown): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#parts.onReply(reply);
+    this.onReply(reply);
   }
 
   fail(error: LockUnavailableError): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#parts.onError(error);
+    this.onError(error);
+  }
+
+  /** @param again whether it was sent before, maybe to another server */
+  protected abstract encodeArguments(again: boolean): ScriptArguments;
+  protected abstract onReply(reply: unknown): void;
+  protected abstract onError(error: LockUnavailableError): void;
+}
+
+/** A call with a promise for what came of it. */
+export class AwaitedCall<Reply> extends ScriptCall {
+  readonly promise: Promise<Reply>;
+  readonly #arguments: ScriptArguments;
+  #resolve!: (reply: unknown) => void;
+  #reject!: (error: Error) => void;
+
+  constructor(script: LuaScript<Reply>, args: ScriptArguments, refused: (error: Error) => Error) {
+    super(script);
+    this.#arguments = args;
+    this.promise = new Promise((resolve, reject) => {
+      this.#reject = reject;
+      this.#resolve = (reply) => {
+        try {
+          resolve(script.decode(reply));
+        } catch (error) {
+          reject(refused(error as Error));
+        }
+      };
+    });
+  }
+
+  protected encodeArguments(): ScriptArguments {
+    return this.#arguments;
+  }
+
+  protected onReply(reply: unknown): void {
+    this.#resolve(reply);
+  }
+
+  protected onError(error: LockUnavailableError): void {
+    this.#reject(error);
   }
 }

@@ -1,16 +1,18 @@
 import type { Command, Redis } from 'ioredis';
+import type { ScriptCall } from './script-call.js';
 
-/** What a command says, and who hears what became of it. */
-interface Sender {
-  /** Called each time it is sent: a client may send it again by itself after a reconnect. */
-  encode(): string;
-  replied(reply: unknown): void;
-  failed(error: Error): void;
+/** Hears what became of a command. */
+interface Outcome {
+  replied(call: ScriptCall, reply: unknown): void;
+  failed(call: ScriptCall, error: Error): void;
 }
+
+/** What is said instead of a command that the client sends again by itself, when nobody waits for its answer any more. */
+const PING = '*1\r\n$4\r\nPING\r\n';
 
 /**
  * A command that encodes itself. It has what ioredis asks of a `Command` and nothing more: theirs spends a promise, a few
- * closures and a pass over all arguments on each command, which is a tenth of an uncontended lock (docs/decisions/0005).
+ * closures and a pass over all arguments on each command, which is a tenth of an uncontended lock (docs/decisions/0006).
  */
 export class ScriptCommand {
   readonly name = 'evalsha';
@@ -19,27 +21,32 @@ export class ScriptCommand {
   readonly promise = undefined;
   isResolved = false;
   isTraced = true;
-  readonly #sender: Sender;
+  readonly #call: ScriptCall;
+  readonly #withSource: boolean;
+  readonly #outcome: Outcome;
 
-  private constructor(sender: Sender) {
-    this.#sender = sender;
+  private constructor(call: ScriptCall, withSource: boolean, outcome: Outcome) {
+    this.#call = call;
+    this.#withSource = withSource;
+    this.#outcome = outcome;
   }
 
-  static send(redis: Redis, sender: Sender): void {
-    void redis.sendCommand(new ScriptCommand(sender) as unknown as Command);
+  static send(redis: Redis, call: ScriptCall, withSource: boolean, outcome: Outcome): void {
+    void redis.sendCommand(new ScriptCommand(call, withSource, outcome) as unknown as Command);
   }
 
+  /** Called each time it is sent. */
   toWritable(): string {
-    return this.#sender.encode();
+    return this.#call.settled ? PING : this.#call.encode(this.#withSource);
   }
 
   resolve(reply: unknown): void {
     this.isResolved = true;
-    this.#sender.replied(reply);
+    this.#outcome.replied(this.#call, reply);
   }
 
   reject(error: Error): void {
-    this.#sender.failed(error);
+    this.#outcome.failed(this.#call, error);
   }
 
   /** The RESP version changes nothing: we read both alike. */

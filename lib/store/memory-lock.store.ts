@@ -38,9 +38,13 @@ export class MemoryLockStore implements LockStore {
       if (other) return this.#held(other, this.waiters(key));
     }
     this.#sweep();
-    for (const key of keys) {
+    for (const [index, key] of keys.entries()) {
       const other = this.#other(key, token);
-      if (other) return this.#held(other, this.#join(key, command, other.token));
+      if (other) {
+        // Whatever it has of later keys, it would hold them out of order: that is how callers deadlock.
+        void this.cancel({ keys: keys.slice(index + 1), token, leaseMs });
+        return this.#held(other, this.#join(key, command, other.token));
+      }
       this.#owners.set(key, { token, endsAt: now() + leaseMs });
       this.#leave(key, token);
     }

@@ -19,6 +19,13 @@ const SET_BACK_MS = 120;
 
 const SERVICES = 3;
 
+/** Keys that hold the tokens of released locks once more, until they expire. */
+interface SetBack {
+  readonly seed: number;
+  readonly keys: readonly string[];
+  readonly goneAt: number;
+}
+
 describe('Whatever callers do, and when,', () => {
   describe('on Redis', () => {
     let server: RedisServer;
@@ -44,25 +51,23 @@ describe('Whatever callers do, and when,', () => {
 
     /** Nothing of a schedule is left long before its leases are over. */
     const nothingLeft = async (seed: number) =>
-      until(async () => (await redis.keys(`*${seed}:*`)).length === 0, 3000).catch(async () => {
-        throw new Error(`Left in Redis: ${(await redis.keys(`*${seed}:*`)).join(', ')}`);
+      until(async () => (await redis.keys(`*:${seed}:*`)).length === 0, 3000).catch(async () => {
+        throw new Error(`Left in Redis: ${(await redis.keys(`*:${seed}:*`)).join(', ')}`);
       });
 
     /** Puts the tokens of released locks back, for a moment: whoever still renews one of them keeps it there. */
-    async function setBack({ released }: Outcome): Promise<string[]> {
+    async function setBack(seed: number, { released }: Outcome): Promise<SetBack> {
       const last = new Map(released.map(({ key, token }) => [`lock:${key}`, token]));
       await Promise.all([...last].map(([key, token]) => redis.set(key, token, 'PX', SET_BACK_MS)));
-      return [...last.keys()];
+      return { seed, keys: [...last.keys()], goneAt: performance.now() + SET_BACK_MS + 5 };
     }
 
     it('there is one holder at a time, its fence grows, every call settles, and nothing is left or renewed', async () => {
       let grants = 0;
       let cut = 0;
-      let before: { seed: number; keys: string[]; at: number } | undefined;
-      const notRenewed = async () => {
-        if (!before) return;
-        const { seed, keys, at } = before;
-        const left = at + SET_BACK_MS + 5 - performance.now();
+      const wereSetBack: SetBack[] = [];
+      const notRenewed = async ({ seed, keys, goneAt }: SetBack) => {
+        const left = goneAt - performance.now();
         if (left > 0) await new Promise((done) => setTimeout(done, left));
         const kept = keys.length > 0 ? await redis.exists(...keys) : 0;
         expect({ replayWith: `SEED=${seed}`, renewedAfterRelease: kept }).toEqual({ replayWith: `SEED=${seed}`, renewedAfterRelease: 0 });
@@ -73,12 +78,12 @@ describe('Whatever callers do, and when,', () => {
         const wrong = [...outcome.wrong];
         await nothingLeft(seed).catch((error: Error) => wrong.push(error.message));
         expect({ replayWith: `SEED=${seed}`, wrong }).toEqual({ replayWith: `SEED=${seed}`, wrong: [] });
-        await notRenewed();
-        before = { seed, keys: await setBack(outcome), at: performance.now() };
+        wereSetBack.push(await setBack(seed, outcome));
+        while (wereSetBack.length > 0 && wereSetBack[0]!.goneAt < performance.now()) await notRenewed(wereSetBack.shift()!);
         grants += outcome.grants;
         cut += schedule.cuts.length;
       }
-      await notRenewed();
+      for (const one of wereSetBack) await notRenewed(one);
       expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
       figures('schedules on Redis', { schedules: seeds(sized(150, 10_000)).length, grants, cuts: cut });
     }, sized(90_000, 3_600_000));

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockTimeoutError } from 'nest-redis-lock';
 import { until } from '../support/deferred.js';
+import { figures, percentile } from '../support/lab.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
@@ -183,14 +184,18 @@ describe('A caller that waits', () => {
       const errors = await Promise.all(
         waits.map((wait, number) => (number % 2 ? here : there).lock('account:1', { wait, fair: number % 4 > 1 }).catch((error: unknown) => error)),
       );
-      errors.forEach((error, number) => {
+      const late = errors.map((error, number) => {
         expect(error).toBeInstanceOf(LockTimeoutError);
-        const { waitedMs, holder: named, message } = error as LockTimeoutError;
-        expect(waitedMs).toBeGreaterThanOrEqual(waits[number]! - 2);
-        expect(waitedMs).toBeLessThan(waits[number]! + 80);
-        expect(named).toMatch(new RegExp(`:${process.pid}$`));
-        expect(message).toMatch(/^Gave up waiting for lock "account:1" after \d+ ms \(holder .+:\d+/);
+        const { waitedMs, message } = error as LockTimeoutError;
+        // One that waits behind another of its process, and never asks Redis, does not know who has the key.
+        const knows = number % 2 === 1 || number % 4 > 1;
+        if (knows) expect(message).toMatch(new RegExp(`^Gave up waiting for lock "account:1" after \\d+ ms \\(holder .+:${process.pid}[,)]`));
+        return waitedMs - waits[number]!;
       });
+      expect(Math.min(...late)).toBeGreaterThanOrEqual(-2);
+      expect(percentile(late, 0.9)).toBeLessThan(50);
+      expect(Math.max(...late)).toBeLessThan(200);
+      figures('waits end late, ms', { least: Math.min(...late), p50: percentile(late, 0.5), p90: percentile(late, 0.9), most: Math.max(...late) });
       await holder.unlock();
       expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
     });

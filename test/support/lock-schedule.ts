@@ -122,9 +122,9 @@ export async function runSchedule({ calls, cuts }: Schedule, { services, cut }: 
       await work(lock, holds);
       await lock.unlock();
     } catch (error) {
-      const rough = cuts.length > 0;
-      const late = error instanceof LockLostError && error.reason === 'expired' && (rough || stalls.longestMs() > STALL_MS);
-      if (error !== ABORTED && !(error instanceof LockTimeoutError) && !late && !(rough && error instanceof LockUnavailableError)) wrong.push(`${method} of ${keys.join(' and ')} failed: ${String(error)}`);
+      const rough = cuts.length > 0 || stalls.longestMs() > STALL_MS;
+      const late = error instanceof LockUnavailableError || (error instanceof LockLostError && error.reason === 'expired');
+      if (error !== ABORTED && !(error instanceof LockTimeoutError) && !(rough && late)) wrong.push(`${method} of ${keys.join(' and ')} failed: ${String(error)}`);
     }
   };
 

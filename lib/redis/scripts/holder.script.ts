@@ -6,5 +6,5 @@ export const HOLDER = new LuaScript<string | undefined>({
 -- RETURNS   the token of who holds it, or nothing
 return redis.call('GET', KEYS[1])
 `,
-  decode: (reply) => (reply === null ? undefined : (reply as string)),
+  decode: (reply) => (reply === null ? undefined : String(reply)),
 });
