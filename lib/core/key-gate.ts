@@ -143,6 +143,11 @@ export class KeyGate {
     }
   }
 
+  /** Whether a caller of this process is through. */
+  isBusy(key: string): boolean {
+    return this.#turns.has(key);
+  }
+
   /** Whether a caller of this process has the lock. */
   isInside(key: string): boolean {
     return this.#turns.get(key)?.front === 'inside';

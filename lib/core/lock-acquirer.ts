@@ -235,6 +235,6 @@ export class LockAcquirer {
   };
 
   #leave(request: Pick<LockRequest, 'keys' | 'fair'>): void {
-    if (gated(request)) leaveKeys(this.#gate, request.keys);
+    if (gated(request)) this.#queue.leaveGate(request.keys);
   }
 }

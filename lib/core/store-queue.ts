@@ -10,21 +10,44 @@ export class StoreQueue {
   readonly #store: LockStore;
   readonly #gate: KeyGate;
   readonly #claims = new Map<string, Claim>();
+  /** Claims that their callers left to the next in the gate, by key. */
+  readonly #left = new Map<string, Claim>();
 
   constructor(store: LockStore, gate: KeyGate) {
     this.#store = store;
     this.#gate = gate;
   }
 
-  /** Registers a claim before the store is asked: the lock may be given to it before the answer is here. */
+  /**
+   * Registers a claim before the store is asked: the lock may be given to it before the answer is here. It is the one of the
+   * caller before, if that has left his to us.
+   */
   stake(request: LockRequest, token: string): Claim {
+    const key = request.keys[0]!;
+    const left = gated(request) ? this.#left.get(key) : undefined;
+    if (left) {
+      this.#left.delete(key);
+      return left;
+    }
     const claim = new Claim(request, token);
     if (claim.queue) this.#claims.set(token, claim);
     return claim;
   }
 
-  drop({ token }: Claim): void {
-    this.#claims.delete(token);
+  drop(claim: Claim): void {
+    if (this.#left.get(claim.keys[0]!) !== claim) this.#claims.delete(claim.token);
+  }
+
+  /** Lets the next in the gate through; and when there is nobody, gives up what was left to him. */
+  leaveGate(keys: readonly string[]): void {
+    for (const key of keys) {
+      this.#gate.leave(key);
+      const left = this.#left.get(key);
+      if (!left || this.#gate.isBusy(key)) continue;
+      this.#left.delete(key);
+      this.#claims.delete(left.token);
+      void this.#store.cancel(left);
+    }
   }
 
   /** The store gave the lock to a token. Answers false when nobody asks with it. */
@@ -75,7 +98,7 @@ export class StoreQueue {
     let { reply, sentAt } = refused;
     while (claim.queue && now() < until) {
       claim.refused(reply);
-      const granted = await this.#wakeUp(claim, Math.min(nextCheckAt(reply, claim), until), signals);
+      const granted = await this.#wakeUp(claim, request, Math.min(nextCheckAt(reply, claim), until), signals);
       if (granted && isFresh(request, sentAt)) return { reply: granted, sentAt };
       if (!granted && now() >= until) break;
       claim.again = true;
@@ -84,17 +107,29 @@ export class StoreQueue {
       if (answer.granted) return { reply: answer, sentAt };
       reply = answer;
     }
-    if (claim.queue) await this.#store.cancel(claim);
+    await this.#giveUp(claim, request);
     return refusal('held', request, startedAt, heldBy(reply));
   }
 
-  async #wakeUp(claim: Claim, untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
+  async #wakeUp(claim: Claim, request: LockRequest, untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
     try {
       return await claim.wait(untilMs, signals);
     } catch (error) {
-      await this.#store.cancel(claim);
+      await this.#giveUp(claim, request);
       throw error;
     }
+  }
+
+  /**
+   * Leaves the queue of the store; or leaves the place there to the next in the gate. It belongs to the process: else, where
+   * many give up, each would send the next one to the end.
+   */
+  async #giveUp(claim: Claim, request: LockRequest): Promise<void> {
+    if (!claim.queue) return;
+    const key = claim.keys[0]!;
+    const heir = gated(request) && claim.keys.length === 1 ? this.#gate.next(key) : undefined;
+    if (heir && heir.keys.length === 1 && heir.leaseMs === claim.leaseMs) this.#left.set(key, claim);
+    else await this.#store.cancel(claim);
   }
 }
 

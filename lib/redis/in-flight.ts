@@ -12,7 +12,7 @@ const LOOKS = 20;
  * What is under way, all with the same time-out: so the oldest is the next to expire, and one timer looks at it now and then.
  * Nothing expires later than its time-out, and nothing earlier than 19/20 of it.
  */
-export class InFlight<T extends Started> {
+export class InFlight<T extends Started> implements Iterable<T> {
   readonly #timeoutMs: number;
   readonly #expire: (item: T) => void;
   readonly #items = new Set<T>();
@@ -35,6 +35,10 @@ export class InFlight<T extends Started> {
 
   delete(item: T): void {
     this.#items.delete(item);
+  }
+
+  [Symbol.iterator](): Iterator<T> {
+    return this.#items.values();
   }
 
   /** Forgets them all, and answers what they were. */

@@ -14,7 +14,7 @@ const LARGEST = 128;
 const BRING_UP_EVERY_MS = 1000;
 
 /** What an operation does: see the locks script. */
-export type Verb = 'try' | 'queue' | 'run' | 'deaf' | 'release' | 'cancel' | 'reserve';
+export type Verb = 'try' | 'queue' | 'run' | 'deaf' | 'release' | 'cancel' | 'reserve' | 'force';
 
 /** The operation that brings the note up; it has no token, no lease and no reply. */
 const CLOCK = bulk('clock') + bulk('') + bulk('');

@@ -156,6 +156,8 @@ export class RedisConnection {
 
   readonly #dropped = (): void => {
     this.#drops++;
+    // Such a client forgets what was under way, without a word.
+    if (!this.#redis.options.autoResendUnfulfilledCommands) for (const call of this.#inFlight) this.#parked.add(call);
   };
 
   readonly #ended = (): void => {

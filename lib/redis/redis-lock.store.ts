@@ -106,13 +106,12 @@ export class RedisLockStore implements LockStore {
     return (await this.#holder(key)) !== undefined;
   }
 
-  /** By the token that it finds: deleted blindly and sent twice, it could free the lock of the next one. */
+  /** By the token that it finds: taken blindly and sent twice, it could be the lock of the next one. */
   async forceRelease(key: string): Promise<boolean> {
-    for (;;) {
-      const token = await this.#holder(key);
-      if (token === undefined) return false;
-      if (await this.release({ keys: [key], token, leaseMs: 0 })) return true;
-    }
+    const token = await this.#holder(key);
+    if (token === undefined) return false;
+    await this.#count('force', { keys: [key], token, leaseMs: 0 });
+    return true;
   }
 
   async close(): Promise<void> {
@@ -159,7 +158,7 @@ export class RedisLockStore implements LockStore {
     );
   }
 
-  #count(verb: 'cancel' | 'reserve', lock: Renewal): Promise<number> {
+  #count(verb: 'cancel' | 'reserve' | 'force', lock: Renewal): Promise<number> {
     return new Promise((resolve, reject) => this.#batch.add({ verb, lock, done: (count) => resolve(count as number), failed: reject }));
   }
 

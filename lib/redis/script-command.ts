@@ -40,14 +40,15 @@ export class ScriptCommand {
     return this.#call.settled ? PING : this.#call.encode(this.#withSource);
   }
 
-  resolve(reply: unknown): void {
+  // Bound, and not on the prototype: instrumentation takes them off and calls them alone.
+  resolve = (reply: unknown): void => {
     this.isResolved = true;
     this.#outcome.replied(this.#call, reply);
-  }
+  };
 
-  reject(error: Error): void {
+  reject = (error: Error): void => {
     this.#outcome.failed(this.#call, error);
-  }
+  };
 
   /** The RESP version changes nothing: we read both alike. */
   setReplyContext(): void {}

@@ -90,5 +90,5 @@ export function violations(sections: readonly Section[]): Section[][] {
 
 /** The longest time between the end of a section and the begin of the next. */
 export function longestGapMs(sections: readonly Section[]): number {
-  return Math.max(...sections.slice(1).map(({ beganAt }, index) => beganAt - sections[index]!.endedAt));
+  return sections.slice(1).reduce((longest, { beganAt }, index) => Math.max(longest, beganAt - sections[index]!.endedAt), 0);
 }

@@ -13,7 +13,7 @@ export type LocksReply = number | Held | Error;
  *
  * - `try` takes all keys or none. `queue` takes them in their order and queues for the first that is held; `run` is the same
  *   for a token that ends in `+`, `deaf` for a process that can't hear of its turn. `release` gives them back; `cancel` leaves the queues too. `reserve` renews a lock and gives
- *   it new fences. `clock`, of no key, brings the note of the last fence up to the server's time.
+ *   it new fences. `force` takes a key from the token with this SHA1. `clock`, of no key, brings the note of the last fence up to the server's time.
  * - Whoever gives a key back hands it to the first live waiter in the same step, and tells that waiter's process on its one
  *   channel. If nobody listens there, the process is gone, or has just lost its subscription: the next
  *   waiter is taken, and this one keeps its place for as long as it counts as alive. Only one that said it is `deaf` is given
@@ -31,7 +31,7 @@ export const LOCKS = new LuaScript<LocksReply>({
 -- RETURNS    for each operation (without an array around it when there is only one)
 --            try, queue, run, deaf   fence (negative: others are queued), or {holder, ms its lease lasts, waiters ahead, fence so far}
 --            reserve                 fence, or 0: not the token's any more
---            release, cancel         how many keys were the token's
+--            release, cancel, force  how many keys were the token's
 local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
 
 -- One key each, and nobody in the queue: most calls need no more than this, and making functions takes time.
@@ -87,8 +87,7 @@ local function tell(token, message)
   local source = string.match(token, '^(.*)%.')
   if not source then return false end
   local channel = string.gsub(note, 'fence$', 'wake:') .. source
-  local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)
-  if listening[2] == 0 then return false end
+  if redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0 then return false end
   return type(redis.pcall('PUBLISH', channel, message)) == 'number'
 end
 
@@ -198,6 +197,9 @@ while a <= #ARGV do
     last = first + 3 * ((tonumber(count) or 1) - 1)
     if verb == 'reserve' then
       reply = reserve(last, token, lease)
+    elseif verb == 'force' then
+      local holder = redis.pcall('GET', KEYS[first])
+      reply = type(holder) == 'string' and redis.sha1hex(holder) == token and free(first, holder) or 0
     elseif verb == 'release' or verb == 'cancel' then
       reply = 0
       for i = first, last, 3 do
