@@ -2,12 +2,11 @@ import { now } from './deadline.js';
 
 /**
  * Many due times on one timer. Items that are due at the same ms share a slot; putting one in and taking it out
- * cost the same however many there are. The timer keeps the process alive only while there is something in it.
+ * cost the same however many there are. The timer does not keep the process alive.
  */
 export class TimeWheel<T> {
   readonly #slots = new Map<number, Set<T>>();
   readonly #due: (items: T[]) => void;
-  #size = 0;
   #timer: NodeJS.Timeout | undefined;
   #armedFor = Infinity;
 
@@ -15,28 +14,20 @@ export class TimeWheel<T> {
     this.#due = due;
   }
 
-  get size(): number {
-    return this.#size;
-  }
-
   add(atMs: number, item: T): void {
     const slot = this.#slots.get(atMs);
     if (slot) slot.add(item);
     else this.#slots.set(atMs, new Set([item]));
-    if (++this.#size === 1) this.#timer?.ref();
     if (atMs < this.#armedFor) this.#arm(atMs);
   }
 
   delete(atMs: number, item: T): void {
-    const slot = this.#slots.get(atMs);
-    if (!slot?.delete(item)) return;
-    if (slot.size === 0) this.#slots.delete(atMs);
-    if (--this.#size === 0) this.#timer?.unref();
+    // An empty slot goes when its time has come: until then it is likely to be used again.
+    this.#slots.get(atMs)?.delete(item);
   }
 
   clear(): void {
     this.#slots.clear();
-    this.#size = 0;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#armedFor = Infinity;
@@ -45,7 +36,7 @@ export class TimeWheel<T> {
   #arm(atMs: number): void {
     clearTimeout(this.#timer);
     this.#armedFor = atMs;
-    this.#timer = setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), 2 ** 31 - 1));
+    this.#timer = setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), 2 ** 31 - 1)).unref();
   }
 
   #turn(): void {
@@ -56,7 +47,6 @@ export class TimeWheel<T> {
     for (const [atMs, slot] of this.#slots) {
       if (atMs > time) continue;
       this.#slots.delete(atMs);
-      this.#size -= slot.size;
       for (const item of slot) due.push(item);
     }
     if (this.#slots.size > 0) this.#arm(earliest(this.#slots.keys()));

@@ -1,0 +1,122 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockUnavailableError, type StoreListener } from 'nest-redis-lock';
+import { deferred, turn, until } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { ScriptedStore } from '../support/scripted-store.js';
+
+const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 };
+
+describe('A lock, when things happen in an unlucky order,', () => {
+  let store: ScriptedStore;
+  let locks: ClosableLockService;
+
+  beforeEach(() => {
+    store = new ScriptedStore();
+    locks = lockService(store, OPTIONS);
+  });
+
+  afterEach(() => locks.close());
+
+  it('lets nobody in on a grant that was over before it was heard of', async () => {
+    const news: (() => void)[] = [];
+    const askAgain: (() => void)[] = [];
+    const listen = store.listen.bind(store);
+    store.listen = (listener: StoreListener) => {
+      askAgain.push(() => listener.missed());
+      listen({ ...listener, granted: (token, grant) => news.push(() => listener.granted(token, grant)) > 0 });
+    };
+    const late = lockService(store, OPTIONS);
+    const first = await locks.lock('a');
+    let entered = false;
+    const call = late.lock('a').then(() => (entered = true));
+    await until(() => store.memory.waiters('a') === 1);
+    await first.unlock();
+    expect(news).toHaveLength(1);
+    await store.forceRelease('a');
+    const second = await locks.lock('a', { wait: 0 });
+    askAgain[0]!();
+    await until(() => store.memory.waiters('a') === 1); // it was just told that the key is held
+    news[0]!();
+    await turn();
+    expect(entered).toBe(false);
+    expect(second.isHeld).toBe(true);
+    await Promise.all([late.close(), expect(call).rejects.toThrow(/shutting down/)]);
+  });
+
+  it('is handed on to one caller only, when the loss of a nested one makes somebody unlock it again', async () => {
+    let inside = 0;
+    const work = async () => {
+      expect(++inside).toBe(1);
+      await turn();
+      inside--;
+    };
+    const first = await locks.lock('a');
+    const second = locks.withLock('a', async (lock) => {
+      const nested = await locks.lock('a');
+      nested.signal.addEventListener('abort', () => void lock.unlock());
+    });
+    const rest = [1, 2, 3].map(() => locks.withLock('a', work));
+    await first.unlock();
+    await Promise.all([second, ...rest]);
+  });
+
+  it('has the lease its own caller asked for, though the one before was just extending it', async () => {
+    const [first, second, third] = [locks.lock('a'), locks.lock('a'), locks.lock('a')];
+    await (await first).unlock();
+    const earlier = await second;
+    const answer = deferred();
+    store.afterRenew = () => answer.promise;
+    const extended = expect(earlier.extend('5m')).rejects.toMatchObject({ reason: 'unlocked' });
+    await earlier.unlock();
+    const later = await third;
+    expect(later.token).toBe(earlier.token);
+    answer.resolve();
+    await extended;
+    expect(later.remaining()).toBeLessThanOrEqual(10_000);
+    expect(later.isHeld).toBe(true);
+  });
+
+  it('has an end that every store can count to', async () => {
+    await expect(locks.lock('a', { lease: 1e19 })).rejects.toMatchObject({ code: 'LOCK_OPTIONS_INVALID' });
+    expect(store.asked).toEqual([]);
+  });
+
+  it('with a lease too short for the store fails alone: the caller behind it gets its turn', async () => {
+    store.afterAcquire = () => sleep(140);
+    const hasty = expect(locks.lock('a', { lease: 100, wait: 120 })).rejects.toBeInstanceOf(LockUnavailableError);
+    const patient = locks.lock('a');
+    await hasty;
+    expect((await patient).isHeld).toBe(true);
+  });
+
+  it('is waited for by the process: who gives up leaves its place in the store to the next one here', async () => {
+    const elsewhere = lockService(store, OPTIONS);
+    const first = await elsewhere.lock('a');
+    const givesUp = expect(locks.lock('a', { wait: 30 })).rejects.toMatchObject({ reason: 'held' });
+    const order: string[] = [];
+    const heir = locks.withLock('a', () => void order.push('heir'));
+    await until(() => store.memory.waiters('a') === 1);
+    const third = lockService(store, OPTIONS);
+    const latecomer = third.withLock('a', () => void order.push('latecomer'));
+    await until(() => store.memory.waiters('a') === 2);
+    await givesUp;
+    await turn();
+    await first.unlock();
+    await Promise.all([heir, latecomer]);
+    expect(order).toEqual(['heir', 'latecomer']);
+    await Promise.all([elsewhere.close(), third.close()]);
+  });
+
+  it('that is asked for holds up two shutdowns at once, and both of them end', async () => {
+    const answer = deferred();
+    store.afterAcquire = () => answer.promise;
+    const call = expect(locks.lock('a')).rejects.toThrow(/shutting down/);
+    await turn();
+    const shutdowns = Promise.all([locks.close(), locks.close()]);
+    answer.resolve();
+    await call;
+    await shutdowns;
+    expect(await store.isLocked('a')).toBe(false);
+  });
+});

@@ -1,0 +1,280 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { turn, until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { startProxy, type TcpProxy, type Wire } from '../support/tcp-proxy.js';
+
+const COMMAND_TIMEOUT_MS = 400;
+const NOTE = '{lock:}:fence';
+
+describe('On a bad day', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let proxy: TcpProxy;
+  /** Reaches Redis through the proxy, on these two connections. */
+  let here: ClosableLockService;
+  let commands: Wire;
+  let subscription: Wire;
+  let hereToken: string;
+  let there: ClosableLockService;
+  /** What is left open by a test, whether it fails or not. */
+  const open: (() => unknown)[] = [];
+
+  const serviceOn = (connection: RedisLockModuleOptions['connection']): ClosableLockService => {
+    const service = lockService(redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }), { lease: '20s', wait: '20s', shutdownGrace: 0 });
+    open.push(() => service.close());
+    return service;
+  };
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = new Redis(server.url);
+  });
+
+  afterAll(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+
+  beforeEach(async () => {
+    await redis.flushall();
+    proxy = await startProxy(server.port);
+    here = serviceOn(proxy.url);
+    there = serviceOn(server.url);
+    await here.isLocked('warm up');
+    hereToken = await here.withLock('warm up', ({ token }) => token);
+    await until(async () => (await listeners()) === 1);
+    [commands, subscription] = proxy.wires as [Wire, Wire];
+  });
+
+  afterEach(async () => {
+    proxy.heal();
+    await Promise.all(open.splice(0).map((close) => close()));
+    await proxy.stop();
+  });
+
+  /** How many connections Redis has on which `here` hears of its turn. */
+  const listeners = async () => (await redis.pubsub('NUMSUB', `{lock:}:wake:${hereToken.slice(0, hereToken.lastIndexOf('.'))}`))[1];
+  const waiters = (key: string, count: number) => until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
+  const free = (key: string) => until(async () => (await redis.exists(`lock:${key}`)) === 0);
+
+  describe('a process that waits', () => {
+    it('never enters on a grant that was over before the message came', async () => {
+      await redis.mset('lock:a', 'theirs', 'lock:other', 'theirs');
+      let entered = false;
+      here.lock('a').then(() => (entered = true), () => undefined);
+      const other = here.lock('other');
+      await Promise.all([waiters('a', 1), waiters('other', 1)]);
+      subscription.replies.hold();
+      await there.forceUnlock('a');
+      await redis.set('lock:a', 'theirs again');
+      await waiters('a', 1); // it was just told that the key is held
+      subscription.replies.release();
+      await there.forceUnlock('other');
+      await other; // so it has read the message about "a", too
+      await turn();
+      expect(entered).toBe(false);
+    });
+
+    it('finds out that its subscription went silent, and listens anew', async () => {
+      const first = await there.lock('a');
+      const call = here.lock('a');
+      await waiters('a', 1);
+      subscription.replies.hold();
+      subscription.requests.hold();
+      await first.unlock();
+      await call;
+      await until(() => proxy.wires.length === 3);
+    });
+
+    it('and died is passed over, though somebody listens to everything', async () => {
+      const debug = new Redis(server.url);
+      open.push(() => debug.disconnect());
+      await debug.psubscribe('*');
+      const first = await there.lock('a');
+      here.lock('a').catch(() => undefined);
+      await waiters('a', 1);
+      proxy.refuse();
+      await until(async () => (await listeners()) === 0);
+      await first.unlock();
+      expect(await redis.exists('lock:a')).toBe(0);
+    });
+
+    it('and is cut off gives up its place when it is back', async () => {
+      await there.lock('a');
+      const call = expect(here.lock('a')).rejects.toBeInstanceOf(LockUnavailableError);
+      await waiters('a', 1);
+      await here.isLocked('a'); // so it has read that it is queued
+      proxy.refuse();
+      await call;
+      expect(await redis.zcard('{lock:a}:queue')).toBe(1);
+      proxy.heal();
+      await waiters('a', 0);
+    });
+
+    it('goes on giving back a lock that nobody of it waits for, when the first try fails', async () => {
+      const first = await there.lock('a');
+      // A first copy of its "queue" command, long after the one that was answered.
+      await redis.zadd('{lock:a}:queue', 1, `${hereToken} 20000`);
+      await redis.zadd('{lock:a}:alive', Date.now() + 5000, hereToken);
+      commands.requests.hold();
+      const tried = commands.requests.nextHeld();
+      await first.unlock();
+      await tried;
+      expect(await redis.get('lock:a')).toBe(hereToken);
+      await free('a');
+    });
+
+    it('for two keys keeps none of the later ones, once it has lost the first', async () => {
+      const third = serviceOn(server.url);
+      const b = await third.lock('b');
+      const mine = here.lock(['a', 'b']);
+      await waiters('b', 1);
+      const theirs = there.lock(['a', 'b']);
+      await waiters('a', 1);
+      await third.forceUnlock('a');
+      await waiters('b', 2);
+      await b.unlock();
+      await (await theirs).unlock();
+      await (await mine).unlock();
+    });
+
+    it('for a user without rights on channels is given the key all the same', async () => {
+      await redis.acl('SETUSER', 'quiet', 'on', '>password', '~*', '+@all', 'resetchannels');
+      const url = `redis://quiet:password@127.0.0.1:${server.port}`;
+      const [one, two] = [serviceOn(url), serviceOn(url)];
+      const first = await one.lock('a');
+      const call = two.lock('a');
+      await waiters('a', 1);
+      await first.unlock();
+      expect(await redis.get('lock:a')).not.toBe(first.token);
+      expect((await call).isHeld).toBe(true);
+    });
+  });
+
+  describe('a command', () => {
+    it('that is sent again to a server that knows less brings a larger fence all the same', async () => {
+      const older = await redis.get(NOTE);
+      const before = await here.withLock('a', ({ fence }) => fence);
+      commands.requests.hold();
+      const sent = commands.requests.nextHeld();
+      const call = here.withLock('a', ({ fence }) => fence);
+      await sent;
+      // What a replica has that takes over before it was told everything.
+      await redis.set(NOTE, older!, 'KEEPTTL');
+      await redis.script('FLUSH');
+      proxy.cut();
+      expect(await call).toBeGreaterThan(before);
+    });
+
+    it('whose first copy arrives after its lock was given back keeps the key from nobody', async () => {
+      commands.requests.hold();
+      const sent = commands.requests.nextHeld();
+      const call = here.withLock('a', () => 'done');
+      await sent;
+      commands.loseClient();
+      expect(await call).toBe('done');
+      const note = await redis.get(NOTE);
+      commands.requests.release();
+      await until(async () => (await redis.get(NOTE)) !== note);
+      await free('a');
+    });
+
+    it('whose answer came while this process was busy has been answered', async () => {
+      await there.withLock('warm up', () => undefined);
+      process.kill(server.pid, 'SIGSTOP');
+      const call = there.lock('a');
+      await turn(); // the command is under way
+      process.kill(server.pid, 'SIGCONT');
+      const busyUntil = performance.now() + 1.5 * COMMAND_TIMEOUT_MS;
+      while (performance.now() < busyUntil);
+      expect((await call).isHeld).toBe(true);
+    });
+
+    it('that fails, because somebody else wrote to the queue of its key, spoils no other of its tick', async () => {
+      await redis.mset('lock:bad', 'theirs', '{lock:bad}:queue', 'not ours');
+      const outcomes = await Promise.allSettled(['one', 'bad', 'two'].map((key) => here.lock(key)));
+      expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    });
+
+    it('that Redis refuses for one of its keys leaves the others free at once', async () => {
+      await redis.hset('lock:b', 'not', 'a lock');
+      await expect(here.lock(['a', 'b'])).rejects.toBeInstanceOf(LockUnavailableError);
+      await expect(here.withLock('a', () => 'free', { wait: 0 })).resolves.toBe('free');
+    });
+
+    it('that waits for a connection when the app closes is told so', async () => {
+      const early = serviceOn('redis://127.0.0.1:1');
+      const call = expect(early.isLocked('a')).rejects.toThrow(/has been closed/);
+      await early.close();
+      await call;
+    });
+  });
+
+  describe('a client the app lends us', () => {
+    let client: Redis;
+    let locks: ClosableLockService;
+    let wire: Wire;
+
+    beforeEach(async () => {
+      client = new Redis(proxy.url, { retryStrategy: () => 10 });
+      client.on('error', () => undefined);
+      locks = serviceOn(client);
+      await locks.isLocked('warm up');
+      wire = proxy.wires.at(-1)!;
+    });
+
+    afterEach(async () => {
+      await locks.close();
+      client.disconnect();
+    });
+
+    it('may be instrumented: what takes the callbacks off our commands and calls them alone', async () => {
+      const send = client.sendCommand.bind(client);
+      client.sendCommand = (command) => {
+        const { resolve, reject } = command;
+        command.resolve = (reply) => resolve(reply);
+        command.reject = (error) => reject(error);
+        return send(command);
+      };
+      await expect(locks.withLock('a', () => 'done')).resolves.toBe('done');
+      await redis.hset('lock:b', 'not', 'a lock');
+      await expect(locks.lock('b')).rejects.toBeInstanceOf(LockUnavailableError);
+    });
+
+    it('in the middle of a transaction of its own grants nothing', async () => {
+      await redis.set('lock:a', 'theirs', 'PX', 20_000);
+      await client.multi({ pipeline: false });
+      let ran = false;
+      await expect(locks.withLock('a', () => (ran = true), { wait: 0 })).rejects.toBeInstanceOf(LockUnavailableError);
+      expect(ran).toBe(false);
+      await client.discard();
+    });
+
+    it('sends nothing again of what has failed', async () => {
+      const monitor = await redis.monitor();
+      open.push(() => monitor.disconnect());
+      const seen: string[] = [];
+      const givenBack = new Promise<void>((resolve) =>
+        monitor.on('monitor', (_time: string, args: string[]) => {
+          seen.push(...args);
+          if (args.includes('cancel')) resolve();
+        }),
+      );
+      wire.requests.hold();
+      await expect(locks.lock('a', { wait: 0 })).rejects.toBeInstanceOf(LockUnavailableError);
+      proxy.cut();
+      await givenBack;
+      expect(seen).not.toContain('try');
+    });
+
+    it('leaves no call open when the app closes', async () => {
+      wire.requests.hold();
+      const call = expect(locks.isLocked('a')).rejects.toThrow(/has been closed/);
+      await locks.close();
+      await call;
+    });
+  });
+});
