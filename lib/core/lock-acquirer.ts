@@ -53,10 +53,10 @@ export class LockAcquirer {
     if (this.#closed) return Promise.reject(this.#closed);
     const [key] = request.keys;
     const single = request.keys.length === 1;
-    if (request.fair || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt);
+    if (request.fair || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt, startedAt);
     const here = { startedAt, holder: this.#tokens.holder };
     const passage = single ? queueFor(key!, this.#gate, request, here) : enterKeys(this.#gate, request, here);
-    return passage.then((passage) => (passage === 'turn' ? this.#ask(request, startedAt) : passage));
+    return passage.then((passage) => (passage === 'turn' ? this.#ask(request, startedAt, now()) : passage));
   }
 
   /** Takes keys that `outer` holds already. */
@@ -116,10 +116,9 @@ export class LockAcquirer {
   }
 
   /** Asks the store with a new token: what happens to an earlier one does not touch it. */
-  #ask(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
+  #ask(request: LockRequest, startedAt: number, sentAt: number): Promise<Lock | Refusal> {
     const claim = this.#queue.stake(request, this.#tokens.next(this.#mayRun(request)));
     this.#open.startAsking();
-    const sentAt = now();
     // Not an async function: an uncontended lock is nothing but this, and each "await" costs it a µs.
     return this.#store.acquire(claim).then(
       (reply) => {
@@ -146,7 +145,7 @@ export class LockAcquirer {
     }
     this.#queue.drop(claim);
     this.#open.stopAsking();
-    if (!answer) return this.#ask(request, startedAt);
+    if (!answer) return this.#ask(request, startedAt, now());
     if (!(answer instanceof Lock)) this.#leave(request);
     return answer;
   }
@@ -209,22 +208,22 @@ export class LockAcquirer {
     const { lease } = lock;
     lease.startRelease();
     this.#watchdog.unwatch(lease);
-    const released = this.#released(lease);
-    // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
-    this.#leave(lease);
-    return released.then((ours) => {
+    const released = this.#released(lease, (ours) => {
       if (!ours) lock.lose('taken');
       this.#open.delete(lease);
       return ours;
     });
+    // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
+    this.#leave(lease);
+    return released;
   }
 
   /** Answers false only when the store says that a key was not ours any more; while it does not answer, it goes on trying. */
-  #released(lock: Renewal): Promise<boolean> {
+  #released(lock: Renewal, then: (ours: boolean) => boolean = (ours) => ours): Promise<boolean> {
     try {
-      return this.#store.release(lock).catch(() => true);
+      return this.#store.release(lock).then(then, () => then(true));
     } catch {
-      return Promise.resolve(true);
+      return Promise.resolve(then(true));
     }
   }
 

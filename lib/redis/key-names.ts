@@ -15,6 +15,8 @@ export class KeyNames {
   readonly fence: string;
   readonly #prefix: string;
   readonly #prefixBytes: number;
+  /** What stands around a key in a command, by its length in bytes: most keys have one of a few lengths. */
+  readonly #around: Surroundings[] = [];
 
   constructor(prefix: string) {
     this.#prefix = prefix;
@@ -51,11 +53,12 @@ export class KeyNames {
    * of them counts as alive. All three live in one cluster slot.
    */
   encode(key: string, into: string[]): void {
-    const bytes = this.#prefixBytes + Buffer.byteLength(key);
+    const keyBytes = Buffer.byteLength(key);
+    const bytes = this.#prefixBytes + keyBytes;
     const prefix = this.#prefix;
-    if (!prefix.includes('{') && !key.includes('{')) {
-      const header = bulkHeader(bytes + 2 + QUEUE.length);
-      into.push(bulkHeader(bytes), prefix, key, '\r\n', header, '{', prefix, key, `}${QUEUE}\r\n`, header, '{', prefix, key, `}${ALIVE}\r\n`);
+    if (!key.includes('{') && !prefix.includes('{')) {
+      const { before, queue, alive } = (this.#around[keyBytes] ??= surroundings(prefix, bytes));
+      into.push(before, key, queue, key, alive, key, END);
       return;
     }
     const lock = this.lock(key);
@@ -64,4 +67,17 @@ export class KeyNames {
     const tag = tagged ? lock : `{${lock}}`;
     into.push(bulkHeader(bytes), lock, '\r\n', header, tag, `${QUEUE}\r\n`, header, tag, `${ALIVE}\r\n`);
   }
+}
+
+interface Surroundings {
+  readonly before: string;
+  readonly queue: string;
+  readonly alive: string;
+}
+
+const END = `}${ALIVE}\r\n`;
+
+function surroundings(prefix: string, bytes: number): Surroundings {
+  const companion = `${bulkHeader(bytes + 2 + QUEUE.length)}{${prefix}`;
+  return { before: bulkHeader(bytes) + prefix, queue: `\r\n${companion}`, alive: `}${QUEUE}\r\n${companion}` };
 }

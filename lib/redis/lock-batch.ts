@@ -16,6 +16,10 @@ const BRING_UP_EVERY_MS = 1000;
 /** What an operation does: see the locks script. */
 export type Verb = 'try' | 'queue' | 'run' | 'deaf' | 'release' | 'cancel' | 'reserve' | 'force';
 
+const VERBS = Object.fromEntries(
+  (['try', 'queue', 'run', 'deaf', 'release', 'cancel', 'reserve', 'force'] as const).map((verb) => [verb, bulk(verb)]),
+) as Record<Verb, string>;
+
 /** The operation that brings the note up; it has no token, no lease and no reply. */
 const CLOCK = bulk('clock') + bulk('') + bulk('');
 
@@ -48,6 +52,9 @@ export class LockBatch {
   #batches: Batch[] = [];
   /** Of the batch that was answered last: where many come at once, the next do too. */
   #lastSize = 1;
+  /** The lease that was encoded last: most are the same. */
+  #leaseMs = -1;
+  #lease = '';
   #broughtUpAt = -Infinity;
   #broughtUpAfterDrops = -1;
 
@@ -88,9 +95,12 @@ export class LockBatch {
     const { keys, token, leaseMs } = lock;
     for (const key of keys) this.#names.encode(key, batch.keys);
     batch.keyCount += 3 * keys.length;
-    const what = keys.length === 1 ? verb : `${verb} ${keys.length}`;
-    const lease = String(leaseMs);
-    batch.args.push(bulkHeader(what.length), what, '\r\n', bulkHeader(token.length), token, '\r\n', bulkHeader(lease.length), lease, '\r\n');
+    const what = keys.length === 1 ? VERBS[verb] : bulk(`${verb} ${keys.length}`);
+    if (leaseMs !== this.#leaseMs) {
+      this.#leaseMs = leaseMs;
+      this.#lease = `\r\n${bulk(leaseMs)}`;
+    }
+    batch.args.push(what, bulkHeader(token.length), token, this.#lease);
     batch.operations.push(operation);
   }
 

@@ -4,7 +4,7 @@ import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lo
 import { turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { startProxy, type TcpProxy, type Wire } from '../support/tcp-proxy.js';
+import { startWireProxy, type Wire, type WireProxy } from '../support/wire-proxy.js';
 
 const COMMAND_TIMEOUT_MS = 400;
 const NOTE = '{lock:}:fence';
@@ -12,7 +12,7 @@ const NOTE = '{lock:}:fence';
 describe('On a bad day', () => {
   let server: RedisServer;
   let redis: Redis;
-  let proxy: TcpProxy;
+  let proxy: WireProxy;
   /** Reaches Redis through the proxy, on these two connections. */
   let here: ClosableLockService;
   let commands: Wire;
@@ -40,7 +40,7 @@ describe('On a bad day', () => {
 
   beforeEach(async () => {
     await redis.flushall();
-    proxy = await startProxy(server.port);
+    proxy = await startWireProxy(server.port);
     here = serviceOn(proxy.url);
     there = serviceOn(server.url);
     await here.isLocked('warm up');
@@ -50,7 +50,7 @@ describe('On a bad day', () => {
   });
 
   afterEach(async () => {
-    proxy.heal();
+    proxy.welcome();
     await Promise.all(open.splice(0).map((close) => close()));
     await proxy.stop();
   });
@@ -110,7 +110,7 @@ describe('On a bad day', () => {
       proxy.refuse();
       await call;
       expect(await redis.zcard('{lock:a}:queue')).toBe(1);
-      proxy.heal();
+      proxy.welcome();
       await waiters('a', 0);
     });
 

@@ -1,103 +1,78 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** What goes one way on a connection. */
-class Flow {
-  readonly #to: Socket;
-  #held: Buffer[] | undefined;
-  #onHeld: (() => void)[] = [];
-
-  constructor(to: Socket) {
-    this.#to = to;
-  }
-
-  /** Keeps back what comes from now on. */
-  hold(): void {
-    this.#held ??= [];
-  }
-
-  /** Resolves when the next bytes are kept back. */
-  nextHeld(): Promise<void> {
-    return new Promise((resolve) => this.#onHeld.push(resolve));
-  }
-
-  /** Sends on what was kept back, and everything from now on. */
-  release(): void {
-    const held = this.#held ?? [];
-    this.#held = undefined;
-    for (const chunk of held) this.#to.write(chunk);
-  }
-
-  write(chunk: Buffer): void {
-    if (!this.#held) return void this.#to.write(chunk);
-    this.#held.push(chunk);
-    for (const done of this.#onHeld.splice(0)) done();
-  }
-}
-
-/** One connection through the proxy. */
-export interface Wire {
-  readonly requests: Flow;
-  readonly replies: Flow;
-  /** The client's end is gone; the server is not told. */
-  loseClient(): void;
-}
-
 export interface TcpProxy {
   readonly port: number;
   readonly url: string;
-  /** All connections there have been, by arrival. */
-  readonly wires: readonly Wire[];
   /** Swallows what the server says from now on; the client's words still get through. */
   dropReplies(): void;
   /** Swallows what the client says from now on. */
   dropRequests(): void;
-  /** Both ways work again, for what is sent from now on; and new connections are welcome. */
+  /** Both ways work again, for what is sent from now on. */
   heal(): void;
   /** Breaks every connection. New ones are welcome. */
   cut(): void;
-  /** Breaks every connection, and every new one. */
-  refuse(): void;
   /** Resolves when the next bytes of the server have been swallowed, so the command has run. */
   nextDroppedReply(): Promise<void>;
+  /** The same for the connections that are subscribed to something, and no others. */
+  readonly subscribers: SubscriberFaults;
   stop(): Promise<void>;
+}
+
+interface SubscriberFaults {
+  /** Breaks them. New ones are welcome. */
+  cut(): void;
+  /** Breaks them, and new ones as soon as they try to subscribe. */
+  refuse(): void;
+  /** Swallows what the server says to those that there are now, as a half-open connection does. */
+  swallow(): void;
+  /** Keeps what the server says to them until `heal`. */
+  hold(): void;
+  /** New ones are welcome, and what was held back arrives. */
+  heal(): void;
+}
+
+/** One client, and its connection to Redis. */
+interface Pair {
+  readonly client: Socket;
+  subscribes: boolean;
+  swallows: boolean;
+  held: Buffer[] | undefined;
 }
 
 /** Stands between a client and Redis on the loopback interface, and misbehaves when told to. */
 export async function startProxy(targetPort: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
-  const wires: Wire[] = [];
-  let welcome = true;
+  const pairs = new Set<Pair>();
   let replies = true;
   let requests = true;
+  let subscriptions = true;
   let onDropped: (() => void)[] = [];
 
-  const keep = (socket: Socket, onClose: () => void) => {
+  const keep = (socket: Socket, other: Socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
     socket.on('close', () => {
       sockets.delete(socket);
-      onClose();
+      other.destroy();
     });
   };
   const server = createServer((client) => {
-    if (!welcome) return void client.on('error', () => undefined).destroy();
     const redis = connect(targetPort, '127.0.0.1');
-    let lost = false;
-    const wire = {
-      requests: new Flow(redis),
-      replies: new Flow(client),
-      loseClient: () => {
-        lost = true;
-        client.destroy();
-      },
-    };
-    wires.push(wire);
-    keep(client, () => !lost && redis.destroy());
-    keep(redis, () => client.destroy());
-    client.on('data', (chunk: Buffer) => requests && wire.requests.write(chunk));
-    redis.on('data', (chunk: Buffer) => {
-      if (replies) return wire.replies.write(chunk);
+    const pair: Pair = { client, subscribes: false, swallows: false, held: undefined };
+    pairs.add(pair);
+    client.on('close', () => pairs.delete(pair));
+    keep(client, redis);
+    keep(redis, client);
+    client.on('data', (chunk) => {
+      pair.subscribes ||= /\r\nsubscribe\r\n/i.test(chunk.toString('latin1'));
+      if (pair.subscribes && !subscriptions) return void client.destroy();
+      if (requests) redis.write(chunk);
+    });
+    redis.on('data', (chunk) => {
+      if (pair.swallows) return;
+      if (pair.held) return void pair.held.push(chunk);
+      if (replies) return void client.write(chunk);
       for (const done of onDropped) done();
       onDropped = [];
     });
@@ -105,20 +80,33 @@ export async function startProxy(targetPort: number): Promise<TcpProxy> {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const cut = () => sockets.forEach((socket) => socket.destroy());
+  const subscribers = () => [...pairs].filter(({ subscribes }) => subscribes);
+  const cutSubscribers = () => subscribers().forEach(({ client }) => client.destroy());
 
   return {
     port,
     url: `redis://127.0.0.1:${port}`,
-    wires,
     dropReplies: () => (replies = false),
     dropRequests: () => (requests = false),
-    heal: () => (welcome = replies = requests = true),
+    heal: () => (replies = requests = true),
     cut,
-    refuse: () => {
-      welcome = false;
-      cut();
-    },
     nextDroppedReply: () => new Promise((resolve) => onDropped.push(resolve)),
+    subscribers: {
+      cut: cutSubscribers,
+      refuse: () => {
+        subscriptions = false;
+        cutSubscribers();
+      },
+      swallow: () => subscribers().forEach((pair) => (pair.swallows = true)),
+      hold: () => subscribers().forEach((pair) => (pair.held ??= [])),
+      heal: () => {
+        subscriptions = true;
+        for (const pair of pairs) {
+          for (const chunk of pair.held ?? []) pair.client.write(chunk);
+          pair.held = undefined;
+        }
+      },
+    },
     stop: async () => {
       cut();
       server.close();
