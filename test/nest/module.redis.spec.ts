@@ -82,7 +82,7 @@ describe('on shutdown', () => {
   it('closes its own connection', async () => {
     const module = await start();
     await module.get(Accounts).withdraw('42');
-    expect(await ourConnections()).toHaveLength(1);
+    expect(await ourConnections()).toHaveLength(2);
 
     await module.close();
     await until(async () => (await ourConnections()).length === 0);
