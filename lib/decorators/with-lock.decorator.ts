@@ -69,23 +69,39 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     Inject(lockServiceToken(module))(prototype, slot);
     noteLockedMethod(prototype, { name, module });
 
-    const call = async (body: Method, self: object, args: unknown[]): Promise<unknown> => {
-      let began = false;
-      const work = async (lock: Lock): Promise<unknown> => {
-        began = true;
-        return checkedResult(await Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock)), site);
-      };
+    const check = (result: unknown) => checkedResult(result, site);
+    const locksOf = (self: object): LockService => {
+      const locks = (self as Partial<Record<symbol, LockService>> | undefined)?.[slot];
+      if (!locks) throw reported(new LockNotWiredError(site, module));
+      return locks;
+    };
+    // Not an async function: a lock costs little enough that one more promise shows.
+    const call = (body: Method, self: object, args: unknown[]): Promise<unknown> => {
       try {
-        const locks = (self as Partial<Record<symbol, LockService>> | undefined)?.[slot];
-        if (!locks) throw reported(new LockNotWiredError(site, module));
-        return await locks.withLock(reportedKey(keyOf, args), work, lockOptions);
+        const work = (lock: Lock): unknown => {
+          const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
+          return Promise.resolve(result).then(check);
+        };
+        return locksOf(self).withLock(reportedKey(keyOf, args), work, lockOptions);
       } catch (error) {
-        // A time-out from inside the method is the method's own.
-        if (began || onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
-        return onTimeout === 'skip' ? undefined : onTimeout({ error, args });
+        return Promise.reject(error);
       }
     };
-    descriptor.value = wrapMethod(method, call) as unknown as typeof descriptor.value;
+    const callOr = async (body: Method, self: object, args: unknown[]): Promise<unknown> => {
+      let began = false;
+      const noted: Method = (...received) => {
+        began = true;
+        return Reflect.apply(body, self, received);
+      };
+      try {
+        return await call(noted, self, args);
+      } catch (error) {
+        // A time-out from inside the method is the method's own.
+        if (began || !(error instanceof LockTimeoutError)) throw error;
+        return typeof onTimeout === 'function' ? onTimeout({ error, args }) : undefined;
+      }
+    };
+    descriptor.value = wrapMethod(method, onTimeout === 'throw' ? call : callOr) as unknown as typeof descriptor.value;
   };
 }
 

@@ -12,16 +12,17 @@ export type LocksReply = number | Held | Error;
  * one command, and "give mine back, then queue me again" is one step.
  *
  * - `try` takes all keys or none. `queue` takes them in their order and queues for the first that is held; `run` is the same
- *   for a token that ends in `+`, `deaf` for a process that can't hear of its turn. `release` gives them back; `cancel` leaves the queues too. `reserve` renews a lock and gives
- *   it new fences. `force` takes a key from the token with this SHA1. `clock`, of no key, brings the note of the last fence up to the server's time.
+ *   for a token that ends in `+`, `deaf` for a process that can't hear of its turn. `release` gives them back; `cancel` leaves
+ *   the queues too. `reserve` renews a lock and gives it new fences. `force` takes a key from the token with this SHA1.
+ *   `clock`, of no key, brings the note of the last fence up to the server's time.
  * - Whoever gives a key back hands it to the first live waiter in the same step, and tells that waiter's process on its one
- *   channel. If nobody listens there, the process is gone, or has just lost its subscription: the next
- *   waiter is taken, and this one keeps its place for as long as it counts as alive. Only one that said it is `deaf` is given
- *   the key all the same, for a moment: it finds it when it asks again.
+ *   channel. If nobody listens there, the process is gone, or has just lost its subscription: the next waiter is taken, and
+ *   this one keeps its place for as long as it counts as alive. Only one that said it is `deaf` is given the key all the same,
+ *   for a moment: it finds it when it asks again.
  * - A free key with a queue, left by a holder that crashed, is its first waiter's, whoever asks.
  * - Fences count up from the server's time in µs. The note of the last one is brought up to that time when it is missing, and
- *   when the caller says so, which is after each reconnect and every second: so they grow across FLUSHALL and failover; and, as the note
- *   expires by the very clock it was set by, also when that clock is set back.
+ *   when the caller says so, which is after each reconnect and every second: so they grow across FLUSHALL and failover; and,
+ *   as the note expires by the very clock it was set by, also when that clock is set back.
  */
 export const LOCKS = new LuaScript<LocksReply>({
   source: `
@@ -81,14 +82,14 @@ local function fenceFor(token)
   return mint(count) - count + 1
 end
 
--- Answers whether the process of the token heard it. Not what PUBLISH answers, who counts those who listen to everything.
--- A user that may not PUBLISH is heard by nobody.
+-- Answers whether the process of the token heard it. PUBLISH counts those too who listen to everything, so NUMSUB is asked
+-- first. A user that may not PUBLISH is heard by nobody.
 local function tell(token, message)
   local source = string.match(token, '^(.*)%.')
   if not source then return false end
   local channel = string.gsub(note, 'fence$', 'wake:') .. source
   if redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0 then return false end
-  return type(redis.pcall('PUBLISH', channel, message)) == 'number'
+  return (tonumber(redis.pcall('PUBLISH', channel, message)) or 0) > 0
 end
 
 local function leave(i, token, lease)
