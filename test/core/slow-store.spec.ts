@@ -19,11 +19,11 @@ describe('A store that takes its time', () => {
 
   it('is not trusted longer than from before it was asked: a lock ends for us before it ends there', async () => {
     store.afterAcquire = () => sleep(60);
-    const lock = await locks.lock('a', { watchdog: false });
+    const lock = await locks.lock('a', { lease: 2000, watchdog: false });
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
 
     store.afterRenew = () => sleep(60);
-    await lock.extend(1000);
+    await lock.extend(3000);
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
   });
 
@@ -75,7 +75,7 @@ describe('A store that takes its time', () => {
 
   it('does not cost the lock when one renewal fails, or is never answered', async () => {
     for (const spoiled of [() => Promise.reject(new LockUnavailableError('no')), () => new Promise(() => undefined)]) {
-      const lock = await locks.lock('a', { lease: 300 });
+      const lock = await locks.lock('a', { lease: 900 });
       let renewals = 0;
       store.afterRenew = () => (++renewals === 1 ? spoiled() : Promise.resolve());
       await until(() => renewals === 4);

@@ -193,8 +193,8 @@ describe('A caller that waits', () => {
         return waitedMs - waits[number]!;
       });
       expect(Math.min(...late)).toBeGreaterThanOrEqual(-2);
-      expect(percentile(late, 0.9)).toBeLessThan(50);
-      expect(Math.max(...late)).toBeLessThan(200);
+      expect(percentile(late, 0.9)).toBeLessThan(100);
+      expect(Math.max(...late)).toBeLessThan(500);
       figures('waits end late, ms', { least: Math.min(...late), p50: percentile(late, 0.5), p90: percentile(late, 0.9), most: Math.max(...late) });
       await holder.unlock();
       expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
