@@ -346,6 +346,16 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>): vo
       });
     });
 
+    it('gives a larger fence with each hand-off inside a process, and a larger one still to the next process', async () => {
+      const fences: number[] = [];
+      const note = ({ fence }: Lock) => void fences.push(fence);
+      await Promise.all([here, there].map((who) => who.withLock('account:2', () => undefined)));
+      await Promise.all(Array.from({ length: 40 }, () => here.withLock('account:1', note)));
+      await there.withLock('account:1', note);
+      expect(new Set(fences).size).toBe(41);
+      expect(fences).toEqual([...fences].sort((a, b) => a - b));
+    });
+
     describe('several keys', () => {
       it('takes all of them or none', async () => {
         const b = await there.lock('b');
