@@ -197,8 +197,10 @@ export class LockAcquirer {
     const { run } = lease;
     const next = run && this.#gate.next(key);
     if (!next || !run.goesOn || !handsOn(next) || !lease.isGoodFor(next)) return false;
+    const { renewUntil } = lease;
     const lock = this.#admit(lease, next, run.takeFence());
-    this.#watchdog.replan(lease);
+    // Else a renewal that is under way would be sent again with each hand-off.
+    if (lease.renewUntil !== renewUntil) this.#watchdog.replan(lease);
     this.#gate.pass(key, lock);
     if (run.wantsMore) void run.refill(this.#store, lease);
     return true;

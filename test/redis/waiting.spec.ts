@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockTimeoutError } from 'nest-redis-lock';
@@ -168,7 +169,7 @@ describe('A caller that waits', () => {
       let gotIn = false;
       void waiting.then(() => (gotIn = true));
       await there.isLocked('account:1');
-      await new Promise((done) => setTimeout(done, 50));
+      await sleep(50);
       expect(gotIn).toBe(false);
       await other.unlock();
       const lock = await waiting;
@@ -181,6 +182,9 @@ describe('A caller that waits', () => {
     it('does so when its wait is over, to a few ms, wherever it waits, and says who has the key', async () => {
       const holder = await here.lock('account:1');
       const waits = Array.from({ length: 50 }, (_, number) => 100 + 4 * number);
+      // A busy machine is late for everybody: how late is what plain timers of the same length say.
+      const startedAt = performance.now();
+      const timers = Promise.all(waits.map((wait) => sleep(wait).then(() => performance.now() - startedAt - wait)));
       const errors = await Promise.all(
         waits.map((wait, number) => (number % 2 ? here : there).lock('account:1', { wait, fair: number % 4 > 1 }).catch((error: unknown) => error)),
       );
@@ -193,8 +197,9 @@ describe('A caller that waits', () => {
         return waitedMs - waits[number]!;
       });
       expect(Math.min(...late)).toBeGreaterThanOrEqual(-2);
-      expect(percentile(late, 0.9)).toBeLessThan(100);
-      expect(Math.max(...late)).toBeLessThan(500);
+      const asTimers = await timers;
+      expect(percentile(late, 0.9) - percentile(asTimers, 0.9)).toBeLessThan(50);
+      expect(Math.max(...late) - Math.max(...asTimers)).toBeLessThan(200);
       figures('waits end late, ms', { least: Math.min(...late), p50: percentile(late, 0.5), p90: percentile(late, 0.9), most: Math.max(...late) });
       await holder.unlock();
       expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
