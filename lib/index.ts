@@ -9,9 +9,24 @@ export { LockInterceptor } from './http/lock.interceptor.js';
 
 export { Lock } from './core/lock.js';
 export type { LockKey } from './core/lock-key.js';
-export type { LockOptions, WithLockOptions } from './core/lock-options.js';
+export type { HeldMode } from './core/lock.js';
+export type { LockHolder, LockInfo, LockWaiter } from './core/lock-info.js';
+export type { LockMode, LockOptions, WithLockOptions } from './core/lock-options.js';
 export type { Duration } from './clock/duration.js';
-export type { AcquireCommand, Granted, Held, LockStore, Renewal, StoreListener } from './store/lock-store.js';
+export type {
+  AcquireCommand,
+  Cancellation,
+  Granted,
+  Held,
+  HolderView,
+  KeyView,
+  LockDetails,
+  LockStore,
+  Renewal,
+  Sharing,
+  StoreListener,
+  WaiterView,
+} from './store/lock-store.js';
 export type { RedisConnectionOption } from './redis/redis-client.js';
 
 export { isLockError, LockError } from './errors/lock.error.js';

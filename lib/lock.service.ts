@@ -1,6 +1,8 @@
 import { Lock } from './core/lock.js';
 import { LockAcquirer } from './core/lock-acquirer.js';
+import { now } from './clock/deadline.js';
 import { LockContext } from './core/lock-context.js';
+import { inspected, type LockInfo } from './core/lock-info.js';
 import { orderedKeys, type LockKey } from './core/lock-key.js';
 import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from './core/lock-options.js';
 import type { LockRequest, Refusal } from './core/lock-request.js';
@@ -120,7 +122,17 @@ export class LockService {
   }
 
   /**
-   * Frees a key whoever holds it; for operators. The old holder's signal aborts at its next renewal (lease/3 at the latest).
+   * Who holds a key and who waits for it; for operators and dashboards. Null when it is free.
+   *
+   * @throws LockUnavailableError when the store does not answer
+   */
+  async inspect(key: string): Promise<LockInfo | null> {
+    return (await inspected(this.#store, orderedKeys(key)[0]!)) ?? null;
+  }
+
+  /**
+   * Frees a key whoever holds it; for operators. The old holder's signal aborts at once (within lease/3 if it can't hear), the next
+   * waiter gets the lock, with a larger fence.
    *
    * @returns false when nobody held it
    * @throws LockUnavailableError when the store does not answer
@@ -160,11 +172,19 @@ export class LockService {
   /** @throws LockKeyError, LockOptionsError */
   #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
     const request: LockRequest = { ...terms, keys: orderedKeys(key), waitSignals };
-    const outer = this.#context.holding(request.keys);
-    if (!outer) return this.#acquirer.acquire(request);
-    if (!request.reentrant) throw notReentrant(request.keys);
-    if (!request.keys.every((key) => outer.keys.includes(key))) throw partlyHeld(request.keys, outer);
-    return this.#acquirer.acquireWithin(outer, request);
+    const outers = this.#context.holding(request.keys);
+    return outers ? this.#takeWithin(outers, request) : this.#acquirer.acquire(request);
+  }
+
+  async #takeWithin(first: ReadonlyMap<string, Lock>, request: LockRequest): Promise<Lock | Refusal> {
+    const until = now() + request.waitMs;
+    for (let outers: ReadonlyMap<string, Lock> | undefined = first; outers; outers = this.#context.holding(request.keys)) {
+      if (!request.reentrant) throw notReentrant(request.keys);
+      if (outers.size < request.keys.length) throw partlyHeld(request.keys, outers);
+      const lock = await this.#acquirer.acquireWithin(outers, { ...request, waitMs: Math.max(0, until - now()) });
+      if (lock !== 'outlived') return lock;
+    }
+    return this.#acquirer.acquire({ ...request, waitMs: Math.max(0, until - now()) });
   }
 }
 
@@ -184,9 +204,9 @@ function notReentrant(keys: readonly string[]): LockOptionsError {
   );
 }
 
-function partlyHeld(keys: readonly string[], outer: Lock): LockOptionsError {
+function partlyHeld(keys: readonly string[], outers: ReadonlyMap<string, Lock>): LockOptionsError {
   return new LockOptionsError(
-    `This call asks for ${namesOf(keys)} together, inside a call whose lock is on ${outer.keys.map((key) => JSON.stringify(key)).join(', ')}: a nested call can enter one outer lock, ` +
-      'and taking the other keys in addition could deadlock. Take all of them together in the outer call.',
+    `This call asks for ${namesOf(keys)} together, inside calls that hold ${[...outers.keys()].map((key) => JSON.stringify(key)).join(', ')} only: ` +
+      'taking the others in addition could deadlock. Take all of them together in the outer call.',
   );
 }

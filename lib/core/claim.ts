@@ -1,5 +1,5 @@
 import { waitFor } from '../clock/wait-for.js';
-import type { AcquireCommand, Granted, Held } from '../store/lock-store.js';
+import type { AcquireCommand, Granted, Held, Sharing } from '../store/lock-store.js';
 import type { LockRequest } from './lock-request.js';
 
 /** An answer of the store, and when it was asked. */
@@ -15,6 +15,8 @@ export class Claim implements AcquireCommand {
   readonly keys: readonly string[];
   readonly token: string;
   readonly leaseMs: number;
+  readonly sharing: Sharing;
+  readonly label: string | undefined;
   readonly queue: boolean;
   again = false;
   /** Whether others wait for the lock that it is being given: that can be heard of before the grant. */
@@ -25,10 +27,12 @@ export class Claim implements AcquireCommand {
   #fail: ((error: unknown) => void) | undefined;
   #failed: { readonly error: unknown } | undefined;
 
-  constructor({ keys, leaseMs, waitMs, maxWaiters }: LockRequest, token: string) {
+  constructor({ keys, leaseMs, sharing, label, waitMs, maxWaiters }: LockRequest, token: string) {
     this.keys = keys;
     this.token = token;
     this.leaseMs = leaseMs;
+    this.sharing = sharing;
+    this.label = label;
     this.queue = waitMs > 0 && maxWaiters > 0;
   }
 

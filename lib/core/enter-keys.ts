@@ -7,32 +7,36 @@ export interface Circumstances {
   readonly holder: string;
 }
 
+/** Where the callers of a key queue. */
+export type GateOf = (key: string) => KeyGate;
+
 /**
- * Goes through the gate for all keys of the request, one after the other in their fixed order; gives back those it got when
+ * Goes through the gates of all keys of the request, one after the other in their fixed order; gives back those it got when
  * one can't be had. A request of one key may be handed the lock itself on the way.
  *
  * @throws the reason of a signal that aborts, or what the caller in front failed with
  */
-export async function enterKeys(gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Passage | Refusal> {
+export async function enterKeys(gateOf: GateOf, request: LockRequest, circumstances: Circumstances): Promise<Passage | Refusal> {
   const entered: string[] = [];
   try {
     for (const key of request.keys) {
+      const gate = gateOf(key);
       const passage = gate.tryEnter(key) ? 'turn' : await queueFor(key, gate, request, circumstances);
       if (passage !== 'turn') {
-        leaveKeys(gate, entered);
+        leaveKeys(gateOf, entered);
         return passage;
       }
       entered.push(key);
     }
     return 'turn';
   } catch (error) {
-    leaveKeys(gate, entered);
+    leaveKeys(gateOf, entered);
     throw error;
   }
 }
 
-export function leaveKeys(gate: KeyGate, keys: readonly string[]): void {
-  for (const key of keys) gate.leave(key);
+export function leaveKeys(gateOf: GateOf, keys: readonly string[]): void {
+  for (const key of keys) gateOf(key).leave(key);
 }
 
 /**

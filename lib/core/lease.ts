@@ -1,8 +1,8 @@
 import { now, roundedDown } from '../clock/deadline.js';
 import type { LostReason } from '../errors/lock-lost.error.js';
-import type { Renewal } from '../store/lock-store.js';
+import type { LockDetails, Renewal, Sharing } from '../store/lock-store.js';
 import type { LocalRun } from './local-run.js';
-import type { LockRequest } from './lock-request.js';
+import { gated, type LockRequest } from './lock-request.js';
 
 /** What our clock and the server's may differ by over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
 const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
@@ -12,6 +12,7 @@ const END_STEP = 1 / 256;
 
 /** Who is inside by a lease, and hears when it is lost. */
 interface Holder {
+  readonly details: LockDetails;
   lose(reason: LostReason): void;
 }
 
@@ -27,7 +28,10 @@ export class Lease implements Renewal {
   readonly token: string;
   /** Hand-offs inside this process; none for a lock that always goes through the store. */
   readonly run: LocalRun | undefined;
-  readonly fair: boolean;
+  /** Changes when a writer becomes a reader. */
+  sharing: Sharing;
+  /** Whether its holder came through the gate of this process. */
+  readonly isGated: boolean;
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
   /** When the watchdog looks at it next; the watchdog's own note. */
@@ -40,13 +44,16 @@ export class Lease implements Renewal {
   #holder: Holder | undefined;
   #confirmedAt = 0;
   #endsAt = 0;
+  readonly #keepUntil: number;
   #state: 'held' | 'releasing' | 'lost' = 'held';
 
   constructor(request: LockRequest, token: string, run: LocalRun | undefined, sentAt: number) {
     this.keys = request.keys;
     this.token = token;
     this.run = run;
-    this.fair = request.fair;
+    this.sharing = request.sharing;
+    this.isGated = gated(request);
+    this.#keepUntil = request.atLeastMs > 0 ? now() + request.atLeastMs : 0;
     this.leaseMs = request.leaseMs;
     this.confirm(sentAt, request.leaseMs);
   }
@@ -59,6 +66,16 @@ export class Lease implements Renewal {
   /** When it ends if nobody renews it. */
   get endsAt(): number {
     return this.#endsAt;
+  }
+
+  /** How long the key is to stay when it is given back now, in ms. */
+  get keepMs(): number {
+    return this.#keepUntil === 0 ? 0 : Math.max(0, Math.ceil(this.#keepUntil - now()));
+  }
+
+  /** What is known of who is inside. */
+  get details(): LockDetails | undefined {
+    return this.#holder?.details;
   }
 
   /** Whether it is held this very moment. Reads the clock, so code that was stalled sees the loss first. */

@@ -61,7 +61,8 @@ export class LocalRun {
     const { leaseMs } = lease;
     try {
       const grant = await store.reserve(lease);
-      if (!grant) return lease.lose('taken');
+      // One that became a reader meanwhile has nothing to hand on any more.
+      if (!grant) return lease.sharing === 'exclusive' ? lease.lose('taken') : undefined;
       lease.confirm(sentAt, leaseMs);
       this.#take(grant);
     } catch {

@@ -3,20 +3,22 @@ import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { RUN_MARK, type Granted, type Held, type LockStore, type Renewal } from '../store/lock-store.js';
 import { isGrant, type Answer, type Claim } from './claim.js';
 import { acquireWithin } from './acquire-within.js';
-import { enterKeys, leaveKeys, queueFor } from './enter-keys.js';
+import { enterKeys, queueFor } from './enter-keys.js';
 import { KeyGate } from './key-gate.js';
 import { Lease } from './lease.js';
+import { LeaseChanges } from './lease-changes.js';
 import { LocalRun } from './local-run.js';
 import { gated, handsOn, type LockRequest, type Refusal } from './lock-request.js';
 import { TokenSource } from './lock-token.js';
-import { Lock } from './lock.js';
+import { Lock, type LockGiver } from './lock.js';
 import { OpenLeases } from './open-leases.js';
 import { StoreQueue } from './store-queue.js';
 import { TooSlowError } from './too-slow.error.js';
 import { Watchdog } from './watchdog.js';
 
 /** Gets locks and gives them back: from and to other callers of this process where it may, else the store. */
-export class LockAcquirer {
+export class LockAcquirer implements LockGiver {
+  readonly changes: LeaseChanges;
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
   readonly #gate = new KeyGate();
@@ -30,6 +32,7 @@ export class LockAcquirer {
   constructor(store: LockStore) {
     this.#store = store;
     this.#watchdog = new Watchdog(store);
+    this.changes = new LeaseChanges(store, this.#watchdog);
     this.#queue = new StoreQueue(store, this.#gate);
     store.listen({
       source: this.#tokens.name,
@@ -38,6 +41,8 @@ export class LockAcquirer {
         this.#queue.wanted(token);
         this.#open.get(token)?.run?.contend();
       },
+      lost: (token) => this.#open.get(token)?.lose('taken'),
+      describe: (token) => this.#open.get(token)?.details,
       missed: () => this.#queue.wakeAll(),
     });
   }
@@ -53,43 +58,28 @@ export class LockAcquirer {
     if (this.#closed) return Promise.reject(this.#closed);
     const [key] = request.keys;
     const single = request.keys.length === 1;
-    if (request.fair || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt, startedAt);
+    if (!gated(request) || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt, startedAt);
     const here = { startedAt, holder: this.#tokens.holder };
-    const passage = single ? queueFor(key!, this.#gate, request, here) : enterKeys(this.#gate, request, here);
+    const passage = single ? queueFor(key!, this.#gate, request, here) : enterKeys(() => this.#gate, request, here);
     return passage.then((passage) => (passage === 'turn' ? this.#ask(request, startedAt, now()) : passage));
   }
 
-  /** Takes keys that `outer` holds already. */
-  acquireWithin(outer: Lock, request: LockRequest): Promise<Lock | Refusal> {
-    return acquireWithin(outer, request, { holder: this.#tokens.holder, giver: this, acquire: (rest) => this.acquire(rest) });
+  /** Takes keys that outer calls hold already: for each the innermost lock that has it. Answers `'outlived'` when one has ended. */
+  acquireWithin(outers: ReadonlyMap<string, Lock>, request: LockRequest): Promise<Lock | Refusal | 'outlived'> {
+    return acquireWithin(outers, request, { holder: this.#tokens.holder, giver: this });
   }
 
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
   unlock(lock: Lock): Promise<boolean> {
-    const { lease, outer, key } = lock;
-    if (outer) {
-      leaveKeys(outer.inner, lock.keys);
-      return Promise.resolve(!lock.lost);
-    }
+    const { nesting, key } = lock;
+    if (nesting) return nesting.leave().then(() => !lock.lost);
+    const lease = lock.leases[0]!;
     if (!lease.isHeld) {
       void this.#released(lease);
       return Promise.resolve(false);
     }
     if (this.#handOn(lease, key)) return Promise.resolve(true);
     return this.#giveBack(lock);
-  }
-
-  /** @throws LockUnavailableError */
-  async extend(lock: Lock, leaseMs: number): Promise<void> {
-    const { lease } = lock;
-    const sentAt = now();
-    const gone = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
-    if (gone.length > 0) lease.lose('taken');
-    // It may have been unlocked and handed on meanwhile: the next one has terms of its own.
-    if (!lock.isHeld) return;
-    lease.leaseMs = leaseMs;
-    lease.confirm(sentAt, leaseMs);
-    this.#watchdog.replan(lease);
   }
 
   /** From now on every new lock is refused, and those who wait are told so. */
@@ -174,7 +164,7 @@ export class LockAcquirer {
     this.#open.add(lease);
     const lock = this.#admit(lease, request, reply.fence);
     this.#watchdog.watch(lease);
-    if (gated(lease)) for (const key of lease.keys) this.#gate.setFront(key, 'inside');
+    if (lease.isGated) for (const key of lease.keys) this.#gate.setFront(key, 'inside');
     return lock;
   }
 
@@ -187,7 +177,7 @@ export class LockAcquirer {
   }
 
   #admit(lease: Lease, request: LockRequest, fence: number): Lock {
-    const lock = new Lock({ keys: lease.keys, fence, lease, giver: this });
+    const lock = new Lock({ keys: lease.keys, fence, leases: [lease], giver: this, request });
     lease.admit(lock, request);
     return lock;
   }
@@ -196,7 +186,7 @@ export class LockAcquirer {
   #handOn(lease: Lease, key: string): boolean {
     const { run } = lease;
     const next = run && this.#gate.next(key);
-    if (!next || !run.goesOn || !handsOn(next) || !lease.isGoodFor(next)) return false;
+    if (!next || lease.sharing !== 'exclusive' || !run.goesOn || !handsOn(next) || !lease.isGoodFor(next)) return false;
     const { renewUntil } = lease;
     const lock = this.#admit(lease, next, run.takeFence());
     // Else a renewal that is under way would be sent again with each hand-off.
@@ -207,23 +197,23 @@ export class LockAcquirer {
   }
 
   #giveBack(lock: Lock): Promise<boolean> {
-    const { lease } = lock;
+    const lease = lock.leases[0]!;
     lease.startRelease();
     this.#watchdog.unwatch(lease);
-    const released = this.#released(lease, (ours) => {
+    const released = this.#released(lease, lease.keepMs, (ours) => {
       if (!ours) lock.lose('taken');
       this.#open.delete(lease);
       return ours;
     });
     // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
-    this.#leave(lease);
+    this.#leaveGate(lease.isGated, lease.keys);
     return released;
   }
 
   /** Answers false only when the store says that a key was not ours any more; while it does not answer, it goes on trying. */
-  #released(lock: Renewal, then: (ours: boolean) => boolean = (ours) => ours): Promise<boolean> {
+  #released(lock: Renewal, keepMs = 0, then: (ours: boolean) => boolean = (ours) => ours): Promise<boolean> {
     try {
-      return this.#store.release(lock).then(then, () => then(true));
+      return this.#store.release(lock, keepMs).then(then, () => then(true));
     } catch {
       return Promise.resolve(then(true));
     }
@@ -232,10 +222,14 @@ export class LockAcquirer {
   readonly #lost = (lease: Lease): void => {
     this.#watchdog.unwatch(lease);
     this.#open.delete(lease);
-    this.#leave(lease);
+    this.#leaveGate(lease.isGated, lease.keys);
   };
 
-  #leave(request: Pick<LockRequest, 'keys' | 'fair'>): void {
-    if (gated(request)) this.#queue.leaveGate(request.keys);
+  #leave(request: LockRequest): void {
+    this.#leaveGate(gated(request), request.keys);
+  }
+
+  #leaveGate(isGated: boolean, keys: readonly string[]): void {
+    if (isGated) this.#queue.leaveGate(keys);
   }
 }

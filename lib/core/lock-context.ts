@@ -38,9 +38,15 @@ export class LockContext {
     return this.#find((lock) => key === undefined || lock.keys.includes(key));
   }
 
-  /** The innermost lock that is still held and has one of these keys. */
-  holding(keys: readonly string[]): Lock | undefined {
-    return this.#find((lock) => keys.some((key) => lock.keys.includes(key)));
+  /** For each of these keys that is held, the innermost lock that has it. Undefined when none is. */
+  holding(keys: readonly string[]): ReadonlyMap<string, Lock> | undefined {
+    if (!this.#nodes.getStore()) return undefined;
+    const found = new Map<string, Lock>();
+    for (const key of keys) {
+      const lock = this.current(key);
+      if (lock) found.set(key, lock);
+    }
+    return found.size > 0 ? found : undefined;
   }
 
   #find(fits: (lock: Lock) => boolean): Lock | undefined {

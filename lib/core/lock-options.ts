@@ -1,6 +1,10 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
 import { durationMs, type Duration } from '../clock/duration.js';
+import type { Sharing } from '../store/lock-store.js';
+
+/** How a key is asked for. */
+export type LockMode = 'exclusive' | 'read' | 'write';
 
 /** What can be said of one call. What it leaves out comes from the module. */
 export interface LockOptions {
@@ -23,6 +27,22 @@ export interface LockOptions {
   readonly watchdog?: boolean;
   /** The watchdog stops renewing after this long, so a stuck body can't hold a key for ever. @default no limit */
   readonly maxHold?: Duration;
+  /**
+   * The key stays locked for at least this long after the lock was taken, also when the work is done sooner: for jobs that must run once,
+   * on hosts whose clocks differ a little. After a crash it is free at the end of the lease.
+   * @default 0
+   */
+  readonly atLeast?: Duration;
+  /**
+   * `'read'`: together with all other readers; `'write'` and `'exclusive'`: with nobody. First come, first served: readers
+   * who come after a waiting writer wait for it.
+   * @default 'exclusive'
+   */
+  readonly mode?: LockMode;
+  /** A semaphore: up to this many hold the key at once. All callers of a key must name the same number. @default none */
+  readonly permits?: number;
+  /** What `inspect` calls this caller: the name of a job, of a tenant. At most 100 characters. */
+  readonly label?: string;
   /** Waiters allowed for a key in this process; one more is refused at once. @default no limit */
   readonly maxWaiters?: number;
   /**
@@ -52,6 +72,12 @@ export interface LockTerms {
   readonly leaseMs: number;
   readonly watchdog: boolean;
   readonly maxHoldMs: number;
+  readonly atLeastMs: number;
+  readonly mode: LockMode;
+  readonly permits: number | undefined;
+  /** Says the same as `mode` and `permits`, for stores. */
+  readonly sharing: Sharing;
+  readonly label: string | undefined;
   readonly maxWaiters: number;
   readonly fair: boolean;
   readonly reentrant: boolean;
@@ -62,11 +88,18 @@ export interface LockTerms {
 /** Smallest lease, in ms: below it the network's own delays would decide who holds the lock. */
 export const SMALLEST_LEASE_MS = 100;
 
+const MOST_PERMITS = 1_000_000;
+
 export const DEFAULT_TERMS: LockTerms = Object.freeze({
   waitMs: 10_000,
   leaseMs: 30_000,
   watchdog: true,
   maxHoldMs: Infinity,
+  atLeastMs: 0,
+  mode: 'exclusive',
+  permits: undefined,
+  sharing: 'exclusive',
+  label: undefined,
   maxWaiters: Infinity,
   fair: false,
   reentrant: true,
@@ -80,6 +113,10 @@ const READERS: { readonly [name in keyof WithLockOptions]-?: (value: never) => P
   lease: (value: Duration) => ({ leaseMs: durationMs('lease', value, { min: SMALLEST_LEASE_MS }) }),
   watchdog: (value: unknown) => ({ watchdog: booleanOption('watchdog', value) }),
   maxHold: (value: Duration) => ({ maxHoldMs: durationMs('maxHold', value, { min: 1, unlimited: true }) }),
+  atLeast: (value: Duration) => ({ atLeastMs: durationMs('atLeast', value, { min: 0 }) }),
+  mode: (value: unknown) => ({ mode: oneOf('mode', value, ['exclusive', 'read', 'write'] as const) }),
+  permits: (value: unknown) => ({ permits: permitsOption(value) }),
+  label: (value: unknown) => ({ label: labelOption(value) }),
   maxWaiters: (value: unknown) => ({ maxWaiters: countOption('maxWaiters', value) }),
   fair: (value: unknown) => ({ fair: booleanOption('fair', value) }),
   reentrant: (value: unknown) => ({ reentrant: booleanOption('reentrant', value) }),
@@ -104,7 +141,14 @@ export function lockTerms(options: WithLockOptions | undefined, defaults: LockTe
     if (!reader) throw unknownOption(name, [...Object.keys(READERS), ...besides]);
     terms = { ...terms, ...reader(value as never) };
   }
-  return terms;
+  const sharing = sharingOf(terms);
+  return sharing === terms.sharing ? terms : { ...terms, sharing };
+}
+
+function sharingOf({ mode, permits }: LockTerms): Sharing {
+  if (permits === undefined) return mode === 'read' ? 'read' : 'exclusive';
+  if (mode === 'exclusive') return `permits:${permits}`;
+  throw new LockOptionsError(`A lock has either "permits" or the mode "${mode}", not both: a semaphore has no readers and writers.`);
 }
 
 export function unknownOption(name: string, known: readonly string[]): LockOptionsError {
@@ -128,6 +172,21 @@ export function wrongValue(option: string, value: unknown, allowed: string): Loc
 function countOption(option: string, value: unknown): number {
   if (value === Infinity || (Number.isInteger(value) && (value as number) >= 0)) return value as number;
   throw wrongValue(option, value, 'a whole number of at least 0');
+}
+
+function permitsOption(value: unknown): number {
+  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MOST_PERMITS) return value as number;
+  throw wrongValue('permits', value, `a whole number from 1 to ${MOST_PERMITS}`);
+}
+
+function labelOption(value: unknown): string {
+  if (typeof value === 'string' && value.length > 0 && value.length <= 100 && isWellFormed(value)) return value;
+  throw wrongValue('label', value, 'a text of 1 to 100 characters');
+}
+
+/** Half a surrogate pair can't be sent anywhere. */
+function isWellFormed(text: string): boolean {
+  return !/[\uD800-\uDFFF]/u.test(text);
 }
 
 function signalOption(value: unknown): AbortSignal {

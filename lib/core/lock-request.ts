@@ -31,11 +31,15 @@ export function refusal(reason: TimeoutReason, { keys, waitMs, maxWaiters }: Loc
 }
 
 /** Whether the lock of such a request may come from, and go to, another caller of its process without a word to the store. */
-export function handsOn({ keys, watchdog, fair, waitMs, maxWaiters }: LockRequest): boolean {
-  return watchdog && !fair && keys.length === 1 && waitMs > 0 && maxWaiters > 0;
+export function handsOn(request: LockRequest): boolean {
+  const { keys, watchdog, waitMs, maxWaiters, atLeastMs } = request;
+  return watchdog && gated(request) && keys.length === 1 && waitMs > 0 && maxWaiters > 0 && atLeastMs === 0;
 }
 
-/** Whether the caller goes through the gate of this process: those who want it fair all queue in the store. */
-export function gated({ fair }: Pick<LockRequest, 'fair'>): boolean {
-  return !fair;
+/**
+ * Whether the caller goes through the gate of this process: those who want it fair all queue in the store, and so do those
+ * who share it.
+ */
+export function gated({ fair, sharing }: Pick<LockRequest, 'fair' | 'sharing'>): boolean {
+  return !fair && sharing === 'exclusive';
 }

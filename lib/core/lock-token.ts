@@ -23,7 +23,14 @@ export class TokenSource {
   }
 }
 
-/** `host:pid` of a token of ours; nothing for a value that another tool wrote. */
+/** What a token of ours says; nothing for a value that another tool wrote. */
+export function partsOf(token: string): { readonly host: string | undefined; readonly pid: number | undefined; readonly instance: string | undefined } {
+  const [, host, pid, instance] = /^([\w.-]+):(\d+):([\w-]{16})\.[0-9a-z]+\+?$/.exec(token) ?? [];
+  return { host, pid: pid === undefined ? undefined : Number(pid), instance };
+}
+
+/** `host:pid` of a token of ours. */
 export function holderOf(token: string): string | undefined {
-  return /^([\w.-]+:\d+):[\w-]{16}\.[0-9a-z]+\+?$/.exec(token)?.[1];
+  const { host, pid } = partsOf(token);
+  return host && `${host}:${pid}`;
 }

@@ -1,24 +1,41 @@
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import type { LockDetails, Sharing } from '../store/lock-store.js';
 import { LockLostError, type LostReason } from '../errors/lock-lost.error.js';
 import { now } from '../clock/deadline.js';
 import { durationMs, type Duration } from '../clock/duration.js';
 import { KeyGate } from './key-gate.js';
 import type { Lease } from './lease.js';
-import { SMALLEST_LEASE_MS } from './lock-options.js';
+import type { LeaseChanges } from './lease-changes.js';
+import { SMALLEST_LEASE_MS, type LockMode } from './lock-options.js';
+import type { LockRequest } from './lock-request.js';
 
 /** What a lock asks of whoever gave it. */
 export interface LockGiver {
-  extend(lock: Lock, leaseMs: number): Promise<void>;
+  readonly changes: LeaseChanges;
   unlock(lock: Lock): Promise<boolean>;
+}
+
+/** What a lock has to do with the locks of the outer calls that it is nested in. */
+interface Nesting {
+  readonly outers: readonly Lock[];
+  /** Whether it reads a key together with siblings. */
+  isShared(key: string): boolean;
+  /** Lets siblings go on. */
+  leave(): Promise<void>;
 }
 
 interface LockParts {
   readonly keys: readonly string[];
   readonly fence: number;
-  readonly lease: Lease;
+  /** What it is held by: one, or those of all locks that it is nested in. */
+  readonly leases: readonly Lease[];
   readonly giver: LockGiver;
-  /** The lock of the outer call that this one is nested in. */
-  readonly outer?: Lock;
+  readonly request: Pick<LockRequest, 'mode' | 'sharing' | 'label'>;
+  readonly nesting?: Nesting;
 }
+
+/** How a lock is held: as it was asked for, or as a permit of a semaphore. */
+export type HeldMode = LockMode | 'permit';
 
 /** What a caller holds while it is inside. */
 export class Lock implements AsyncDisposable {
@@ -27,9 +44,11 @@ export class Lock implements AsyncDisposable {
   /** Larger than the fence of every earlier holder of the key. Send it to the database and let it refuse smaller ones. */
   readonly fence: number;
   /** @internal */
-  readonly lease: Lease;
-  /** The lock of the outer call that this one is nested in. @internal */
-  readonly outer: Lock | undefined;
+  readonly leases: readonly Lease[];
+  /** Set when it is nested in outer calls. @internal */
+  readonly nesting: Nesting | undefined;
+  readonly #label: string | undefined;
+  #mode: HeldMode;
   readonly #giver: LockGiver;
   readonly #acquiredAt = Date.now();
   #ended = false;
@@ -39,15 +58,18 @@ export class Lock implements AsyncDisposable {
   #controller: AbortController | undefined;
   #inner: KeyGate | undefined;
   #nested: Set<Lock> | undefined;
+  #readers: Set<Lock> | undefined;
 
   /** @internal */
-  constructor({ keys, fence, lease, giver, outer }: LockParts) {
+  constructor({ keys, fence, leases, giver, request, nesting }: LockParts) {
     this.keys = keys;
     this.fence = fence;
-    this.lease = lease;
-    this.outer = outer;
+    this.leases = leases;
+    this.nesting = nesting;
     this.#giver = giver;
-    if (outer) (outer.#nested ??= new Set()).add(this);
+    this.#label = request.label;
+    this.#mode = request.sharing.startsWith('permits') ? 'permit' : request.mode;
+    if (nesting) for (const outer of nesting.outers) (outer.#nested ??= new Set()).add(this);
   }
 
   /** The key; of several, the first in their order. */
@@ -57,11 +79,12 @@ export class Lock implements AsyncDisposable {
 
   /** The owner id that stands in Redis under the key while this lock is held. */
   get token(): string {
-    return this.lease.token;
+    return this.leases[0]!.token;
   }
 
-  get mode(): 'exclusive' {
-    return 'exclusive';
+  /** As it was asked for; `'permit'` for one of a semaphore; `'read'` after a `downgrade()`. */
+  get mode(): HeldMode {
+    return this.#mode;
   }
 
   get acquiredAt(): Date {
@@ -83,12 +106,14 @@ export class Lock implements AsyncDisposable {
 
   /** How long the lock is still good for if nobody renews it, in ms. `0` once it is unlocked or lost. */
   remaining(): number {
-    return this.isHeld ? this.lease.endsAt - now() : 0;
+    return this.isHeld ? Math.min(...this.leases.map(({ endsAt }) => endsAt)) - now() : 0;
   }
 
   /** Whether it is held at this very moment. Reads the clock. */
   get isHeld(): boolean {
-    return !this.#ended && !this.#lost && this.lease.isHeld;
+    if (this.#ended || this.#lost) return false;
+    for (const lease of this.leases) if (!lease.isHeld) return false;
+    return true;
   }
 
   /**
@@ -111,8 +136,27 @@ export class Lock implements AsyncDisposable {
    */
   async extend(lease?: Duration): Promise<void> {
     this.assertHeld();
-    const leaseMs = lease === undefined ? this.lease.leaseMs : durationMs('lease', lease, { min: SMALLEST_LEASE_MS });
-    await this.#giver.extend(this, leaseMs);
+    const leaseMs = lease === undefined ? undefined : durationMs('lease', lease, { min: SMALLEST_LEASE_MS });
+    await Promise.all(this.leases.map((lease) => this.#giver.changes.extend(lease, leaseMs ?? lease.leaseMs)));
+    this.assertHeld();
+  }
+
+  /**
+   * Makes a writer a reader, without letting another writer in between: readers may come in from now on. A reader stays one.
+   *
+   * @throws LockLostError when the lock is not ours any more
+   * @throws LockOptionsError for a permit, or while nested calls are inside
+   * @throws LockUnavailableError when the store does not answer
+   */
+  async downgrade(): Promise<void> {
+    this.assertHeld();
+    if (this.#mode === 'read') return;
+    if (this.#mode === 'permit') throw new LockOptionsError(`The lock ${JSON.stringify(this.key)} is a permit of a semaphore: there is nothing to downgrade.`);
+    if (this.nesting || this.#nested?.size) {
+      throw new LockOptionsError(`The lock ${JSON.stringify(this.key)} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`);
+    }
+    await this.#giver.changes.downgrade(this.leases[0]!);
+    this.#mode = 'read';
     this.assertHeld();
   }
 
@@ -144,14 +188,47 @@ export class Lock implements AsyncDisposable {
     this.#loseNested(reason);
   }
 
+  /** How it lets calls that are nested in it share a key of it. @internal */
+  sharing(key: string): Sharing {
+    if (!this.nesting) return this.leases[0]!.sharing;
+    const outer = this.#outerOf(key).sharing(key);
+    // One that writes, nested in a reader, has the key for itself.
+    return outer === 'read' ? 'exclusive' : outer;
+  }
+
+  /** Where those queue who are nested in this lock: readers who share a key do so with the siblings of the call they are in. @internal */
+  door(key: string): Lock {
+    if (!this.nesting?.isShared(key)) return this;
+    return this.#outerOf(key).door(key);
+  }
+
+  /** Those who read together, nested in this lock. @internal */
+  get readers(): Set<Lock> {
+    return (this.#readers ??= new Set());
+  }
+
+  /** Whether it is that lock, or nested in it. @internal */
+  isWithin(other: Lock): boolean {
+    return this === other || (this.nesting?.outers.some((outer) => outer.isWithin(other)) ?? false);
+  }
+
+  /** What people who inspect the key get to know. @internal */
+  get details(): LockDetails {
+    return { fence: this.fence, acquiredAt: this.#acquiredAt, label: this.#label };
+  }
+
   /** Where calls nested in this lock queue, one at a time for each key. @internal */
   get inner(): KeyGate {
     return (this.#inner ??= new KeyGate());
   }
 
+  #outerOf(key: string): Lock {
+    return this.nesting!.outers.find((outer) => outer.keys.includes(key))!;
+  }
+
   #end(): Promise<boolean> {
     this.#ended = true;
-    if (this.outer) this.outer.#nested?.delete(this);
+    for (const outer of this.nesting?.outers ?? []) outer.#nested?.delete(this);
     this.#unlocking = this.#giver.unlock(this);
     // Last, because it tells the user's own listeners.
     this.#loseNested('unlocked');

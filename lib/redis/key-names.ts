@@ -1,13 +1,12 @@
 import { LockKeyError } from '../errors/lock-key.error.js';
-import { bulkHeader } from './resp.js';
+import { bulk, bulkHeader } from './resp.js';
 
 /** What our companions of a key are called, after its hash tag. */
 const QUEUE = ':queue';
-const ALIVE = ':alive';
 const FENCE = ':fence';
 
 const HAS_TAG = /\{[^}]+\}/;
-const OUR_OWN = /\}.*:(fence|queue|alive)$/;
+const OUR_OWN = /\}.*:(fence|queue|alive|holders)$/;
 
 /** The names of our keys in Redis, for one key prefix. */
 export class KeyNames {
@@ -29,13 +28,18 @@ export class KeyNames {
     if (!key.includes('}') && !this.#prefix.includes('}')) return;
     if (!OUR_OWN.test(this.lock(key))) return;
     throw new LockKeyError(
-      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}" or "${ALIVE}", as ${JSON.stringify(this.lock(key))} does: those are names of our own.`,
+      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}", ":alive" or ":holders", as ${JSON.stringify(this.lock(key))} does: those are names of our own.`,
     );
   }
 
   /** Holds the owner's token, as a plain string with an expiry, so that `SET … NX PX` of other tools and ours exclude each other. */
   lock(key: string): string {
     return this.#prefix + key;
+  }
+
+  /** A lock and its queue, for a script. */
+  ofKey(key: string): readonly string[] {
+    return [this.lock(key), this.queue(key)];
   }
 
   /** The key of the app that lives under this name. */
@@ -49,35 +53,35 @@ export class KeyNames {
   }
 
   /**
-   * Adds the three keys of a lock to a command, encoded: the lock itself; who waits for it, by arrival; and until when each
-   * of them counts as alive. All three live in one cluster slot.
+   * Adds the keys of a lock to a command, encoded: the lock itself, and who waits for it, by arrival. The scripts know by
+   * the name of the queue how the others are called; all live in one cluster slot.
    */
   encode(key: string, into: string[]): void {
     const keyBytes = Buffer.byteLength(key);
     const bytes = this.#prefixBytes + keyBytes;
     const prefix = this.#prefix;
     if (!key.includes('{') && !prefix.includes('{')) {
-      const { before, queue, alive } = (this.#around[keyBytes] ??= surroundings(prefix, bytes));
-      into.push(before, key, queue, key, alive, key, END);
+      const { before, queue } = (this.#around[keyBytes] ??= surroundings(prefix, bytes));
+      into.push(before, key, queue, key, END);
       return;
     }
+    into.push(bulk(this.lock(key)), bulk(this.queue(key)));
+  }
+
+  /** Holds who waits for a key, by arrival. */
+  queue(key: string): string {
     const lock = this.lock(key);
-    const tagged = HAS_TAG.test(lock);
-    const header = bulkHeader(bytes + (tagged ? 0 : 2) + QUEUE.length);
-    const tag = tagged ? lock : `{${lock}}`;
-    into.push(bulkHeader(bytes), lock, '\r\n', header, tag, `${QUEUE}\r\n`, header, tag, `${ALIVE}\r\n`);
+    return (HAS_TAG.test(lock) ? lock : `{${lock}}`) + QUEUE;
   }
 }
 
 interface Surroundings {
   readonly before: string;
   readonly queue: string;
-  readonly alive: string;
 }
 
-const END = `}${ALIVE}\r\n`;
+const END = `}${QUEUE}\r\n`;
 
 function surroundings(prefix: string, bytes: number): Surroundings {
-  const companion = `${bulkHeader(bytes + 2 + QUEUE.length)}{${prefix}`;
-  return { before: bulkHeader(bytes) + prefix, queue: `\r\n${companion}`, alive: `}${QUEUE}\r\n${companion}` };
+  return { before: bulkHeader(bytes) + prefix, queue: `\r\n${bulkHeader(bytes + 2 + QUEUE.length)}{${prefix}` };
 }

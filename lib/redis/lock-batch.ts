@@ -5,7 +5,7 @@ import type { KeyNames } from './key-names.js';
 import { RefusedError, type RedisConnection } from './redis-connection.js';
 import { bulk, bulkHeader } from './resp.js';
 import { ScriptCall, type ScriptArguments } from './script-call.js';
-import { LOCKS } from './scripts/locks.script.js';
+import { LOCKS, type OtherPermits } from './scripts/locks.script.js';
 
 /** Operations in one call of the script: Redis does nothing else meanwhile. */
 const LARGEST = 128;
@@ -14,22 +14,27 @@ const LARGEST = 128;
 const BRING_UP_EVERY_MS = 1000;
 
 /** What an operation does: see the locks script. */
-export type Verb = 'try' | 'queue' | 'run' | 'deaf' | 'release' | 'cancel' | 'reserve' | 'force';
+export type Verb = (typeof VERBS)[number];
 
-const VERBS = Object.fromEntries(
-  (['try', 'queue', 'run', 'deaf', 'release', 'cancel', 'reserve', 'force'] as const).map((verb) => [verb, bulk(verb)]),
-) as Record<Verb, string>;
+const VERBS = ['try', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force'] as const;
+
+const ENCODED = Object.fromEntries(VERBS.map((verb) => [verb, bulk(verb)])) as Record<Verb, string>;
 
 /** The operation that brings the note up; it has no token, no lease and no reply. */
 const CLOCK = bulk('clock') + bulk('') + bulk('');
+
+/** The kind of most locks. */
+const PLAIN = 'exclusive';
 
 /** One operation, and who wants to know what came of it. */
 export interface LockOperation {
   readonly verb: Verb;
   readonly lock: Renewal;
+  /** Which of the waiters of a key it is, where that matters: see `kindOf`. */
+  readonly kind?: string;
   /** Whether it may have been done before, in a call that failed as a whole. */
   again?: boolean;
-  done(reply: number | Held): void;
+  done(reply: number | Held | OtherPermits): void;
   failed(error: LockUnavailableError): void;
 }
 
@@ -91,11 +96,11 @@ export class LockBatch {
   }
 
   #put(operation: LockOperation, batch: Batch): void {
-    const { verb, lock } = operation;
+    const { verb, lock, kind = PLAIN } = operation;
     const { keys, token, leaseMs } = lock;
     for (const key of keys) this.#names.encode(key, batch.keys);
-    batch.keyCount += 3 * keys.length;
-    const what = keys.length === 1 ? VERBS[verb] : bulk(`${verb} ${keys.length}`);
+    batch.keyCount += 2 * keys.length;
+    const what = keys.length === 1 && kind === PLAIN ? ENCODED[verb] : bulk(`${verb} ${keys.length} ${kind}`);
     if (leaseMs !== this.#leaseMs) {
       this.#leaseMs = leaseMs;
       this.#lease = `\r\n${bulk(leaseMs)}`;

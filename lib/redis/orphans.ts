@@ -1,5 +1,5 @@
 import { now } from '../clock/deadline.js';
-import type { Renewal } from '../store/lock-store.js';
+import type { Cancellation } from '../store/lock-store.js';
 
 const FIRST_RETRY_MS = 500;
 
@@ -16,16 +16,16 @@ interface Orphan {
  * connection can still arrive.
  */
 export class Orphans {
-  readonly #release: (lock: Renewal) => Promise<number>;
-  readonly #orphans = new Map<Renewal, Orphan>();
+  readonly #release: (lock: Cancellation) => Promise<number>;
+  readonly #orphans = new Map<Cancellation, Orphan>();
   #timer: NodeJS.Timeout | undefined;
   #trying = false;
 
-  constructor(release: (lock: Renewal) => Promise<number>) {
+  constructor(release: (lock: Cancellation) => Promise<number>) {
     this.#release = release;
   }
 
-  add(lock: Renewal): void {
+  add(lock: Cancellation): void {
     this.#orphans.set(lock, { until: now() + lock.leaseMs, tryAt: now() + FIRST_RETRY_MS, delayMs: FIRST_RETRY_MS });
     this.#tryLater();
   }
@@ -40,7 +40,7 @@ export class Orphans {
     clearTimeout(this.#timer);
   }
 
-  async #tryAll(locks: readonly Renewal[]): Promise<void> {
+  async #tryAll(locks: readonly Cancellation[]): Promise<void> {
     if (this.#trying) return;
     this.#trying = true;
     await Promise.all(locks.map((lock) => this.#tryOne(lock)));
@@ -48,7 +48,7 @@ export class Orphans {
     this.#tryLater();
   }
 
-  async #tryOne(lock: Renewal): Promise<void> {
+  async #tryOne(lock: Cancellation): Promise<void> {
     const orphan = this.#orphans.get(lock);
     if (!orphan) return;
     const freed = now() < orphan.until ? await this.#release(lock).catch(() => 0) : lock.keys.length;

@@ -1,14 +1,32 @@
-import { fencesFor, type AcquireCommand, type Granted, type Held, type LockStore, type Renewal, type StoreListener } from '../store/lock-store.js';
+import { otherPermits } from '../errors/other-permits.js';
+import {
+  fencesFor,
+  type AcquireCommand,
+  type Cancellation,
+  type Granted,
+  type Held,
+  type KeyView,
+  type LockDetails,
+  type LockStore,
+  type Renewal,
+  type StoreListener,
+} from '../store/lock-store.js';
+import { Listeners } from '../store/listeners.js';
+import { permitsOf } from '../store/sharing.js';
 import { KeyNames } from './key-names.js';
+import { kindOf } from './lock-kind.js';
 import { LockBatch, type LockOperation, type Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
+import { Questions } from './questions.js';
 import { redisClient, type RedisConnectionOption } from './redis-client.js';
 import { NotSentError, RedisConnection, RefusedError, type OutageLog } from './redis-connection.js';
-import { HOLDER } from './scripts/holder.script.js';
+import { HOLDERS_OF } from './scripts/holders-of.script.js';
+import { INSPECT } from './scripts/inspect.script.js';
 import { grantOf } from './scripts/locks.script.js';
+import { PUBLISH } from './scripts/publish.script.js';
 import { RENEW } from './scripts/renew.script.js';
 import { WakeChannel } from './wake-channel.js';
-import { wakeMessage } from './wake-message.js';
+import { wakeMessage, type WakeMessage } from './wake-message.js';
 
 export interface RedisLockStoreOptions {
   readonly connection: RedisConnectionOption;
@@ -24,21 +42,22 @@ export class RedisLockStore implements LockStore {
   readonly #batch: LockBatch;
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
-  readonly #listeners: StoreListener[] = [];
+  readonly #listeners = new Listeners();
+  readonly #questions = new Questions((channel, message) => this.#redis.run(PUBLISH, [], [channel, message]));
   /** Tokens of locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
   readonly #sentTwice = new Set<string>();
 
   constructor({ connection, keyPrefix, commandTimeoutMs, log }: RedisLockStoreOptions) {
     const client = redisClient(connection, commandTimeoutMs);
     this.#names = new KeyNames(keyPrefix);
-    this.#orphans = new Orphans((lock) => this.#count('cancel', lock));
+    this.#orphans = new Orphans((lock) => this.#count('cancel', lock, kindOf(lock)));
     this.#redis = new RedisConnection(client, commandTimeoutMs, log, () => void this.#orphans.reconnected());
     this.#batch = new LockBatch(this.#redis, this.#names);
     this.#channel = new WakeChannel(client.redis, commandTimeoutMs, {
       message: (text) => this.#heard(text),
       up: (again) => {
         if (again) log.hears(this.#redis.server);
-        for (const listener of this.#listeners) listener.missed();
+        this.#listeners.missed();
       },
       down: (cause) => log.deaf(this.#redis.server, cause),
     });
@@ -50,7 +69,7 @@ export class RedisLockStore implements LockStore {
   }
 
   listen(listener: StoreListener): void {
-    this.#listeners.push(listener);
+    this.#listeners.add(listener);
     this.#channel.name(this.#names.wakeChannel(listener.source));
   }
 
@@ -58,8 +77,8 @@ export class RedisLockStore implements LockStore {
     return command.queue && this.#channel.state === 'new' ? this.#firstOf(command) : this.#take(this.#verbFor(command), command);
   }
 
-  async cancel(command: Renewal): Promise<void> {
-    await this.#count('cancel', command).catch(() => this.#orphans.add(command));
+  async cancel(command: Cancellation): Promise<void> {
+    await this.#count('cancel', command, kindOf(command)).catch(() => this.#orphans.add(command));
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
@@ -77,24 +96,33 @@ export class RedisLockStore implements LockStore {
     return gone.map((number) => owners[number - 1]!);
   }
 
-  async reserve(lock: Renewal): Promise<Granted | undefined> {
-    const fence = await this.#count('reserve', lock);
-    return fence === 0 ? undefined : grantOf(fence);
+  reserve(lock: Renewal): Promise<Granted | undefined> {
+    return this.#count('reserve', lock).then(grantOf);
   }
 
-  release(lock: Renewal): Promise<boolean> {
+  upgrade(lock: Renewal): Promise<Granted | undefined> {
+    return this.#count('upgrade', lock).then(grantOf);
+  }
+
+  async downgrade(lock: Renewal): Promise<boolean> {
+    return (await this.#count('downgrade', lock)) === lock.keys.length;
+  }
+
+  release({ keys, token, leaseMs }: Renewal, keepMs = 0): Promise<boolean> {
+    const lock = { keys, token, leaseMs: keepMs || leaseMs, sharing: 'exclusive', label: undefined } as const;
     const { drops } = this.#redis;
     return new Promise((resolve, reject) => {
       const operation: LockOperation = {
-        verb: 'release',
+        verb: keepMs > 0 ? 'keep' : 'release',
         lock,
         done: (freed) => {
-          if (this.#sentTwice.delete(lock.token)) this.#orphans.add(lock);
+          if (this.#sentTwice.delete(lock.token) && keepMs === 0) this.#orphans.add(lock);
           // What was sent again may have freed the key by its first try: not a loss.
           resolve(freed === lock.keys.length || drops !== this.#redis.drops || operation.again === true);
         },
         failed: (error) => {
-          this.#orphans.add(lock);
+          // What is to be kept may as well end with its lease.
+          if (keepMs === 0) this.#orphans.add(lock);
           reject(error);
         },
       };
@@ -103,19 +131,30 @@ export class RedisLockStore implements LockStore {
   }
 
   async isLocked(key: string): Promise<boolean> {
-    return (await this.#holder(key)) !== undefined;
+    return (await this.#redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).length > 0;
   }
 
-  /** By the token that it finds: taken blindly and sent twice, it could be the lock of the next one. */
+  inspect(key: string): Promise<KeyView | undefined> {
+    return this.#redis.run(INSPECT, this.#names.ofKey(key), []);
+  }
+
+  async describe(token: string): Promise<LockDetails | undefined> {
+    const source = token.slice(0, token.lastIndexOf('.'));
+    const own = this.#listeners.source;
+    if (!source || !own || this.#channel.state !== 'up') return undefined;
+    return this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own));
+  }
+
+  /** By the tokens that it finds: taken blindly and sent twice, it could be the lock of the next one. */
   async forceRelease(key: string): Promise<boolean> {
-    const token = await this.#holder(key);
-    if (token === undefined) return false;
-    await this.#count('force', { keys: [key], token, leaseMs: 0 });
-    return true;
+    const tokens = await this.#redis.run(HOLDERS_OF, this.#names.ofKey(key), []);
+    await Promise.all(tokens.map((token) => this.#count('force', { keys: [key], token, leaseMs: 0 })));
+    return tokens.length > 0;
   }
 
   async close(): Promise<void> {
     this.#orphans.close();
+    this.#questions.close();
     this.#channel.close();
     this.#redis.close();
   }
@@ -143,11 +182,12 @@ export class RedisLockStore implements LockStore {
       this.#batch.add({
         verb,
         lock: command,
+        kind: kindOf(command),
         done: (reply) => {
-          if (typeof reply !== 'number') return resolve(reply);
+          if (typeof reply !== 'number') return 'permits' in reply ? reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits)) : resolve(reply);
           if (command.again) this.#channel.doubt();
           if (drops !== this.#redis.drops) this.#sentTwice.add(command.token);
-          resolve(grantOf(reply));
+          resolve(grantOf(reply)!);
         },
         failed: (error) => {
           if (error instanceof RefusedError) void this.cancel(command);
@@ -158,21 +198,34 @@ export class RedisLockStore implements LockStore {
     );
   }
 
-  #count(verb: 'cancel' | 'reserve' | 'force', lock: Renewal): Promise<number> {
-    return new Promise((resolve, reject) => this.#batch.add({ verb, lock, done: (count) => resolve(count as number), failed: reject }));
-  }
-
-  #holder(key: string): Promise<string | undefined> {
-    return this.#redis.run(HOLDER, [this.#names.lock(key)], []);
+  #count(verb: Verb, lock: Renewal, kind?: string): Promise<number> {
+    return new Promise((resolve, reject) => this.#batch.add({ verb, lock, kind, done: (count) => resolve(count as number), failed: reject }));
   }
 
   #heard(text: string): void {
     const message = wakeMessage(text);
-    if (!message) return;
-    const { token } = message;
-    if (message.kind === 'wanted') return this.#listeners.forEach((listener) => listener.wanted(token));
-    if (this.#listeners.some((listener) => listener.granted(token, message.grant))) return;
+    switch (message?.what) {
+      case 'granted':
+        return this.#granted(message);
+      case 'wanted':
+        return this.#listeners.wanted(message.token);
+      case 'lost':
+        return this.#listeners.lost(message.token);
+      case 'describe':
+        return this.#answer(message);
+      case 'described':
+        return this.#questions.answered(message.question, message.details);
+    }
+  }
+
+  #granted({ lock, grant, name }: WakeMessage & { what: 'granted' }): void {
+    if (this.#listeners.granted(lock.token, grant)) return;
     // Nobody waits for it any more: on to the next.
-    void this.cancel({ keys: [this.#names.keyOf(message.lock)], token, leaseMs: message.leaseMs });
+    void this.cancel({ ...lock, keys: [this.#names.keyOf(name)] });
+  }
+
+  #answer({ token, question, channel }: WakeMessage & { what: 'describe' }): void {
+    const details = this.#listeners.describe(token);
+    if (details) this.#questions.answer(question, channel, details);
   }
 }

@@ -1,19 +1,31 @@
-import type { Granted } from '../store/lock-store.js';
+import type { Cancellation, Granted } from '../store/lock-store.js';
+import { readKind } from './lock-kind.js';
 
-type WakeMessage =
-  | { readonly kind: 'granted'; readonly token: string; readonly grant: Granted; readonly leaseMs: number; readonly lock: string }
-  | { readonly kind: 'wanted'; readonly token: string };
+/** What processes are told on their wake channels. */
+export type WakeMessage =
+  /** A waiter has the lock now. */
+  | { readonly what: 'granted'; readonly lock: Omit<Cancellation, 'keys'>; readonly grant: Granted; readonly name: string }
+  /** Somebody waits for the lock of this token; or it was taken away by force. */
+  | { readonly what: 'wanted' | 'lost'; readonly token: string }
+  /** Somebody asks on a channel what is known of the lock of this token. */
+  | { readonly what: 'describe'; readonly token: string; readonly question: string; readonly channel: string }
+  /** The answer to a question, as JSON. */
+  | { readonly what: 'described'; readonly question: string; readonly details: string };
 
-const GRANTED = /^granted (\S+) (\d+) ([01]) (\d+) ([^]+)$/;
-const WANTED = /^wanted (\S+)$/;
+const GRANTED = /^granted (\S+) (\d+) (\S+) (\d+) ([01]) ([^]+)$/;
 
-/** Reads what the locks script publishes: `granted token fence others lease key`, or `wanted token`. Undefined for anything else. */
+/** Reads what the locks script and other processes publish. Undefined for anything else. */
 export function wakeMessage(text: string): WakeMessage | undefined {
   const granted = GRANTED.exec(text);
   if (granted) {
-    const [, token, fence, others, lease, lock] = granted as unknown as [string, string, string, string, string, string];
-    return { kind: 'granted', token, lock, leaseMs: Number(lease), grant: { granted: true, fence: Number(fence), contended: others === '1' } };
+    const [, token, lease, kind, fence, others, name] = granted as unknown as [string, string, string, string, string, string, string];
+    const lock = { token, leaseMs: Number(lease), ...readKind(kind) };
+    return { what: 'granted', lock, name, grant: { granted: true, fence: Number(fence), contended: others === '1' } };
   }
-  const wanted = WANTED.exec(text);
-  return wanted ? { kind: 'wanted', token: wanted[1]! } : undefined;
+  const [what, ...words] = text.split(' ');
+  const [first = '', second = ''] = words;
+  if (what === 'wanted' || what === 'lost') return { what, token: first };
+  if (what === 'describe') return { what, token: first, question: second, channel: words.slice(2).join(' ') };
+  if (what === 'described') return { what, question: first, details: words.slice(1).join(' ') };
+  return undefined;
 }

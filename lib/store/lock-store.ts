@@ -1,3 +1,9 @@
+/**
+ * How a lock shares its keys: with nobody; with all readers; or with so many others that all named the same number
+ * (a semaphore).
+ */
+export type Sharing = 'exclusive' | 'read' | `permits:${number}`;
+
 /** What a store needs to know to give a lock. */
 export interface AcquireCommand {
   /** The keys, all or none, in their fixed order. */
@@ -5,6 +11,9 @@ export interface AcquireCommand {
   /** The owner. Asking again with the same token is answered as the first time: the caller keeps what it has, and its place. */
   readonly token: string;
   readonly leaseMs: number;
+  readonly sharing: Sharing;
+  /** What the caller calls it, for people who look at the queue. */
+  readonly label: string | undefined;
   /**
    * Whether to queue behind the holder: the store then tells its listeners when the token is given the lock. While it waits
    * the caller asks again every second or so; a waiter that does not for `ALIVE_MS` loses its place.
@@ -34,11 +43,46 @@ export interface Held {
   readonly fence: number;
 }
 
-/** One lock: of a holder to renew or release, or of a waiter to cancel. */
+/** One lock of a holder, to renew or release. */
 export interface Renewal {
   readonly keys: readonly string[];
   readonly token: string;
   readonly leaseMs: number;
+}
+
+/** The lock that a waiter asked for, to cancel. */
+export type Cancellation = Pick<AcquireCommand, 'keys' | 'token' | 'leaseMs' | 'sharing' | 'label'>;
+
+/** Somebody who has a key. */
+export interface HolderView {
+  /** The owner token, or what another tool wrote under the key. */
+  readonly token: string;
+  /** How long its lease still lasts, in ms; `Infinity` for a key without an end. */
+  readonly leaseLeftMs: number;
+}
+
+/** Somebody in the queue of a key. */
+export interface WaiterView {
+  readonly token: string;
+  readonly sharing: Sharing;
+  readonly label: string | undefined;
+}
+
+/** Who has a key, and who waits for it. */
+export interface KeyView {
+  readonly sharing: Sharing;
+  /** One, if it is not shared. */
+  readonly holders: readonly HolderView[];
+  /** In their order. Of a process that does not want it `fair`, the first only. */
+  readonly waiters: readonly WaiterView[];
+}
+
+/** What only the holder's own process knows of a lock. */
+export interface LockDetails {
+  readonly fence: number;
+  /** When it was acquired, in ms since 1970. */
+  readonly acquiredAt: number;
+  readonly label: string | undefined;
 }
 
 /** What a store tells those who wait on it or hold a lock of it. */
@@ -49,6 +93,10 @@ export interface StoreListener {
   granted(token: string, grant: Granted): boolean;
   /** Somebody began to queue for a lock that is marked as handed on inside its process. */
   wanted(token: string): void;
+  /** The lock of a token was taken away by force. */
+  lost(token: string): void;
+  /** What is known of the lock of a token; undefined when it is not held here. */
+  describe(token: string): LockDetails | undefined;
   /** Messages may have been missed: whoever waits should ask again. */
   missed(): void;
 }
@@ -79,18 +127,33 @@ export interface LockStore {
   /**
    * Takes all keys for the token, in their order; or queues for the first that is held, keeping those before it; or, without
    * `queue`, takes none. If the outcome can't be known, the store itself gives back what it may have taken.
+   *
+   * Who is first in the queue is let in as soon as it may share the key with those who have it, and never before one that came earlier.
+   *
+   * @throws LockOptionsError when the key is shared by another number of permits; it has left the queue then
    */
   acquire(command: AcquireCommand): Promise<Granted | Held>;
   /** Leaves the queues, and gives back what the token may have been given meanwhile. Never rejects: the store goes on trying. */
-  cancel(command: Renewal): Promise<void>;
+  cancel(command: Cancellation): Promise<void>;
   /** Pushes the leases out, never nearer. Answers those that are not their token's any more, whole or in part. */
   renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]>;
   /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's any more. */
   reserve(lock: Renewal): Promise<Granted | undefined>;
-  /** Hands each key to its next waiter, or frees it. Answers false when one of them was not the token's any more, and leaves that one alone. */
-  release(lock: Renewal): Promise<boolean>;
+  /**
+   * Hands each key to its next waiter, or frees it; at once, or with `keepMs` when that time is over, and not before. Answers
+   * false when one of them was not the token's any more, and leaves that one alone.
+   */
+  release(lock: Renewal, keepMs?: number): Promise<boolean>;
+  /** Makes the lock of a reader exclusive, with new fences, if it is the only one. Answers undefined when it is not, or lost. */
+  upgrade(lock: Renewal): Promise<Granted | undefined>;
+  /** Makes an exclusive lock that of a reader, and lets in those readers who are next. Answers false when it is lost. */
+  downgrade(lock: Renewal): Promise<boolean>;
   isLocked(key: string): Promise<boolean>;
-  /** Takes a key from whoever holds it. Answers false when nobody did. */
+  /** Who has a key and who waits for it; undefined when it is free. */
+  inspect(key: string): Promise<KeyView | undefined>;
+  /** Asks the holder's process what it knows of the lock of a token; undefined when it does not answer soon. */
+  describe(token: string): Promise<LockDetails | undefined>;
+  /** Takes a key from whoever holds it, and tells them. Answers false when nobody did. */
   forceRelease(key: string): Promise<boolean>;
   /** Ends what the store started itself, e.g. its own connection. */
   close(): Promise<void>;

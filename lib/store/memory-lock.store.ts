@@ -1,16 +1,22 @@
 import { now } from '../clock/deadline.js';
-import { ALIVE_MS, fencesFor, RUN_MARK, type AcquireCommand, type Granted, type Held, type LockStore, type Renewal, type StoreListener } from './lock-store.js';
-
-interface Owner {
-  readonly token: string;
-  endsAt: number;
-}
-
-/** Somebody in the queue of a key. */
-interface Waiter {
-  readonly leaseMs: number;
-  aliveUntil: number;
-}
+import { otherPermits } from '../errors/other-permits.js';
+import { Listeners } from './listeners.js';
+import {
+  ALIVE_MS,
+  fencesFor,
+  RUN_MARK,
+  type AcquireCommand,
+  type Cancellation,
+  type Granted,
+  type Held,
+  type KeyView,
+  type LockDetails,
+  type LockStore,
+  type Renewal,
+  type StoreListener,
+} from './lock-store.js';
+import { MemoryKey } from './memory-key.js';
+import { permitsOf } from './sharing.js';
 
 /** Sweeping costs as much as there are keys, so it is done when their number has doubled. */
 const FIRST_SWEEP_AT = 1024;
@@ -20,39 +26,37 @@ const FIRST_SWEEP_AT = 1024;
  * Two `MemoryLockStore`s know nothing of each other; share one between modules to let them exclude each other.
  */
 export class MemoryLockStore implements LockStore {
-  readonly #owners = new Map<string, Owner>();
-  /** By key; of each the waiters by token, in the order they came. */
-  readonly #queues = new Map<string, Map<string, Waiter>>();
-  readonly #listeners: StoreListener[] = [];
+  readonly #keys = new Map<string, MemoryKey>();
+  readonly #listeners = new Listeners();
   #lastFence = 0;
   #sweepAt = FIRST_SWEEP_AT;
 
   listen(listener: StoreListener): void {
-    this.#listeners.push(listener);
+    this.#listeners.add(listener);
   }
 
   async acquire(command: AcquireCommand): Promise<Granted | Held> {
-    const { keys, token, leaseMs, queue } = command;
-    for (const key of queue ? [] : keys) {
-      const other = this.#other(key, token);
-      if (other) return this.#held(other, this.waiters(key));
+    const { keys, token, leaseMs, sharing, queue } = command;
+    if (!queue) {
+      const obstacle = keys.map((key) => this.#key(key)).find((key) => !this.#mayHave(key, command));
+      if (obstacle) return this.#held(obstacle, obstacle.queue.size, sharing);
     }
     this.#sweep();
-    for (const [index, key] of keys.entries()) {
-      const other = this.#other(key, token);
-      if (other) {
+    for (const [index, name] of keys.entries()) {
+      const key = this.#key(name);
+      if (!this.#mayHave(key, command)) {
         // Whatever it has of later keys, it would hold them out of order: that is how callers deadlock.
-        void this.cancel({ keys: keys.slice(index + 1), token, leaseMs });
-        return this.#held(other, this.#join(key, command, other.token));
+        void this.cancel({ ...command, keys: keys.slice(index + 1) });
+        return this.#held(key, this.#join(key, command), sharing);
       }
-      this.#owners.set(key, { token, endsAt: now() + leaseMs });
-      this.#leave(key, token);
+      key.give(token, sharing, leaseMs);
+      key.queue.delete(token);
     }
     return this.#granted(keys, token);
   }
 
-  async cancel({ keys, token }: Renewal): Promise<void> {
-    for (const key of keys) this.#leave(key, token);
+  async cancel({ keys, token }: Cancellation): Promise<void> {
+    for (const key of keys) this.#keys.get(key)?.queue.delete(token);
     this.#free(keys, token);
   }
 
@@ -64,100 +68,148 @@ export class MemoryLockStore implements LockStore {
     return this.#renew(lock) ? this.#granted(lock.keys, lock.token) : undefined;
   }
 
-  async release({ keys, token }: Renewal): Promise<boolean> {
-    return this.#free(keys, token) === keys.length;
+  async release({ keys, token }: Renewal, keepMs = 0): Promise<boolean> {
+    if (keepMs === 0) return this.#free(keys, token) === keys.length;
+    const ours = this.#ours(keys, token);
+    for (const key of ours) this.#key(key).setEnd(token, now() + keepMs);
+    return ours.length === keys.length;
+  }
+
+  async upgrade({ keys, token, leaseMs }: Renewal): Promise<Granted | undefined> {
+    const alone = (key: string) => this.#key(key).has(token) && this.#key(key).holders.size === 1;
+    if (!keys.every(alone)) return undefined;
+    for (const key of keys) this.#key(key).give(token, 'exclusive', leaseMs);
+    return this.#granted(keys, token);
+  }
+
+  async downgrade({ keys, token }: Renewal): Promise<boolean> {
+    const ours = this.#ours(keys, token);
+    for (const key of ours) {
+      this.#key(key).sharing = 'read';
+      this.#handOver(this.#key(key));
+    }
+    return ours.length === keys.length;
   }
 
   async isLocked(key: string): Promise<boolean> {
-    return this.#owner(key) !== undefined;
+    return (this.#keys.get(key)?.holders.size ?? 0) > 0;
+  }
+
+  async inspect(key: string): Promise<KeyView | undefined> {
+    const found = this.#keys.get(key);
+    if (!found || found.holders.size === 0) return undefined;
+    const time = now();
+    return {
+      sharing: found.sharing,
+      holders: [...found.holders].map(([token, endsAt]) => ({ token, leaseLeftMs: endsAt - time })),
+      waiters: [...found.queue].filter(([, { aliveUntil }]) => aliveUntil >= time).map(([token, { sharing, label }]) => ({ token, sharing, label })),
+    };
+  }
+
+  async describe(token: string): Promise<LockDetails | undefined> {
+    return this.#listeners.describe(token);
   }
 
   async forceRelease(key: string): Promise<boolean> {
-    const owner = this.#owner(key);
-    return owner !== undefined && this.#free([key], owner.token) === 1;
+    const tokens = [...(this.#keys.get(key)?.holders.keys() ?? [])];
+    for (const token of tokens) {
+      this.#listeners.lost(token);
+      this.#free([key], token);
+    }
+    return tokens.length > 0;
   }
 
   /** How many are queued for the key. */
   waiters(key: string): number {
-    return this.#queues.get(key)?.size ?? 0;
+    return this.#keys.get(key)?.queue.size ?? 0;
   }
 
   /** Nothing to close: it has no connection and no timer. */
   async close(): Promise<void> {}
 
-  #owner(key: string): Owner | undefined {
-    const owner = this.#owners.get(key);
-    return owner && owner.endsAt > now() ? owner : undefined;
+  #key(name: string): MemoryKey {
+    let key = this.#keys.get(name);
+    if (!key) this.#keys.set(name, (key = new MemoryKey(name)));
+    return key;
   }
 
-  /** Who has the key, or is given it now because it is free and he is first; undefined if that is the token itself. */
-  #other(key: string, token: string): Owner | undefined {
-    const owner = this.#owner(key) ?? this.#handOver(key, token);
-    return owner?.token === token ? undefined : owner;
-  }
-
-  /** Gives a free key to its first live waiter, unless that is the one who asks. */
-  #handOver(key: string, asker?: string): Owner | undefined {
-    const queue = this.#queues.get(key);
-    for (const [token, { leaseMs, aliveUntil }] of queue ?? []) {
-      if (token === asker) return undefined;
-      this.#leave(key, token);
-      if (aliveUntil < now()) continue;
-      const owner = { token, endsAt: now() + leaseMs };
-      this.#owners.set(key, owner);
-      const grant = this.#granted([key], token);
-      if (this.#listeners.some((listener) => listener.granted(token, grant))) return owner;
-      this.#owners.delete(key);
+  /**
+   * Whether the key is the caller's, or may be now, as nobody waits who came before.
+   *
+   * @throws LockOptionsError when it is shared by another number of permits
+   */
+  #mayHave(key: MemoryKey, { keys, token, sharing }: AcquireCommand): boolean {
+    if (key.has(token)) return true;
+    const permits = permitsOf(key.sharing);
+    if (key.holders.size > 0 && key.sharing !== sharing && permits !== undefined && permitsOf(sharing) !== undefined) {
+      key.queue.delete(token);
+      throw otherPermits(keys, permitsOf(sharing)!, permits);
     }
-    return undefined;
+    return this.#handOver(key, token) && key.admits(sharing);
+  }
+
+  /** Gives a key to its live waiters in order, while the next may have it. Answers whether nobody before the asker has to wait. */
+  #handOver(key: MemoryKey, asker?: string): boolean {
+    for (const [token, { sharing, leaseMs, aliveUntil }] of key.queue) {
+      if (token === asker) return true;
+      if (!key.admits(sharing)) return false;
+      key.queue.delete(token);
+      if (aliveUntil < now()) continue;
+      key.give(token, sharing, leaseMs);
+      const grant = this.#granted([key.name], token);
+      if (!this.#listeners.granted(token, grant)) key.take(token);
+    }
+    return true;
+  }
+
+  #ours(keys: readonly string[], token: string): string[] {
+    return keys.filter((key) => this.#keys.get(key)?.has(token));
   }
 
   #free(keys: readonly string[], token: string): number {
-    const ours = keys.filter((key) => this.#owner(key)?.token === token);
-    for (const key of ours) {
-      this.#owners.delete(key);
+    const ours = this.#ours(keys, token);
+    for (const name of ours) {
+      const key = this.#key(name);
+      key.take(token);
       this.#handOver(key);
     }
+    for (const name of keys) if (this.#keys.get(name)?.isUnused) this.#keys.delete(name);
     return ours.length;
   }
 
-  #join(key: string, { token, leaseMs }: AcquireCommand, holder: string): number {
-    const queue = this.#queues.get(key) ?? new Map<string, Waiter>();
-    this.#queues.set(key, queue);
+  #join(key: MemoryKey, { token, leaseMs, sharing, label }: AcquireCommand): number {
+    const { queue } = key;
     const waiter = queue.get(token);
     if (waiter) waiter.aliveUntil = now() + ALIVE_MS;
-    else queue.set(token, { leaseMs, aliveUntil: now() + ALIVE_MS });
-    if (!waiter && queue.size === 1 && holder.endsWith(RUN_MARK)) for (const listener of this.#listeners) listener.wanted(holder);
+    else queue.set(token, { leaseMs, sharing, label, aliveUntil: now() + ALIVE_MS });
+    const [holder] = key.holders.keys();
+    if (!waiter && queue.size === 1 && holder?.endsWith(RUN_MARK)) this.#listeners.wanted(holder);
     return [...queue.keys()].indexOf(token);
   }
 
-  #leave(key: string, token: string): void {
-    const queue = this.#queues.get(key);
-    if (queue?.delete(token) && queue.size === 0) this.#queues.delete(key);
-  }
-
   #renew({ keys, token, leaseMs }: Renewal): boolean {
-    const owners = keys.map((key) => this.#owner(key)).filter((owner) => owner?.token === token);
-    for (const owner of owners) owner!.endsAt = Math.max(owner!.endsAt, now() + leaseMs);
-    return owners.length === keys.length;
+    const ours = this.#ours(keys, token);
+    for (const key of ours) this.#key(key).setEnd(token, Math.max(this.#key(key).holders.get(token)!, now() + leaseMs));
+    return ours.length === keys.length;
   }
 
   #granted(keys: readonly string[], token: string): Granted {
     const fence = Math.max(this.#lastFence + 1, Date.now() * 1000);
     this.#lastFence = fence + fencesFor(token) - 1;
-    return { granted: true, fence, contended: keys.some((key) => this.#queues.has(key)) };
+    return { granted: true, fence, contended: keys.some((key) => this.waiters(key) > 0) };
   }
 
-  #held({ token, endsAt }: Owner, ahead: number): Held {
+  #held(key: MemoryKey, ahead: number, sharing: AcquireCommand['sharing']): Held {
+    // A permit is free when the first of them ends, all of it when the last one does.
+    const ends = [...key.holders].sort(([, one], [, other]) => one - other);
+    const [token, endsAt] = (sharing === key.sharing ? ends[0] : ends.at(-1)) ?? ['', now()];
     return { granted: false, holder: token, leaseLeftMs: endsAt - now(), ahead, fence: this.#lastFence };
   }
 
-  /** Drops the leases that ended without a release, so that the map can't grow for ever. */
+  /** Drops the keys of leases that ended without a release, so that the map can't grow for ever. */
   #sweep(): void {
-    if (this.#owners.size < this.#sweepAt) return;
-    for (const [key, { endsAt }] of this.#owners) {
-      if (endsAt <= now()) this.#owners.delete(key);
-    }
-    this.#sweepAt = Math.max(FIRST_SWEEP_AT, this.#owners.size * 2);
+    if (this.#keys.size < this.#sweepAt) return;
+    for (const [name, key] of this.#keys) if (key.isUnused) this.#keys.delete(name);
+    this.#sweepAt = Math.max(FIRST_SWEEP_AT, this.#keys.size * 2);
   }
 }

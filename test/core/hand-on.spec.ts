@@ -167,9 +167,9 @@ describe('A lock that callers of one process hand on', () => {
   it('that turns out to be lost while new fences are asked for is lost for the one inside', async () => {
     let lost: Promise<unknown> | undefined;
     const calls = many(60, (number) =>
-      here.withLock('a', async ({ signal }) => {
+      here.withLock('a', async ({ signal, keys, token }) => {
         if (number < 46) return;
-        if (number === 46) await store.forceRelease('a');
+        if (number === 46) await store.memory.release({ keys, token, leaseMs: 1000 });
         lost ??= number > 46 ? aborted(signal) : undefined;
         await lost;
       }),

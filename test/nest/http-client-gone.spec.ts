@@ -156,7 +156,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
 
   it('while it waits for another process, it stops asking the store', async () => {
     await held.unlock();
-    const other = { keys: ['account:42'], token: 'of another process', leaseMs: 60_000, queue: false };
+    const other = { keys: ['account:42'], token: 'of another process', leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false } as const;
     await store.acquire(other);
     const gone = await send('42/gone', 'gone asks');
     await failureOf(gone);

@@ -24,7 +24,7 @@ const start = async (metadata: ModuleMetadata) => (await compile(metadata)).init
 
 /** The service's default wait, as it shows in the time-out of a key that another owner holds in the store. */
 async function waitMsOf(locks: LockService, store: MemoryLockStore): Promise<number> {
-  await store.acquire({ keys: ['job'], token: 'another owner', leaseMs: 60_000, queue: false });
+  await store.acquire({ keys: ['job'], token: 'another owner', leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false });
   return locks.lock('job').catch((error: { waitMs: number }) => error.waitMs) as Promise<number>;
 }
 

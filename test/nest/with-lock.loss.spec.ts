@@ -55,7 +55,7 @@ describe('when the lock is lost while the body runs', () => {
   });
 
   it('leaves the key to the one who took it', async () => {
-    const taker = { keys: ['job'], token: 'of another process', leaseMs: 60_000, queue: false };
+    const taker = { keys: ['job'], token: 'of another process', leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false } as const;
     const call = jobs.run(losing(() => store.acquire(taker)));
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST' });
     expect(await store.release(taker)).toBe(true);

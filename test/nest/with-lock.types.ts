@@ -140,7 +140,7 @@ export class Refused {
   readonly property: string = '';
 
   // @ts-expect-error there is no such option
-  @WithLock('all', { atLeast: '30s' })
+  @WithLock('all', { atMost: '30s' })
   async unknownOption() {}
 
   // @ts-expect-error there is no such answer to a time-out

@@ -117,7 +117,7 @@ describe('On a bad day', () => {
     it('goes on giving back a lock that nobody of it waits for, when the first try fails', async () => {
       const first = await there.lock('a');
       // A first copy of its "queue" command, long after the one that was answered.
-      await redis.zadd('{lock:a}:queue', 1, `${hereToken} 20000`);
+      await redis.zadd('{lock:a}:queue', 1, `${hereToken} 20000 exclusive`);
       await redis.zadd('{lock:a}:alive', Date.now() + 5000, hereToken);
       commands.requests.hold();
       const tried = commands.requests.nextHeld();

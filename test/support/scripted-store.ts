@@ -1,4 +1,4 @@
-import type { AcquireCommand, Granted, Held, LockStore, Renewal, StoreListener } from 'nest-redis-lock';
+import type { AcquireCommand, Cancellation, Granted, Held, KeyView, LockDetails, LockStore, Renewal, StoreListener } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 type Step = () => Promise<unknown>;
@@ -31,7 +31,7 @@ export class ScriptedStore implements LockStore {
     return gone;
   }
 
-  cancel(lock: Renewal): Promise<void> {
+  cancel(lock: Cancellation): Promise<void> {
     this.asked.push('cancel');
     return this.memory.cancel(lock);
   }
@@ -41,9 +41,25 @@ export class ScriptedStore implements LockStore {
     return this.memory.reserve(lock);
   }
 
-  release(lock: Renewal): Promise<boolean> {
+  release(lock: Renewal, keepMs?: number): Promise<boolean> {
     this.asked.push('release');
-    return this.memory.release(lock);
+    return this.memory.release(lock, keepMs);
+  }
+
+  upgrade(lock: Renewal): Promise<Granted | undefined> {
+    return this.memory.upgrade(lock);
+  }
+
+  downgrade(lock: Renewal): Promise<boolean> {
+    return this.memory.downgrade(lock);
+  }
+
+  inspect(key: string): Promise<KeyView | undefined> {
+    return this.memory.inspect(key);
+  }
+
+  describe(token: string): Promise<LockDetails | undefined> {
+    return this.memory.describe(token);
   }
 
   isLocked(key: string): Promise<boolean> {
@@ -58,7 +74,7 @@ export class ScriptedStore implements LockStore {
 
   /** How long the store itself still keeps the key, in ms. */
   async leaseLeft(key: string): Promise<number> {
-    const answer = await this.memory.acquire({ keys: [key], token: 'a stranger', leaseMs: 1, queue: false });
+    const answer = await this.memory.acquire({ keys: [key], token: 'a stranger', leaseMs: 1, sharing: 'exclusive', label: undefined, queue: false });
     return answer.granted ? 0 : answer.leaseLeftMs;
   }
 }

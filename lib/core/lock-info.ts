@@ -1,0 +1,73 @@
+import type { HolderView, LockStore, Sharing } from '../store/lock-store.js';
+import { permitsOf } from '../store/sharing.js';
+import { partsOf } from './lock-token.js';
+import type { HeldMode } from './lock.js';
+
+/** A process that has to do with a lock. Nothing is known of one that is not ours, such as another tool. */
+interface LockProcess {
+  /** The owner's token, as it stands in Redis. */
+  readonly token: string;
+  readonly host: string | undefined;
+  readonly pid: number | undefined;
+  /** Names the `LockService` within its process. */
+  readonly instance: string | undefined;
+  /** The `label` that the caller gave. */
+  readonly label: string | undefined;
+}
+
+export interface LockHolder extends LockProcess {
+  /** How long its lease lasts if nobody renews it, in ms. */
+  readonly remaining: number;
+  /** The fence of its lock. Undefined when its process did not answer at once: it is stalled, gone, or not ours. */
+  readonly fence: number | undefined;
+  /** Since when it has the lock, by its own clock. Undefined when its process did not answer. */
+  readonly since: Date | undefined;
+}
+
+export interface LockWaiter extends LockProcess {
+  readonly mode: Exclude<HeldMode, 'write'>;
+}
+
+/** Who holds a key, and who waits for it. */
+export interface LockInfo {
+  readonly key: string;
+  readonly mode: Exclude<HeldMode, 'write'>;
+  /** How many may hold it at once, if it is a semaphore. */
+  readonly permits: number | undefined;
+  /** The first of `holders`. */
+  readonly holder: LockHolder;
+  /** One; or all readers, or all who have a permit. */
+  readonly holders: readonly LockHolder[];
+  /** In the order they will be served. Of a process that does not ask for `fair` only the first is here, for all its callers. */
+  readonly waiters: readonly LockWaiter[];
+}
+
+export async function inspected(store: LockStore, key: string): Promise<LockInfo | undefined> {
+  const view = await store.inspect(key);
+  if (!view) return undefined;
+  const holders = await Promise.all(view.holders.map((holder) => holderOf(store, holder)));
+  return {
+    key,
+    mode: modeOf(view.sharing),
+    permits: permitsOf(view.sharing),
+    holder: holders[0]!,
+    holders,
+    waiters: view.waiters.map(({ token, sharing, label }) => ({ token, ...partsOf(token), label, mode: modeOf(sharing) })),
+  };
+}
+
+async function holderOf(store: LockStore, { token, leaseLeftMs }: HolderView): Promise<LockHolder> {
+  const details = await store.describe(token);
+  return {
+    token,
+    ...partsOf(token),
+    label: details?.label,
+    remaining: leaseLeftMs,
+    fence: details?.fence,
+    since: details && new Date(details.acquiredAt),
+  };
+}
+
+function modeOf(sharing: Sharing): Exclude<HeldMode, 'write'> {
+  return sharing === 'read' || sharing === 'exclusive' ? sharing : 'permit';
+}

@@ -1,0 +1,44 @@
+import { fencesFor, RUN_MARK } from '../../../store/lock-store.js';
+
+/**
+ * One key each, and nobody in a queue: most calls need no more than this, and making functions takes time. Leaves what it
+ * can't do, from operation `a` on, to the rest of the script.
+ */
+export const QUICK_WAY = `
+local count = #ARGV / 3
+if #KEYS == 1 + 2 * count then
+  local queues = KEYS
+  if count > 1 then
+    queues = {}
+    for i = 1, count do queues[i] = KEYS[2 * i + 1] end
+  end
+  if (count == 1 and call('EXISTS', queues[3]) or call('EXISTS', unpack(queues))) == 0 then
+    local fences, granted = 0, {}
+    while a <= #ARGV do
+      local what, token = ARGV[a], ARGV[a + 1]
+      if what == 'queue' or what == 'run' or what == 'try' then
+        if not call('SET', KEYS[first], token, 'NX', 'PX', ARGV[a + 2]) then break end
+        granted[#granted + 1] = #replies + 1
+        replies[#replies + 1] = fences + 1
+        fences = fences + (what == 'run' and ${fencesFor(RUN_MARK)} or 1)
+      elseif what == 'release' and redis.pcall('GET', KEYS[first]) == token then
+        replies[#replies + 1] = call('DEL', KEYS[first])
+      else
+        break
+      end
+      first = first + 2
+      a = a + 3
+    end
+    if fences > 0 then
+      local before = call('INCRBY', note, fences) - fences
+      if before == 0 then -- the note was missing
+        local time = call('TIME')
+        call('SET', note, string.format('%.0f', time[1] * 1000000 + time[2] + fences), 'PX', 86400000)
+        before = time[1] * 1000000 + time[2]
+      end
+      for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
+    end
+    if a > #ARGV then return count == 1 and replies[1] or replies end
+  end
+end
+`;

@@ -1,0 +1,40 @@
+import type { Granted, LockDetails, StoreListener } from './lock-store.js';
+
+/** All who listen to a store. */
+export class Listeners {
+  readonly #all: StoreListener[] = [];
+
+  add(listener: StoreListener): void {
+    this.#all.push(listener);
+  }
+
+  /** What the tokens of one of them begin with. */
+  get source(): string | undefined {
+    return this.#all[0]?.source;
+  }
+
+  /** Answers whether one of them waits with this token. */
+  granted(token: string, grant: Granted): boolean {
+    return this.#all.some((listener) => listener.granted(token, grant));
+  }
+
+  wanted(token: string): void {
+    for (const listener of this.#all) listener.wanted(token);
+  }
+
+  lost(token: string): void {
+    for (const listener of this.#all) listener.lost(token);
+  }
+
+  describe(token: string): LockDetails | undefined {
+    for (const listener of this.#all) {
+      const details = listener.describe(token);
+      if (details) return details;
+    }
+    return undefined;
+  }
+
+  missed(): void {
+    for (const listener of this.#all) listener.missed();
+  }
+}
