@@ -1,19 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type Lock, type LockStore } from 'nest-redis-lock';
+import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
-
-/** Somewhere locks live. */
-export interface Backing {
-  /** A store on it, as another process would have one. */
-  store(): LockStore;
-  /** Ends everything. */
-  stop(): Promise<void>;
-  /** What stands under the lock keys and their companions right now: nothing, when nobody holds one or waits. */
-  lockKeys(): Promise<readonly string[]>;
-  /** Resolves when so many are queued for the key in the store. */
-  waiters(key: string, count: number): Promise<void>;
-}
+import type { Backing } from './backing.js';
 
 /** What a `LockService` promises on every store. */
 export function promisesOfLocks(name: string, start: () => Promise<Backing>): void {

@@ -1,10 +1,12 @@
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { until } from '../support/deferred.js';
+import type { Backing } from './backing.js';
 import { promisesOfLocks } from './lock-contract.js';
+import { promisesOfSharing } from './sharing-contract.js';
 
 const KEYS_OF_THE_CONTRACT = ['account:1', 'account:2', 'account:3', 'a', 'b', 'c'];
 
-promisesOfLocks('memory', async () => {
+const start = async (): Promise<Backing> => {
   const store = new MemoryLockStore();
   return {
     store: () => store,
@@ -15,4 +17,7 @@ promisesOfLocks('memory', async () => {
       return KEYS_OF_THE_CONTRACT.filter((key, index) => locked[index] || store.waiters(key) > 0);
     },
   };
-});
+};
+
+promisesOfLocks('memory', start);
+promisesOfSharing('memory', start);

@@ -2,9 +2,11 @@ import { Redis } from 'ioredis';
 import { until } from '../support/deferred.js';
 import { redisStore } from '../support/lock-services.js';
 import { startRedis } from '../support/redis-server.js';
+import type { Backing } from './backing.js';
 import { promisesOfLocks } from './lock-contract.js';
+import { promisesOfSharing } from './sharing-contract.js';
 
-promisesOfLocks('one Redis', async () => {
+const start = async (): Promise<Backing> => {
   const server = await startRedis();
   const redis = new Redis(server.url);
   return {
@@ -16,4 +18,7 @@ promisesOfLocks('one Redis', async () => {
     waiters: (key, count) => until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count),
     lockKeys: async () => (await redis.keys('*')).filter((key) => key !== '{lock:}:fence'),
   };
-});
+};
+
+promisesOfLocks('one Redis', start);
+promisesOfSharing('one Redis', start);
