@@ -162,6 +162,15 @@ describe('What stands in Redis', () => {
       await lock.extend();
       expect(await limited.isLocked('a')).toBe(true);
     });
+    for (const terms of [{ mode: 'read' }, { permits: 2 }] as const) {
+      const [one, other] = [await limited.lock('a', terms), await limited.lock('a', terms)];
+      const next = limited.lock('a');
+      await one.extend();
+      expect((await limited.inspect('a'))?.holders.map(({ fence }) => fence)).toEqual([one.fence, other.fence]);
+      await Promise.all([one.unlock(), other.unlock()]);
+      expect(await limited.forceUnlock('a')).toBe(true);
+      await (await next).unlock();
+    }
     expect(await limited.forceUnlock('a')).toBe(false);
     await limited.close();
     await redis.acl('DELUSER', 'locks');
