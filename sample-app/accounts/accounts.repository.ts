@@ -3,6 +3,7 @@ import type { Selectable } from 'kysely';
 import { LockService } from 'nest-redis-lock';
 import { Database, type AccountsTable } from '../database/database.js';
 import type { Account } from './account.js';
+import { StaleFenceError } from './stale-fence.error.js';
 
 @Injectable()
 export class AccountsRepository {
@@ -26,20 +27,42 @@ export class AccountsRepository {
     return toAccount(row);
   }
 
-  /** Writes the balances of these accounts: all of them or none. */
+  /**
+   * Writes the balances of these accounts under their lock: all of them or none.
+   *
+   * @throws StaleFenceError when a newer holder of the lock has written meanwhile
+   */
   async save(...accounts: Account[]): Promise<void> {
-    // A process that was paused for longer than its lease has lost its lock: what it is about to write is out of date.
-    this.locks.current()?.assertHeld();
+    const writes = accounts.map(({ id, balance }) => ({ id, balance, fence: this.fenceOf(id) }));
 
     await this.database.transaction().execute(async (transaction) => {
-      for (const { id, balance } of accounts) {
-        await transaction.updateTable('accounts').set({ balance }).where('id', '=', id).execute();
+      for (const { id, balance, fence } of writes) {
+        const { numUpdatedRows } = await transaction
+          .updateTable('accounts')
+          .set({ balance, fence })
+          .where('id', '=', id)
+          .where('fence', '<=', fence) // not `<`: one lock may write twice
+          .executeTakeFirstOrThrow();
+        if (numUpdatedRows === 0n) throw new StaleFenceError(id);
       }
     });
+  }
+
+  /** Writes a balance without a lock, over whatever others have written: to show what goes wrong then. */
+  async saveUnsafe({ id, balance }: Account): Promise<void> {
+    await this.database.updateTable('accounts').set({ balance }).where('id', '=', id).execute();
+  }
+
+  /** The fence of the account's lock, as text, which is how a bigint travels. Throws when the caller does not hold it. */
+  private fenceOf(id: number): string {
+    // A lost lock is not current any more. Its holder must not write, least of all without a fence.
+    const lock = this.locks.current(`account:${id}`);
+    if (!lock) throw new Error(`Account ${id} can be changed only under its lock, which was lost or never taken.`);
+    return String(lock.fence);
   }
 }
 
 // Postgres sends a bigint as text; a check on the column keeps it within what a number counts exactly.
-function toAccount(row: Selectable<AccountsTable>): Account {
-  return { ...row, balance: Number(row.balance) };
+function toAccount({ id, owner, balance }: Selectable<AccountsTable>): Account {
+  return { id, owner, balance: Number(balance) };
 }

@@ -7,6 +7,8 @@ export interface AccountsTable {
   id: Generated<number>;
   owner: string;
   balance: ColumnType<string, number, number>;
+  /** The largest fence of those who changed it. */
+  fence: ColumnType<string, never, string>;
 }
 
 interface Tables {

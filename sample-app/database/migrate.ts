@@ -2,8 +2,9 @@ import { Migrator } from 'kysely';
 import { reason, withoutPassword } from '../describe.js';
 import { Database } from './database.js';
 import * as accounts from './migrations/0001-accounts.js';
+import * as fence from './migrations/0002-fence.js';
 
-const migrations = { '0001-accounts': accounts };
+const migrations = { '0001-accounts': accounts, '0002-fence': fence };
 
 /** Brings the tables up to date. Several processes may do it at once: Postgres lets in one at a time. */
 export async function migrate(databaseUrl: string): Promise<void> {

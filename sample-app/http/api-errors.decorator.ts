@@ -6,7 +6,7 @@ const MEANINGS = {
   404: 'There is no such account.',
   409: 'Somebody else held the account for too long. Nothing was changed; try again.',
   422: 'The balance does not allow it. Nothing was changed.',
-  503: 'The lock cannot be had: Redis does not answer. Try again later.',
+  503: 'The lock cannot be had, as Redis does not answer: try again later. Or it was lost on the way (`LOCK_LOST`): look at the balance first.',
 } as const;
 
 class ErrorDto {

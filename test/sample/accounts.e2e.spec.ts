@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
+import pg from 'pg';
 import request from 'supertest';
 import { startRedis } from '../support/redis-server.js';
 import { SampleStack } from './sample-stack.js';
@@ -191,6 +192,16 @@ describe('the lock', () => {
     expect(await balanceOf(account)).toBe(1_000);
   });
 
+  it('answers 503 and changes neither account when a newer holder has written to one of them meanwhile', async () => {
+    const [from, to] = [await openAccount(1_000), await openAccount(0)];
+    const newerApi = await stack.startApp({}, { approve: () => writeWithFence(idOf(to), Number.MAX_SAFE_INTEGER) });
+
+    const { body } = await post('/transfers', { from: idOf(from), to: idOf(to), amount: 400 }, newerApi).expect(503);
+
+    expect(body).toMatchObject({ statusCode: 503, code: 'LOCK_LOST' });
+    expect([await balanceOf(from), await balanceOf(to)]).toEqual([1_000, 0]);
+  });
+
   it('answers 503 when Redis is gone, and what needs no lock goes on', async () => {
     const doomedRedis = await startRedis();
     const doomedApi = await stack.startApp({ redisUrl: doomedRedis.url });
@@ -224,6 +235,14 @@ describe('the documentation', () => {
     await request(api).get('/docs').expect(200).expect('content-type', /html/);
   });
 });
+
+/** Does what a newer holder does, as far as the database can tell. */
+async function writeWithFence(account: number, fence: number): Promise<void> {
+  const client = new pg.Client(stack.databaseUrl);
+  await client.connect();
+  await client.query('update accounts set fence = $2 where id = $1', [account, fence]);
+  await client.end();
+}
 
 /** A fraud check that lets the first two go on together, when both have read the balance. */
 function bothHaveRead() {
