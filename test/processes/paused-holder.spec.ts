@@ -1,0 +1,81 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import request from 'supertest';
+import { SampleStack } from '../sample/sample-stack.js';
+import { TestChild } from '../support/child-process.js';
+
+// The embedded Postgres takes seconds to start on a small machine.
+jest.setTimeout(60_000);
+
+const LEASE_MS = 1000;
+
+type Outcome = 'done' | { readonly code?: string; readonly cause?: string };
+
+describe('A process of the sample that is stopped for longer than its lease, after it has read an account', () => {
+  let stack: SampleStack;
+  let api: string;
+  let holder: TestChild | undefined;
+
+  beforeAll(async () => {
+    stack = await SampleStack.start();
+    api = await stack.startApp();
+  });
+
+  afterEach(() => holder?.kill());
+  afterAll(() => stack.stop());
+
+  async function openAccount(): Promise<number> {
+    const { body } = await request(api).post('/accounts').send({ owner: 'Ada', balance: 1_000 }).expect(201);
+    return body.id;
+  }
+
+  async function balanceOf(account: number): Promise<number> {
+    const { body } = await request(api).get(`/accounts/${account}`).expect(200);
+    return body.balance;
+  }
+
+  /** Starts a process that withdraws 200 and stops itself on the way, in the section that the lock protects. */
+  async function stopIn(account: number, pause: 'before the check' | 'before the write', fence = 'fence'): Promise<TestChild> {
+    holder = new TestChild('withdraw.mjs', stack.redis.url, stack.databaseUrl, LEASE_MS, account, 200, pause, fence);
+    expect(await holder.message()).toBe('has read');
+    return holder;
+  }
+
+  /** Lets the stopped process go on to its end. */
+  async function goOn(stopped: TestChild): Promise<Outcome> {
+    const told = stopped.message<{ outcome: Outcome }>();
+    stopped.process.kill('SIGCONT');
+    const { outcome } = await told;
+    expect(await stopped.exit()).toBe(0);
+    return outcome;
+  }
+
+  /** Answers when the other process no longer renews its lease, so when it has stopped. */
+  const withdraw300 = (account: number, app = api) => request(app).post(`/accounts/${account}/withdraw`).send({ amount: 300 }).expect(200);
+
+  it('is refused by the database when it was stopped right before its write', async () => {
+    const account = await openAccount();
+    const stopped = await stopIn(account, 'before the write');
+    await withdraw300(account);
+
+    expect(await goOn(stopped)).toEqual({ code: 'LOCK_LOST', cause: 'StaleFenceError' });
+    expect(await balanceOf(account)).toBe(700);
+  });
+
+  it('overwrites what came meanwhile if the database does not compare fences, so the test above can fail', async () => {
+    const account = await openAccount();
+    const stopped = await stopIn(account, 'before the write', 'no fence');
+    await withdraw300(account);
+
+    expect(await goOn(stopped)).toMatchObject({ code: 'LOCK_LOST' });
+    expect(await balanceOf(account)).toBe(800);
+  });
+
+  it('does not ask the database at all when it wakes before its check', async () => {
+    const account = await openAccount();
+    const stopped = await stopIn(account, 'before the check');
+    await withdraw300(account);
+
+    expect(await goOn(stopped)).toEqual({ code: 'LOCK_LOST', cause: 'Error' });
+    expect(await balanceOf(account)).toBe(700);
+  });
+});
