@@ -28,9 +28,29 @@ export class AccountsRepository {
   }
 
   /**
+   * Reads an account under its lock, to change it. From now on no older holder can write to it: else one could do so
+   * between this read and the write that follows, which would then undo it.
+   *
+   * @throws StaleFenceError when a newer holder of the lock has read it already
+   */
+  async getToChange(id: number): Promise<Account> {
+    const fence = this.fenceOf(id);
+    const row = await this.database
+      .updateTable('accounts')
+      .set({ fence })
+      .where('id', '=', id)
+      .where('fence', '<=', fence)
+      .returningAll()
+      .executeTakeFirst();
+    if (row) return toAccount(row);
+    await this.get(id); // throws when there is none
+    throw new StaleFenceError(id);
+  }
+
+  /**
    * Writes the balances of these accounts under their lock: all of them or none.
    *
-   * @throws StaleFenceError when a newer holder of the lock has written meanwhile
+   * @throws StaleFenceError when a newer holder of the lock has been there meanwhile
    */
   async save(...accounts: Account[]): Promise<void> {
     const writes = accounts.map(({ id, balance }) => ({ id, balance, fence: this.fenceOf(id) }));
@@ -41,7 +61,7 @@ export class AccountsRepository {
           .updateTable('accounts')
           .set({ balance, fence })
           .where('id', '=', id)
-          .where('fence', '<=', fence) // not `<`: one lock may write twice
+          .where('fence', '<=', fence) // not `<`: the read of the same lock has noted it already
           .executeTakeFirstOrThrow();
         if (numUpdatedRows === 0n) throw new StaleFenceError(id);
       }

@@ -38,7 +38,7 @@ export class AccountsService {
   // On purpose not one `UPDATE … SET balance = balance + change`: services read, ask others, decide and write back.
   // That is right only while nobody else does the same to this account, which is what the lock is for.
   private async changeBalance(id: number, change: number): Promise<Account> {
-    const account = await this.accounts.get(id);
+    const account = await this.accounts.getToChange(id);
     const changed = withChange(account, change);
     await this.fraudCheck.approve(account, change);
     await this.accounts.save(changed);

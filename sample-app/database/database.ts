@@ -7,7 +7,7 @@ export interface AccountsTable {
   id: Generated<number>;
   owner: string;
   balance: ColumnType<string, number, number>;
-  /** The largest fence of those who changed it. */
+  /** The fence of the last lock under which it was read to be changed, or written. */
   fence: ColumnType<string, never, string>;
 }
 

@@ -14,8 +14,8 @@ export class TransfersService {
   /** Moves money. Both accounts are locked, in an order that two opposite transfers agree on, so they can't deadlock. */
   @WithLock(['account:<from>', 'account:<to>'])
   async transfer(from: number, to: number, amount: number): Promise<{ from: Account; to: Account }> {
-    const payer = await this.accounts.get(from);
-    const payee = await this.accounts.get(to);
+    const payer = await this.accounts.getToChange(from);
+    const payee = await this.accounts.getToChange(to);
     const changed = { from: withChange(payer, -amount), to: withChange(payee, amount) };
     await this.fraudCheck.approve(payer, -amount);
     await this.accounts.save(changed.from, changed.to);

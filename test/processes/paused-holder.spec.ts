@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jes
 import request from 'supertest';
 import { SampleStack } from '../sample/sample-stack.js';
 import { TestChild } from '../support/child-process.js';
+import { deferred } from '../support/deferred.js';
 
 // The embedded Postgres takes seconds to start on a small machine.
 jest.setTimeout(60_000);
@@ -58,6 +59,22 @@ describe('A process of the sample that is stopped for longer than its lease, aft
     await withdraw300(account);
 
     expect(await goOn(stopped)).toEqual({ code: 'LOCK_LOST', cause: 'StaleFenceError' });
+    expect(await balanceOf(account)).toBe(700);
+  });
+
+  it('is refused also when the newer holder has read and not yet written', async () => {
+    const account = await openAccount();
+    const stopped = await stopIn(account, 'before the write');
+    const hasRead = deferred();
+    const mayWrite = deferred();
+    const slowApi = await stack.startApp({}, { approve: () => (hasRead.resolve(), mayWrite.promise) });
+    const withdrawal = withdraw300(account, slowApi).then();
+    await hasRead.promise;
+
+    const outcome = await goOn(stopped).finally(() => mayWrite.resolve());
+    await withdrawal;
+
+    expect(outcome).toEqual({ code: 'LOCK_LOST', cause: 'StaleFenceError' });
     expect(await balanceOf(account)).toBe(700);
   });
 
