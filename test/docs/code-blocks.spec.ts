@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
+import { codeBlocks, type CodeBlock } from './code-blocks.js';
 
 const DOCUMENTS = ['README.md', ...readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((file) => join('docs', file))].filter((file) => file.endsWith('.md'));
 
@@ -20,19 +21,6 @@ const APP = {
   AccountService: 'declare class AccountService {}',
   OrderDto: 'interface OrderDto { readonly items: readonly { readonly sku: string }[] }',
 };
-
-interface CodeBlock {
-  readonly name: string;
-  readonly code: string;
-}
-
-function codeBlocks(file: string): CodeBlock[] {
-  const text = readFileSync(file, 'utf8');
-  return [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map((match) => ({
-    name: `${file}:${text.slice(0, match.index).split('\n').length}`,
-    code: match[1]!,
-  }));
-}
 
 function problems(blocks: readonly CodeBlock[]): string[] {
   const files = new Map(blocks.map(({ name, code }) => [join(process.cwd(), 'test', 'docs', `${name.replace(/\W/g, '-')}.ts`), { name, code }]));
@@ -61,7 +49,7 @@ function problems(blocks: readonly CodeBlock[]): string[] {
 
 describe('The examples in the README and in docs/', () => {
   it('compile', () => {
-    const blocks = DOCUMENTS.flatMap(codeBlocks);
+    const blocks = DOCUMENTS.flatMap((file) => codeBlocks(file));
     expect(blocks.length).toBeGreaterThanOrEqual(8);
     expect(problems(blocks)).toEqual([]);
   }, 60_000);
