@@ -1,8 +1,9 @@
 import { now } from '../clock/deadline.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { namesOf } from '../errors/names-of.js';
-import type { Granted, Sharing } from '../store/lock-store.js';
+import type { Sharing } from '../store/lock-store.js';
 import { enterKeys, leaveKeys, type GateOf } from './enter-keys.js';
+import type { Lease } from './lease.js';
 import type { LockRequest, Refusal } from './lock-request.js';
 import { Lock, type LockGiver } from './lock.js';
 
@@ -29,46 +30,53 @@ export async function acquireWithin(outers: ReadonlyMap<string, Lock>, request: 
   for (const key of keys) checkSharing(doorOf(key).sharing(key), request);
 
   const isShared = (key: string): boolean => sharing === 'read' && doorOf(key).sharing(key) === 'read';
-  const busy = keys.filter((key) => !isShared(key) || gateOf(key).isBusy(key));
-  const passage = await enterKeys(gateOf, { ...request, keys: busy }, { startedAt: now(), holder: outside.holder });
+  const mustQueue = keys.some((key) => !isShared(key) || gateOf(key).isBusy(key));
+  const entered = mustQueue ? keys : [];
+  const passage = await enterKeys(gateOf, { ...request, keys: entered }, { startedAt: now(), holder: outside.holder });
   if (passage !== 'turn') return passage;
 
   const around = [...new Set(outers.values())];
-  if (!around.every((outer) => outer.isHeld)) {
-    leaveKeys(gateOf, busy);
+  const isOutlived = (): boolean => !around.every((outer) => outer.isHeld);
+  if (isOutlived()) {
+    leaveKeys(gateOf, entered);
     return 'outlived';
   }
-  leaveKeys(gateOf, busy.filter(isShared));
+  leaveKeys(gateOf, entered.filter(isShared));
   const alone = keys.filter((key) => !isShared(key));
   for (const key of alone) gateOf(key).setFront(key, 'inside');
 
-  let fences = around.map(({ fence }) => fence);
-  const readers = [...new Set(alone.filter((key) => doorOf(key).sharing(key) === 'read').map(doorOf))];
-  try {
-    for (const door of readers) fences = [...fences, (await upgraded(door, around, outside)).fence];
-  } catch (error) {
+  const { changes } = outside.giver;
+  const written: Lease[] = [];
+  const stop = (): void => {
+    for (const lease of written) changes.endWriting(lease);
     leaveKeys(gateOf, alone);
+  };
+  let fence = Math.max(...around.map(({ fence }) => fence));
+  try {
+    for (const door of new Set(alone.filter((key) => doorOf(key).sharing(key) === 'read').map(doorOf))) {
+      const [lease] = door.leases as [Lease];
+      const grant = isAlone(door, around) ? await changes.startWriting(lease) : undefined;
+      if (grant) written.push(lease);
+      if (isOutlived()) {
+        stop();
+        return 'outlived';
+      }
+      if (!grant) throw notAlone(door);
+      fence = Math.max(fence, grant.fence);
+    }
+  } catch (error) {
+    stop();
     throw error;
   }
 
-  const doors = [...new Set(keys.filter(isShared).map(doorOf))];
-  const lock: Lock = new Lock({
-    keys,
-    fence: Math.max(...fences),
-    leases: [...new Set(around.flatMap(({ leases }) => leases))],
-    giver: outside.giver,
-    request,
-    nesting: {
-      outers: around,
-      isShared,
-      async leave() {
-        for (const door of doors) door.readers.delete(lock);
-        const written = readers.map((door) => outside.giver.changes.downgrade(door.leases[0]!));
-        leaveKeys(gateOf, alone);
-        await Promise.all(written);
-      },
-    },
-  });
+  const doors = new Set(keys.filter(isShared).map(doorOf));
+  const leases = [...new Set(around.flatMap((outer) => outer.leases))];
+  for (const lease of leases) lease.keepFor(request.atLeastMs);
+  const leave = (): void => {
+    for (const door of doors) door.readers.delete(lock);
+    stop();
+  };
+  const lock: Lock = new Lock({ keys, fence, leases, giver: outside.giver, request, nesting: { outers: around, isShared, leave } });
   for (const door of doors) door.readers.add(lock);
   return lock;
 }
@@ -83,14 +91,13 @@ function checkSharing(outer: Sharing, { keys, sharing }: LockRequest): void {
 
 const named = (sharing: Sharing): string => (sharing === 'read' ? 'a reader' : sharing === 'exclusive' ? 'the only holder' : `one of ${sharing.replace(':', ' ')}`);
 
-/**
- * @throws LockOptionsError when others read too
- */
-async function upgraded(door: Lock, around: readonly Lock[], { giver }: Outside): Promise<Granted> {
-  const alone = [...door.readers].every((reader) => around.some((outer) => outer.isWithin(reader)));
-  const grant = alone ? await giver.changes.upgrade(door.leases[0]!) : undefined;
-  if (grant) return grant;
-  throw new LockOptionsError(
+/** Whether nobody reads at this door but those whom the caller is nested in. */
+function isAlone(door: Lock, around: readonly Lock[]): boolean {
+  return [...door.readers].every((reader) => around.some((outer) => outer.isWithin(reader)));
+}
+
+function notAlone(door: Lock): LockOptionsError {
+  return new LockOptionsError(
     `This call asks to write under ${namesOf(door.keys)}, inside a call that reads, while others read too: two such calls would wait for each other. ` +
       'Take the lock for writing in the outer call; "lock.downgrade()" lets other readers in when the writing is done.',
   );

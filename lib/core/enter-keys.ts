@@ -21,7 +21,12 @@ export async function enterKeys(gateOf: GateOf, request: LockRequest, circumstan
   try {
     for (const key of request.keys) {
       const gate = gateOf(key);
-      const passage = gate.tryEnter(key) ? 'turn' : await queueFor(key, gate, request, circumstances);
+      let passage: Passage | Refusal = 'turn';
+      if (!gate.tryEnter(key)) {
+        // Who only tries one of these keys need not know how this ends.
+        for (const before of entered) gateOf(before).setFront(before, 'waiting');
+        passage = await queueFor(key, gate, request, circumstances);
+      }
       if (passage !== 'turn') {
         leaveKeys(gateOf, entered);
         return passage;
@@ -56,7 +61,7 @@ export function queueFor(key: string, gate: KeyGate, request: LockRequest, circu
 
 /** A caller that does not wait only wants to know what the one in front is told. */
 async function tryAgain(key: string, gate: KeyGate, request: LockRequest, { startedAt, holder }: Circumstances): Promise<Passage | Refusal> {
-  await gate.answered(key);
+  await gate.answered(key, request.waitSignals());
   const facts = { holder: gate.isInside(key) ? holder : undefined, ahead: gate.waiters(key) };
   return gate.tryEnter(key) ? 'turn' : refusal('held', request, startedAt, facts);
 }

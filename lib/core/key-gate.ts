@@ -69,15 +69,15 @@ export class KeyGate {
     );
   }
 
-  /** Waits until the front has its first answer from the store. Throws what it failed with. */
-  async answered(key: string): Promise<void> {
+  /** Waits until the front has its first answer from the store. Throws what it failed with, or the reason of a signal. */
+  async answered(key: string, signals: readonly AbortSignal[]): Promise<void> {
     const turn = this.#turns.get(key);
     if (turn?.front !== 'asking') return;
     const line = (turn.curious ??= new WaitingLine());
     let place: Place<Curious>;
     await waitFor<void>(
       Infinity,
-      [],
+      signals,
       (tell, fail) => (place = line.join({ tell, fail })),
       () => line.leave(place),
     );

@@ -3,6 +3,9 @@ import type { Granted, LockStore } from '../store/lock-store.js';
 import type { Lease } from './lease.js';
 import type { Watchdog } from './watchdog.js';
 
+/** When to try again to let other readers in, in ms; then after twice that time. */
+const FIRST_RETRY_MS = 500;
+
 /** What holders ask of the store while they hold the lock. */
 export class LeaseChanges {
   readonly #store: LockStore;
@@ -27,29 +30,48 @@ export class LeaseChanges {
   }
 
   /**
-   * Makes a reader that is alone the writer. Answers undefined when others read too.
+   * Makes a reader that is alone the writer, for a call nested in it; until `endWriting`. Answers undefined when others read
+   * too, or the lock is lost.
    *
    * @throws LockUnavailableError
    */
-  async upgrade(lease: Lease): Promise<Granted | undefined> {
+  async startWriting(lease: Lease): Promise<Granted | undefined> {
+    lease.writers++;
     try {
-      return await this.#store.upgrade(lease);
+      const grant = await this.#store.upgrade(lease);
+      if (!grant) lease.writers--;
+      return grant;
     } catch (error) {
       // It may have been done all the same.
-      void this.downgrade(lease).catch(() => undefined);
+      this.endWriting(lease);
       throw error;
     }
   }
 
+  /** Makes the writer a reader again, if no other nested call writes. Goes on trying when the store does not answer. */
+  endWriting(lease: Lease): void {
+    lease.writers--;
+    this.#readAgain(lease, FIRST_RETRY_MS);
+  }
+
   /**
-   * Makes the writer a reader.
+   * Makes the writer a reader for good.
    *
    * @throws LockUnavailableError
    */
   async downgrade(lease: Lease): Promise<void> {
-    if (!lease.isHeld) return;
     // Before it is known to be done: from here on nobody may rely on being alone.
     lease.sharing = 'read';
+    await this.#downgrade(lease);
+  }
+
+  #readAgain(lease: Lease, retryMs: number): void {
+    if (lease.writers > 0) return;
+    this.#downgrade(lease).catch(() => setTimeout(() => this.#readAgain(lease, retryMs * 2), retryMs).unref());
+  }
+
+  async #downgrade(lease: Lease): Promise<void> {
+    if (!lease.isHeld) return;
     const ours = await this.#store.downgrade(lease);
     if (!ours && lease.isHeld) lease.lose('taken');
   }

@@ -32,6 +32,8 @@ export class Lease implements Renewal {
   sharing: Sharing;
   /** Whether its holder came through the gate of this process. */
   readonly isGated: boolean;
+  /** Calls nested in a reader that write now. */
+  writers = 0;
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
   /** When the watchdog looks at it next; the watchdog's own note. */
@@ -44,7 +46,7 @@ export class Lease implements Renewal {
   #holder: Holder | undefined;
   #confirmedAt = 0;
   #endsAt = 0;
-  readonly #keepUntil: number;
+  #keepUntil = 0;
   #state: 'held' | 'releasing' | 'lost' = 'held';
 
   constructor(request: LockRequest, token: string, run: LocalRun | undefined, sentAt: number) {
@@ -53,7 +55,7 @@ export class Lease implements Renewal {
     this.run = run;
     this.sharing = request.sharing;
     this.isGated = gated(request);
-    this.#keepUntil = request.atLeastMs > 0 ? now() + request.atLeastMs : 0;
+    this.keepFor(request.atLeastMs);
     this.leaseMs = request.leaseMs;
     this.confirm(sentAt, request.leaseMs);
   }
@@ -66,6 +68,11 @@ export class Lease implements Renewal {
   /** When it ends if nobody renews it. */
   get endsAt(): number {
     return this.#endsAt;
+  }
+
+  /** Lets the key stay for so long from now on at least. */
+  keepFor(atLeastMs: number): void {
+    if (atLeastMs > 0) this.#keepUntil = Math.max(this.#keepUntil, now() + atLeastMs);
   }
 
   /** How long the key is to stay when it is given back now, in ms. */

@@ -72,10 +72,13 @@ export class LockAcquirer implements LockGiver {
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
   unlock(lock: Lock): Promise<boolean> {
     const { nesting, key } = lock;
-    if (nesting) return nesting.leave().then(() => !lock.lost);
+    if (nesting) {
+      nesting.leave();
+      return Promise.resolve(!lock.lost);
+    }
     const lease = lock.leases[0]!;
     if (!lease.isHeld) {
-      void this.#released(lease);
+      void this.#released(lease, lease.keepMs);
       return Promise.resolve(false);
     }
     if (this.#handOn(lease, key)) return Promise.resolve(true);
@@ -98,9 +101,9 @@ export class LockAcquirer implements LockGiver {
     this.stopGranting();
     await this.#open.answered();
     await this.#open.empty(now() + graceMs);
-    const left = [...this.#open];
+    const left = [...this.#open].filter(({ isHeld }) => isHeld);
     for (const lease of left) lease.lose('shutdown');
-    await Promise.all(left.map((lease) => this.#released(lease)));
+    await Promise.all(left.map((lease) => this.#released(lease, lease.keepMs)));
     this.#watchdog.stop();
     await this.#store.close();
   }
@@ -156,7 +159,7 @@ export class LockAcquirer implements LockGiver {
   }
 
   #begin(claim: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest): Lock | undefined {
-    const run = claim.token.endsWith(RUN_MARK) ? new LocalRun(claim.token, reply) : undefined;
+    const run = claim.token.endsWith(RUN_MARK) && handsOn(request) ? new LocalRun(claim.token, reply) : undefined;
     if (claim.wanted) run?.contend();
     const lease = new Lease(request, claim.token, run, sentAt);
     if (!lease.isHeld || request.signal?.aborted || this.#closed) return undefined;
@@ -186,7 +189,7 @@ export class LockAcquirer implements LockGiver {
   #handOn(lease: Lease, key: string): boolean {
     const { run } = lease;
     const next = run && this.#gate.next(key);
-    if (!next || lease.sharing !== 'exclusive' || !run.goesOn || !handsOn(next) || !lease.isGoodFor(next)) return false;
+    if (!next || lease.sharing !== 'exclusive' || lease.keepMs > 0 || !run.goesOn || !handsOn(next) || !lease.isGoodFor(next)) return false;
     const { renewUntil } = lease;
     const lock = this.#admit(lease, next, run.takeFence());
     // Else a renewal that is under way would be sent again with each hand-off.

@@ -21,7 +21,7 @@ interface Nesting {
   /** Whether it reads a key together with siblings. */
   isShared(key: string): boolean;
   /** Lets siblings go on. */
-  leave(): Promise<void>;
+  readonly leave: () => void;
 }
 
 interface LockParts {

@@ -6,6 +6,8 @@ const QUEUE = ':queue';
 const FENCE = ':fence';
 
 const HAS_TAG = /\{[^}]+\}/;
+/** Its companions would have the names of those of the key within the braces. */
+const ONLY_TAG = /^\{[^}]*\}$/;
 const OUR_OWN = /\}.*:(fence|queue|alive|holders)$/;
 
 /** The names of our keys in Redis, for one key prefix. */
@@ -26,6 +28,9 @@ export class KeyNames {
   /** @throws LockKeyError for a key that is one of our own names */
   check(key: string): void {
     if (!key.includes('}') && !this.#prefix.includes('}')) return;
+    if (ONLY_TAG.test(this.lock(key))) {
+      throw new LockKeyError(`A key must not be a {hash tag} and nothing else, as ${JSON.stringify(this.lock(key))} is: another key has its name within braces.`);
+    }
     if (!OUR_OWN.test(this.lock(key))) return;
     throw new LockKeyError(
       `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}", ":alive" or ":holders", as ${JSON.stringify(this.lock(key))} does: those are names of our own.`,

@@ -8,5 +8,14 @@ export function kindOf({ sharing, label }: Pick<Cancellation, 'sharing' | 'label
 /** Reads what `kindOf` made. */
 export function readKind(kind: string): { readonly sharing: Sharing; readonly label: string | undefined } {
   const [sharing, label] = kind.split('/', 2);
-  return { sharing: sharing as Sharing, label: label === undefined ? undefined : decodeURIComponent(label) };
+  return { sharing: sharing as Sharing, label: label === undefined ? undefined : decoded(label) };
+}
+
+/** Whoever may write to Redis can write anything. */
+function decoded(label: string): string {
+  try {
+    return decodeURIComponent(label);
+  } catch {
+    return label;
+  }
 }

@@ -17,6 +17,7 @@ import { KeyNames } from './key-names.js';
 import { kindOf } from './lock-kind.js';
 import { LockBatch, type LockOperation, type Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
+import { hear } from './hear.js';
 import { Questions } from './questions.js';
 import { redisClient, type RedisConnectionOption } from './redis-client.js';
 import { NotSentError, RedisConnection, RefusedError, type OutageLog } from './redis-connection.js';
@@ -26,7 +27,6 @@ import { grantOf } from './scripts/locks.script.js';
 import { PUBLISH } from './scripts/publish.script.js';
 import { RENEW } from './scripts/renew.script.js';
 import { WakeChannel } from './wake-channel.js';
-import { wakeMessage, type WakeMessage } from './wake-message.js';
 
 export interface RedisLockStoreOptions {
   readonly connection: RedisConnectionOption;
@@ -54,7 +54,7 @@ export class RedisLockStore implements LockStore {
     this.#redis = new RedisConnection(client, commandTimeoutMs, log, () => void this.#orphans.reconnected());
     this.#batch = new LockBatch(this.#redis, this.#names);
     this.#channel = new WakeChannel(client.redis, commandTimeoutMs, {
-      message: (text) => this.#heard(text),
+      message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
         if (again) log.hears(this.#redis.server);
         this.#listeners.missed();
@@ -141,7 +141,10 @@ export class RedisLockStore implements LockStore {
   async describe(token: string): Promise<LockDetails | undefined> {
     const source = token.slice(0, token.lastIndexOf('.'));
     const own = this.#listeners.source;
-    if (!source || !own || this.#channel.state !== 'up') return undefined;
+    const known = this.#listeners.describe(token);
+    if (known || !source || !own) return known;
+    await this.#channel.open();
+    if (this.#channel.state !== 'up') return undefined;
     return this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own));
   }
 
@@ -184,7 +187,11 @@ export class RedisLockStore implements LockStore {
         lock: command,
         kind: kindOf(command),
         done: (reply) => {
-          if (typeof reply !== 'number') return 'permits' in reply ? reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits)) : resolve(reply);
+          if (typeof reply !== 'number') {
+            if (!('permits' in reply)) return resolve(reply);
+            void this.cancel(command);
+            return reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits));
+          }
           if (command.again) this.#channel.doubt();
           if (drops !== this.#redis.drops) this.#sentTwice.add(command.token);
           resolve(grantOf(reply)!);
@@ -200,32 +207,5 @@ export class RedisLockStore implements LockStore {
 
   #count(verb: Verb, lock: Renewal, kind?: string): Promise<number> {
     return new Promise((resolve, reject) => this.#batch.add({ verb, lock, kind, done: (count) => resolve(count as number), failed: reject }));
-  }
-
-  #heard(text: string): void {
-    const message = wakeMessage(text);
-    switch (message?.what) {
-      case 'granted':
-        return this.#granted(message);
-      case 'wanted':
-        return this.#listeners.wanted(message.token);
-      case 'lost':
-        return this.#listeners.lost(message.token);
-      case 'describe':
-        return this.#answer(message);
-      case 'described':
-        return this.#questions.answered(message.question, message.details);
-    }
-  }
-
-  #granted({ lock, grant, name }: WakeMessage & { what: 'granted' }): void {
-    if (this.#listeners.granted(lock.token, grant)) return;
-    // Nobody waits for it any more: on to the next.
-    void this.cancel({ ...lock, keys: [this.#names.keyOf(name)] });
-  }
-
-  #answer({ token, question, channel }: WakeMessage & { what: 'describe' }): void {
-    const details = this.#listeners.describe(token);
-    if (details) this.#questions.answer(question, channel, details);
   }
 }

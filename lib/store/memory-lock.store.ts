@@ -56,7 +56,9 @@ export class MemoryLockStore implements LockStore {
   }
 
   async cancel({ keys, token }: Cancellation): Promise<void> {
-    for (const key of keys) this.#keys.get(key)?.queue.delete(token);
+    const left = keys.filter((key) => this.#keys.get(key)?.queue.delete(token));
+    // Those behind it may be able to share the key now.
+    for (const key of left) this.#handOver(this.#key(key));
     this.#free(keys, token);
   }
 
@@ -138,11 +140,12 @@ export class MemoryLockStore implements LockStore {
    *
    * @throws LockOptionsError when it is shared by another number of permits
    */
-  #mayHave(key: MemoryKey, { keys, token, sharing }: AcquireCommand): boolean {
+  #mayHave(key: MemoryKey, command: AcquireCommand): boolean {
+    const { keys, token, sharing } = command;
     if (key.has(token)) return true;
     const permits = permitsOf(key.sharing);
     if (key.holders.size > 0 && key.sharing !== sharing && permits !== undefined && permitsOf(sharing) !== undefined) {
-      key.queue.delete(token);
+      void this.cancel(command);
       throw otherPermits(keys, permitsOf(sharing)!, permits);
     }
     return this.#handOver(key, token) && key.admits(sharing);
@@ -152,9 +155,12 @@ export class MemoryLockStore implements LockStore {
   #handOver(key: MemoryKey, asker?: string): boolean {
     for (const [token, { sharing, leaseMs, aliveUntil }] of key.queue) {
       if (token === asker) return true;
+      if (aliveUntil < now()) {
+        key.queue.delete(token);
+        continue;
+      }
       if (!key.admits(sharing)) return false;
       key.queue.delete(token);
-      if (aliveUntil < now()) continue;
       key.give(token, sharing, leaseMs);
       const grant = this.#granted([key.name], token);
       if (!this.#listeners.granted(token, grant)) key.take(token);

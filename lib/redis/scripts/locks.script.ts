@@ -46,7 +46,7 @@ export const LOCKS = new LuaScript<LocksReply>({
 --            all others                how many keys were the token's
 local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
 ${QUICK_WAY}${FENCES}${HOLDERS}${WAITING}${VERBS}
-local onEach = { release = free, cancel = free, keep = keep, downgrade = downgrade, force = force }
+local onEach = { release = free, cancel = giveUp, keep = keep, downgrade = downgrade, force = force }
 local onAll = { reserve = reserve, upgrade = upgrade }
 
 while a <= #ARGV do
@@ -62,8 +62,7 @@ while a <= #ARGV do
     elseif onEach[verb] then
       reply = 0
       for i = first, last, 2 do
-        if verb == 'cancel' then leave(i, token, lease, kind) end
-        reply = reply + onEach[verb](i, token, lease)
+        reply = reply + onEach[verb](i, token, lease, kind)
       end
     else
       reply = take(verb, last, token, lease, kind)

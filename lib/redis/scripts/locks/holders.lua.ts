@@ -40,12 +40,19 @@ local function lastWithHolders(i, value)
   call('PEXPIRE', holdersOf(i), last - now)
 end
 
--- Gives the free KEYS[i], or a part of the shared one.
-local function give(i, token, lease, wants)
-  if wants == 'exclusive' then return call('SET', KEYS[i], token, 'PX', lease) end
+local function share(i, token, lease, wants)
   local value = '${SHARED}' .. wants
   if call('GET', KEYS[i]) ~= value then call('DEL', holdersOf(i)) end
   call('ZADD', holdersOf(i), now + lease, token)
   lastWithHolders(i, value)
+end
+
+-- Gives the free KEYS[i], or a part of the shared one. What its writer asked as a reader, and comes late, changes nothing.
+local function give(i, token, lease, wants)
+  if wants == 'exclusive' then
+    call('SET', KEYS[i], token, 'PX', lease)
+  elseif call('GET', KEYS[i]) ~= token then
+    share(i, token, lease, wants)
+  end
 end
 `;

@@ -24,8 +24,7 @@ local function take(verb, last, token, lease, kind)
     if found then
       -- Whatever it has of later keys, it would hold them out of order: that is how callers deadlock.
       for later = i + 2, last, 2 do
-        leave(later, token, lease, kind)
-        free(later, token)
+        giveUp(later, token, lease, kind)
       end
       if found[2] then
         found[3], found[4] = join(i, token, lease, kind, found[1], verb == 'deaf')
@@ -78,7 +77,7 @@ local function downgrade(i, token)
   local value, sharing = state(i)
   if not has(i, token, value, sharing) then return 0 end
   if not sharing then
-    give(i, token, call('PTTL', KEYS[i]), 'read')
+    share(i, token, call('PTTL', KEYS[i]), 'read')
     handOver(i, nil, true, 'read', 1)
   end
   return 1

@@ -9,18 +9,25 @@ local function aliveOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
 end
 
--- Answers whether the process of the token heard it. PUBLISH counts those too who listen to everything, so NUMSUB is asked
--- first. A user that may not PUBLISH is heard by nobody.
-local function tell(token, message)
+-- The channel of the token's process, if somebody listens there. PUBLISH counts those too who listen to everything, so NUMSUB
+-- is asked.
+local function channelOf(token)
   local source = string.match(token, '^(.*)%.')
-  if not source then return false end
-  local channel = string.gsub(note, 'fence$', 'wake:') .. source
-  if redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0 then return false end
-  return (tonumber(redis.pcall('PUBLISH', channel, message)) or 0) > 0
+  local channel = source and string.gsub(note, 'fence$', 'wake:') .. source
+  return channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 and channel
 end
 
+-- Answers whether the process of the token heard it. A user that may not PUBLISH is heard by nobody.
+local function tell(token, message)
+  local channel = channelOf(token)
+  return channel and (tonumber(redis.pcall('PUBLISH', channel, message)) or 0) > 0
+end
+
+-- Answers whether it was in the queue.
 local function leave(i, token, lease, kind)
-  if call('ZREM', KEYS[i + 1], token .. ' ' .. lease .. ' ' .. kind) == 1 then call('ZREM', aliveOf(i), token) end
+  if call('ZREM', KEYS[i + 1], token .. ' ' .. lease .. ' ' .. kind) == 0 then return false end
+  call('ZREM', aliveOf(i), token)
+  return true
 end
 
 -- Gives KEYS[i], whose state is given, to its live waiters in their order, as long as the next of them may have it. Stops at
@@ -33,14 +40,17 @@ local function handOver(i, asker, value, sharing, count)
     local token, lease, kind = string.match(waiter, '^(.*) (%d+) (%S+)$')
     if token == asker then return value, sharing, count end
     local wants = string.match(kind, '^[^/]*')
-    if value and not joins(wants, sharing, count) then return value, sharing, count, true end
     local aliveUntil = tonumber(call('ZSCORE', aliveOf(i), token) or 0)
+    local deaf = aliveUntil % 1 ~= 0
     if aliveUntil < now then
       leave(i, token, lease, kind)
+    elseif value and not joins(wants, sharing, count) then
+      if deaf or channelOf(token) then return value, sharing, count, true end
+      at = at + 1
     else
       local others = call('ZCARD', queue) > 1 and 1 or 0
       local heard = tell(token, string.format('granted %s %s %s %.0f %d %s', token, lease, kind, fenceFor(token), others, KEYS[i]))
-      if heard or aliveUntil % 1 ~= 0 then
+      if heard or deaf then
         leave(i, token, lease, kind)
         give(i, token, heard and lease or math.min(lease, ${DEAF_LEASE_MS}), wants)
         if wants == 'exclusive' then return token end
@@ -66,6 +76,16 @@ local function free(i, token)
     call('DEL', KEYS[i])
   end
   return 1
+end
+
+-- Takes the token from the queue of KEYS[i], and KEYS[i] from it. Those behind it may be able to share it now.
+local function giveUp(i, token, lease, kind)
+  local left, freed = leave(i, token, lease, kind), free(i, token)
+  if left and freed == 0 then
+    local value, sharing, count = state(i)
+    if sharing then handOver(i, nil, value, sharing, count) end
+  end
+  return freed
 end
 
 -- What keeps the token from KEYS[i]: nothing; an error; {permits that others were given}; or {holder, ms its lease lasts}.

@@ -1,0 +1,33 @@
+import type { Listeners } from '../store/listeners.js';
+import type { Cancellation } from '../store/lock-store.js';
+import type { Questions } from './questions.js';
+import { wakeMessage } from './wake-message.js';
+
+interface Ear {
+  readonly listeners: Listeners;
+  readonly questions: Questions;
+  /** Gives back a lock of that name in Redis. */
+  cancel(name: string, lock: Omit<Cancellation, 'keys'>): Promise<void>;
+}
+
+/** Passes on what came on the wake channel. */
+export function hear(text: string, { listeners, questions, cancel }: Ear): void {
+  const message = wakeMessage(text);
+  switch (message?.what) {
+    case 'granted':
+      // If nobody waits for it any more: on to the next.
+      if (!listeners.granted(message.lock.token, message.grant)) void cancel(message.name, message.lock);
+      return;
+    case 'wanted':
+      return listeners.wanted(message.token);
+    case 'lost':
+      return listeners.lost(message.token);
+    case 'describe': {
+      const details = listeners.describe(message.token);
+      if (details) questions.answer(message.question, message.channel, details);
+      return;
+    }
+    case 'described':
+      return questions.answered(message.question, message.details);
+  }
+}
