@@ -7,7 +7,7 @@ interface Ear {
   readonly listeners: Listeners;
   readonly questions: Questions;
   /** Gives back a lock of that name in Redis. */
-  cancel(name: string, lock: Omit<Cancellation, 'keys'>): Promise<void>;
+  readonly cancel: (name: string, lock: Omit<Cancellation, 'keys'>) => Promise<void>;
 }
 
 /** Passes on what came on the wake channel. */
