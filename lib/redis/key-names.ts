@@ -8,7 +8,7 @@ const FENCE = ':fence';
 const HAS_TAG = /\{[^}]+\}/;
 /** Its companions would have the names of those of the key within the braces. */
 const ONLY_TAG = /^\{[^}]*\}$/;
-const OUR_OWN = /\}.*:(fence|queue|alive|holders)$/;
+const OUR_OWN = /\}[^]*:(fence|queue|alive|holders)$/;
 
 /** The names of our keys in Redis, for one key prefix. */
 export class KeyNames {

@@ -137,7 +137,7 @@ export interface LockStore {
   cancel(command: Cancellation): Promise<void>;
   /** Pushes the leases out, never nearer. Answers those that are not their token's any more, whole or in part. */
   renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]>;
-  /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's any more. */
+  /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's alone any more. */
   reserve(lock: Renewal): Promise<Granted | undefined>;
   /**
    * Hands each key to its next waiter, or frees it; at once, or with `keepMs` when that time is over, and not before. Answers

@@ -51,9 +51,14 @@ export class MemoryKey {
     this.#holders.set(token, now() + leaseMs);
   }
 
-  /** Lets the lease of a holder end at another time. */
-  setEnd(token: string, endsAt: number): void {
-    this.#holders.set(token, endsAt);
+  /** Lets the lease of a holder end in so long. */
+  endAfter(token: string, ms: number): void {
+    this.#holders.set(token, now() + ms);
+  }
+
+  /** Pushes the end of a holder's lease out, never nearer. */
+  extend(token: string, leaseMs: number): void {
+    this.#holders.set(token, Math.max(this.#holders.get(token)!, now() + leaseMs));
   }
 
   take(token: string): void {

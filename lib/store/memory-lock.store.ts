@@ -49,7 +49,8 @@ export class MemoryLockStore implements LockStore {
         void this.cancel({ ...command, keys: keys.slice(index + 1) });
         return this.#held(key, this.#join(key, command), sharing);
       }
-      key.give(token, sharing, leaseMs);
+      if (key.has(token)) key.extend(token, leaseMs);
+      else key.give(token, sharing, leaseMs);
       key.queue.delete(token);
     }
     return this.#granted(keys, token);
@@ -67,20 +68,24 @@ export class MemoryLockStore implements LockStore {
   }
 
   async reserve(lock: Renewal): Promise<Granted | undefined> {
-    return this.#renew(lock) ? this.#granted(lock.keys, lock.token) : undefined;
+    const isExclusive = lock.keys.every((key) => this.#keys.get(key)?.sharing === 'exclusive');
+    return isExclusive && this.#renew(lock) ? this.#granted(lock.keys, lock.token) : undefined;
   }
 
   async release({ keys, token }: Renewal, keepMs = 0): Promise<boolean> {
     if (keepMs === 0) return this.#free(keys, token) === keys.length;
     const ours = this.#ours(keys, token);
-    for (const key of ours) this.#key(key).setEnd(token, now() + keepMs);
+    for (const key of ours) this.#key(key).endAfter(token, keepMs);
     return ours.length === keys.length;
   }
 
   async upgrade({ keys, token, leaseMs }: Renewal): Promise<Granted | undefined> {
     const alone = (key: string) => this.#key(key).has(token) && this.#key(key).holders.size === 1;
     if (!keys.every(alone)) return undefined;
-    for (const key of keys) this.#key(key).give(token, 'exclusive', leaseMs);
+    for (const key of keys) {
+      this.#key(key).sharing = 'exclusive';
+      this.#key(key).extend(token, leaseMs);
+    }
     return this.#granted(keys, token);
   }
 
@@ -195,7 +200,7 @@ export class MemoryLockStore implements LockStore {
 
   #renew({ keys, token, leaseMs }: Renewal): boolean {
     const ours = this.#ours(keys, token);
-    for (const key of ours) this.#key(key).setEnd(token, Math.max(this.#key(key).holders.get(token)!, now() + leaseMs));
+    for (const key of ours) this.#key(key).extend(token, leaseMs);
     return ours.length === keys.length;
   }
 

@@ -40,19 +40,23 @@ local function lastWithHolders(i, value)
   call('PEXPIRE', holdersOf(i), last - now)
 end
 
-local function share(i, token, lease, wants)
+-- Gives the free KEYS[i], or a part of the shared one.
+local function give(i, token, lease, wants)
+  if wants == 'exclusive' then return call('SET', KEYS[i], token, 'PX', lease) end
   local value = '${SHARED}' .. wants
   if call('GET', KEYS[i]) ~= value then call('DEL', holdersOf(i)) end
   call('ZADD', holdersOf(i), now + lease, token)
   lastWithHolders(i, value)
 end
 
--- Gives the free KEYS[i], or a part of the shared one. What its writer asked as a reader, and comes late, changes nothing.
-local function give(i, token, lease, wants)
-  if wants == 'exclusive' then
-    call('SET', KEYS[i], token, 'PX', lease)
-  elseif call('GET', KEYS[i]) ~= token then
-    share(i, token, lease, wants)
+-- Pushes the end of what the token has of KEYS[i] out, never nearer, and leaves the rest as it is: it may ask late.
+local function extend(i, token, lease)
+  local value, sharing = state(i)
+  if not sharing then
+    if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
+  elseif tonumber(call('ZSCORE', holdersOf(i), token)) < now + lease then
+    call('ZADD', holdersOf(i), now + lease, token)
+    lastWithHolders(i, value)
   end
 end
 `;

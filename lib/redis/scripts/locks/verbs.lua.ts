@@ -20,7 +20,7 @@ local function take(verb, last, token, lease, kind)
     end
   end
   for i = first, last, 2 do
-    local found = verb ~= 'try' and obstacle(i, token, wants)
+    local found = obstacle(i, token, wants)
     if found then
       -- Whatever it has of later keys, it would hold them out of order: that is how callers deadlock.
       for later = i + 2, last, 2 do
@@ -33,7 +33,7 @@ local function take(verb, last, token, lease, kind)
       end
       return found
     end
-    give(i, token, lease, wants)
+    if found == false then extend(i, token, lease) else give(i, token, lease, wants) end
     leave(i, token, lease, kind)
   end
   return granted(last, token)
@@ -43,9 +43,7 @@ local function reserve(last, token, lease)
   for i = first, last, 2 do
     if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
   end
-  for i = first, last, 2 do
-    if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
-  end
+  for i = first, last, 2 do extend(i, token, lease) end
   return granted(last, token)
 end
 
@@ -77,7 +75,7 @@ local function downgrade(i, token)
   local value, sharing = state(i)
   if not has(i, token, value, sharing) then return 0 end
   if not sharing then
-    share(i, token, call('PTTL', KEYS[i]), 'read')
+    give(i, token, call('PTTL', KEYS[i]), 'read')
     handOver(i, nil, true, 'read', 1)
   end
   return 1

@@ -88,11 +88,12 @@ local function giveUp(i, token, lease, kind)
   return freed
 end
 
--- What keeps the token from KEYS[i]: nothing; an error; {permits that others were given}; or {holder, ms its lease lasts}.
+-- What keeps the token from KEYS[i]: nothing (false: it has it already); an error; {permits that others were given}; or
+-- {holder, ms its lease lasts}.
 local function obstacle(i, token, wants)
   local value, sharing, count = state(i)
   if type(value) == 'table' then return value end
-  if value and has(i, token, value, sharing) then return nil end
+  if value and has(i, token, value, sharing) then return false end
   if sharing and sharing ~= wants and string.find(sharing, '^permits') and string.find(wants, '^permits') then return {sharing} end
   local waits
   if (sharing or not value) and call('EXISTS', KEYS[i + 1]) == 1 then value, sharing, count, waits = handOver(i, token, value, sharing, count) end
