@@ -43,6 +43,7 @@ export class LockAcquirer implements LockGiver {
       },
       lost: (token) => this.#open.get(token)?.lose('taken'),
       describe: (token) => this.#open.get(token)?.details,
+      doubt: () => void this.#watchdog.verify([...this.#open]),
       missed: () => this.#queue.wakeAll(),
     });
   }

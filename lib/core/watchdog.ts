@@ -36,6 +36,20 @@ export class Watchdog {
     if (lease.isHeld) this.watch(lease);
   }
 
+  /** Finds out which of these are lost, without renewing any: after a reconnect, which may be to a server that forgot them. */
+  async verify(leases: readonly Lease[]): Promise<void> {
+    const batches = Array.from({ length: Math.ceil(leases.length / BATCH) }, (_, index) => leases.slice(index * BATCH, (index + 1) * BATCH));
+    await Promise.all(
+      batches.map(async (batch) => {
+        const held = batch.filter(({ isHeld }) => isHeld);
+        // What is left of a lease on the server is more than that, so it is not pushed out.
+        const asked = new Map(held.map((lease) => [{ keys: lease.keys, token: lease.token, leaseMs: Math.max(1, Math.floor(lease.endsAt - now())) }, lease]));
+        const gone = await this.#store.renew([...asked.keys()]).catch(() => []);
+        for (const one of gone) asked.get(one)!.lose('taken');
+      }),
+    );
+  }
+
   stop(): void {
     this.#wheel.clear();
   }

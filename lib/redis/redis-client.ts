@@ -52,6 +52,9 @@ function defaultsFor(commandTimeoutMs: number): RedisOptions {
     connectTimeout: Math.max(commandTimeoutMs, 1000),
     // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.
     disconnectTimeout: 100,
+    // A master that became a replica: look for the new one.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    failoverDetector: true,
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2),
   };
 }

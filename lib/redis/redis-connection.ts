@@ -41,15 +41,17 @@ export class RedisConnection {
   readonly #borrowed: boolean;
   readonly #timeoutMs: number;
   readonly #log: OutageLog;
-  readonly #onReady: () => void;
+  readonly #onReady: (again: boolean) => void;
   readonly #inFlight: InFlight<ScriptCall>;
   /** Calls that wait for a connection. */
   readonly #parked = new Set<ScriptCall>();
   #lastError: Error | undefined;
+  /** Set when a call got no answer, until one comes: calls fail at once then, but for one at a time that tries. */
+  #isDown = false;
   #drops = 0;
   #repliedAt = 0;
 
-  constructor({ redis, borrowed }: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: () => void) {
+  constructor({ redis, borrowed }: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: (again: boolean) => void) {
     this.#redis = redis;
     this.#borrowed = borrowed;
     this.#timeoutMs = commandTimeoutMs;
@@ -92,6 +94,7 @@ export class RedisConnection {
 
   /** The same for a call that is made already. */
   send(call: ScriptCall): void {
+    if (this.#isDown && !this.isIdle) return call.fail(this.#unreachable('calls get no answer; another one tries it now', call));
     this.#inFlight.add(call);
     this.#write(call, false);
   }
@@ -113,6 +116,7 @@ export class RedisConnection {
   /** @internal */
   replied(call: ScriptCall, reply: unknown): void {
     this.#repliedAt = now();
+    this.#isDown = false;
     this.#inFlight.delete(call);
     call.succeed(reply);
   }
@@ -135,7 +139,9 @@ export class RedisConnection {
     const { status } = this.#redis;
     // A connection that says nothing at all while a command is under way is dead, and so is one that does not get ready.
     const isDead = status === 'connect' || (status === 'ready' && this.#repliedAt < call.startedAt);
-    this.#fail(call, this.#parked.has(call) ? this.#unreachable(`waited ${this.#timeoutMs} ms`, call) : this.#noAnswer());
+    const isParked = this.#parked.has(call);
+    this.#isDown ||= isDead || isParked;
+    this.#fail(call, isParked ? this.#unreachable(`waited ${this.#timeoutMs} ms`, call) : this.#noAnswer());
     if (isDead && !this.#borrowed) this.#redis.disconnect(true);
   }
 
@@ -148,10 +154,11 @@ export class RedisConnection {
   readonly #becameReady = (): void => {
     if (this.#lastError) this.#log.up(this.server);
     this.#lastError = undefined;
+    this.#isDown = false;
     const parked = [...this.#parked];
     this.#parked.clear();
     for (const call of parked) this.#write(call, false);
-    this.#onReady();
+    this.#onReady(this.#drops > 0);
   };
 
   readonly #dropped = (): void => {

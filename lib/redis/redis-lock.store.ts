@@ -51,7 +51,10 @@ export class RedisLockStore implements LockStore {
     const client = redisClient(connection, commandTimeoutMs);
     this.#names = new KeyNames(keyPrefix);
     this.#orphans = new Orphans((lock) => this.#count('cancel', lock, kindOf(lock)));
-    this.#redis = new RedisConnection(client, commandTimeoutMs, log, () => void this.#orphans.reconnected());
+    this.#redis = new RedisConnection(client, commandTimeoutMs, log, (again) => {
+      void this.#orphans.reconnected();
+      if (again) this.#listeners.doubt();
+    });
     this.#batch = new LockBatch(this.#redis, this.#names);
     this.#channel = new WakeChannel(client.redis, commandTimeoutMs, {
       message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),

@@ -34,6 +34,10 @@ export class Listeners {
     return undefined;
   }
 
+  doubt(): void {
+    for (const listener of this.#all) listener.doubt();
+  }
+
   missed(): void {
     for (const listener of this.#all) listener.missed();
   }

@@ -97,6 +97,8 @@ export interface StoreListener {
   lost(token: string): void;
   /** What is known of the lock of a token; undefined when it is not held here. */
   describe(token: string): LockDetails | undefined;
+  /** The store may have lost locks: whoever holds one should look. */
+  doubt(): void;
   /** Messages may have been missed: whoever waits should ask again. */
   missed(): void;
 }

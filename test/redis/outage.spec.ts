@@ -92,6 +92,33 @@ describe('When Redis fails', () => {
     await until(async () => (await redis.exists('lock:account:1')) === 0);
   });
 
+  it('a lock that the server forgot is noticed as soon as the connection is back, long before its next renewal', async () => {
+    const [kept, fixed, lost] = await Promise.all([
+      locks.lock('kept', { lease: '30s' }),
+      locks.lock('fixed', { lease: '30s', watchdog: false }),
+      locks.lock('lost', { lease: '30s' }),
+    ]);
+    const reason = aborted(lost.signal);
+    await redis.del('lock:lost');
+    await redis.pexpire('lock:fixed', 20_000);
+    proxy.cut();
+    expect(await reason).toMatchObject({ reason: 'taken' });
+    expect([kept.isHeld, fixed.isHeld]).toEqual([true, true]);
+  });
+
+  it('calls fail at once while it does not answer, but for one at a time that tries; and work again when it does', async () => {
+    proxy.dropRequests();
+    await unavailable(locks.lock('account:1'));
+    const probe = unavailable(locks.lock('account:1', { fair: true }));
+    const startedAt = performance.now();
+    const others = await Promise.all(Array.from({ length: 50 }, (_, number) => unavailable(locks.lock(`account:${number}`, { fair: true }))));
+    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS / 2);
+    expect(others[0]!.message).toMatch(/can't be reached \(calls get no answer; another one tries it now\)/);
+    await probe;
+    proxy.heal();
+    await until(() => locks.lock('account:2', { wait: 0 }).then((lock) => lock.unlock(), () => false));
+  });
+
   it("the work's result survives a release that fails", async () => {
     const value = await locks.withLock('account:1', () => {
       proxy.dropRequests();
