@@ -120,8 +120,12 @@ export class KeyGate {
 
   /** Lets everybody through, because there is nothing left to guard. */
   open(): void {
-    for (const { queue } of this.#turns.values()) for (const waiter of queue?.all() ?? []) waiter.pass('turn');
+    const turns = [...this.#turns.values()];
     this.#turns.clear();
+    for (const { queue, curious } of turns) {
+      tell(curious);
+      for (const waiter of queue?.all() ?? []) waiter.pass('turn');
+    }
   }
 
   setFront(key: string, front: Front): void {

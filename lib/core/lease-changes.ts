@@ -37,15 +37,20 @@ export class LeaseChanges {
    */
   async startWriting(lease: Lease): Promise<Granted | undefined> {
     lease.writers++;
+    let grant: Granted | undefined;
     try {
-      const grant = await this.#store.upgrade(lease);
-      if (!grant) lease.writers--;
-      return grant;
+      grant = await this.#store.upgrade(lease);
     } catch (error) {
       // It may have been done all the same.
       this.endWriting(lease);
       throw error;
     }
+    if (grant) return grant;
+    lease.writers--;
+    // Others read, or it is lost.
+    const gone = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs: 1 }]);
+    if (gone.length > 0) lease.lose('taken');
+    return undefined;
   }
 
   /** Makes the writer a reader again, if no other nested call writes. Goes on trying when the store does not answer. */

@@ -24,9 +24,12 @@ export class Questions {
     return waitFor<LockDetails | undefined>(
       now() + PATIENCE_MS,
       [],
-      (done, fail) => {
+      (done) => {
         this.#open.set(question, done);
-        this.#publish(channel, `describe ${token} ${question} ${replyTo}`).then((heard) => heard > 0 || done(undefined), fail);
+        this.#publish(channel, `describe ${token} ${question} ${replyTo}`).then(
+          (heard) => heard > 0 || done(undefined),
+          () => done(undefined),
+        );
       },
       () => this.#open.delete(question),
     );

@@ -77,7 +77,10 @@ export class RedisLockStore implements LockStore {
   }
 
   acquire(command: AcquireCommand): Promise<Granted | Held> {
-    return command.queue && this.#channel.state === 'new' ? this.#firstOf(command) : this.#take(this.#verbFor(command), command);
+    if (this.#channel.state !== 'new') return this.#take(this.#verbFor(command), command);
+    if (command.queue) return this.#firstOf(command);
+    void this.#channel.open();
+    return this.#take('try', command);
   }
 
   async cancel(command: Cancellation): Promise<void> {

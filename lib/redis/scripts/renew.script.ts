@@ -19,12 +19,11 @@ local function renewShared(key, token, lease)
     local time = call('TIME')
     now = time[1] * 1000 + math.floor(time[2] / 1000)
   end
-  local ends = call('ZSCORE', holders, token)
-  if not ends or tonumber(ends) <= now then return false end
+  local ends = pcall('ZSCORE', holders, token)
+  if type(ends) ~= 'string' or tonumber(ends) <= now then return false end
   if tonumber(ends) < now + lease then call('ZADD', holders, now + lease, token) end
-  if call('PTTL', key) < tonumber(lease) then
-    call('PEXPIRE', key, lease)
-    call('PEXPIRE', holders, lease)
+  for _, name in ipairs({key, holders}) do
+    if call('PTTL', name) < tonumber(lease) then call('PEXPIRE', name, lease) end
   end
   return true
 end
