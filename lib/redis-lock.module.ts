@@ -7,7 +7,7 @@ import { LockService } from './lock.service.js';
 import { checkedModuleName, lockServiceToken } from './lock.tokens.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
 import { resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions } from './redis-lock.options.js';
-import { RedisLockStore } from './redis/redis-lock.store.js';
+import { storeFor } from './redis/store-for.js';
 
 const logger = new Logger('RedisLock');
 const HTTP = Symbol('nest-redis-lock:http');
@@ -60,12 +60,13 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
   if (!options) throw new LockOptionsError(`The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} to have the defaults.`);
   const misplaced = ['name', 'isGlobal'].find((option) => Object.hasOwn(options, option));
   if (misplaced) throw new LockOptionsError(`"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`);
-  const { store, connection, keyPrefix, commandTimeoutMs, terms, shutdownGraceMs } = resolveLockOptions(options);
+  const resolved = resolveLockOptions(options);
+  const { store, terms, shutdownGraceMs } = resolved;
   return new LockService({
     name,
     terms,
     shutdownGraceMs,
-    store: store ?? new RedisLockStore({ connection, keyPrefix, commandTimeoutMs, log: outageLog }),
+    store: store ?? storeFor({ ...resolved, leaseMs: terms.leaseMs, log: outageLog }),
   });
 }
 

@@ -2,6 +2,7 @@ import { durationMs, type Duration } from './clock/duration.js';
 import { booleanOption, DEFAULT_TERMS, lockTerms, unknownOption, wrongValue, type LockTerms } from './core/lock-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { shown } from './errors/shown.js';
+import type { DurabilityTerms } from './redis/durable-lock.store.js';
 import type { RedisConnectionOption } from './redis/redis-client.js';
 import type { LockStore } from './store/lock-store.js';
 
@@ -34,6 +35,13 @@ export interface RedisLockOptions {
    * @default '10s'
    */
   readonly shutdownGrace?: Duration;
+  /**
+   * When a grant counts. `'none'`: when the master has it. `{ replicas, timeout }`: when so many replicas have it too (`WAIT`), within
+   * `timeout` (default: half of `commandTimeout`); else it is undone, and the call gets `LockUnavailableError`. A server that was started
+   * less than the longest lease ago grants nothing then, as it may have forgotten locks.
+   * @default 'none'
+   */
+  readonly durability?: 'none' | { readonly replicas: number; readonly timeout?: Duration };
   /** Whether lock errors get `Retry-After` and a log line, and a wait ends when its HTTP client has gone. @default true */
   readonly http?: boolean;
 }
@@ -62,10 +70,11 @@ export interface ResolvedLockOptions {
   readonly commandTimeoutMs: number;
   readonly shutdownGraceMs: number;
   readonly http: boolean;
+  readonly durability: DurabilityTerms | undefined;
 }
 
 const KNOWN = [
-  'connection', 'store', 'keyPrefix', 'wait', 'lease', 'watchdog', 'maxHold', 'maxWaiters', 'commandTimeout', 'shutdownGrace', 'http', 'name', 'isGlobal',
+  'connection', 'store', 'keyPrefix', 'wait', 'lease', 'watchdog', 'maxHold', 'maxWaiters', 'commandTimeout', 'shutdownGrace', 'durability', 'http', 'name', 'isGlobal',
 ]; // prettier-ignore
 
 /** @throws LockOptionsError naming the option, the value and what is allowed */
@@ -80,15 +89,28 @@ export function resolveLockOptions(options: RedisLockModuleOptions = {}): Resolv
   if (connection !== undefined && store !== undefined) throw new LockOptionsError('Give either "connection" or "store", not both: a store has its own connection.');
   if (store !== undefined && typeof store?.acquire !== 'function') throw wrongValue('store', store, 'a LockStore, e.g. new MemoryLockStore()');
   if (typeof keyPrefix !== 'string') throw wrongValue('keyPrefix', keyPrefix, 'a string');
+  const commandTimeoutMs = durationMs('commandTimeout', commandTimeout, { min: 10 });
   return Object.freeze({
     connection: connection === undefined ? 'redis://127.0.0.1:6379' : connection,
     store,
     keyPrefix,
     terms: Object.freeze(lockTerms({ wait, lease, watchdog, maxHold, maxWaiters }, DEFAULT_TERMS)),
-    commandTimeoutMs: durationMs('commandTimeout', commandTimeout, { min: 10 }),
+    commandTimeoutMs,
     shutdownGraceMs: durationMs('shutdownGrace', shutdownGrace, { min: 0 }),
     http: booleanOption('http', http),
+    durability: durabilityTerms(options, commandTimeoutMs),
   });
 }
 
-
+function durabilityTerms({ durability = 'none', store }: RedisLockModuleOptions, commandTimeoutMs: number): DurabilityTerms | undefined {
+  if (durability === 'none') return undefined;
+  if (store !== undefined) throw new LockOptionsError('"durability" is about replicas of Redis: a "store" of your own has to see to it itself.');
+  if (typeof durability !== 'object' || durability === null) throw wrongValue('durability', durability, '"none" or { replicas, timeout }');
+  const unknown = Object.keys(durability).find((name) => name !== 'replicas' && name !== 'timeout');
+  if (unknown) throw unknownOption(`durability.${unknown}`, ['durability.replicas', 'durability.timeout']);
+  const { replicas, timeout = commandTimeoutMs / 2 } = durability;
+  if (!Number.isInteger(replicas) || replicas < 1) throw wrongValue('durability.replicas', replicas, 'a whole number of at least 1');
+  const timeoutMs = durationMs('durability.timeout', timeout, { min: 1 });
+  if (timeoutMs >= commandTimeoutMs) throw wrongValue('durability.timeout', timeout, `shorter than "commandTimeout" (${commandTimeoutMs} ms)`);
+  return Object.freeze({ replicas, timeoutMs });
+}

@@ -23,6 +23,7 @@ export class Claim implements AcquireCommand {
   wanted = false;
   #refusedAt = 0;
   #grant: Granted | undefined;
+  #woken = false;
   #wake: (() => void) | undefined;
   #fail: ((error: unknown) => void) | undefined;
   #failed: { readonly error: unknown } | undefined;
@@ -49,8 +50,9 @@ export class Claim implements AcquireCommand {
     if (this.#grant && this.#grant.fence <= fence) this.#grant = undefined;
   }
 
-  /** Time to ask again. */
+  /** Time to ask again: now, or as soon as it waits. */
   wake(): void {
+    this.#woken = true;
     this.#wake?.();
   }
 
@@ -67,7 +69,7 @@ export class Claim implements AcquireCommand {
    */
   async wait(untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
     if (this.#failed) throw this.#failed.error;
-    if (!this.#grant) {
+    if (!this.#grant && !this.#woken) {
       await waitFor<true>(
         untilMs,
         signals,
@@ -80,6 +82,7 @@ export class Claim implements AcquireCommand {
     }
     const grant = this.#grant;
     this.#grant = undefined;
+    this.#woken = false;
     return grant;
   }
 }

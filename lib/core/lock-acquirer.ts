@@ -37,6 +37,7 @@ export class LockAcquirer implements LockGiver {
     store.listen({
       source: this.#tokens.name,
       granted: (token, grant) => this.#queue.granted(token, grant) || this.#open.get(token) !== undefined,
+      called: (token) => this.#queue.called(token) || this.#open.get(token) !== undefined,
       wanted: (token) => {
         this.#queue.wanted(token);
         this.#open.get(token)?.run?.contend();

@@ -57,6 +57,13 @@ export class StoreQueue {
     return claim !== undefined;
   }
 
+  /** The store gave the lock to a token, which is to ask for it. Answers false when nobody asks with it. */
+  called(token: string): boolean {
+    const claim = this.#claims.get(token);
+    claim?.wake();
+    return claim !== undefined;
+  }
+
   /** Somebody waits for the lock of a token. */
   wanted(token: string): void {
     const claim = this.#claims.get(token);

@@ -46,6 +46,11 @@ export function subscriberOf(client: Redis, commandTimeoutMs: number): Redis {
   });
 }
 
+/** Another connection for commands of our own, to the same server. */
+export function besides({ redis }: RedisClient, commandTimeoutMs: number): RedisClient {
+  return { redis: redis.duplicate({ ...defaultsFor(commandTimeoutMs), ...OWN }), borrowed: false };
+}
+
 function defaultsFor(commandTimeoutMs: number): RedisOptions {
   return {
     connectionName: 'nest-redis-lock',

@@ -5,7 +5,8 @@ import { InFlight } from './in-flight.js';
 import type { LuaScript } from './lua-script.js';
 import type { RedisClient } from './redis-client.js';
 import { bulks } from './resp.js';
-import { AwaitedCall, type ScriptCall } from './script-call.js';
+import { PlainCall, type Call } from './plain-call.js';
+import { AwaitedCall } from './script-call.js';
 import { ScriptCommand } from './script-command.js';
 
 /** The command never left this process, so it can't have changed anything. */
@@ -32,6 +33,9 @@ export interface OutageLog {
   hears(server: string): void;
 }
 
+/** For a connection whose outages another one tells of. */
+export const UNHEARD: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined };
+
 /**
  * Runs scripts on one Redis. A call settles within the command time-out; when the connection drops meanwhile, it is sent again
  * as soon as there is a new one: every script of ours may run twice.
@@ -42,9 +46,9 @@ export class RedisConnection {
   readonly #timeoutMs: number;
   readonly #log: OutageLog;
   readonly #onReady: (again: boolean) => void;
-  readonly #inFlight: InFlight<ScriptCall>;
+  readonly #inFlight: InFlight<Call>;
   /** Calls that wait for a connection. */
-  readonly #parked = new Set<ScriptCall>();
+  readonly #parked = new Set<Call>();
   #lastError: Error | undefined;
   /** Set when a call got no answer, until one comes: calls fail at once then, but for one at a time that tries. */
   #isDown = false;
@@ -92,8 +96,19 @@ export class RedisConnection {
     return call.promise;
   }
 
+  /**
+   * Runs a command that is no script.
+   *
+   * @throws LockUnavailableError
+   */
+  command(...words: (string | number)[]): Promise<unknown> {
+    const call = new PlainCall(words);
+    this.send(call);
+    return call.reply;
+  }
+
   /** The same for a call that is made already. */
-  send(call: ScriptCall): void {
+  send(call: Call): void {
     if (this.#isDown && !this.isIdle) return call.fail(this.#unreachable('calls get no answer; another one tries it now', call));
     this.#inFlight.add(call);
     this.#write(call, false);
@@ -108,13 +123,13 @@ export class RedisConnection {
     if (!this.#borrowed) this.#redis.disconnect();
   }
 
-  #write(call: ScriptCall, withSource: boolean): void {
+  #write(call: Call, withSource: boolean): void {
     if (this.#redis.status !== 'ready') return this.#park(call);
     ScriptCommand.send(this.#redis, call, withSource, this);
   }
 
   /** @internal */
-  replied(call: ScriptCall, reply: unknown): void {
+  replied(call: Call, reply: unknown): void {
     this.#repliedAt = now();
     this.#isDown = false;
     this.#inFlight.delete(call);
@@ -122,20 +137,20 @@ export class RedisConnection {
   }
 
   /** Brings the script along, waits for a new connection, or tells the caller. @internal */
-  failed(call: ScriptCall, error: Error): void {
+  failed(call: Call, error: Error): void {
     if (call.settled) return;
     if (error.name !== 'ReplyError') this.#park(call);
     else if (error.message.startsWith('NOSCRIPT')) this.#write(call, true);
     else this.#fail(call, this.refused(error));
   }
 
-  #park(call: ScriptCall): void {
+  #park(call: Call): void {
     if (this.#redis.status === 'end') return this.#fail(call, this.#unreachable('the connection has been closed', call));
     this.#parked.add(call);
     this.open();
   }
 
-  #expire(call: ScriptCall): void {
+  #expire(call: Call): void {
     const { status } = this.#redis;
     // A connection that says nothing at all while a command is under way is dead, and so is one that does not get ready.
     const isDead = status === 'connect' || (status === 'ready' && this.#repliedAt < call.startedAt);
@@ -145,7 +160,7 @@ export class RedisConnection {
     if (isDead && !this.#borrowed) this.#redis.disconnect(true);
   }
 
-  #fail(call: ScriptCall, error: LockUnavailableError): void {
+  #fail(call: Call, error: LockUnavailableError): void {
     this.#parked.delete(call);
     this.#inFlight.delete(call);
     call.fail(error);
@@ -183,7 +198,7 @@ export class RedisConnection {
     return path ?? `${host}:${port}`;
   }
 
-  #unreachable(why: string, { sent }: ScriptCall): LockUnavailableError {
+  #unreachable(why: string, { sent }: Call): LockUnavailableError {
     const message = `Redis at ${this.server} can't be reached (${why}). Check that it runs and that "connection" is right.`;
     return sent ? new LockUnavailableError(message, this.#lastError) : new NotSentError(message, this.#lastError);
   }

@@ -19,8 +19,8 @@ import { LockBatch, type LockOperation, type Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
 import { hear } from './hear.js';
 import { Questions } from './questions.js';
-import { redisClient, type RedisConnectionOption } from './redis-client.js';
-import { NotSentError, RedisConnection, RefusedError, type OutageLog } from './redis-connection.js';
+import { besides, redisClient, type RedisConnectionOption } from './redis-client.js';
+import { NotSentError, RedisConnection, RefusedError, UNHEARD, type OutageLog } from './redis-connection.js';
 import { HOLDERS_OF } from './scripts/holders-of.script.js';
 import { INSPECT } from './scripts/inspect.script.js';
 import { grantOf } from './scripts/locks.script.js';
@@ -33,41 +33,43 @@ export interface RedisLockStoreOptions {
   readonly keyPrefix: string;
   readonly commandTimeoutMs: number;
   readonly log: OutageLog;
+  /** Whether renewals go over a connection of their own. */
+  readonly renewsApart?: boolean;
 }
 
 /** Locks on one Redis: each operation is atomic, and safe to be run twice. */
 export class RedisLockStore implements LockStore {
-  readonly #redis: RedisConnection;
+  protected readonly redis: RedisConnection;
+  /** What renews: the same, if nothing there holds it up. */
+  readonly #renewals: RedisConnection;
   readonly #names: KeyNames;
   readonly #batch: LockBatch;
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
   readonly #listeners = new Listeners();
-  readonly #questions = new Questions((channel, message) => this.#redis.run(PUBLISH, [], [channel, message]));
+  readonly #questions = new Questions((channel, message) => this.redis.run(PUBLISH, [], [channel, message]));
   /** Tokens of locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
   readonly #sentTwice = new Set<string>();
 
-  constructor({ connection, keyPrefix, commandTimeoutMs, log }: RedisLockStoreOptions) {
+  constructor({ connection, keyPrefix, commandTimeoutMs, log, renewsApart = false }: RedisLockStoreOptions) {
     const client = redisClient(connection, commandTimeoutMs);
     this.#names = new KeyNames(keyPrefix);
     this.#orphans = new Orphans((lock) => this.#count('cancel', lock, kindOf(lock)));
-    this.#redis = new RedisConnection(client, commandTimeoutMs, log, (again) => {
-      void this.#orphans.reconnected();
-      if (again) this.#listeners.doubt();
-    });
-    this.#batch = new LockBatch(this.#redis, this.#names);
+    this.redis = new RedisConnection(client, commandTimeoutMs, log, (again) => this.connected(again));
+    this.#renewals = renewsApart ? new RedisConnection(besides(client, commandTimeoutMs), commandTimeoutMs, UNHEARD, () => undefined) : this.redis;
+    this.#batch = new LockBatch(this.redis, this.#names);
     this.#channel = new WakeChannel(client.redis, commandTimeoutMs, {
       message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
-        if (again) log.hears(this.#redis.server);
+        if (again) log.hears(this.redis.server);
         this.#listeners.missed();
       },
-      down: (cause) => log.deaf(this.#redis.server, cause),
+      down: (cause) => log.deaf(this.redis.server, cause),
     });
   }
 
   open(): void {
-    this.#redis.open();
+    this.redis.open();
     void this.#channel.open();
   }
 
@@ -98,7 +100,7 @@ export class RedisLockStore implements LockStore {
         args.push(lock.token, lock.leaseMs);
       }
     }
-    const gone = await this.#redis.run(RENEW, keys, args);
+    const gone = await this.#renewals.run(RENEW, keys, args);
     return gone.map((number) => owners[number - 1]!);
   }
 
@@ -116,7 +118,7 @@ export class RedisLockStore implements LockStore {
 
   release({ keys, token, leaseMs }: Renewal, keepMs = 0): Promise<boolean> {
     const lock = { keys, token, leaseMs: keepMs || leaseMs, sharing: 'exclusive', label: undefined } as const;
-    const { drops } = this.#redis;
+    const { drops } = this.redis;
     return new Promise((resolve, reject) => {
       const operation: LockOperation = {
         verb: keepMs > 0 ? 'keep' : 'release',
@@ -124,7 +126,7 @@ export class RedisLockStore implements LockStore {
         done: (freed) => {
           if (this.#sentTwice.delete(lock.token) && keepMs === 0) this.#orphans.add(lock);
           // What was sent again may have freed the key by its first try: not a loss.
-          resolve(freed === lock.keys.length || drops !== this.#redis.drops || operation.again === true);
+          resolve(freed === lock.keys.length || drops !== this.redis.drops || operation.again === true);
         },
         failed: (error) => {
           // What is to be kept may as well end with its lease.
@@ -137,11 +139,11 @@ export class RedisLockStore implements LockStore {
   }
 
   async isLocked(key: string): Promise<boolean> {
-    return (await this.#redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).length > 0;
+    return (await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).length > 0;
   }
 
   inspect(key: string): Promise<KeyView | undefined> {
-    return this.#redis.run(INSPECT, this.#names.ofKey(key), []);
+    return this.redis.run(INSPECT, this.#names.ofKey(key), []);
   }
 
   async describe(token: string): Promise<LockDetails | undefined> {
@@ -156,7 +158,7 @@ export class RedisLockStore implements LockStore {
 
   /** By the tokens that it finds: taken blindly and sent twice, it could be the lock of the next one. */
   async forceRelease(key: string): Promise<boolean> {
-    const tokens = await this.#redis.run(HOLDERS_OF, this.#names.ofKey(key), []);
+    const tokens = await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), []);
     await Promise.all(tokens.map((token) => this.#count('force', { keys: [key], token, leaseMs: 0 })));
     return tokens.length > 0;
   }
@@ -165,7 +167,14 @@ export class RedisLockStore implements LockStore {
     this.#orphans.close();
     this.#questions.close();
     this.#channel.close();
-    this.#redis.close();
+    this.redis.close();
+    if (this.#renewals !== this.redis) this.#renewals.close();
+  }
+
+  /** A connection was made: the first, or again. */
+  protected connected(again: boolean): void {
+    void this.#orphans.reconnected();
+    if (again) this.#listeners.doubt();
   }
 
   /** Nobody queues before this process can hear of its turn: its place would go to the next. */
@@ -186,7 +195,7 @@ export class RedisLockStore implements LockStore {
   }
 
   #take(verb: Verb, command: AcquireCommand): Promise<Granted | Held> {
-    const { drops } = this.#redis;
+    const { drops } = this.redis;
     return new Promise((resolve, reject) =>
       this.#batch.add({
         verb,
@@ -199,7 +208,7 @@ export class RedisLockStore implements LockStore {
             return reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits));
           }
           if (command.again) this.#channel.doubt();
-          if (drops !== this.#redis.drops) this.#sentTwice.add(command.token);
+          if (drops !== this.redis.drops) this.#sentTwice.add(command.token);
           resolve(grantOf(reply)!);
         },
         failed: (error) => {

@@ -1,5 +1,6 @@
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LuaScript } from './lua-script.js';
+import type { Call } from './plain-call.js';
 import { bulk } from './resp.js';
 
 /** Keys and arguments of a script call, encoded. */
@@ -11,7 +12,7 @@ export interface ScriptArguments {
 }
 
 /** One call of a script: sent as often as it takes, settled once. */
-export abstract class ScriptCall {
+export abstract class ScriptCall implements Call {
   startedAt = 0;
   readonly #script: LuaScript<unknown>;
   #sent = false;

@@ -1,10 +1,10 @@
 import type { Command, Redis } from 'ioredis';
-import type { ScriptCall } from './script-call.js';
+import type { Call } from './plain-call.js';
 
 /** Hears what became of a command. */
 interface Outcome {
-  replied(call: ScriptCall, reply: unknown): void;
-  failed(call: ScriptCall, error: Error): void;
+  replied(call: Call, reply: unknown): void;
+  failed(call: Call, error: Error): void;
 }
 
 /** What is said instead of a command that the client sends again by itself, when nobody waits for its answer any more. */
@@ -21,17 +21,17 @@ export class ScriptCommand {
   readonly promise = undefined;
   isResolved = false;
   isTraced = true;
-  readonly #call: ScriptCall;
+  readonly #call: Call;
   readonly #withSource: boolean;
   readonly #outcome: Outcome;
 
-  private constructor(call: ScriptCall, withSource: boolean, outcome: Outcome) {
+  private constructor(call: Call, withSource: boolean, outcome: Outcome) {
     this.#call = call;
     this.#withSource = withSource;
     this.#outcome = outcome;
   }
 
-  static send(redis: Redis, call: ScriptCall, withSource: boolean, outcome: Outcome): void {
+  static send(redis: Redis, call: Call, withSource: boolean, outcome: Outcome): void {
     void redis.sendCommand(new ScriptCommand(call, withSource, outcome) as unknown as Command);
   }
 

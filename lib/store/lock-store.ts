@@ -91,6 +91,8 @@ export interface StoreListener {
   readonly source: string;
   /** A waiter was given the lock. Answers false when the token is not one of its waiters. */
   granted(token: string, grant: Granted): boolean;
+  /** A waiter was given the lock, and should ask for it again to make sure of it. Answers false when it is not one of its waiters. */
+  called(token: string): boolean;
   /** Somebody began to queue for a lock that is marked as handed on inside its process. */
   wanted(token: string): void;
   /** The lock of a token was taken away by force. */

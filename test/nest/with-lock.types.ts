@@ -176,8 +176,9 @@ export const modules = [
   LockTestingModule.forRoot({ connection: 'redis://127.0.0.1' }),
   // @ts-expect-error there is no Redlock quorum in this version
   RedisLockModule.forRoot({ connection: ['redis://a', 'redis://b', 'redis://c'] }),
-  // @ts-expect-error there is no such option
-  RedisLockModule.forRoot({ durability: 'none' }),
+  RedisLockModule.forRoot({ durability: { replicas: 1, timeout: '300ms' } }),
+  // @ts-expect-error there is no such durability
+  RedisLockModule.forRoot({ durability: 'majority' }),
   // @ts-expect-error the name stands beside the factory
   RedisLockModule.forRootAsync({ useFactory: () => ({ name: 'billing' }) }),
 ];

@@ -1,0 +1,112 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { aborted, until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { startReplicated, type Replicated } from '../support/replicas.js';
+import { startRedis } from '../support/redis-server.js';
+
+/** Shorter than the servers have been up when the tests begin, so that they are trusted. */
+const LEASE_MS = 400;
+
+describe('A grant that must be durable', () => {
+  let servers: Replicated;
+  let redis: Redis;
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+
+  const durable = (options: RedisLockModuleOptions = {}) => {
+    const terms = { connection: servers.master.url, lease: LEASE_MS, shutdownGrace: 0, durability: { replicas: 2, timeout: 300 }, ...options };
+    return lockService(redisStore(terms), terms);
+  };
+
+  beforeAll(async () => {
+    servers = await startReplicated(2);
+    redis = new Redis(servers.master.url);
+    await until(async () => Number(/uptime_in_seconds:(\d+)/.exec(await redis.info('server'))![1]) >= 2);
+  });
+
+  afterAll(async () => {
+    redis.disconnect();
+    await servers.stop();
+  });
+
+  beforeEach(() => {
+    here = durable();
+    there = durable();
+  });
+
+  afterEach(async () => {
+    for (const { pid } of servers.replicas) process.kill(pid, 'SIGCONT');
+    await here.close();
+    await there.close();
+    await until(async () => (await redis.keys('lock:*')).length === 0);
+  });
+
+  it('is on so many replicas when the caller has it', async () => {
+    const lock = await here.lock('a');
+    for (const { url } of servers.replicas) {
+      const replica = new Redis(url);
+      expect(await replica.get('lock:a')).toBe(lock.token);
+      replica.disconnect();
+    }
+  });
+
+  it('is so for waiters too, who are told when it is their turn', async () => {
+    const first = await here.lock('a');
+    const second = there.lock('a', { fair: true });
+    await until(async () => (await redis.zcard('{lock:a}:queue')) === 1);
+    await first.unlock();
+    const replica = new Redis(servers.replicas[0]!.url);
+    expect(await replica.get('lock:a')).toBe((await second).token);
+    replica.disconnect();
+  });
+
+  it('is undone when there are too few, and says so', async () => {
+    process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    for (const mode of ['exclusive', 'read'] as const) {
+      const error: unknown = await here.lock('a', { mode }).catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(LockUnavailableError);
+      expect((error as Error).message).toMatch(/Only 1 of the 2 replicas that "durability" asks for had the lock within 300 ms, so it was given back/);
+      expect(await redis.exists('lock:a')).toBe(0);
+    }
+  });
+
+  it('does not keep renewals waiting', async () => {
+    const lock = await here.lock('a', { lease: LEASE_MS });
+    process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    for (let tries = 0; tries < 3; tries++) await expect(here.lock('b')).rejects.toBeInstanceOf(LockUnavailableError);
+    expect(lock.isHeld).toBe(true);
+  });
+
+  it('comes from no server that was started a moment ago: it may have forgotten who holds what', async () => {
+    const young = await startRedis();
+    const service = durable({ connection: young.url, lease: '2s', durability: { replicas: 1 } });
+    await expect(service.lock('a')).rejects.toThrow(/was started a moment ago and may have forgotten locks that are still held: it grants none for another \d+ s/);
+    await service.close();
+    await young.stop();
+  });
+
+  it('is noticed to be lost when the server was restarted without its data', async () => {
+    const server = await startReplicated(1);
+    const terms: RedisLockModuleOptions = { connection: server.master.url, lease: 1000, durability: { replicas: 1, timeout: 300 } };
+    const service = durable(terms);
+    await until(() => service.lock('a', { wait: 0 }).then((lock) => lock.unlock(), () => false));
+    const lock = await service.lock('a');
+    const lost = aborted(lock.signal);
+    await server.master.restart();
+    expect(await lost).toMatchObject({ code: 'LOCK_LOST' });
+    await expect(service.lock('a', { wait: 0 })).rejects.toBeInstanceOf(LockUnavailableError);
+    await service.close();
+    await server.stop();
+  });
+
+  it.each([
+    [{ replicas: 0 }, /"durability\.replicas" is 0/],
+    [{ replicas: 1, timeout: '5s' }, /"durability\.timeout" is "5s", but must be shorter than "commandTimeout" \(1000 ms\)/],
+    [{ replicas: 1, aof: true }, /There is no option "durability\.aof"/],
+    ['majority', /"durability" is "majority"/],
+  ])('refuses the option %j', (durability, message) => {
+    expect(() => redisStore({ durability } as RedisLockModuleOptions)).toThrow(message);
+  });
+});
