@@ -23,7 +23,7 @@ export class Claim implements AcquireCommand {
   wanted = false;
   #refusedAt = 0;
   #grant: Granted | undefined;
-  #woken = false;
+  #called = false;
   #wake: (() => void) | undefined;
   #fail: ((error: unknown) => void) | undefined;
   #failed: { readonly error: unknown } | undefined;
@@ -50,9 +50,14 @@ export class Claim implements AcquireCommand {
     if (this.#grant && this.#grant.fence <= fence) this.#grant = undefined;
   }
 
-  /** Time to ask again: now, or as soon as it waits. */
+  /** Time to ask again, if it waits. */
   wake(): void {
-    this.#woken = true;
+    this.#wake?.();
+  }
+
+  /** It was given the lock, and has to ask for it: now, or as soon as it waits. */
+  call(): void {
+    this.#called = true;
     this.#wake?.();
   }
 
@@ -69,7 +74,7 @@ export class Claim implements AcquireCommand {
    */
   async wait(untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
     if (this.#failed) throw this.#failed.error;
-    if (!this.#grant && !this.#woken) {
+    if (!this.#grant && !this.#called) {
       await waitFor<true>(
         untilMs,
         signals,
@@ -82,7 +87,7 @@ export class Claim implements AcquireCommand {
     }
     const grant = this.#grant;
     this.#grant = undefined;
-    this.#woken = false;
+    this.#called = false;
     return grant;
   }
 }

@@ -44,8 +44,7 @@ export class LockAcquirer implements LockGiver {
       },
       lost: (token) => this.#open.get(token)?.lose('taken'),
       describe: (token) => this.#open.get(token)?.details,
-      doubt: () => void this.#watchdog.verify([...this.#open]),
-      missed: () => this.#queue.wakeAll(),
+      doubt: () => this.#doubt(),
     });
   }
 
@@ -74,10 +73,8 @@ export class LockAcquirer implements LockGiver {
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
   unlock(lock: Lock): Promise<boolean> {
     const { nesting, key } = lock;
-    if (nesting) {
-      nesting.leave();
-      return Promise.resolve(!lock.lost);
-    }
+    nesting?.leave();
+    if (nesting) return Promise.resolve(!lock.lost);
     const lease = lock.leases[0]!;
     if (!lease.isHeld) {
       void this.#released(lease, lease.keepMs);
@@ -229,6 +226,11 @@ export class LockAcquirer implements LockGiver {
     this.#open.delete(lease);
     this.#leaveGate(lease.isGated, lease.keys);
   };
+
+  #doubt(): void {
+    this.#queue.wakeAll();
+    void this.#watchdog.verify([...this.#open]);
+  }
 
   #leave(request: LockRequest): void {
     this.#leaveGate(gated(request), request.keys);

@@ -60,7 +60,7 @@ export class StoreQueue {
   /** The store gave the lock to a token, which is to ask for it. Answers false when nobody asks with it. */
   called(token: string): boolean {
     const claim = this.#claims.get(token);
-    claim?.wake();
+    claim?.call();
     return claim !== undefined;
   }
 

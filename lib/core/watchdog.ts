@@ -36,7 +36,7 @@ export class Watchdog {
     if (lease.isHeld) this.watch(lease);
   }
 
-  /** Finds out which of these are lost, without renewing any: after a reconnect, which may be to a server that forgot them. */
+  /** Finds out which of these are lost, without renewing any: the server may have forgotten them, or we missed that they were taken away. */
   async verify(leases: readonly Lease[]): Promise<void> {
     const batches = Array.from({ length: Math.ceil(leases.length / BATCH) }, (_, index) => leases.slice(index * BATCH, (index + 1) * BATCH));
     await Promise.all(

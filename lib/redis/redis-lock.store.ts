@@ -62,7 +62,7 @@ export class RedisLockStore implements LockStore {
       message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
         if (again) log.hears(this.redis.server);
-        this.#listeners.missed();
+        this.#listeners.doubt();
       },
       down: (cause) => log.deaf(this.redis.server, cause),
     });
@@ -203,7 +203,11 @@ export class RedisLockStore implements LockStore {
         kind: kindOf(command),
         done: (reply) => {
           if (typeof reply !== 'number') {
-            if (!('permits' in reply)) return resolve(reply);
+            if (!('permits' in reply)) {
+              // What does not wait, and was sent twice: the first copy may still arrive.
+              if (!command.queue && drops !== this.redis.drops) this.#orphans.add(command);
+              return resolve(reply);
+            }
             void this.cancel(command);
             return reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits));
           }

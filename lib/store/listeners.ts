@@ -37,8 +37,4 @@ export class Listeners {
   doubt(): void {
     for (const listener of this.#all) listener.doubt();
   }
-
-  missed(): void {
-    for (const listener of this.#all) listener.missed();
-  }
 }

@@ -99,10 +99,8 @@ export interface StoreListener {
   lost(token: string): void;
   /** What is known of the lock of a token; undefined when it is not held here. */
   describe(token: string): LockDetails | undefined;
-  /** The store may have lost locks: whoever holds one should look. */
+  /** Messages may have been missed, or locks been lost: whoever waits should ask again, whoever holds a lock should look. */
   doubt(): void;
-  /** Messages may have been missed: whoever waits should ask again. */
-  missed(): void;
 }
 
 /** How long a waiter counts as alive after it asked, in ms. */

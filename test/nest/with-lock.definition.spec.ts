@@ -17,7 +17,7 @@ describe('a class is refused with LockOptionsError when it is defined, naming th
     return Jobs;
   };
 
-  it.each(['mode', 'permits', 'atLeast', 'scope', 'durability', 'label', 'retries', 'toString', '__proto__'])('for the option "%s", which there is not', (option) => {
+  it.each(['scope', 'durability', 'retries', 'token', 'toString', '__proto__'])('for the option "%s", which there is not', (option) => {
     const options: unknown = JSON.parse(`{ ${JSON.stringify(option)}: 1 }`);
     expect(withOptions(options)).toThrow(LockOptionsError);
     expect(withOptions(options)).toThrow(new RegExp(`no option "${option}".*\\bwait\\b.*\\blease\\b.*\\bmaxWaiters\\b`));
