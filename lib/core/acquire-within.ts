@@ -30,19 +30,24 @@ export async function acquireWithin(outers: ReadonlyMap<string, Lock>, request: 
   for (const key of keys) checkSharing(doorOf(key).sharing(key), request);
 
   const isShared = (key: string): boolean => sharing === 'read' && doorOf(key).sharing(key) === 'read';
-  const mustQueue = keys.some((key) => !isShared(key) || gateOf(key).isBusy(key));
-  const entered = mustQueue ? keys : [];
-  const passage = await enterKeys(gateOf, { ...request, keys: entered }, { startedAt: now(), holder: outside.holder });
-  if (passage !== 'turn') return passage;
-
+  const alone = keys.filter((key) => !isShared(key));
   const around = [...new Set(outers.values())];
   const isOutlived = (): boolean => !around.every((outer) => outer.isHeld);
-  if (isOutlived()) {
-    leaveKeys(gateOf, entered);
-    return 'outlived';
+  const until = now() + request.waitMs;
+  for (;;) {
+    // What siblings write that is only to be read here is waited for one by one, and holding nothing: they may wait for us.
+    const busy = keys.find((key) => isShared(key) && gateOf(key).isBusy(key));
+    const entering = busy === undefined ? alone : [busy];
+    const startedAt = now();
+    const passage = await enterKeys(gateOf, { ...request, keys: entering, waitMs: Math.max(0, until - startedAt) }, { startedAt, holder: outside.holder });
+    if (passage !== 'turn') return passage;
+    if (isOutlived()) {
+      leaveKeys(gateOf, entering);
+      return 'outlived';
+    }
+    if (busy === undefined && !keys.some((key) => isShared(key) && gateOf(key).isBusy(key))) break;
+    leaveKeys(gateOf, entering);
   }
-  leaveKeys(gateOf, entered.filter(isShared));
-  const alone = keys.filter((key) => !isShared(key));
   for (const key of alone) gateOf(key).setFront(key, 'inside');
 
   const { changes } = outside.giver;

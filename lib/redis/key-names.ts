@@ -6,8 +6,6 @@ const QUEUE = ':queue';
 const FENCE = ':fence';
 
 const HAS_TAG = /\{[^}]+\}/;
-/** Its companions would have the names of those of the key within the braces. */
-const ONLY_TAG = /^\{[^}]*\}$/;
 const OUR_OWN = /\}[^]*:(fence|queue|alive|holders)$/;
 
 /** The names of our keys in Redis, for one key prefix. */
@@ -16,11 +14,13 @@ export class KeyNames {
   readonly fence: string;
   readonly #prefix: string;
   readonly #prefixBytes: number;
+  readonly #mayBeginWithBrace: boolean;
   /** What stands around a key in a command, by its length in bytes: most keys have one of a few lengths. */
   readonly #around: Surroundings[] = [];
 
   constructor(prefix: string) {
     this.#prefix = prefix;
+    this.#mayBeginWithBrace = prefix === '' || prefix.startsWith('{');
     this.#prefixBytes = Buffer.byteLength(prefix);
     this.fence = `{${prefix}}${FENCE}`;
   }
@@ -28,8 +28,8 @@ export class KeyNames {
   /** @throws LockKeyError for a key that is one of our own names */
   check(key: string): void {
     if (!key.includes('}') && !this.#prefix.includes('}')) return;
-    if (ONLY_TAG.test(this.lock(key))) {
-      throw new LockKeyError(`A key must not be a {hash tag} and nothing else, as ${JSON.stringify(this.lock(key))} is: another key has its name within braces.`);
+    if (this.#mayBeginWithBrace && isNameOfCompanions(this.lock(key))) {
+      throw new LockKeyError(`A key must not be a {hash tag} and nothing else, as ${JSON.stringify(this.lock(key))} is, nor have a "}" without one: its queue would be that of another key.`);
     }
     if (!OUR_OWN.test(this.lock(key))) return;
     throw new LockKeyError(
@@ -78,6 +78,11 @@ export class KeyNames {
     const lock = this.lock(key);
     return (HAS_TAG.test(lock) ? lock : `{${lock}}`) + QUEUE;
   }
+}
+
+/** Whether the companions of this lock, `{a}:queue`, could be those of another one: of `a`, which has no tag and is put in braces for them. */
+function isNameOfCompanions(lock: string): boolean {
+  return /^\{[^}]*\}$/.test(lock) || (lock.includes('}') && !HAS_TAG.test(lock));
 }
 
 interface Surroundings {

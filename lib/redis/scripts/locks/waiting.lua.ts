@@ -83,7 +83,7 @@ local function giveUp(i, token, lease, kind)
   local left, freed = leave(i, token, lease, kind), free(i, token)
   if left and freed == 0 then
     local value, sharing, count = state(i)
-    if sharing then handOver(i, nil, value, sharing, count) end
+    if sharing or not value then handOver(i, nil, value, sharing, count) end
   end
   return freed
 end
