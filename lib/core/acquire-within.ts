@@ -38,6 +38,7 @@ export async function acquireWithin(outers: ReadonlyMap<string, Lock>, request: 
     // What siblings write that is only to be read here is waited for one by one, and holding nothing: they may wait for us.
     const busy = keys.find((key) => isShared(key) && gateOf(key).isBusy(key));
     const entering = busy === undefined ? alone : [busy];
+    if (entering.length === 0) break;
     const startedAt = now();
     const passage = await enterKeys(gateOf, { ...request, keys: entering, waitMs: Math.max(0, until - startedAt) }, { startedAt, holder: outside.holder });
     if (passage !== 'turn') return passage;
