@@ -1,7 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockOptionsError, LockTimeoutError, type Lock, type LockOptions } from 'nest-redis-lock';
-import { aborted, turn, until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { describe, expect, it } from '@jest/globals';
+import { LockOptionsError, LockTimeoutError } from 'nest-redis-lock';
+import { aborted, until } from '../support/deferred.js';
+import { Line } from '../support/line.js';
+import type { ClosableLockService } from '../support/lock-services.js';
+import { withTwoServices } from '../support/two-services.js';
 import type { Backing } from './backing.js';
 
 const KEY = 'account:1';
@@ -13,35 +15,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     let here: ClosableLockService;
     let there: ClosableLockService;
 
-    beforeEach(async () => {
-      backing = await start();
-      here = lockService(backing.store(), { lease: 1000, wait: 5000, shutdownGrace: 0 });
-      there = lockService(backing.store(), { lease: 1000, wait: 5000, shutdownGrace: 0 });
-    });
-
-    afterEach(async () => {
-      await here.close();
-      await there.close();
-      await backing.stop();
-    });
-
-    /** Queues, and notes its name when it is in. */
-    async function queue(who: ClosableLockService, options: LockOptions, name: string, entered: string[], place: number): Promise<Lock> {
-      const lock = who.lock(KEY, options).then((lock) => {
-        entered.push(name);
-        return lock;
-      });
-      await backing.waiters(KEY, place);
-      return lock;
-    }
-
-    /** Begins to wait, without making the caller wait for the lock itself. */
-    async function waits(...args: Parameters<typeof queue>): Promise<{ readonly lock: Promise<Lock> }> {
-      const lock = queue(...args);
-      lock.catch(() => undefined);
-      await backing.waiters(KEY, args[4]);
-      return { lock };
-    }
+    withTwoServices(start, (services) => ({ backing, here, there } = services));
 
     const read = { mode: 'read' } as const;
     const write = { mode: 'write' } as const;
@@ -73,22 +47,22 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('are served in phases, first come, first served: a reader who comes after a writer waits for it', async () => {
-        const entered: string[] = [];
+        const line = new Line(backing, KEY);
         const first = await here.lock(KEY, read);
-        const writer = await waits(there, write, 'writer', entered, 1);
-        const late = [await waits(here, read, 'reader', entered, 2), await waits(there, read, 'reader', entered, 3)];
-        const last = await waits(here, { ...write, fair: true }, 'last', entered, 4);
+        const writer = await line.join(there, write, 'writer');
+        const late = [await line.join(here, read, 'reader'), await line.join(there, read, 'reader')];
+        const last = await line.join(here, { ...write, fair: true }, 'last');
         expect(await here.tryLock(KEY, read)).toBeNull();
         await first.unlock();
         const written = await writer.lock;
-        expect(entered).toEqual(['writer']);
+        expect(line.entered).toEqual(['writer']);
         await written.unlock();
         const readers = await Promise.all(late.map(({ lock }) => lock));
-        expect(entered).toEqual(['writer', 'reader', 'reader']);
+        expect(line.entered).toEqual(['writer', 'reader', 'reader']);
         expect(readers.every(({ isHeld }) => isHeld)).toBe(true);
         for (const reader of readers) await reader.unlock();
         await (await last.lock).unlock();
-        expect(entered).toEqual(['writer', 'reader', 'reader', 'last']);
+        expect(line.entered).toEqual(['writer', 'reader', 'reader', 'last']);
         expect(await backing.lockKeys()).toEqual([]);
       });
 
@@ -129,14 +103,14 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('become readers when they have written, and let other readers in, but no writer', async () => {
-        const entered: string[] = [];
+        const line = new Line(backing, KEY);
         const lock = await here.lock(KEY, write);
-        const reader = await waits(there, read, 'reader', entered, 1);
-        const writer = await waits(there, write, 'writer', entered, 2);
+        const reader = await line.join(there, read, 'reader');
+        const writer = await line.join(there, write, 'writer');
         await lock.downgrade();
         expect(lock).toMatchObject({ mode: 'read', isHeld: true });
         await reader.lock;
-        expect(entered).toEqual(['reader']);
+        expect(line.entered).toEqual(['reader']);
         await lock.extend();
         expect(await lock.unlock()).toBe(true);
         await (await reader.lock).unlock();
@@ -152,115 +126,16 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('give up without a trace, and let those behind them in', async () => {
-        const entered: string[] = [];
+        const line = new Line(backing, KEY);
         const first = await here.lock(KEY, read);
         const controller = new AbortController();
-        const writer = await waits(there, { ...write, signal: controller.signal }, 'writer', entered, 1);
-        const reader = await waits(there, read, 'reader', entered, 2);
+        const writer = await line.join(there, { ...write, signal: controller.signal }, 'writer');
+        const reader = await line.join(there, read, 'reader');
         controller.abort('gone');
         await expect(writer.lock).rejects.toBe('gone');
         const others = await Promise.all([reader.lock, here.lock(KEY, read)]);
         await Promise.all([first, ...others].map((lock) => lock.unlock()));
         expect(await backing.lockKeys()).toEqual([]);
-      });
-    });
-
-    describe('nested calls', () => {
-      it('read inside of what writes, and inside of what reads, at once', async () => {
-        for (const outer of [write, read]) {
-          await here.withLock(KEY, (lock) => here.withLock(KEY, (inner) => expect(inner.fence).toBe(lock.fence), { ...read, wait: 0 }), outer);
-        }
-        expect(await backing.lockKeys()).toEqual([]);
-      });
-
-      it('read together when they are siblings of one reader', async () => {
-        let inside = 0;
-        let most = 0;
-        const sibling = () =>
-          here.withLock(
-            KEY,
-            async () => {
-              most = Math.max(most, ++inside);
-              await turn();
-              inside--;
-            },
-            read,
-          );
-        await here.withLock(KEY, () => Promise.all([sibling(), sibling(), sibling()]), read);
-        expect(most).toBe(3);
-      });
-
-      it('write inside of a reader that is alone, with a fence of their own, and leave it a reader', async () => {
-        await here.withLock(
-          KEY,
-          async (outer) => {
-            await here.withLock(
-              KEY,
-              async (inner) => {
-                expect(inner.fence).toBeGreaterThan(outer.fence);
-                expect(await there.tryLock(KEY, read)).toBeNull();
-              },
-              write,
-            );
-            const other = await there.tryLock(KEY, read);
-            expect(other?.isHeld).toBe(true);
-            await other!.unlock();
-            expect(outer).toMatchObject({ isHeld: true, mode: 'read' });
-          },
-          { ...read, lease: 300 },
-        );
-        expect(await backing.lockKeys()).toEqual([]);
-      });
-
-      it('throw when they are to write while others read, instead of waiting for each other', async () => {
-        const other = await there.lock(KEY, read);
-        await here.withLock(KEY, () => expect(here.lock(KEY, write)).rejects.toThrow(/inside a call that reads, while others read too/), read);
-        await other.unlock();
-        const both = () => Promise.all([here.withLock(KEY, turn, read), here.withLock(KEY, turn, write)]);
-        await expect(here.withLock(KEY, both, read)).rejects.toBeInstanceOf(LockOptionsError);
-        expect(await backing.lockKeys()).toEqual([]);
-      });
-
-      it('share the permit of the outer call, one at a time, and can not ask for more than it', async () => {
-        const permits = { permits: 2 };
-        let inside = 0;
-        const sibling = () =>
-          here.withLock(
-            KEY,
-            async () => {
-              expect(++inside).toBe(1);
-              await turn();
-              inside--;
-            },
-            permits,
-          );
-        await here.withLock(KEY, () => Promise.all([sibling(), sibling()]), permits);
-        await here.withLock(KEY, () => expect(here.lock(KEY)).rejects.toThrow(/as the only holder, inside a call that has it as one of permits 2/), permits);
-      });
-
-      it('enter the locks of several outer calls together', async () => {
-        await here.withLock('a', (a) =>
-          here.withLock('b', async (b) => {
-            await here.withLock(['a', 'b'], (both) => expect(both.fence).toBe(Math.max(a.fence, b.fence)), { wait: 0 });
-            const siblings = [here.withLock(['b', 'a'], turn), here.withLock('a', turn), here.withLock('b', turn)];
-            await Promise.all(siblings);
-          }),
-        );
-        expect(await backing.lockKeys()).toEqual([]);
-      });
-
-      it('lose the locks of several outer calls when one of them is lost', async () => {
-        await here.withLock('a', () =>
-          here.withLock(
-            'b',
-            async () => {
-              const lock = await here.lock(['a', 'b']);
-              await there.forceUnlock('b');
-              expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken' });
-            },
-            { onLost: 'ignore' },
-          ),
-        );
       });
     });
 
@@ -277,16 +152,16 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('hand a permit to the next in the queue, first come, first served', async () => {
-        const entered: string[] = [];
+        const line = new Line(backing, KEY);
         const locks = [await here.lock(KEY, permits), await here.lock(KEY, permits), await there.lock(KEY, permits)];
         const waiting = [];
-        for (const [index, who] of [there, here, there, here].entries()) waiting.push(await waits(who, permits, String(index), entered, index + 1));
+        for (const [index, who] of [there, here, there, here].entries()) waiting.push(await line.join(who, permits, String(index)));
         await locks[0]!.unlock();
         await waiting[0]!.lock;
-        expect(entered).toEqual(['0']);
+        expect(line.entered).toEqual(['0']);
         await Promise.all([locks[1]!.unlock(), locks[2]!.unlock()]);
         await Promise.all([waiting[1]!.lock, waiting[2]!.lock]);
-        expect(entered.sort()).toEqual(['0', '1', '2']);
+        expect([...line.entered].sort()).toEqual(['0', '1', '2']);
         await (await waiting[0]!.lock).unlock();
         await waiting[3]!.lock;
         for (const { lock } of waiting.slice(1)) await (await lock).unlock();
