@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { LockOptionsError } from 'nest-redis-lock';
-import { aborted, turn } from '../support/deferred.js';
+import { LockOptionsError, LockTimeoutError } from 'nest-redis-lock';
+import { aborted, deferred, turn } from '../support/deferred.js';
 import type { ClosableLockService } from '../support/lock-services.js';
 import { withTwoServices } from '../support/two-services.js';
 import type { Backing } from './backing.js';
@@ -114,6 +114,110 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
           { onLost: 'ignore' },
         ),
       );
+    });
+
+    describe('that write inside of what reads', () => {
+      it.each(['beside', 'around'])('keep other readers out until the last writer of the outer call has ended, also one %s the other', async (where) => {
+        const firstEnded = deferred();
+        const writeA = () => here.withLock('a', turn, write).then(firstEnded.resolve);
+        const writeB = () =>
+          here.withLock(
+            'b',
+            async (lock) => {
+              if (where === 'around') await writeA();
+              await firstEnded.promise;
+              await expect(there.lock('b', { ...read, wait: 100 })).rejects.toBeInstanceOf(LockTimeoutError);
+              expect(lock.isHeld).toBe(true);
+            },
+            write,
+          );
+        await here.withLock(
+          ['a', 'b'],
+          async () => {
+            await Promise.all(where === 'around' ? [writeB()] : [writeA(), writeB()]);
+            expect((await there.lock(['a', 'b'], read)).isHeld).toBe(true);
+          },
+          read,
+        );
+      });
+
+      it('take the lock anew when they outlive the outer call, whenever that ends', async () => {
+        for (let moment = 0; moment < 12; moment++) {
+          let nested: Promise<void> | undefined;
+          await here.withLock(
+            KEY,
+            async () => {
+              nested = here.withLock(
+                KEY,
+                async (lock) => {
+                  await turn();
+                  if (lock.signal.aborted) return; // it got in before the outer call ended, and is told
+                  expect(lock.isHeld).toBe(true);
+                  expect(await there.tryLock(KEY, read)).toBeNull();
+                },
+                { ...write, onLost: 'ignore' },
+              );
+              nested.catch(() => undefined);
+              for (let passed = 0; passed < moment; passed++) await Promise.resolve();
+            },
+            read,
+          );
+          await nested;
+        }
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('leave all outer calls readers when one of them is not alone', async () => {
+        await there.lock('b', read);
+        const outer = here.withLock(
+          'a',
+          () =>
+            here.withLock(
+              'b',
+              async () => {
+                await expect(here.lock(['a', 'b'], write)).rejects.toBeInstanceOf(LockOptionsError);
+                expect((await there.lock('a', { ...read, wait: 500 })).isHeld).toBe(true);
+              },
+              read,
+            ),
+          read,
+        );
+        await outer;
+      });
+
+      it('never meet a sibling that reads, also one of several keys that came before', async () => {
+        const [endA, endB] = [deferred(), deferred()];
+        const [inA, inB] = [deferred(), deferred()];
+        const seen: string[] = [];
+        const writeA = () => here.withLock('a', () => (inA.resolve(), endA.promise), write);
+        const readBoth = () => here.withLock(['a', 'b'], () => void seen.push('reads both'), read);
+        const writeB = () => here.withLock('b', () => (inB.resolve(), endB.promise.then(() => seen.push('wrote b'))), write);
+        await here.withLock(
+          ['a', 'b'],
+          async () => {
+            const first = writeA();
+            await inA.promise;
+            const reader = readBoth();
+            const second = writeB();
+            await inB.promise;
+            endA.resolve();
+            await first;
+            await turn();
+            endB.resolve();
+            await Promise.all([reader, second]);
+          },
+          read,
+        );
+        expect(seen).toEqual(['wrote b', 'reads both']);
+      });
+    });
+
+    it('keep the key of the outer call with their own `atLeast`', async () => {
+      const startedAt = performance.now();
+      await here.withLock(KEY, () => here.withLock(KEY, () => undefined, { atLeast: 300 }));
+      expect(await there.tryLock(KEY)).toBeNull();
+      expect((await there.lock(KEY)).isHeld).toBe(true);
+      expect(performance.now() - startedAt).toBeGreaterThan(290);
     });
   });
 }

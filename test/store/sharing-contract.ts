@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { LockOptionsError, LockTimeoutError } from 'nest-redis-lock';
+import { LockOptionsError, LockTimeoutError, type LockOptions, type Sharing } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
 import { Line } from '../support/line.js';
 import type { ClosableLockService } from '../support/lock-services.js';
-import { withTwoServices } from '../support/two-services.js';
+import { waitSilently } from '../support/silent-waiter.js';
+import { withTwoServices, type TwoServices } from '../support/two-services.js';
 import type { Backing } from './backing.js';
 
 const KEY = 'account:1';
@@ -14,8 +15,10 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     let backing: Backing;
     let here: ClosableLockService;
     let there: ClosableLockService;
+    let another: TwoServices['another'];
+    let store: TwoServices['store'];
 
-    withTwoServices(start, (services) => ({ backing, here, there } = services));
+    withTwoServices(start, (services) => ({ backing, here, there, another, store } = services));
 
     const read = { mode: 'read' } as const;
     const write = { mode: 'write' } as const;
@@ -139,6 +142,36 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
     });
 
+    describe('those behind a waiter', () => {
+      const kinds: [Sharing, LockOptions][] = [
+        ['read', read],
+        ['permits:2', { permits: 2 }],
+      ];
+
+      it.each(kinds)('who gives up are told at once that they may share the key (%s)', async (sharing, terms) => {
+        const controller = new AbortController();
+        await here.lock(KEY, terms);
+        const writer = there.lock(KEY, { ...write, signal: controller.signal });
+        await backing.waiters(KEY, 1);
+        const { granted } = await waitSilently(store(), KEY, sharing);
+        await backing.waiters(KEY, 2);
+        controller.abort('gone');
+        await expect(writer).rejects.toBe('gone');
+        await granted;
+      });
+
+      it('whose process died wait for it no longer than it counts as alive, however long others renew', async () => {
+        const dead = store();
+        for (const [key, [, terms]] of [['a', kinds[0]!], ['b', kinds[1]!]] as const) {
+          await here.lock(key, terms);
+          await waitSilently(dead, key, 'exclusive');
+        }
+        await dead.close();
+        const locks = await Promise.all([there.lock('a', { ...read, wait: '9s' }), there.lock('b', { permits: 2, wait: '9s' })]);
+        expect(locks.map(({ isHeld }) => isHeld)).toEqual([true, true]);
+      }, 15_000);
+    });
+
     describe('semaphores', () => {
       const permits = { permits: 3 };
 
@@ -185,6 +218,25 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await there.tryLock(KEY, { permits: 2 })).not.toBeNull();
       });
 
+      it('refuse it for all keys of the call: it keeps none of the others', async () => {
+        await here.lock('b', permits);
+        await expect(there.lock(['a', 'b'], { permits: 1, lease: '30s' })).rejects.toBeInstanceOf(LockOptionsError);
+        expect((await here.lock('a', { wait: 500 })).isHeld).toBe(true);
+      });
+
+      it('refuse it also when the number changes while somebody waits', async () => {
+        const first = await here.lock('b');
+        const next = here.lock('b', permits);
+        await backing.waiters('b', 1);
+        const call = there.lock(['a', 'b'], { permits: 1, lease: '30s' });
+        await backing.waiters('b', 2);
+        await first.unlock();
+        await next;
+        await expect(call).rejects.toBeInstanceOf(LockOptionsError);
+        await backing.waiters('b', 0);
+        expect((await here.lock('a', { wait: 500 })).isHeld).toBe(true);
+      });
+
       it('exclude those who want the key for themselves', async () => {
         const lock = await here.lock(KEY, permits);
         expect(await there.tryLock(KEY)).toBeNull();
@@ -202,6 +254,19 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
           await expect(here.lock(KEY, options as object)).rejects.toBeInstanceOf(LockOptionsError);
         },
       );
+    });
+
+    describe('a store', () => {
+      it('lets nobody in beside a writer, when what it asked as a reader comes once more', async () => {
+        const raw = store();
+        const command = { keys: [KEY], token: 'writer:1:x.1', leaseMs: 30_000, sharing: 'read', label: undefined, queue: false } as const;
+        expect(await raw.acquire(command)).toMatchObject({ granted: true });
+        expect(await raw.upgrade(command)).toMatchObject({ granted: true });
+        for (const queue of [false, true]) {
+          expect(await raw.acquire({ ...command, queue })).toMatchObject({ granted: true });
+          expect(await there.tryLock(KEY, read)).toBeNull();
+        }
+      });
     });
 
     describe('several keys', () => {
@@ -230,6 +295,36 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         await until(() => Date.now() > lock.acquiredAt.getTime() + 60);
         expect(await lock.unlock()).toBe(true);
         expect(await there.tryLock(KEY)).not.toBeNull();
+      });
+
+      it('keeps the key for everybody who took over the place of one who gave up', async () => {
+        const controller = new AbortController();
+        const first = await here.lock(KEY);
+        const theirs = there.lock(KEY);
+        await backing.waiters(KEY, 1);
+        const leaves = expect(here.lock(KEY, { signal: controller.signal })).rejects.toBe('gone');
+        const [job, next] = [here.lock(KEY, { atLeast: 400 }), here.lock(KEY)];
+        await first.unlock();
+        const between = await theirs;
+        await backing.waiters(KEY, 1);
+        controller.abort('gone');
+        await leaves;
+        await between.unlock();
+        const lock = await job;
+        await lock.unlock();
+        await next;
+        expect(Date.now() - lock.acquiredAt.getTime()).toBeGreaterThan(390);
+      });
+
+      it('keeps a key that is still held when the app closes, but no longer than that', async () => {
+        const app = another();
+        const lock = await app.lock(KEY, { lease: '30s', atLeast: 500 });
+        lock.signal.addEventListener('abort', () => void lock.unlock());
+        await app.close();
+        expect(lock.isHeld).toBe(false);
+        expect(await here.tryLock(KEY)).toBeNull();
+        expect((await here.lock(KEY)).isHeld).toBe(true);
+        expect(Date.now() - lock.acquiredAt.getTime()).toBeGreaterThan(490);
       });
 
       it('keeps a permit, too', async () => {
@@ -272,6 +367,20 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(info.holders.map(({ token, fence }) => [token, fence]).sort()).toEqual(readers.map(({ token, fence }) => [token, fence]).sort());
         const permit = await here.lock('a', { permits: 7 });
         expect(await there.inspect('a')).toMatchObject({ mode: 'permit', permits: 7, holder: { fence: permit.fence } });
+      });
+
+      it('knows the lock of its own process, though that has never waited', async () => {
+        const lock = (await here.tryLock(KEY, { label: 'job' }))!;
+        expect((await here.inspect(KEY))?.holder).toMatchObject({ fence: lock.fence, since: lock.acquiredAt, label: 'job' });
+      });
+
+      it('knows the lock of another process the first time it asks', async () => {
+        const first = await there.lock(KEY);
+        const waiting = here.lock(KEY, { label: 'job' });
+        await backing.waiters(KEY, 1); // so the process of the holder hears
+        await first.unlock();
+        const lock = await waiting;
+        expect((await another().inspect(KEY))?.holder).toMatchObject({ fence: lock.fence, since: lock.acquiredAt, label: 'job' });
       });
 
       it('does not take, renew or free anything', async () => {

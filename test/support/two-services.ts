@@ -8,9 +8,9 @@ export interface TwoServices {
   readonly here: ClosableLockService;
   readonly there: ClosableLockService;
   /** One more service, as a third process would have it. */
-  another(): ClosableLockService;
+  readonly another: () => ClosableLockService;
   /** One more store, without a service. */
-  store(): LockStore;
+  readonly store: () => LockStore;
 }
 
 /** Gives each test a new backing with two services on it, as two processes would have them; ends everything after the test. */
