@@ -108,6 +108,20 @@ describe('A lock, when things happen in an unlucky order,', () => {
     await Promise.all([elsewhere.close(), third.close()]);
   });
 
+  it('that is kept with `atLeast` is not freed by a shutdown, when the answer of the store stays away', async () => {
+    const answer = deferred();
+    store.afterRelease = () => {
+      store.afterRelease = async () => undefined;
+      return answer.promise;
+    };
+    const lock = await locks.lock('a', { atLeast: '5s' });
+    const unlocked = lock.unlock();
+    await locks.close();
+    expect(await store.isLocked('a')).toBe(true);
+    answer.resolve();
+    expect(await unlocked).toBe(true);
+  });
+
   it('that is asked for holds up two shutdowns at once, and both of them end', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;

@@ -50,6 +50,31 @@ describe('Callers of one process', () => {
     await expect(locks.tryLock('a')).resolves.not.toBeNull();
   });
 
+  it.each(['', ', nested in a call that has the keys'])('that try once get their answer at once, though the one ahead waits for another key%s', async (nested) => {
+    const tryBehind = async () => {
+      const b = await locks.lock('b');
+      const both = locks.lock(['a', 'b']);
+      await turn();
+      await expect(locks.tryLock('a')).resolves.toBeNull();
+      await b.unlock();
+      await (await both).unlock();
+    };
+    await (nested ? locks.withLock(['a', 'b'], tryBehind) : tryBehind());
+  });
+
+  it('that try once can be told to stop, also while the one ahead is just asking', async () => {
+    const answer = deferred();
+    store.afterAcquire = () => answer.promise;
+    const first = locks.lock('a');
+    const controller = new AbortController();
+    const trying = locks.tryLock('a', { signal: controller.signal });
+    controller.abort('enough');
+    const told = await Promise.race([trying.catch((reason: unknown) => reason), turn()]);
+    answer.resolve();
+    await (await first).unlock();
+    expect(told).toBe('enough');
+  });
+
   it('free the other keys of a lock when one of them is lost', async () => {
     const lock = await locks.lock(['a', 'b'], { lease: 900 });
     await store.forceRelease('b');

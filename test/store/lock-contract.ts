@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { withTwoServices } from '../support/two-services.js';
 import type { Backing } from './backing.js';
 
 /** What a `LockService` promises on every store. */
@@ -11,17 +12,7 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>): vo
     let here: ClosableLockService;
     let there: ClosableLockService;
 
-    beforeEach(async () => {
-      backing = await start();
-      here = lockService(backing.store(), { lease: 1000, wait: 5000, shutdownGrace: 0 });
-      there = lockService(backing.store(), { lease: 1000, wait: 5000, shutdownGrace: 0 });
-    });
-
-    afterEach(async () => {
-      await here.close();
-      await there.close();
-      await backing.stop();
-    });
+    withTwoServices(start, (services) => ({ backing, here, there } = services));
 
     describe('exclusion', () => {
       it('never lets two callers of one process or of two inside at once', async () => {

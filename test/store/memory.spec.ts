@@ -2,6 +2,7 @@ import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { until } from '../support/deferred.js';
 import type { Backing } from './backing.js';
 import { promisesOfLocks } from './lock-contract.js';
+import { promisesOfNesting } from './nesting-contract.js';
 import { promisesOfSharing } from './sharing-contract.js';
 
 const KEYS_OF_THE_CONTRACT = ['account:1', 'account:2', 'account:3', 'a', 'b', 'c'];
@@ -21,3 +22,4 @@ const start = async (): Promise<Backing> => {
 
 promisesOfLocks('memory', start);
 promisesOfSharing('memory', start);
+promisesOfNesting('memory', start);

@@ -4,6 +4,7 @@ import { redisStore } from '../support/lock-services.js';
 import { startRedis } from '../support/redis-server.js';
 import type { Backing } from './backing.js';
 import { promisesOfLocks } from './lock-contract.js';
+import { promisesOfNesting } from './nesting-contract.js';
 import { promisesOfSharing } from './sharing-contract.js';
 
 const start = async (): Promise<Backing> => {
@@ -22,3 +23,4 @@ const start = async (): Promise<Backing> => {
 
 promisesOfLocks('one Redis', start);
 promisesOfSharing('one Redis', start);
+promisesOfNesting('one Redis', start);

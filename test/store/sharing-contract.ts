@@ -1,7 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockOptionsError, LockTimeoutError, type Lock, type LockOptions } from 'nest-redis-lock';
-import { aborted, turn, until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { describe, expect, it } from '@jest/globals';
+import { LockOptionsError, LockTimeoutError, type LockOptions, type Sharing } from 'nest-redis-lock';
+import { aborted, until } from '../support/deferred.js';
+import { Line } from '../support/line.js';
+import type { ClosableLockService } from '../support/lock-services.js';
+import { waitSilently } from '../support/silent-waiter.js';
+import { withTwoServices, type TwoServices } from '../support/two-services.js';
 import type { Backing } from './backing.js';
 
 const KEY = 'account:1';
@@ -12,36 +15,10 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     let backing: Backing;
     let here: ClosableLockService;
     let there: ClosableLockService;
+    let another: TwoServices['another'];
+    let store: TwoServices['store'];
 
-    beforeEach(async () => {
-      backing = await start();
-      here = lockService(backing.store(), { lease: 1000, wait: 5000, shutdownGrace: 0 });
-      there = lockService(backing.store(), { lease: 1000, wait: 5000, shutdownGrace: 0 });
-    });
-
-    afterEach(async () => {
-      await here.close();
-      await there.close();
-      await backing.stop();
-    });
-
-    /** Queues, and notes its name when it is in. */
-    async function queue(who: ClosableLockService, options: LockOptions, name: string, entered: string[], place: number): Promise<Lock> {
-      const lock = who.lock(KEY, options).then((lock) => {
-        entered.push(name);
-        return lock;
-      });
-      await backing.waiters(KEY, place);
-      return lock;
-    }
-
-    /** Begins to wait, without making the caller wait for the lock itself. */
-    async function waits(...args: Parameters<typeof queue>): Promise<{ readonly lock: Promise<Lock> }> {
-      const lock = queue(...args);
-      lock.catch(() => undefined);
-      await backing.waiters(KEY, args[4]);
-      return { lock };
-    }
+    withTwoServices(start, (services) => ({ backing, here, there, another, store } = services));
 
     const read = { mode: 'read' } as const;
     const write = { mode: 'write' } as const;
@@ -73,22 +50,22 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('are served in phases, first come, first served: a reader who comes after a writer waits for it', async () => {
-        const entered: string[] = [];
+        const line = new Line(backing, KEY);
         const first = await here.lock(KEY, read);
-        const writer = await waits(there, write, 'writer', entered, 1);
-        const late = [await waits(here, read, 'reader', entered, 2), await waits(there, read, 'reader', entered, 3)];
-        const last = await waits(here, { ...write, fair: true }, 'last', entered, 4);
+        const writer = await line.join(there, write, 'writer');
+        const late = [await line.join(here, read, 'reader'), await line.join(there, read, 'reader')];
+        const last = await line.join(here, { ...write, fair: true }, 'last');
         expect(await here.tryLock(KEY, read)).toBeNull();
         await first.unlock();
         const written = await writer.lock;
-        expect(entered).toEqual(['writer']);
+        expect(line.entered).toEqual(['writer']);
         await written.unlock();
         const readers = await Promise.all(late.map(({ lock }) => lock));
-        expect(entered).toEqual(['writer', 'reader', 'reader']);
+        expect(line.entered).toEqual(['writer', 'reader', 'reader']);
         expect(readers.every(({ isHeld }) => isHeld)).toBe(true);
         for (const reader of readers) await reader.unlock();
         await (await last.lock).unlock();
-        expect(entered).toEqual(['writer', 'reader', 'reader', 'last']);
+        expect(line.entered).toEqual(['writer', 'reader', 'reader', 'last']);
         expect(await backing.lockKeys()).toEqual([]);
       });
 
@@ -129,14 +106,14 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('become readers when they have written, and let other readers in, but no writer', async () => {
-        const entered: string[] = [];
+        const line = new Line(backing, KEY);
         const lock = await here.lock(KEY, write);
-        const reader = await waits(there, read, 'reader', entered, 1);
-        const writer = await waits(there, write, 'writer', entered, 2);
+        const reader = await line.join(there, read, 'reader');
+        const writer = await line.join(there, write, 'writer');
         await lock.downgrade();
         expect(lock).toMatchObject({ mode: 'read', isHeld: true });
         await reader.lock;
-        expect(entered).toEqual(['reader']);
+        expect(line.entered).toEqual(['reader']);
         await lock.extend();
         expect(await lock.unlock()).toBe(true);
         await (await reader.lock).unlock();
@@ -152,11 +129,11 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('give up without a trace, and let those behind them in', async () => {
-        const entered: string[] = [];
+        const line = new Line(backing, KEY);
         const first = await here.lock(KEY, read);
         const controller = new AbortController();
-        const writer = await waits(there, { ...write, signal: controller.signal }, 'writer', entered, 1);
-        const reader = await waits(there, read, 'reader', entered, 2);
+        const writer = await line.join(there, { ...write, signal: controller.signal }, 'writer');
+        const reader = await line.join(there, read, 'reader');
         controller.abort('gone');
         await expect(writer.lock).rejects.toBe('gone');
         const others = await Promise.all([reader.lock, here.lock(KEY, read)]);
@@ -165,103 +142,34 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
     });
 
-    describe('nested calls', () => {
-      it('read inside of what writes, and inside of what reads, at once', async () => {
-        for (const outer of [write, read]) {
-          await here.withLock(KEY, (lock) => here.withLock(KEY, (inner) => expect(inner.fence).toBe(lock.fence), { ...read, wait: 0 }), outer);
+    describe('those behind a waiter', () => {
+      const kinds: [Sharing, LockOptions][] = [
+        ['read', read],
+        ['permits:2', { permits: 2 }],
+      ];
+
+      it.each(kinds)('who gives up are told at once that they may share the key (%s)', async (sharing, terms) => {
+        const controller = new AbortController();
+        await here.lock(KEY, terms);
+        const writer = there.lock(KEY, { ...write, signal: controller.signal });
+        await backing.waiters(KEY, 1);
+        const { granted } = await waitSilently(store(), KEY, sharing);
+        await backing.waiters(KEY, 2);
+        controller.abort('gone');
+        await expect(writer).rejects.toBe('gone');
+        await granted;
+      });
+
+      it('whose process died wait for it no longer than it counts as alive, however long others renew', async () => {
+        const dead = store();
+        for (const [key, [, terms]] of [['a', kinds[0]!], ['b', kinds[1]!]] as const) {
+          await here.lock(key, terms);
+          await waitSilently(dead, key, 'exclusive');
         }
-        expect(await backing.lockKeys()).toEqual([]);
-      });
-
-      it('read together when they are siblings of one reader', async () => {
-        let inside = 0;
-        let most = 0;
-        const sibling = () =>
-          here.withLock(
-            KEY,
-            async () => {
-              most = Math.max(most, ++inside);
-              await turn();
-              inside--;
-            },
-            read,
-          );
-        await here.withLock(KEY, () => Promise.all([sibling(), sibling(), sibling()]), read);
-        expect(most).toBe(3);
-      });
-
-      it('write inside of a reader that is alone, with a fence of their own, and leave it a reader', async () => {
-        await here.withLock(
-          KEY,
-          async (outer) => {
-            await here.withLock(
-              KEY,
-              async (inner) => {
-                expect(inner.fence).toBeGreaterThan(outer.fence);
-                expect(await there.tryLock(KEY, read)).toBeNull();
-              },
-              write,
-            );
-            const other = await there.tryLock(KEY, read);
-            expect(other?.isHeld).toBe(true);
-            await other!.unlock();
-            expect(outer).toMatchObject({ isHeld: true, mode: 'read' });
-          },
-          { ...read, lease: 1000 },
-        );
-        expect(await backing.lockKeys()).toEqual([]);
-      });
-
-      it('throw when they are to write while others read, instead of waiting for each other', async () => {
-        const other = await there.lock(KEY, read);
-        await here.withLock(KEY, () => expect(here.lock(KEY, write)).rejects.toThrow(/inside a call that reads, while others read too/), read);
-        await other.unlock();
-        const both = () => Promise.all([here.withLock(KEY, turn, read), here.withLock(KEY, turn, write)]);
-        await expect(here.withLock(KEY, both, read)).rejects.toBeInstanceOf(LockOptionsError);
-        expect(await backing.lockKeys()).toEqual([]);
-      });
-
-      it('share the permit of the outer call, one at a time, and can not ask for more than it', async () => {
-        const permits = { permits: 2 };
-        let inside = 0;
-        const sibling = () =>
-          here.withLock(
-            KEY,
-            async () => {
-              expect(++inside).toBe(1);
-              await turn();
-              inside--;
-            },
-            permits,
-          );
-        await here.withLock(KEY, () => Promise.all([sibling(), sibling()]), permits);
-        await here.withLock(KEY, () => expect(here.lock(KEY)).rejects.toThrow(/as the only holder, inside a call that has it as one of permits 2/), permits);
-      });
-
-      it('enter the locks of several outer calls together', async () => {
-        await here.withLock('a', (a) =>
-          here.withLock('b', async (b) => {
-            await here.withLock(['a', 'b'], (both) => expect(both.fence).toBe(Math.max(a.fence, b.fence)), { wait: 0 });
-            const siblings = [here.withLock(['b', 'a'], turn), here.withLock('a', turn), here.withLock('b', turn)];
-            await Promise.all(siblings);
-          }),
-        );
-        expect(await backing.lockKeys()).toEqual([]);
-      });
-
-      it('lose the locks of several outer calls when one of them is lost', async () => {
-        await here.withLock('a', () =>
-          here.withLock(
-            'b',
-            async () => {
-              const lock = await here.lock(['a', 'b']);
-              await there.forceUnlock('b');
-              expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken' });
-            },
-            { onLost: 'ignore' },
-          ),
-        );
-      });
+        await dead.close();
+        const locks = await Promise.all([there.lock('a', { ...read, wait: '9s' }), there.lock('b', { permits: 2, wait: '9s' })]);
+        expect(locks.map(({ isHeld }) => isHeld)).toEqual([true, true]);
+      }, 15_000);
     });
 
     describe('semaphores', () => {
@@ -277,16 +185,16 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('hand a permit to the next in the queue, first come, first served', async () => {
-        const entered: string[] = [];
+        const line = new Line(backing, KEY);
         const locks = [await here.lock(KEY, permits), await here.lock(KEY, permits), await there.lock(KEY, permits)];
         const waiting = [];
-        for (const [index, who] of [there, here, there, here].entries()) waiting.push(await waits(who, permits, String(index), entered, index + 1));
+        for (const [index, who] of [there, here, there, here].entries()) waiting.push(await line.join(who, permits, String(index)));
         await locks[0]!.unlock();
         await waiting[0]!.lock;
-        expect(entered).toEqual(['0']);
+        expect(line.entered).toEqual(['0']);
         await Promise.all([locks[1]!.unlock(), locks[2]!.unlock()]);
         await Promise.all([waiting[1]!.lock, waiting[2]!.lock]);
-        expect(entered.sort()).toEqual(['0', '1', '2']);
+        expect([...line.entered].sort()).toEqual(['0', '1', '2']);
         await (await waiting[0]!.lock).unlock();
         await waiting[3]!.lock;
         for (const { lock } of waiting.slice(1)) await (await lock).unlock();
@@ -310,6 +218,25 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await there.tryLock(KEY, { permits: 2 })).not.toBeNull();
       });
 
+      it('refuse it for all keys of the call: it keeps none of the others', async () => {
+        await here.lock('b', permits);
+        await expect(there.lock(['a', 'b'], { permits: 1, lease: '30s' })).rejects.toBeInstanceOf(LockOptionsError);
+        expect((await here.lock('a', { wait: 500 })).isHeld).toBe(true);
+      });
+
+      it('refuse it also when the number changes while somebody waits', async () => {
+        const first = await here.lock('b');
+        const next = here.lock('b', permits);
+        await backing.waiters('b', 1);
+        const call = there.lock(['a', 'b'], { permits: 1, lease: '30s' });
+        await backing.waiters('b', 2);
+        await first.unlock();
+        await next;
+        await expect(call).rejects.toBeInstanceOf(LockOptionsError);
+        await backing.waiters('b', 0);
+        expect((await here.lock('a', { wait: 500 })).isHeld).toBe(true);
+      });
+
       it('exclude those who want the key for themselves', async () => {
         const lock = await here.lock(KEY, permits);
         expect(await there.tryLock(KEY)).toBeNull();
@@ -327,6 +254,19 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
           await expect(here.lock(KEY, options as object)).rejects.toBeInstanceOf(LockOptionsError);
         },
       );
+    });
+
+    describe('a store', () => {
+      it('lets nobody in beside a writer, when what it asked as a reader comes once more', async () => {
+        const raw = store();
+        const command = { keys: [KEY], token: 'writer:1:x.1', leaseMs: 30_000, sharing: 'read', label: undefined, queue: false } as const;
+        expect(await raw.acquire(command)).toMatchObject({ granted: true });
+        expect(await raw.upgrade(command)).toMatchObject({ granted: true });
+        for (const queue of [false, true]) {
+          expect(await raw.acquire({ ...command, queue })).toMatchObject({ granted: true });
+          expect(await there.tryLock(KEY, read)).toBeNull();
+        }
+      });
     });
 
     describe('several keys', () => {
@@ -355,6 +295,36 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         await until(() => Date.now() > lock.acquiredAt.getTime() + 60);
         expect(await lock.unlock()).toBe(true);
         expect(await there.tryLock(KEY)).not.toBeNull();
+      });
+
+      it('keeps the key for everybody who took over the place of one who gave up', async () => {
+        const controller = new AbortController();
+        const first = await here.lock(KEY);
+        const theirs = there.lock(KEY);
+        await backing.waiters(KEY, 1);
+        const leaves = expect(here.lock(KEY, { signal: controller.signal })).rejects.toBe('gone');
+        const [job, next] = [here.lock(KEY, { atLeast: 400 }), here.lock(KEY)];
+        await first.unlock();
+        const between = await theirs;
+        await backing.waiters(KEY, 1);
+        controller.abort('gone');
+        await leaves;
+        await between.unlock();
+        const lock = await job;
+        await lock.unlock();
+        await next;
+        expect(Date.now() - lock.acquiredAt.getTime()).toBeGreaterThan(390);
+      });
+
+      it('keeps a key that is still held when the app closes, but no longer than that', async () => {
+        const app = another();
+        const lock = await app.lock(KEY, { lease: '30s', atLeast: 500 });
+        lock.signal.addEventListener('abort', () => void lock.unlock());
+        await app.close();
+        expect(lock.isHeld).toBe(false);
+        expect(await here.tryLock(KEY)).toBeNull();
+        expect((await here.lock(KEY)).isHeld).toBe(true);
+        expect(Date.now() - lock.acquiredAt.getTime()).toBeGreaterThan(490);
       });
 
       it('keeps a permit, too', async () => {
@@ -397,6 +367,20 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(info.holders.map(({ token, fence }) => [token, fence]).sort()).toEqual(readers.map(({ token, fence }) => [token, fence]).sort());
         const permit = await here.lock('a', { permits: 7 });
         expect(await there.inspect('a')).toMatchObject({ mode: 'permit', permits: 7, holder: { fence: permit.fence } });
+      });
+
+      it('knows the lock of its own process, though that has never waited', async () => {
+        const lock = (await here.tryLock(KEY, { label: 'job' }))!;
+        expect((await here.inspect(KEY))?.holder).toMatchObject({ fence: lock.fence, since: lock.acquiredAt, label: 'job' });
+      });
+
+      it('knows the lock of another process the first time it asks', async () => {
+        const first = await there.lock(KEY);
+        const waiting = here.lock(KEY, { label: 'job' });
+        await backing.waiters(KEY, 1); // so the process of the holder hears
+        await first.unlock();
+        const lock = await waiting;
+        expect((await another().inspect(KEY))?.holder).toMatchObject({ fence: lock.fence, since: lock.acquiredAt, label: 'job' });
       });
 
       it('does not take, renew or free anything', async () => {

@@ -1,7 +1,7 @@
 export interface Deferred<T = void> {
   readonly promise: Promise<T>;
-  resolve(value: T): void;
-  reject(error: unknown): void;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 export function deferred<T = void>(): Deferred<T> {

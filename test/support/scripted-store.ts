@@ -5,7 +5,7 @@ type Step = () => Promise<unknown>;
 
 /**
  * A memory store whose answers a test can hold back or spoil: the command has run when `after…` is called, its answer is given
- * when that resolves.
+ * when that resolves. It runs when `before…` has resolved.
  */
 export class ScriptedStore implements LockStore {
   readonly memory = new MemoryLockStore();
@@ -13,6 +13,9 @@ export class ScriptedStore implements LockStore {
   readonly asked: ('acquire' | 'cancel' | 'reserve' | 'release')[] = [];
   afterAcquire: Step = async () => undefined;
   afterRenew: Step = async () => undefined;
+  afterRelease: Step = async () => undefined;
+  beforeUpgrade: Step = async () => undefined;
+  afterUpgrade: Step = async () => undefined;
 
   listen(listener: StoreListener): void {
     this.memory.listen(listener);
@@ -41,13 +44,18 @@ export class ScriptedStore implements LockStore {
     return this.memory.reserve(lock);
   }
 
-  release(lock: Renewal, keepMs?: number): Promise<boolean> {
+  async release(lock: Renewal, keepMs?: number): Promise<boolean> {
     this.asked.push('release');
-    return this.memory.release(lock, keepMs);
+    const freed = await this.memory.release(lock, keepMs);
+    await this.afterRelease();
+    return freed;
   }
 
-  upgrade(lock: Renewal): Promise<Granted | undefined> {
-    return this.memory.upgrade(lock);
+  async upgrade(lock: Renewal): Promise<Granted | undefined> {
+    await this.beforeUpgrade();
+    const grant = await this.memory.upgrade(lock);
+    await this.afterUpgrade();
+    return grant;
   }
 
   downgrade(lock: Renewal): Promise<boolean> {

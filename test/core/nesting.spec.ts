@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockUnavailableError, type Lock } from 'nest-redis-lock';
+import { deferred, turn } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { ScriptedStore } from '../support/scripted-store.js';
+
+const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 };
+
+describe('A call that writes inside of one that reads', () => {
+  let store: ScriptedStore;
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+
+  const read = { mode: 'read' } as const;
+  const write = { mode: 'write' } as const;
+  const isRefused = () => Promise.reject(new LockUnavailableError('Redis is gone'));
+
+  beforeEach(() => {
+    store = new ScriptedStore();
+    here = lockService(store, OPTIONS);
+    there = lockService(store, OPTIONS);
+  });
+
+  afterEach(async () => {
+    await here.close();
+    await there.close();
+  });
+
+  describe('while the store makes it the writer', () => {
+    const moments = ['before', 'after'] as const;
+
+    /** Stops just before or after the store does it. */
+    const stop = (moment: 'before' | 'after') => {
+      const [stopped, goesOn] = [deferred(), deferred()];
+      store[`${moment}Upgrade`] = () => {
+        stopped.resolve();
+        return goesOn.promise;
+      };
+      return { stopped: stopped.promise, goOn: goesOn.resolve };
+    };
+
+    const writesAnew = async (lock: Lock) => {
+      expect(lock.isHeld).toBe(true);
+      expect(lock.signal.aborted).toBe(false);
+      expect(await there.tryLock('a', read)).toBeNull();
+      return 'written';
+    };
+
+    it.each(moments)('takes the lock anew when the outer call ends just %s that', async (moment) => {
+      const { stopped, goOn } = stop(moment);
+      let nested: Promise<string> | undefined;
+      await here.withLock(
+        'a',
+        async () => {
+          nested = here.withLock('a', writesAnew, write);
+          await stopped;
+        },
+        read,
+      );
+      goOn();
+      await expect(nested).resolves.toBe('written');
+    });
+
+    it.each(moments)('takes the lock anew when that of the outer call is lost just %s that', async (moment) => {
+      const { stopped, goOn } = stop(moment);
+      await here.withLock(
+        'a',
+        async () => {
+          const nested = here.withLock('a', writesAnew, write);
+          await stopped;
+          await there.forceUnlock('a');
+          goOn();
+          await expect(nested).resolves.toBe('written');
+        },
+        { ...read, onLost: 'ignore' },
+      );
+    });
+  });
+
+  it('leaves another one alone that writes, when the store does not answer', async () => {
+    await here.withLock(
+      ['a', 'b'],
+      () =>
+        here.withLock(
+          'b',
+          async () => {
+            store.afterUpgrade = isRefused;
+            await expect(here.lock('a', write)).rejects.toBeInstanceOf(LockUnavailableError);
+            await turn();
+            expect(await there.tryLock('b', read)).toBeNull();
+          },
+          write,
+        ),
+      read,
+    );
+  });
+
+  describe('when the store does not answer at its end', () => {
+    const writeInside = (work: () => unknown) => here.withLock('a', () => here.withLock('a', work, write), read);
+
+    beforeEach(() => {
+      store.downgrade = isRefused;
+    });
+
+    it('returns its own value all the same', async () => {
+      await expect(writeInside(() => 'own')).resolves.toBe('own');
+    });
+
+    it('throws its own error all the same', async () => {
+      const error = new Error('own');
+      await expect(writeInside(() => Promise.reject(error))).rejects.toBe(error);
+    });
+
+    it('lets other readers in when the store answers again, not only when the outer call ends', async () => {
+      await here.withLock(
+        'a',
+        async () => {
+          await here.withLock('a', () => undefined, write).catch(() => undefined);
+          store.downgrade = (lock) => store.memory.downgrade(lock);
+          expect((await there.lock('a', { ...read, wait: 3000 })).isHeld).toBe(true);
+        },
+        read,
+      );
+    });
+  });
+});

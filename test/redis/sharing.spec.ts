@@ -1,0 +1,102 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { LockKeyError, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { waitSilently } from '../support/silent-waiter.js';
+
+describe('Shared locks in Redis', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+  /** What is left open by a test, whether it fails or not. */
+  const open: (() => unknown)[] = [];
+
+  const read = { mode: 'read' } as const;
+
+  const service = (options: RedisLockModuleOptions = {}): ClosableLockService => {
+    const made = lockService(redisStore({ connection: server.url, ...options }), { lease: '20s', wait: '20s', shutdownGrace: 0 });
+    open.push(() => made.close());
+    return made;
+  };
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = new Redis(server.url);
+  });
+
+  afterAll(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+
+  beforeEach(async () => {
+    await redis.flushall();
+    here = service();
+    there = service();
+  });
+
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((close) => close()));
+  });
+
+  const waiters = (key: string, count: number) => until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
+  const wakeChannels = (source = '*') => redis.pubsub('CHANNELS', `{lock:}:wake:${source}`) as Promise<string[]>;
+
+  describe('a waiter whose process died', () => {
+    it('is passed over at once by those who may share the key', async () => {
+      await here.lock('a', read);
+      const dying = redisStore({ connection: server.url });
+      open.push(() => dying.close());
+      await waitSilently(dying, 'a', 'exclusive');
+      expect(await wakeChannels('silent:*')).toHaveLength(1);
+      await dying.close();
+      await until(async () => (await wakeChannels('silent:*')).length === 0);
+      expect(await there.tryLock('a', read)).not.toBeNull();
+    });
+
+    it('is dropped when it does not count as alive any more, though it could not hear', async () => {
+      await here.lock('a', read);
+      await redis.zadd('{lock:a}:queue', 1, 'dead:1:x.1 20000 exclusive');
+      const deaf = 0.5;
+      await redis.zadd('{lock:a}:alive', Date.now() + 20_000 + deaf, 'dead:1:x.1');
+      expect(await there.tryLock('a', read)).toBeNull();
+      await redis.zadd('{lock:a}:alive', Date.now() - 1000 + deaf, 'dead:1:x.1');
+      expect(await there.tryLock('a', read)).not.toBeNull();
+      await waiters('a', 0);
+    });
+  });
+
+  describe('a name', () => {
+    it('is never that of two keys: a key that is nothing but the tag of another one is refused', async () => {
+      const bare = service({ keyPrefix: '' });
+      await bare.lock('a', read);
+      await expect(bare.lock('{a}', read)).rejects.toBeInstanceOf(LockKeyError);
+      const braced = service({ keyPrefix: '{' });
+      await expect(braced.lock('a}', read)).rejects.toBeInstanceOf(LockKeyError);
+      await expect(here.lock('{a}', read)).resolves.toMatchObject({ key: '{a}' });
+    });
+  });
+
+  describe('what others write', () => {
+    it('on the channel of a process does it no harm', async () => {
+      const first = await here.lock('a');
+      const next = there.lock('a', { label: 'still hears' });
+      await waiters('a', 1);
+      for (const channel of await wakeChannels()) {
+        for (const text of ['granted x 1 read/% 1 0 lock:a', 'granted x 1 read/%E0%A4%A 1 0 lock:a', 'described 1 {', '']) await redis.publish(channel, text);
+      }
+      await first.unlock();
+      expect((await next).isHeld).toBe(true);
+    });
+
+    it('in the queue of a key is shown as it stands there', async () => {
+      const lock = await here.lock('a');
+      await redis.zadd('{lock:a}:queue', 1, 'x:1:y.1 20000 read/50%');
+      await redis.zadd('{lock:a}:alive', Date.now() + 20_000, 'x:1:y.1');
+      expect(await here.inspect('a')).toMatchObject({ holder: { token: lock.token }, waiters: [{ token: 'x:1:y.1', mode: 'read', label: '50%' }] });
+    });
+  });
+});

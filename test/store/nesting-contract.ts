@@ -1,0 +1,223 @@
+import { describe, expect, it } from '@jest/globals';
+import { LockOptionsError, LockTimeoutError } from 'nest-redis-lock';
+import { aborted, deferred, turn } from '../support/deferred.js';
+import type { ClosableLockService } from '../support/lock-services.js';
+import { withTwoServices } from '../support/two-services.js';
+import type { Backing } from './backing.js';
+
+const KEY = 'account:1';
+
+/** What a `LockService` promises of calls nested in each other on every store. */
+export function promisesOfNesting(name: string, start: () => Promise<Backing>): void {
+  describe(`Nested calls in ${name}`, () => {
+    let backing: Backing;
+    let here: ClosableLockService;
+    let there: ClosableLockService;
+
+    withTwoServices(start, (services) => ({ backing, here, there } = services));
+
+    const read = { mode: 'read' } as const;
+    const write = { mode: 'write' } as const;
+
+    it('read inside of what writes, and inside of what reads, at once', async () => {
+      for (const outer of [write, read]) {
+        await here.withLock(KEY, (lock) => here.withLock(KEY, (inner) => expect(inner.fence).toBe(lock.fence), { ...read, wait: 0 }), outer);
+      }
+      expect(await backing.lockKeys()).toEqual([]);
+    });
+
+    it('read together when they are siblings of one reader', async () => {
+      let inside = 0;
+      let most = 0;
+      const sibling = () =>
+        here.withLock(
+          KEY,
+          async () => {
+            most = Math.max(most, ++inside);
+            await turn();
+            inside--;
+          },
+          read,
+        );
+      await here.withLock(KEY, () => Promise.all([sibling(), sibling(), sibling()]), read);
+      expect(most).toBe(3);
+    });
+
+    it('write inside of a reader that is alone, with a fence of their own, and leave it a reader', async () => {
+      await here.withLock(
+        KEY,
+        async (outer) => {
+          await here.withLock(
+            KEY,
+            async (inner) => {
+              expect(inner.fence).toBeGreaterThan(outer.fence);
+              expect(await there.tryLock(KEY, read)).toBeNull();
+            },
+            write,
+          );
+          const other = await there.tryLock(KEY, read);
+          expect(other?.isHeld).toBe(true);
+          await other!.unlock();
+          expect(outer).toMatchObject({ isHeld: true, mode: 'read' });
+        },
+        { ...read, lease: 1000 },
+      );
+      expect(await backing.lockKeys()).toEqual([]);
+    });
+
+    it('throw when they are to write while others read, instead of waiting for each other', async () => {
+      const other = await there.lock(KEY, read);
+      await here.withLock(KEY, () => expect(here.lock(KEY, write)).rejects.toThrow(/inside a call that reads, while others read too/), read);
+      await other.unlock();
+      const both = () => Promise.all([here.withLock(KEY, turn, read), here.withLock(KEY, turn, write)]);
+      await expect(here.withLock(KEY, both, read)).rejects.toBeInstanceOf(LockOptionsError);
+      expect(await backing.lockKeys()).toEqual([]);
+    });
+
+    it('share the permit of the outer call, one at a time, and can not ask for more than it', async () => {
+      const permits = { permits: 2 };
+      let inside = 0;
+      const sibling = () =>
+        here.withLock(
+          KEY,
+          async () => {
+            expect(++inside).toBe(1);
+            await turn();
+            inside--;
+          },
+          permits,
+        );
+      await here.withLock(KEY, () => Promise.all([sibling(), sibling()]), permits);
+      await here.withLock(KEY, () => expect(here.lock(KEY)).rejects.toThrow(/as the only holder, inside a call that has it as one of permits 2/), permits);
+    });
+
+    it('enter the locks of several outer calls together', async () => {
+      await here.withLock('a', (a) =>
+        here.withLock('b', async (b) => {
+          await here.withLock(['a', 'b'], (both) => expect(both.fence).toBe(Math.max(a.fence, b.fence)), { wait: 0 });
+          const siblings = [here.withLock(['b', 'a'], turn), here.withLock('a', turn), here.withLock('b', turn)];
+          await Promise.all(siblings);
+        }),
+      );
+      expect(await backing.lockKeys()).toEqual([]);
+    });
+
+    it('lose the locks of several outer calls when one of them is lost', async () => {
+      await here.withLock('a', () =>
+        here.withLock(
+          'b',
+          async () => {
+            const lock = await here.lock(['a', 'b']);
+            await there.forceUnlock('b');
+            expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken' });
+          },
+          { onLost: 'ignore' },
+        ),
+      );
+    });
+
+    describe('that write inside of what reads', () => {
+      it.each(['beside', 'around'])('keep other readers out until the last writer of the outer call has ended, also one %s the other', async (where) => {
+        const firstEnded = deferred();
+        const writeA = () => here.withLock('a', turn, write).then(firstEnded.resolve);
+        const writeB = () =>
+          here.withLock(
+            'b',
+            async (lock) => {
+              if (where === 'around') await writeA();
+              await firstEnded.promise;
+              await expect(there.lock('b', { ...read, wait: 100 })).rejects.toBeInstanceOf(LockTimeoutError);
+              expect(lock.isHeld).toBe(true);
+            },
+            write,
+          );
+        await here.withLock(
+          ['a', 'b'],
+          async () => {
+            await Promise.all(where === 'around' ? [writeB()] : [writeA(), writeB()]);
+            expect((await there.lock(['a', 'b'], read)).isHeld).toBe(true);
+          },
+          read,
+        );
+      });
+
+      it('take the lock anew when they outlive the outer call, whenever that ends', async () => {
+        for (let moment = 0; moment < 12; moment++) {
+          let nested: Promise<void> | undefined;
+          await here.withLock(
+            KEY,
+            async () => {
+              nested = here.withLock(
+                KEY,
+                async (lock) => {
+                  await turn();
+                  if (lock.signal.aborted) return; // it got in before the outer call ended, and is told
+                  expect(lock.isHeld).toBe(true);
+                  expect(await there.tryLock(KEY, read)).toBeNull();
+                },
+                { ...write, onLost: 'ignore' },
+              );
+              nested.catch(() => undefined);
+              for (let passed = 0; passed < moment; passed++) await Promise.resolve();
+            },
+            read,
+          );
+          await nested;
+        }
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('leave all outer calls readers when one of them is not alone', async () => {
+        await there.lock('b', read);
+        const outer = here.withLock(
+          'a',
+          () =>
+            here.withLock(
+              'b',
+              async () => {
+                await expect(here.lock(['a', 'b'], write)).rejects.toBeInstanceOf(LockOptionsError);
+                expect((await there.lock('a', { ...read, wait: 500 })).isHeld).toBe(true);
+              },
+              read,
+            ),
+          read,
+        );
+        await outer;
+      });
+
+      it('never meet a sibling that reads, also one of several keys that came before', async () => {
+        const [endA, endB] = [deferred(), deferred()];
+        const [inA, inB] = [deferred(), deferred()];
+        const seen: string[] = [];
+        const writeA = () => here.withLock('a', () => (inA.resolve(), endA.promise), write);
+        const readBoth = () => here.withLock(['a', 'b'], () => void seen.push('reads both'), read);
+        const writeB = () => here.withLock('b', () => (inB.resolve(), endB.promise.then(() => seen.push('wrote b'))), write);
+        await here.withLock(
+          ['a', 'b'],
+          async () => {
+            const first = writeA();
+            await inA.promise;
+            const reader = readBoth();
+            const second = writeB();
+            await inB.promise;
+            endA.resolve();
+            await first;
+            await turn();
+            endB.resolve();
+            await Promise.all([reader, second]);
+          },
+          read,
+        );
+        expect(seen).toEqual(['wrote b', 'reads both']);
+      });
+    });
+
+    it('keep the key of the outer call with their own `atLeast`', async () => {
+      const startedAt = performance.now();
+      await here.withLock(KEY, () => here.withLock(KEY, () => undefined, { atLeast: 300 }));
+      expect(await there.tryLock(KEY)).toBeNull();
+      expect((await there.lock(KEY)).isHeld).toBe(true);
+      expect(performance.now() - startedAt).toBeGreaterThan(290);
+    });
+  });
+}
