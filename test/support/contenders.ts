@@ -28,7 +28,7 @@ export interface Section {
   readonly isHeld: boolean;
   readonly askedAt: number;
   readonly beganAt: number;
-  /** Until when the lease lasted that it came in with, by its own clock. */
+  /** Until when its lease lasted, by its own clock, as far as it noted that. */
   readonly goodUntil: number;
   readonly endedAt: number;
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Section } from './contenders.js';
 
 type Entry = Omit<Section, 'endedAt' | 'isHeld'> & { readonly number: number };
+type Renewal = Pick<Entry, 'number' | 'goodUntil'>;
 type Exit = Pick<Section, 'endedAt' | 'isHeld'> & { readonly number: number };
 
 /** A file for each process, where it notes who goes in and out: also what one that was killed has done can be read there. */
@@ -33,17 +34,24 @@ export class Journals {
   }
 }
 
-/** Whoever was killed inside, or lost the lock there, counts until the lease that it came in with ended. */
+/** Whoever was killed inside, or lost the lock there, counts until the end of the lease that it knew of last. */
 function sectionsOf(file: string): Section[] {
-  const { entries, exits } = linesOf(file);
+  const { entries, renewals, exits } = linesOf(file);
   return entries.map((entry) => {
-    const { isHeld = true, endedAt = entry.goodUntil } = exits.get(entry.number) ?? {};
-    return { ...entry, isHeld, endedAt: isHeld ? endedAt : Math.min(endedAt, entry.goodUntil) };
+    const goodUntil = renewals.get(entry.number)?.goodUntil ?? entry.goodUntil;
+    const { isHeld = true, endedAt = goodUntil } = exits.get(entry.number) ?? {};
+    return { ...entry, isHeld, goodUntil, endedAt: isHeld ? endedAt : Math.min(endedAt, goodUntil) };
   });
 }
 
-function linesOf(file: string): { readonly entries: readonly Entry[]; readonly exits: ReadonlyMap<number, Exit> } {
-  const lines = readFileSync(file, { encoding: 'utf8', flag: 'a+' }).split('\n').slice(0, -1).map((line) => JSON.parse(line) as Entry | Exit);
+function linesOf(file: string) {
+  const lines = readFileSync(file, { encoding: 'utf8', flag: 'a+' }).split('\n').slice(0, -1).map((line) => JSON.parse(line) as Entry | Renewal | Exit);
   const exits = lines.filter((line) => 'endedAt' in line);
-  return { entries: lines.filter((line) => 'beganAt' in line), exits: new Map(exits.map((exit) => [exit.number, exit])) };
+  const renewals = lines.filter((line) => 'goodUntil' in line);
+  return {
+    entries: lines.filter((line) => 'beganAt' in line),
+    /** The last one of each. */
+    renewals: new Map(renewals.map((renewal) => [renewal.number, renewal])),
+    exits: new Map(exits.map((exit) => [exit.number, exit])),
+  };
 }

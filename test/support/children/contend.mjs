@@ -6,6 +6,8 @@ import { openSync, writeSync } from 'node:fs';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { boot, clock } from './locks.mjs';
 
+const NOTE_EVERY_MS = 100;
+
 const [url, keys, plan] = process.argv.slice(2);
 const { callers, sections, holdMs, arriveWithinMs = 0, file, options } = JSON.parse(plan);
 const pick = picker(JSON.parse(keys));
@@ -26,10 +28,15 @@ function picker(keys) {
   return () => keys.map((key) => ({ key, at: Math.random() })).sort((a, b) => a.at - b.at).slice(0, 1 + Math.floor(Math.random() * 4)).map(({ key }) => key);
 }
 
-function hold() {
+/** Notes now and then how long the lease lasts, if it stays for long. */
+async function hold(lock, number) {
   const [least, most] = [holdMs].flat();
-  const ms = most === undefined ? least : least + Math.random() * (most - least);
-  return ms > 0 ? delay(ms) : turn();
+  let left = most === undefined ? least : least + Math.random() * (most - least);
+  for (; left > NOTE_EVERY_MS; left -= NOTE_EVERY_MS) {
+    await delay(NOTE_EVERY_MS);
+    if (lock.isHeld) write({ number, goodUntil: clock() + lock.remaining() });
+  }
+  await (left > 0 ? delay(left) : turn());
 }
 
 async function enterOnce(signal) {
@@ -40,7 +47,7 @@ async function enterOnce(signal) {
   const { keys, mode, token, fence } = lock;
   const entry = { number: ++entered, keys, mode, token, fence, askedAt, beganAt, goodUntil: beganAt + lock.remaining() };
   write(entry);
-  await hold();
+  await hold(lock, entry.number);
   const exit = { number: entry.number, isHeld: lock.isHeld, endedAt: clock() };
   write(exit);
   journal.push({ ...entry, ...exit });
