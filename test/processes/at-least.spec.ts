@@ -14,7 +14,7 @@ describe('A job that three processes start again and again, with wait: 0 and atL
     const windows = sized(8, 200);
     const plan: Plan = { callers: 1, sections: 1e9, holdMs: 0, options: { wait: 0, atLeast: AT_LEAST_MS } };
     const processes = await stage.contenders('nightly-interest', plan, plan, plan);
-    await until(() => journals.sections().length > windows, LONG ? 120_000 : 10_000);
+    await journals.when(() => journals.sections().length > windows, LONG ? 120_000 : 20_000);
     for (const contender of processes) contender.stop();
     await Promise.all(processes.map((contender) => contender.report()));
 
@@ -34,5 +34,5 @@ describe('A job that three processes start again and again, with wait: 0 and atL
     await child.kill();
     expect(await here.tryLock('nightly-interest')).toBeNull();
     await expect(here.withLock('nightly-interest', () => 'ran', { wait: 1000 })).resolves.toBe('ran');
-  });
+  }, 30_000);
 });

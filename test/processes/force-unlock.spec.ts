@@ -49,7 +49,7 @@ describe('forceUnlock', () => {
     ['permits', { permits: 4 }],
   ] as const)('takes it from all %s, in all processes', async (_name, options) => {
     const { here } = stage;
-    const holders = [await stage.holder(KEY, { lease: LEASE_MS, shares: 2, ...options }), await stage.holder(KEY, { lease: LEASE_MS, shares: 2, ...options })];
+    const holders = await Promise.all([1, 2].map(() => stage.holder(KEY, { lease: LEASE_MS, shares: 2, ...options })));
     const losses: number[] = [];
     for (const { child } of holders) child.process.on('message', (message) => losses.push((message as Loss).lost));
     const next = here.lock(KEY);
@@ -61,5 +61,5 @@ describe('forceUnlock', () => {
     await until(() => losses.length === fences.length);
     expect(new Set(losses)).toEqual(new Set(fences));
     await lock.unlock();
-  });
+  }, 30_000);
 });

@@ -44,7 +44,7 @@ describe('inspect', () => {
     waits.abort('enough');
     await Promise.all(waiting);
     expect((await here.inspect(KEY))!.waiters).toEqual([]);
-  });
+  }, 30_000);
 
   it.each([
     ['readers', { mode: 'read' }, { mode: 'read', permits: undefined }],
@@ -60,7 +60,7 @@ describe('inspect', () => {
     const theirs = holders.flatMap(({ child, fences }, index) => fences.map((fence) => ({ pid: child.process.pid, label: ['north', 'south'][index], fence })));
     const byFence = (a: { fence: number | undefined }, b: { fence: number | undefined }) => a.fence! - b.fence!;
     expect(shown.sort(byFence)).toEqual([...theirs, { pid: process.pid, label: undefined, fence: own.fence }].sort(byFence));
-  });
+  }, 30_000);
 
   it('shows of a stalled holder what Redis knows, and does not wait for the rest', async () => {
     const { here } = stage;
@@ -74,7 +74,7 @@ describe('inspect', () => {
     expect(holder.remaining).toBeGreaterThan(LEASE_MS / 2);
     child.process.kill('SIGCONT');
     await until(async () => (await here.inspect(KEY))!.holder.fence === fence);
-  });
+  }, 30_000);
 
   it('shows nothing of a key that is free, also when its holder was killed', async () => {
     const { here } = stage;
@@ -83,5 +83,5 @@ describe('inspect', () => {
     expect((await here.inspect(KEY))!.holders).toHaveLength(2);
     await child.kill();
     await until(async () => (await here.inspect(KEY)) === null);
-  });
+  }, 30_000);
 });

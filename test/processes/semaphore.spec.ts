@@ -34,7 +34,7 @@ describe('A semaphore of 10, used by several processes', () => {
     const rounds = sized(2, 30);
     for (let round = 1; round <= rounds; round++) {
       const next = round + 2 <= rounds ? stage.contenders(KEY, staying) : [];
-      await until(() => victims.reduce((inside, { file }) => inside + journals.inside(file), 0) >= PERMITS, 20_000);
+      await journals.when(() => victims.reduce((inside, { file }) => inside + journals.inside(file), 0) >= PERMITS);
       await victims.shift()!.kill();
       victims.push(...(await next));
     }

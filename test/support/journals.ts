@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, rmSync, watch } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Section } from './contenders.js';
@@ -11,6 +11,7 @@ type Exit = Pick<Section, 'endedAt' | 'isHeld'> & { readonly number: number };
 export class Journals {
   readonly #folder = mkdtempSync(join(tmpdir(), 'journals-'));
   #files = 0;
+  readonly #read = new Map<string, { bytes: number; inside: number }>();
 
   /** A file for one more process. */
   next(): string {
@@ -23,10 +24,33 @@ export class Journals {
     return sections.sort((a, b) => a.beganAt - b.beganAt);
   }
 
-  /** How many of the process with this file are inside. */
+  /** How many of the process with this file are inside. Reads only what is new. */
   inside(file: string): number {
-    const { entries, exits } = linesOf(file);
-    return entries.length - exits.size;
+    const read = this.#read.get(file) ?? { bytes: 0, inside: 0 };
+    this.#read.set(file, read);
+    const news = readFrom(file, read.bytes);
+    const whole = news.subarray(0, news.lastIndexOf('\n') + 1);
+    read.bytes += whole.length;
+    for (const line of whole.toString().split('\n')) {
+      if (line.includes('"beganAt"')) read.inside++;
+      if (line.includes('"endedAt"')) read.inside--;
+    }
+    return read.inside;
+  }
+
+  /** Resolves when the condition holds: looks whenever somebody has noted something. */
+  when(condition: () => boolean, patienceMs = 20_000): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const look = () => condition() && end(resolve);
+      const watcher = watch(this.#folder, look);
+      const timer = setTimeout(() => end(() => reject(new Error(`This never came true: ${condition.toString()}`))), patienceMs);
+      const end = (settle: () => void) => {
+        clearTimeout(timer);
+        watcher.close();
+        settle();
+      };
+      look();
+    });
   }
 
   remove(): void {
@@ -45,7 +69,8 @@ function sectionsOf(file: string): Section[] {
 }
 
 function linesOf(file: string) {
-  const lines = readFileSync(file, { encoding: 'utf8', flag: 'a+' }).split('\n').slice(0, -1).map((line) => JSON.parse(line) as Entry | Renewal | Exit);
+  const text = readFileSync(file, 'utf8');
+  const lines = text.split('\n').slice(0, -1).map((line) => JSON.parse(line) as Entry | Renewal | Exit);
   const exits = lines.filter((line) => 'endedAt' in line);
   const renewals = lines.filter((line) => 'goodUntil' in line);
   return {
@@ -54,4 +79,14 @@ function linesOf(file: string) {
     renewals: new Map(renewals.map((renewal) => [renewal.number, renewal])),
     exits: new Map(exits.map((exit) => [exit.number, exit])),
   };
+}
+
+function readFrom(file: string, at: number): Buffer {
+  const opened = openSync(file, 'a+');
+  try {
+    const news = Buffer.alloc(fstatSync(opened).size - at);
+    return news.subarray(0, readSync(opened, news, 0, news.length, at));
+  } finally {
+    closeSync(opened);
+  }
 }

@@ -37,6 +37,19 @@ export function mostAtOnce(sections: readonly Section[]): number {
   return steps.sort((a, b) => a.at - b.at || a.by - b.by).reduce((most, { by }) => Math.max(most, (inside += by)), 0);
 }
 
+/** How many were inside at the same time, on the average of the time when somebody was. */
+export function averageAtOnce(sections: readonly Section[]): number {
+  let until = -Infinity;
+  let anybodyMs = 0;
+  let togetherMs = 0;
+  for (const { beganAt, endedAt } of sections) {
+    anybodyMs += Math.max(0, endedAt - Math.max(beganAt, until));
+    togetherMs += endedAt - beganAt;
+    until = Math.max(until, endedAt);
+  }
+  return togetherMs / anybodyMs;
+}
+
 /** The longest that any of them waited, in ms. */
 export function longestWaitMs(sections: readonly Section[]): number {
   return sections.reduce((longest, { askedAt, beganAt }) => Math.max(longest, beganAt - askedAt), 0);
