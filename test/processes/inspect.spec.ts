@@ -13,12 +13,9 @@ const SOON_MS = 1000;
 describe('inspect', () => {
   const stage = Stage.forEach();
 
-  /** The wake channel works, so that others can answer. */
-  const listening = () => until(async () => ((await stage.redis.pubsub('CHANNELS')) as string[]).some((channel) => channel.includes(`:${process.pid}:`)));
-
   it('shows a holder in another process, and those who wait, in their order, with what they are called', async () => {
     const { here } = stage;
-    await listening();
+    await stage.listening();
     const { child, fence, acquiredAt } = await stage.holder(KEY, { lease: LEASE_MS, label: 'nightly interest' });
     const waits = new AbortController();
     const waiting: Promise<unknown>[] = [];
@@ -51,7 +48,7 @@ describe('inspect', () => {
     ['permits', { permits: 5 }, { mode: 'permit', permits: 5 }],
   ] as const)('shows all %s, of all processes', async (_name, options, expected) => {
     const { here } = stage;
-    await listening();
+    await stage.listening();
     const holders = await Promise.all(['north', 'south'].map((label) => stage.holder(KEY, { lease: LEASE_MS, shares: 2, label, ...options })));
     const own = await here.lock(KEY, options);
     const info = await here.inspect(KEY);
@@ -64,7 +61,7 @@ describe('inspect', () => {
 
   it('shows of a stalled holder what Redis knows, and does not wait for the rest', async () => {
     const { here } = stage;
-    await listening();
+    await stage.listening();
     const { child, fence } = await stage.holder(KEY, { lease: LEASE_MS, label: 'nightly interest' });
     child.process.kill('SIGSTOP');
     const askedAt = clock();

@@ -21,6 +21,14 @@ interface HolderOptions extends LockOptions {
   readonly shares?: number;
 }
 
+/** Resolves when each of these processes hears what it is told. */
+export function listening(redis: Redis, pids: readonly number[]): Promise<void> {
+  return until(async () => {
+    const channels = (await redis.pubsub('CHANNELS')) as string[];
+    return pids.every((pid) => channels.some((channel) => channel.includes(`:${pid}:`)));
+  });
+}
+
 /** A Redis, a lock service in this process, and others; all new for each test, and gone after it. */
 export class Stage {
   server!: RedisServer;
@@ -37,11 +45,13 @@ export class Stage {
     return stage;
   }
 
-  /** Starts a process that takes the key, and holds it until it is told to stop. */
+  /** Starts a process that takes the key, hears what it is told, and holds it until it is told to stop. */
   async holder(key: string, { lease, shares = 1, ...options }: HolderOptions): Promise<Holder> {
     const child = new TestChild('hold.mjs', this.server.url, key, lease, JSON.stringify(options), shares);
     this.#children.push(child);
-    return { child, ...(await child.message<Omit<Holder, 'child'>>()) };
+    const held = await child.message<Omit<Holder, 'child'>>();
+    await listening(this.redis, [child.process.pid!]);
+    return { child, ...held };
   }
 
   /** Starts processes that contend, with a journal each, and lets them begin together. */
@@ -56,6 +66,11 @@ export class Stage {
   /** Resolves when so many wait in Redis for the key. */
   queued(key: string, count: number): Promise<void> {
     return until(async () => (await this.redis.zcard(`{lock:${key}}:queue`)) === count);
+  }
+
+  /** Resolves when this process hears what it is told. */
+  listening(): Promise<void> {
+    return listening(this.redis, [process.pid]);
   }
 
   async #open(): Promise<void> {
