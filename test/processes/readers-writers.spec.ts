@@ -6,7 +6,7 @@ import { averageAtOnce, fencesOutOfOrder, longestWaitMs, mostAtOnce, notAlone } 
 import { Stage } from '../support/stage.js';
 
 const KEY = 'account:1';
-const LEASE_MS = 600;
+const LEASE_MS = 1000;
 
 /** What a lost message, or a holder that crashed, may cost in addition. */
 const CHECK_MS = 1500;

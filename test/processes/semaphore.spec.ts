@@ -8,7 +8,7 @@ import { Stage } from '../support/stage.js';
 
 const KEY = 'printers';
 const PERMITS = 10;
-const LEASE_MS = 600;
+const LEASE_MS = 1000;
 
 /** What a lost message, or a holder that crashed, may cost in addition. */
 const CHECK_MS = 1500;

@@ -76,7 +76,7 @@ export class Stage {
   async #open(): Promise<void> {
     this.server = await startRedis();
     this.redis = new Redis(this.server.url);
-    this.here = lockService(redisStore({ connection: this.server.url }), { shutdownGrace: 0 });
+    this.here = lockService(redisStore({ connection: this.server.url, commandTimeout: '10s' }), { shutdownGrace: 0 });
     this.here.onApplicationBootstrap();
     this.journals = new Journals();
     this.#children = [];
