@@ -6,6 +6,7 @@ import { figures, LONG, sized } from '../support/lab.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { ofClients, published, RedisMonitor } from '../support/redis-monitor.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { listening } from '../support/stage.js';
 
 const KEY = 'account:1';
 const QUEUE = `{lock:${KEY}}:queue`;
@@ -39,13 +40,6 @@ describe('Many processes in line for one key', () => {
   const line = async () => (await redis.zrange(QUEUE, '0', '-1')).map((waiter) => waiter.split(' ')[0]!);
 
   const queued = (count: number) => until(async () => (await redis.zcard(QUEUE)) === count);
-
-  /** Each of them hears what it is told. */
-  const listening = (processes: readonly Contender[]) =>
-    until(async () => {
-      const channels = (await redis.pubsub('CHANNELS')) as string[];
-      return processes.every(({ child }) => channels.some((channel) => channel.includes(`:${child.process.pid}:`)));
-    });
 
   const leftInRedis = async () => (await redis.keys('*')).sort();
 
@@ -136,7 +130,10 @@ describe('Many processes in line for one key', () => {
     const lock = await here.lock(KEY);
     for (const contender of contenders) contender.go();
     await queued(200);
-    await listening(contenders);
+    await listening(
+      redis,
+      contenders.map(({ child }) => child.process.pid!),
+    );
     const order = await line();
     monitor = await RedisMonitor.start(server.port);
     await lock.unlock();

@@ -1,25 +1,35 @@
+import type { HeldMode, LockOptions } from 'nest-redis-lock';
 import { TestChild } from './child-process.js';
 
 /** What the callers of a process do: see `children/contend.mjs`. */
 export interface Plan {
   readonly callers: number;
-  /** How often each of them takes the lock. */
+  /** How often each of them takes the lock; or, with `wait: 0`, tries to. */
   readonly sections: number;
-  /** How long each keeps it, in ms; 0 is one turn of the event loop. */
-  readonly holdMs: number;
+  /** How long each keeps it, in ms, or from when to when by chance; 0 is one turn of the event loop. */
+  readonly holdMs: number | readonly [number, number];
   /** They come at random moments of this time, in ms. */
   readonly arriveWithinMs?: number;
-  readonly options: { readonly fair?: boolean; readonly lease?: number };
+  /** Where it writes down what happens as it happens: see `Journals`. */
+  readonly file?: string;
+  readonly options: LockOptions;
 }
+
+/** The key that all take; of several, each takes some in any order. */
+export type Keys = string | readonly string[];
 
 /** One stay inside a lock, in ms of a clock that all processes share. */
 export interface Section {
+  readonly keys: readonly string[];
+  readonly mode: HeldMode;
   readonly token: string;
   readonly fence: number;
   /** Whether it was still held when the work was done. */
   readonly isHeld: boolean;
   readonly askedAt: number;
   readonly beganAt: number;
+  /** Until when its lease lasted, by its own clock, as far as it noted that. */
+  readonly goodUntil: number;
   readonly endedAt: number;
 }
 
@@ -31,18 +41,18 @@ interface Report {
 /** The clock of the journals. */
 export const clock = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** A real process whose callers contend for one key. */
+/** A real process whose callers contend for one key, or several. */
 export class Contender {
   readonly child: TestChild;
   #report: Promise<Report> | undefined;
 
-  private constructor(url: string, key: string, plan: Plan) {
-    this.child = new TestChild('contend.mjs', url, key, JSON.stringify(plan));
+  private constructor(url: string, keys: Keys, plan: Plan) {
+    this.child = new TestChild('contend.mjs', url, JSON.stringify(keys), JSON.stringify(plan));
   }
 
   /** Starts a process for each plan; they begin when told to. */
-  static async start(url: string, key: string, ...plans: Plan[]): Promise<Contender[]> {
-    const contenders = plans.map((plan) => new Contender(url, key, plan));
+  static async start(url: string, keys: Keys, ...plans: Plan[]): Promise<Contender[]> {
+    const contenders = plans.map((plan) => new Contender(url, keys, plan));
     await Promise.all(contenders.map(({ child }) => child.message()));
     return contenders;
   }

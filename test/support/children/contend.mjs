@@ -1,27 +1,56 @@
-// Callers that take one key again and again, and note when each was inside. Says "ready", begins at "go"; sends its journal when
-// all of them are through, or soon after "stop". { cancel: 9 } ends the wait of every 9th caller.
+// Callers that take a key, or some of several, again and again, and note when each was inside. Says "ready", begins at "go"; sends
+// its journal when all of them are through, or soon after "stop". { cancel: 9 } ends the wait of every 9th caller. If it is named
+// a file, what happens stands there as well, before it goes on: that survives a SIGKILL.
 /* global AbortController */
+import { openSync, writeSync } from 'node:fs';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
-import { boot } from './locks.mjs';
+import { boot, clock } from './locks.mjs';
 
-const [url, key, plan] = process.argv.slice(2);
-const { callers, sections, holdMs, arriveWithinMs = 0, options } = JSON.parse(plan);
-const { app, locks } = await boot({ connection: url, wait: '5m' });
+const NOTE_EVERY_MS = 100;
 
-/** The same clock in every process of this machine, in ms. */
-const clock = () => Number(process.hrtime.bigint()) / 1e6;
+const [url, keys, plan] = process.argv.slice(2);
+const { callers, sections, holdMs, arriveWithinMs = 0, file, options } = JSON.parse(plan);
+const pick = picker(JSON.parse(keys));
+const { app, locks } = await boot({ connection: url, wait: '5m', commandTimeout: '10s' });
+
+const enter = options.wait === 0 ? locks.tryLock.bind(locks) : locks.lock.bind(locks);
 const cancels = Array.from({ length: callers }, () => new AbortController());
+const opened = file && openSync(file, 'a');
+const write = (line) => void (file && writeSync(opened, `${JSON.stringify(line)}\n`));
 const journal = [];
+let entered = 0;
 let cancelled = 0;
 let stopped = false;
 
+/** Of several keys: one to four of them, in any order. */
+function picker(keys) {
+  if (typeof keys === 'string') return () => keys;
+  return () => keys.map((key) => ({ key, at: Math.random() })).sort((a, b) => a.at - b.at).slice(0, 1 + Math.floor(Math.random() * 4)).map(({ key }) => key);
+}
+
+/** Notes now and then how long the lease lasts, if it stays for long. */
+async function hold(lock, number) {
+  const [least, most] = [holdMs].flat();
+  let left = most === undefined ? least : least + Math.random() * (most - least);
+  for (; left > NOTE_EVERY_MS; left -= NOTE_EVERY_MS) {
+    await delay(NOTE_EVERY_MS);
+    if (lock.isHeld) write({ number, goodUntil: clock() + lock.remaining() });
+  }
+  await (left > 0 ? delay(left) : turn());
+}
+
 async function enterOnce(signal) {
   const askedAt = clock();
-  const lock = await locks.lock(key, { ...options, signal });
+  const lock = await enter(pick(), { ...options, signal });
+  if (!lock) return;
   const beganAt = clock();
-  await (holdMs > 0 ? delay(holdMs) : turn());
-  const { token, fence, isHeld } = lock;
-  journal.push({ token, fence, isHeld, askedAt, beganAt, endedAt: clock() });
+  const { keys, mode, token, fence } = lock;
+  const entry = { number: ++entered, keys, mode, token, fence, askedAt, beganAt, goodUntil: beganAt + lock.remaining() };
+  write(entry);
+  await hold(lock, entry.number);
+  const exit = { number: entry.number, isHeld: lock.isHeld, endedAt: clock() };
+  write(exit);
+  journal.push({ ...entry, ...exit });
   await lock.unlock();
 }
 

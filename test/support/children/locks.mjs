@@ -9,5 +9,8 @@ export async function boot(options, imports = []) {
   return { app, locks: app.get(LockService) };
 }
 
+/** The same clock in every process of this machine, in ms. */
+export const clock = () => Number(process.hrtime.bigint()) / 1e6;
+
 /** Ends with the parent, however that ends. */
 process.on('disconnect', () => process.exit());

@@ -1,0 +1,95 @@
+import { describe, expect, it } from '@jest/globals';
+import { clock, type Plan } from '../support/contenders.js';
+import { until } from '../support/deferred.js';
+import { figures, LONG, percentile, sized } from '../support/lab.js';
+import { averageAtOnce, fencesOutOfOrder, longestWaitMs, mostAtOnce, notAlone } from '../support/sharing-oracle.js';
+import { Stage } from '../support/stage.js';
+
+const KEY = 'account:1';
+const LEASE_MS = 1000;
+
+/** What a lost message, or a holder that crashed, may cost in addition. */
+const CHECK_MS = 1500;
+
+const read = { mode: 'read', lease: LEASE_MS } as const;
+const write = { mode: 'write', lease: LEASE_MS } as const;
+
+describe('Readers and writers in several processes', () => {
+  const stage = Stage.forEach();
+
+  it('writers are alone, readers share, and all get in soon, while processes of readers are killed and replaced', async () => {
+    const { here, journals } = stage;
+    const processes = sized(2, 5);
+    const readers: Plan = { callers: 50 / processes, sections: 1e9, holdMs: [2, 60], options: read };
+    const writers: Plan = { callers: 3, sections: 1e9, holdMs: [1, 5], options: write };
+    const started = await stage.contenders(KEY, ...Array<Plan>(processes).fill(readers), writers, { ...writers, callers: 2 });
+    const alive = started.slice(0, processes);
+    const kills: number[] = [];
+    const rounds = sized(2, 40);
+    for (let round = 1; round <= rounds; round++) {
+      // So that readers of several processes share, and one of them is killed.
+      await journals.when(() => alive.slice(0, 2).every(({ file }) => journals.inside(file) > 0));
+      kills.push(clock());
+      await alive.shift()!.kill();
+      const next = round < rounds ? stage.contenders(KEY, readers) : [];
+      // The test is a writer too, so it knows when the others go on.
+      await here.withLock(KEY, () => undefined, write);
+      alive.push(...(await next));
+    }
+    const going = [...alive, ...started.slice(processes)];
+    for (const contender of going) contender.stop();
+    await Promise.all(going.map((contender) => contender.report()));
+
+    const sections = journals.sections();
+    const ofReaders = sections.filter(({ mode }) => mode === 'read');
+    const ofWriters = sections.filter(({ mode }) => mode === 'write');
+    const afterKill = kills.map((killedAt) => ofWriters.find(({ beganAt }) => beganAt > killedAt)!.beganAt - killedAt);
+    figures('readers and writers', {
+      readers: ofReaders.length,
+      writers: ofWriters.length,
+      'readers at once': mostAtOnce(ofReaders),
+      'on average': averageAtOnce(ofReaders),
+      'took s': (sections.at(-1)!.endedAt - sections[0]!.beganAt) / 1000,
+      kills: kills.length,
+      lost: sections.filter(({ isHeld }) => !isHeld).length,
+      'longest wait ms: reader': longestWaitMs(ofReaders),
+      writer: longestWaitMs(ofWriters),
+      'writer after a kill ms: p50': percentile(afterKill, 0.5),
+      most: Math.max(...afterKill),
+    });
+    expect(notAlone(sections)).toEqual([]);
+    expect(fencesOutOfOrder(sections)).toEqual([]);
+    expect(averageAtOnce(ofReaders)).toBeGreaterThan(2);
+    expect(Math.max(...afterKill)).toBeLessThan(LEASE_MS + CHECK_MS);
+    expect(longestWaitMs(ofWriters)).toBeLessThan(LEASE_MS + 2 * CHECK_MS);
+    expect(longestWaitMs(ofReaders)).toBeLessThan(LEASE_MS + 2 * CHECK_MS);
+    for (const { file } of going) expect(journals.inside(file)).toBe(0);
+  }, LONG ? 300_000 : 30_000);
+
+  it('the part of a killed reader goes when its own lease ends, though another renews his; then a writer is next', async () => {
+    const { here, redis } = stage;
+    const late: number[] = [];
+    for (let round = 0; round < sized(2, 40); round++) {
+      const reader = await here.lock(KEY, read);
+      const { child, fence } = await stage.holder(KEY, read);
+      let wroteAt = Infinity;
+      const writer = here.withLock(KEY, ({ fence }) => ((wroteAt = clock()), fence), write);
+      await stage.queued(KEY, 1);
+      await child.kill();
+      const killedAt = clock();
+      // In every second round the other reader leaves at once, with the lease of the dead one still going on.
+      if (round % 2 === 0) await until(async () => (await here.inspect(KEY))!.holders.length === 1);
+      const partEndedAt = clock();
+      expect(wroteAt).toBe(Infinity);
+      expect(reader.isHeld).toBe(true);
+      await reader.unlock();
+      expect(await writer).toBeGreaterThan(fence);
+      late.push(wroteAt - killedAt);
+      if (round % 2 === 0) expect(wroteAt - partEndedAt).toBeLessThan(LEASE_MS / 2);
+      expect(partEndedAt - killedAt).toBeLessThan(LEASE_MS + 200);
+      expect(await redis.exists(`lock:${KEY}`)).toBe(0);
+    }
+    figures('reader killed', { rounds: late.length, 'writer after ms: p50': percentile(late, 0.5), most: Math.max(...late) });
+    expect(Math.max(...late)).toBeLessThan(LEASE_MS + CHECK_MS);
+  }, LONG ? 300_000 : 30_000);
+});

@@ -1,0 +1,92 @@
+import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, rmSync, watch } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Section } from './contenders.js';
+
+type Entry = Omit<Section, 'endedAt' | 'isHeld'> & { readonly number: number };
+type Renewal = Pick<Entry, 'number' | 'goodUntil'>;
+type Exit = Pick<Section, 'endedAt' | 'isHeld'> & { readonly number: number };
+
+/** A file for each process, where it notes who goes in and out: also what one that was killed has done can be read there. */
+export class Journals {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'journals-'));
+  #files = 0;
+  readonly #read = new Map<string, { bytes: number; inside: number }>();
+
+  /** A file for one more process. */
+  next(): string {
+    return join(this.#folder, `${++this.#files}.jsonl`);
+  }
+
+  /** What all of them did, by the time of entry. */
+  sections(): Section[] {
+    const sections = readdirSync(this.#folder).flatMap((name) => sectionsOf(join(this.#folder, name)));
+    return sections.sort((a, b) => a.beganAt - b.beganAt);
+  }
+
+  /** How many of the process with this file are inside. Reads only what is new. */
+  inside(file: string): number {
+    const read = this.#read.get(file) ?? { bytes: 0, inside: 0 };
+    this.#read.set(file, read);
+    const news = readFrom(file, read.bytes);
+    const whole = news.subarray(0, news.lastIndexOf('\n') + 1);
+    read.bytes += whole.length;
+    for (const line of whole.toString().split('\n')) {
+      if (line.includes('"beganAt"')) read.inside++;
+      if (line.includes('"endedAt"')) read.inside--;
+    }
+    return read.inside;
+  }
+
+  /** Resolves when the condition holds: looks whenever somebody has noted something. */
+  when(condition: () => boolean, patienceMs = 20_000): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const look = () => condition() && end(resolve);
+      const watcher = watch(this.#folder, look);
+      const timer = setTimeout(() => end(() => reject(new Error(`This never came true: ${condition.toString()}`))), patienceMs);
+      const end = (settle: () => void) => {
+        clearTimeout(timer);
+        watcher.close();
+        settle();
+      };
+      look();
+    });
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true });
+  }
+}
+
+/** Whoever was killed inside, or lost the lock there, counts until the end of the lease that it knew of last. */
+function sectionsOf(file: string): Section[] {
+  const { entries, renewals, exits } = linesOf(file);
+  return entries.map((entry) => {
+    const goodUntil = renewals.get(entry.number)?.goodUntil ?? entry.goodUntil;
+    const { isHeld = true, endedAt = goodUntil } = exits.get(entry.number) ?? {};
+    return { ...entry, isHeld, goodUntil, endedAt: isHeld ? endedAt : Math.min(endedAt, goodUntil) };
+  });
+}
+
+function linesOf(file: string) {
+  const text = readFileSync(file, 'utf8');
+  const lines = text.split('\n').slice(0, -1).map((line) => JSON.parse(line) as Entry | Renewal | Exit);
+  const exits = lines.filter((line) => 'endedAt' in line);
+  const renewals = lines.filter((line) => 'goodUntil' in line);
+  return {
+    entries: lines.filter((line) => 'beganAt' in line),
+    /** The last one of each. */
+    renewals: new Map(renewals.map((renewal) => [renewal.number, renewal])),
+    exits: new Map(exits.map((exit) => [exit.number, exit])),
+  };
+}
+
+function readFrom(file: string, at: number): Buffer {
+  const opened = openSync(file, 'a+');
+  try {
+    const news = Buffer.alloc(fstatSync(opened).size - at);
+    return news.subarray(0, readSync(opened, news, 0, news.length, at));
+  } finally {
+    closeSync(opened);
+  }
+}
