@@ -1,0 +1,254 @@
+import { ALIVE_MS, RUN_MARK, type AcquireCommand, type KeyView, type Renewal, type Sharing } from '../../lib/store/lock-store.js';
+
+/** How long a waiter that can't be told is given a key, in ms. */
+const DEAF_LEASE_MS = 2_000;
+
+/**
+ * What becomes of a waiter whose turn it is: it `hears` of it; it is `deaf` and finds it when it asks again; it is `absent`, and
+ * passed over; it is `gone`: given the key, and it gives it back at once; or nobody hears, and it keeps its place (`unheard`).
+ */
+export type Ears = 'hears' | 'deaf' | 'absent' | 'gone' | 'unheard';
+
+/** What a process is told. */
+export interface Message {
+  readonly what: 'granted' | 'wanted' | 'lost';
+  readonly token: string;
+  readonly contended?: boolean;
+}
+
+/** What is answered to who asks for a lock; `holders` are those that may be named. */
+export type ModelAnswer = ModelGrant | ModelRefusal | 'other permits';
+
+interface ModelGrant {
+  readonly granted: true;
+  readonly contended: boolean;
+}
+
+interface ModelRefusal {
+  readonly granted: false;
+  readonly holders: readonly string[];
+  readonly leaseLeftMs: number;
+  readonly ahead: number;
+}
+
+interface Waiter {
+  readonly command: AcquireCommand;
+  aliveUntil: number;
+}
+
+/** One key: who has it, by token and the end of the lease, and who waits. */
+class ModelKey {
+  readonly name: string;
+  sharing: Sharing = 'exclusive';
+  holders = new Map<string, number>();
+  queue: Waiter[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  admits(sharing: Sharing): boolean {
+    if (this.holders.size === 0) return true;
+    return sharing === this.sharing && this.holders.size < permits(sharing);
+  }
+
+  placeOf(token: string): number {
+    return this.queue.findIndex(({ command }) => command.token === token);
+  }
+
+  leave(token: string): void {
+    this.queue = this.queue.filter(({ command }) => command.token !== token);
+  }
+
+  renew(token: string, endsAt: number): void {
+    this.holders.set(token, Math.max(endsAt, this.holders.get(token) ?? 0));
+  }
+}
+
+/** How many may share a key. */
+export const permits = (sharing: Sharing): number => (sharing === 'read' ? Infinity : sharing === 'exclusive' ? 1 : Number(sharing.slice('permits:'.length)));
+
+/** A `LockStore` in its simplest form: what the real ones must answer. Its time stands still until somebody moves it. */
+export class LockModel {
+  /** What the processes are told, in its order. */
+  readonly messages: Message[] = [];
+  readonly #keys = new Map<string, ModelKey>();
+  readonly #ears: (token: string) => Ears;
+  readonly #gone: Pick<AcquireCommand, 'keys' | 'token'>[] = [];
+  #time = 0;
+
+  constructor(ears: (token: string) => Ears) {
+    this.#ears = ears;
+  }
+
+  acquire(command: AcquireCommand): ModelAnswer {
+    const { token, leaseMs, sharing, queue } = command;
+    const keys = command.keys.map((name) => this.#key(name));
+    for (const key of queue ? [] : keys) {
+      const refusal = this.#refusal(key, command);
+      if (refusal) return refusal;
+    }
+    for (const [index, key] of keys.entries()) {
+      const refusal = this.#refusal(key, command);
+      if (refusal === 'other permits') this.cancel(command);
+      else if (refusal) {
+        this.cancel({ token, keys: command.keys.slice(index + 1) });
+        this.#join(key, command, refusal.holders);
+        return { ...refusal, ahead: key.placeOf(token) };
+      }
+      if (refusal) return refusal;
+      if (!key.holders.has(token)) key.sharing = sharing;
+      key.renew(token, this.#time + leaseMs);
+      key.leave(token);
+    }
+    return this.#granted(command);
+  }
+
+  cancel({ keys, token }: Pick<AcquireCommand, 'keys' | 'token'>): void {
+    for (const name of keys) {
+      this.#key(name).leave(token);
+      this.#free(this.#key(name), token);
+    }
+  }
+
+  renew({ keys, token, leaseMs }: Renewal): boolean {
+    for (const key of this.#ours(keys, token)) key.renew(token, this.#time + leaseMs);
+    return this.#ours(keys, token).length === keys.length;
+  }
+
+  reserve(lock: Renewal): ModelGrant | undefined {
+    const isExclusive = this.#ours(lock.keys, lock.token).every(({ sharing }) => sharing === 'exclusive');
+    return isExclusive && this.renew(lock) ? this.#granted(lock) : undefined;
+  }
+
+  release({ keys, token }: Renewal, keepMs = 0): boolean {
+    const ours = this.#ours(keys, token);
+    for (const key of ours) {
+      if (keepMs > 0) key.holders.set(token, this.#time + keepMs);
+      else this.#free(key, token);
+    }
+    return ours.length === keys.length;
+  }
+
+  upgrade(lock: Renewal): ModelGrant | undefined {
+    const ours = this.#ours(lock.keys, lock.token);
+    if (ours.length < lock.keys.length || ours.some(({ holders }) => holders.size > 1)) return undefined;
+    for (const key of ours) key.sharing = 'exclusive';
+    this.renew(lock);
+    return this.#granted(lock);
+  }
+
+  downgrade({ keys, token }: Renewal): boolean {
+    const ours = this.#ours(keys, token);
+    for (const key of ours) {
+      key.sharing = 'read';
+      this.#handOver(key);
+    }
+    return ours.length === keys.length;
+  }
+
+  forceRelease(name: string): boolean {
+    const tokens = [...this.#key(name).holders.keys()];
+    for (const token of tokens) {
+      this.messages.push({ what: 'lost', token });
+      this.#free(this.#key(name), token);
+    }
+    return tokens.length > 0;
+  }
+
+  inspect(name: string): KeyView | undefined {
+    const { sharing, holders, queue } = this.#key(name);
+    if (holders.size === 0) return undefined;
+    return {
+      sharing,
+      holders: [...holders].map(([token, endsAt]) => ({ token, leaseLeftMs: endsAt - this.#time })),
+      waiters: queue.filter(({ aliveUntil }) => aliveUntil >= this.#time).map(({ command: { token, sharing, label } }) => ({ token, sharing, label })),
+    };
+  }
+
+  pass(ms: number): void {
+    this.#time += ms;
+  }
+
+  /** Lets those who were given a key and are gone give it back. */
+  settle(): void {
+    for (let command = this.#gone.shift(); command; command = this.#gone.shift()) this.cancel(command);
+  }
+
+  /** Whether the token has one of its keys. */
+  has({ keys, token }: AcquireCommand): boolean {
+    return this.#ours(keys, token).length > 0;
+  }
+
+  hasAll({ keys, token }: AcquireCommand): boolean {
+    return this.#ours(keys, token).length === keys.length;
+  }
+
+  /** Whether the token stands in a queue. */
+  waits({ keys, token }: AcquireCommand): boolean {
+    return keys.some((name) => this.#key(name).placeOf(token) >= 0);
+  }
+
+  /** Whether nobody has a key, or stands in a queue, be it alive or not. */
+  get isEmpty(): boolean {
+    return [...this.#keys.keys()].every((name) => this.#key(name).holders.size + this.#key(name).queue.length === 0);
+  }
+
+  #key(name: string): ModelKey {
+    const key = this.#keys.get(name) ?? new ModelKey(name);
+    this.#keys.set(name, key);
+    for (const [token, endsAt] of key.holders) if (endsAt <= this.#time) key.holders.delete(token);
+    return key;
+  }
+
+  #ours(names: readonly string[], token: string): ModelKey[] {
+    return names.map((name) => this.#key(name)).filter(({ holders }) => holders.has(token));
+  }
+
+  #granted({ keys }: Pick<AcquireCommand, 'keys'>): ModelGrant {
+    return { granted: true, contended: keys.some((name) => this.#key(name).queue.length > 0) };
+  }
+
+  /** Why the key can't be had now, if it can't. */
+  #refusal(key: ModelKey, { token, sharing }: AcquireCommand): ModelRefusal | 'other permits' | undefined {
+    const { holders } = key;
+    if (holders.has(token)) return undefined;
+    const other = holders.size > 0 && key.sharing !== sharing;
+    if (other && sharing.startsWith('permits') && key.sharing.startsWith('permits')) return 'other permits';
+    if (this.#handOver(key, token) && key.admits(sharing)) return undefined;
+    // A permit is free when the first of them ends, all of it when the last one does.
+    const end = (sharing === key.sharing ? Math.min : Math.max)(...holders.values());
+    const named = [...holders.keys()].filter((holder) => holders.get(holder) === end);
+    return { granted: false, holders: named, leaseLeftMs: end - this.#time, ahead: key.queue.length };
+  }
+
+  #join(key: ModelKey, command: AcquireCommand, holders: readonly string[]): void {
+    const aliveUntil = this.#time + ALIVE_MS;
+    const place = key.placeOf(command.token);
+    if (place >= 0) key.queue[place]!.aliveUntil = aliveUntil;
+    else if (key.queue.push({ command, aliveUntil }) === 1 && holders[0]!.endsWith(RUN_MARK)) this.messages.push({ what: 'wanted', token: holders[0]! });
+  }
+
+  #free(key: ModelKey, token: string): void {
+    if (key.holders.delete(token)) this.#handOver(key);
+  }
+
+  /** Lets waiters in, in their order, up to the asker. Answers whether nobody before the asker has to wait. */
+  #handOver(key: ModelKey, asker?: string): boolean {
+    for (const { command, aliveUntil } of [...key.queue]) {
+      const { token, sharing, leaseMs } = command;
+      if (token === asker) return true;
+      if (!key.admits(sharing)) return false;
+      const isAlive = aliveUntil >= this.#time;
+      const ears = isAlive ? this.#ears(token) : 'absent';
+      if (ears === 'unheard') continue;
+      key.leave(token);
+      if (isAlive && ears !== 'deaf') this.messages.push({ what: 'granted', token, contended: key.queue.length > 0 });
+      if (ears === 'absent') continue;
+      key.sharing = sharing;
+      key.holders.set(token, this.#time + (ears === 'deaf' ? Math.min(leaseMs, DEAF_LEASE_MS) : leaseMs));
+      if (ears === 'gone') this.#gone.push({ token, keys: [key.name] });
+    }
+    return true;
+  }
+}

@@ -1,0 +1,119 @@
+import { isDeepStrictEqual } from 'node:util';
+import { expect } from '@jest/globals';
+import { fencesFor, type AcquireCommand, type Granted, type Held, type KeyView } from '../../lib/store/lock-store.js';
+import { permits, type LockModel, type Message, type ModelAnswer } from './lock-model.js';
+import { KEYS } from './lock-program.js';
+import type { Heard, ProgramWorld } from './program-world.js';
+
+/** Rounds a time up to 2 s: all times of a program are a multiple of that, and the real ones a little less. */
+const about = (ms: number) => Math.ceil(ms / 2000) * 2000;
+
+/** As `toEqual`, which is slow, and hardly ever has anything to say. */
+function same(actual: unknown, expected: unknown): void {
+  if (!isDeepStrictEqual(actual, expected)) expect(actual).toEqual(expected);
+}
+
+/** Where somebody stands among all who asked; `undefined` when it may have lost its place, or can't hear of its turn. */
+type Arrival = (token: string) => number | undefined;
+
+/** Compares what a store says with the model; and sees by itself that no promise is broken. */
+export class ProgramChecks {
+  readonly #world: ProgramWorld;
+  readonly #model: LockModel;
+  readonly #arrival: Arrival;
+  /** The last of all fences; the last one that was answered; and those that were given since all was settled. */
+  #lastFence = 0;
+  #lastAnswered = 0;
+  #given: { readonly from: number; readonly to: number }[] = [];
+  readonly #holders = new Map<string, readonly string[]>();
+
+  constructor(world: ProgramWorld, model: LockModel, arrival: Arrival) {
+    this.#world = world;
+    this.#model = model;
+    this.#arrival = arrival;
+  }
+
+  answer({ token, queue }: AcquireCommand, actual: Granted | Held | 'other permits' | undefined, expected: ModelAnswer | undefined): void {
+    if (typeof actual !== 'object') return same(actual, expected);
+    const { fence, ...rest } = actual;
+    if (rest.granted) {
+      same(rest, expected);
+      expect(fence).toBeGreaterThan(this.#lastAnswered);
+      this.#give(token, fence);
+      this.#lastAnswered = this.#given.at(-1)!.to;
+      return;
+    }
+    const { holder, ahead, leaseLeftMs } = rest;
+    const known = typeof expected === 'object' && !expected.granted && expected.holders.includes(holder);
+    same({ granted: false, holders: known ? expected.holders : holder, ahead, leaseLeftMs: about(leaseLeftMs) }, expected);
+    if (!queue) return;
+    // Whoever is given the lock later must see that by its fence.
+    expect(fence).toBeGreaterThanOrEqual(this.#lastAnswered);
+    this.#lastAnswered = fence;
+  }
+
+  /** To be called when everything has been answered and heard. */
+  async settled(): Promise<void> {
+    this.#messages();
+    this.#fences();
+    for (const key of KEYS) await this.#key(key);
+  }
+
+  #messages(): void {
+    const toldTo = (source: string) => this.#model.messages.filter(({ token }) => token.startsWith(`${source}.`));
+    for (const { source, ears, heard } of this.#world.processes) {
+      same(inOrder(heard.map(withoutFence)), ears === 'hears' ? inOrder(toldTo(source)) : []);
+      for (const { what, token, fence } of heard) if (what === 'granted') this.#give(token, fence!);
+      heard.length = 0;
+    }
+    this.#model.messages.length = 0;
+  }
+
+  #give(token: string, fence: number): void {
+    this.#given.push({ from: fence, to: fence + fencesFor(token) - 1 });
+  }
+
+  /** Each is larger than all before, also than those that a run keeps for itself. */
+  #fences(): void {
+    for (const { from, to } of this.#given.sort((one, other) => one.from - other.from)) {
+      expect(from).toBeGreaterThan(this.#lastFence);
+      this.#lastFence = to;
+    }
+    this.#given = [];
+    this.#lastAnswered = this.#lastFence = Math.max(this.#lastFence, this.#lastAnswered);
+  }
+
+  async #key(key: string): Promise<void> {
+    const { store } = this.#world.processes[0]!;
+    const [view, locked] = await Promise.all([store.inspect(key), store.isLocked(key)]);
+    same({ key, ...(view && comparable(view)) }, { key, ...comparable(this.#model.inspect(key)) });
+    expect(locked).toBe(view !== undefined);
+    if (view) this.#promises(key, view);
+    this.#holders.set(key, view?.holders.map(({ token }) => token) ?? []);
+  }
+
+  /** What is promised, seen without the model. */
+  #promises(key: string, { sharing, holders, waiters }: KeyView): void {
+    expect(holders.length).toBeLessThanOrEqual(permits(sharing));
+    for (const { token } of holders.filter(({ token }) => !this.#holders.get(key)?.includes(token))) {
+      const arrival = this.#arrival(token) ?? 0;
+      const passedOver = waiters.filter((waiter) => (this.#arrival(waiter.token) ?? Infinity) < arrival);
+      same({ letIn: token, before: passedOver }, { letIn: token, before: [] });
+    }
+  }
+}
+
+const withoutFence = ({ what, token, contended }: Heard): Message => (what === 'granted' ? { what, token, contended } : { what, token });
+
+/** Those who lose a key together may hear of it in any order. */
+function inOrder(messages: readonly Message[]): readonly Message[] {
+  const lost = messages.filter(({ what }) => what === 'lost');
+  return [...messages.filter(({ what }) => what !== 'lost'), ...lost.sort((one, other) => one.token.localeCompare(other.token))];
+}
+
+/** A view in which the order of holders and the last ms do not matter. */
+function comparable(view: KeyView | undefined): object | undefined {
+  if (!view) return undefined;
+  const holders = view.holders.map(({ token, leaseLeftMs }) => `${token} for ${about(leaseLeftMs)} ms`).sort();
+  return { ...view, holders };
+}
