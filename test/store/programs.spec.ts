@@ -2,9 +2,11 @@ import { afterAll, beforeAll, describe, it } from '@jest/globals';
 import fc from 'fast-check';
 import { sized } from '../support/lab.js';
 import { programs, type Operation } from '../support/lock-program.js';
+import { MemoryWorld } from '../support/memory-world.js';
 import { ProgramRun } from '../support/program-run.js';
-import { MemoryWorld, RedisWorld, type ProgramWorld } from '../support/program-world.js';
+import type { ProgramWorld } from '../support/program-world.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { RedisWorld } from '../support/redis-world.js';
 
 /** `SEED=42` draws the programs of that seed; with `AT=3:1:0`, which fast-check calls the path, only the one that failed. */
 const { SEED, AT } = process.env;

@@ -35,33 +35,52 @@ export type Operation =
   | { readonly do: 'crash'; readonly process: number }
   | { readonly do: 'forget fences' };
 
+/** What the callers of a program want. Few kinds and few keys make them meet more often. */
+interface Theme {
+  readonly keys: readonly string[];
+  readonly sharings: readonly Sharing[];
+}
+
+const THEMES: readonly Theme[] = [
+  { keys: ['a'], sharings: ['exclusive', 'read', 'read'] },
+  { keys: ['a'], sharings: ['permits:2'] },
+  { keys: ['c{tag}'], sharings: ['exclusive', 'read', 'permits:2', 'permits:2', 'permits:3'] },
+  { keys: ['a', 'b'], sharings: ['exclusive', 'read', 'permits:2'] },
+  { keys: KEYS, sharings: ['exclusive', 'read', 'read', 'permits:2', 'permits:3'] },
+];
+
+/** How often each of them is done, for every 12 who ask. */
+const BY_CALLER = { release: 8, again: 6, cancel: 2, keep: 1, reserve: 1, upgrade: 2, downgrade: 2, forget: 1 } as const;
+
+const leaseMs = fc.constantFrom(...LEASES_MS);
 const process = fc.nat(2);
 const who = fc.nat(9);
-const leaseMs = fc.constantFrom(...LEASES_MS);
 const together = fc.boolean();
 
-const ask = fc.record({
-  do: fc.constant('ask' as const),
-  process,
-  keys: fc.oneof({ weight: 7, arbitrary: fc.constant(KEYS.slice(0, 1)) }, { weight: 4, arbitrary: fc.subarray(KEYS, { minLength: 1 }) }),
-  sharing: fc.constantFrom<Sharing>('exclusive', 'exclusive', 'read', 'read', 'read', 'permits:2', 'permits:2', 'permits:3'),
-  leaseMs,
-  how: fc.constantFrom('try' as const, 'queue' as const, 'queue' as const, 'run' as const),
-  label: fc.constantFrom(undefined, 'the report/of today'),
-  together,
-});
+function operation({ keys, sharings }: Theme): fc.Arbitrary<Operation> {
+  const ask = fc.record<Ask>({
+    do: fc.constant('ask'),
+    process,
+    keys: fc.subarray([...keys], { minLength: 1 }),
+    sharing: fc.constantFrom(...sharings),
+    leaseMs,
+    how: fc.constantFrom('try', 'queue', 'queue', 'run'),
+    label: fc.constantFrom(undefined, 'the report/of today'),
+    together,
+  });
+  const byCaller = Object.entries(BY_CALLER).map(([verb, weight]) => ({
+    weight,
+    arbitrary: fc.record({ do: fc.constant(verb as keyof typeof BY_CALLER), who, together }),
+  }));
+  return fc.oneof(
+    { weight: 12, arbitrary: ask },
+    ...byCaller,
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('force' as const), key: fc.constantFrom(...keys) }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 1, 2, 3).map((steps) => steps * STEP_MS) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('crash' as const), process }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('forget fences' as const) }) },
+  );
+}
 
-const operation: fc.Arbitrary<Operation> = fc.oneof(
-  { weight: 12, arbitrary: ask },
-  ...(['release', 'again', 'cancel', 'keep', 'reserve', 'upgrade', 'downgrade', 'forget'] as const).map((verb, index) => ({
-    weight: [8, 6, 2, 1, 1, 2, 2, 1][index]!,
-    arbitrary: fc.record({ do: fc.constant(verb), who, together }),
-  })),
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('force' as const), key: fc.constantFrom(...KEYS) }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(STEP_MS, STEP_MS, 2 * STEP_MS, 3 * STEP_MS) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('crash' as const), process }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('forget fences' as const) }) },
-);
-
-export const programs: fc.Arbitrary<Operation[]> = fc.array(operation, { minLength: 1, maxLength: 40, size: 'max' });
+export const programs: fc.Arbitrary<Operation[]> = fc.oneof(...THEMES.map((theme) => fc.array(operation(theme), { minLength: 1, maxLength: 40, size: 'max' })));

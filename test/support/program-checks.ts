@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from '@jest/globals';
 import { fencesFor, type AcquireCommand, type Granted, type Held, type KeyView } from '../../lib/store/lock-store.js';
-import { permits, type LockModel, type Message, type ModelAnswer } from './lock-model.js';
+import { permits } from './lock-model-key.js';
+import type { LockModel, Message, ModelAnswer } from './lock-model.js';
 import { KEYS } from './lock-program.js';
 import type { Heard, ProgramWorld } from './program-world.js';
 
@@ -9,8 +10,12 @@ import type { Heard, ProgramWorld } from './program-world.js';
 const about = (ms: number) => Math.ceil(ms / 2000) * 2000;
 
 /** As `toEqual`, which is slow, and hardly ever has anything to say. */
-function same(actual: unknown, expected: unknown): void {
+export function same(actual: unknown, expected: unknown): void {
   if (!isDeepStrictEqual(actual, expected)) expect(actual).toEqual(expected);
+}
+
+function isAbove(fence: number, last: number): void {
+  if (fence <= last) throw new Error(`The fence ${fence} came after ${last}.`);
 }
 
 /** Where somebody stands among all who asked; `undefined` when it may have lost its place, or can't hear of its turn. */
@@ -38,7 +43,7 @@ export class ProgramChecks {
     const { fence, ...rest } = actual;
     if (rest.granted) {
       same(rest, expected);
-      expect(fence).toBeGreaterThan(this.#lastAnswered);
+      isAbove(fence, this.#lastAnswered);
       this.#give(token, fence);
       this.#lastAnswered = this.#given.at(-1)!.to;
       return;
@@ -48,7 +53,7 @@ export class ProgramChecks {
     same({ granted: false, holders: known ? expected.holders : holder, ahead, leaseLeftMs: about(leaseLeftMs) }, expected);
     if (!queue) return;
     // Whoever is given the lock later must see that by its fence.
-    expect(fence).toBeGreaterThanOrEqual(this.#lastAnswered);
+    isAbove(fence + 1, this.#lastAnswered);
     this.#lastAnswered = fence;
   }
 
@@ -76,7 +81,7 @@ export class ProgramChecks {
   /** Each is larger than all before, also than those that a run keeps for itself. */
   #fences(): void {
     for (const { from, to } of this.#given.sort((one, other) => one.from - other.from)) {
-      expect(from).toBeGreaterThan(this.#lastFence);
+      isAbove(from, this.#lastFence);
       this.#lastFence = to;
     }
     this.#given = [];
@@ -87,14 +92,14 @@ export class ProgramChecks {
     const { store } = this.#world.processes[0]!;
     const [view, locked] = await Promise.all([store.inspect(key), store.isLocked(key)]);
     same({ key, ...(view && comparable(view)) }, { key, ...comparable(this.#model.inspect(key)) });
-    expect(locked).toBe(view !== undefined);
+    same(locked, view !== undefined);
     if (view) this.#promises(key, view);
     this.#holders.set(key, view?.holders.map(({ token }) => token) ?? []);
   }
 
   /** What is promised, seen without the model. */
   #promises(key: string, { sharing, holders, waiters }: KeyView): void {
-    expect(holders.length).toBeLessThanOrEqual(permits(sharing));
+    same({ key, inside: Math.min(holders.length, permits(sharing)) }, { key, inside: holders.length });
     for (const { token } of holders.filter(({ token }) => !this.#holders.get(key)?.includes(token))) {
       const arrival = this.#arrival(token) ?? 0;
       const passedOver = waiters.filter((waiter) => (this.#arrival(waiter.token) ?? Infinity) < arrival);
