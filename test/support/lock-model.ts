@@ -104,7 +104,7 @@ export class LockModel {
 
   downgrade({ keys, token }: Renewal): boolean {
     const ours = this.#ours(keys, token);
-    for (const key of ours) {
+    for (const key of ours.filter(({ sharing }) => sharing === 'exclusive')) {
       key.sharing = 'read';
       this.#handOver(key);
     }

@@ -93,6 +93,7 @@ export class ProgramRun {
     const { command, process } = caller;
     const { store, known } = process;
     const model = this.#model;
+    const isPermit = command.sharing.startsWith('permits');
     switch (operation.do) {
       case 'ask':
         return this.#acquire(caller, false);
@@ -121,13 +122,13 @@ export class ProgramRun {
         return this.#call(gone, model.renew(lock));
       }
       case 'reserve':
-        if (command.sharing !== 'exclusive' || command.keys.length > 1) return;
-        return this.#grant(command, store.reserve(command), model.reserve(command));
+        if (!isPermit && command.keys.length === 1) this.#grant(command, store.reserve(command), model.reserve(command));
+        return;
       case 'upgrade':
-        if (command.sharing === 'read') this.#grant(command, store.upgrade(command), model.upgrade(command));
+        if (!isPermit) this.#grant(command, store.upgrade(command), model.upgrade(command));
         return;
       case 'downgrade':
-        if (command.sharing === 'exclusive' && !command.token.endsWith(RUN_MARK)) this.#call(store.downgrade(command), model.downgrade(command));
+        if (!isPermit) this.#call(store.downgrade(command), model.downgrade(command));
         return;
     }
   }
