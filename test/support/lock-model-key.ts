@@ -25,8 +25,11 @@ export class ModelKey {
     return this.queue.findIndex(({ command }) => command.token === token);
   }
 
-  leave(token: string): void {
+  /** Answers whether it was in the queue. */
+  leave(token: string): boolean {
+    const waited = this.placeOf(token) >= 0;
     this.queue = this.queue.filter(({ command }) => command.token !== token);
+    return waited;
   }
 
   renew(token: string, endsAt: number): void {

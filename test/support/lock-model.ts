@@ -6,7 +6,7 @@ const DEAF_LEASE_MS = 2_000;
 
 /**
  * What becomes of a waiter whose turn it is: it `hears` of it; it is `deaf` and finds it when it asks again; it is `absent`, and
- * passed over; it is `gone`: given the key, and it gives it back at once; or nobody hears, and it keeps its place (`unheard`).
+ * passed over; it is `gone`: given the key, and it gives it back at once; or nobody hears, and it keeps its place but stops nobody (`unheard`).
  */
 export type Ears = 'hears' | 'deaf' | 'absent' | 'gone' | 'unheard';
 
@@ -38,6 +38,8 @@ export class LockModel {
   readonly messages: Message[] = [];
   readonly #keys = new Map<string, ModelKey>();
   readonly #ears: (token: string) => Ears;
+  readonly #silent = new Set<string>();
+  #hadSilent = false;
   readonly #gone: Pick<AcquireCommand, 'keys' | 'token'>[] = [];
   #time = 0;
 
@@ -69,9 +71,12 @@ export class LockModel {
   }
 
   cancel({ keys, token }: Pick<AcquireCommand, 'keys' | 'token'>): void {
+    this.#silent.delete(token);
     for (const name of keys) {
-      this.#key(name).leave(token);
-      this.#free(this.#key(name), token);
+      const key = this.#key(name);
+      // Those behind it may be able to share the key now.
+      if (key.leave(token)) this.#handOver(key);
+      this.#free(key, token);
     }
   }
 
@@ -126,12 +131,13 @@ export class LockModel {
     return {
       sharing,
       holders: [...holders].map(([token, endsAt]) => ({ token, leaseLeftMs: endsAt - this.#time })),
-      waiters: queue.filter(({ aliveUntil }) => aliveUntil >= this.#time).map(({ command: { token, sharing, label } }) => ({ token, sharing, label })),
+      waiters: queue.map(({ command: { token, sharing, label } }) => ({ token, sharing, label })),
     };
   }
 
   pass(ms: number): void {
     this.#time += ms;
+    for (const { queue } of this.#keys.values()) for (const { command, aliveUntil } of queue) if (aliveUntil < this.#time) this.#silence(command);
   }
 
   /** Lets those who were given a key and are gone give it back. */
@@ -153,9 +159,25 @@ export class LockModel {
     return keys.some((name) => this.#key(name).placeOf(token) >= 0);
   }
 
-  /** Whether nobody has a key, or stands in a queue, be it alive or not. */
+  /** Whether the token was silent for so long that it lost its place. */
+  isSilent({ token }: AcquireCommand): boolean {
+    return this.#silent.has(token);
+  }
+
+  /** Whether there were such: a store removes them when it comes across them, and may count them until then. */
+  get hadSilent(): boolean {
+    return this.#hadSilent;
+  }
+
+  /** Whether nobody has a key or waits for one. */
   get isEmpty(): boolean {
     return [...this.#keys.keys()].every((name) => this.#key(name).holders.size + this.#key(name).queue.length === 0);
+  }
+
+  #silence({ keys, token }: AcquireCommand): void {
+    this.#silent.add(token);
+    this.#hadSilent = true;
+    for (const name of keys) this.#key(name).leave(token);
   }
 
   #key(name: string): ModelKey {
@@ -199,15 +221,13 @@ export class LockModel {
 
   /** Lets waiters in, in their order, up to the asker. Answers whether nobody before the asker has to wait. */
   #handOver(key: ModelKey, asker?: string): boolean {
-    for (const { command, aliveUntil } of [...key.queue]) {
-      const { token, sharing, leaseMs } = command;
+    for (const { token, sharing, leaseMs } of key.queue.map(({ command }) => command)) {
+      const ears = this.#ears(token);
       if (token === asker) return true;
-      if (!key.admits(sharing)) return false;
-      const isAlive = aliveUntil >= this.#time;
-      const ears = isAlive ? this.#ears(token) : 'absent';
       if (ears === 'unheard') continue;
+      if (!key.admits(sharing)) return false;
       key.leave(token);
-      if (isAlive && ears !== 'deaf') this.messages.push({ what: 'granted', token, contended: key.queue.length > 0 });
+      if (ears !== 'deaf') this.messages.push({ what: 'granted', token, contended: key.queue.length > 0 });
       if (ears === 'absent') continue;
       key.sharing = sharing;
       key.holders.set(token, this.#time + (ears === 'deaf' ? Math.min(leaseMs, DEAF_LEASE_MS) : leaseMs));

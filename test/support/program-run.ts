@@ -21,9 +21,6 @@ interface Caller {
   isOver: boolean;
   /** When it came, among all callers. */
   arrival: number;
-  askedAtMs: number;
-  /** Whether it once did not ask for so long that it may have lost its place. */
-  wasSilent: boolean;
 }
 
 /** Runs a program in a world, next to the model. Throws where they differ, and when a promise is broken. */
@@ -36,7 +33,6 @@ export class ProgramRun {
   #calls: Promise<() => void>[] = [];
   /** The process that the calls are of, when more may go with them. */
   #sender: ProgramProcess | undefined;
-  #timeMs = 0;
   #sequence = 0;
 
   constructor(world: ProgramWorld) {
@@ -128,7 +124,7 @@ export class ProgramRun {
         if (!isPermit) this.#grant(command, store.upgrade(command), model.upgrade(command));
         return;
       case 'downgrade':
-        if (!isPermit) this.#call(store.downgrade(command), model.downgrade(command));
+        if (!isPermit && !command.token.endsWith(RUN_MARK)) this.#call(store.downgrade(command), model.downgrade(command));
         return;
     }
   }
@@ -138,15 +134,18 @@ export class ProgramRun {
     const token = `${process.source}.${(++this.#sequence).toString(36)}${runs ? RUN_MARK : ''}`;
     const command = { keys, token, leaseMs, sharing, label, queue: how !== 'try' };
     process.known.add(token);
-    const caller = { process, command, isOver: false, arrival: 0, askedAtMs: 0, wasSilent: false };
+    const caller = { process, command, isOver: false, arrival: 0 };
     this.#callers.push(caller);
     return caller;
   }
 
   #acquire(caller: Caller, again: boolean): void {
     const { command, process } = caller;
-    if (!this.#model.waits(command) && !this.#model.has(command)) Object.assign(caller, { arrival: ++this.#sequence, wasSilent: false });
-    caller.askedAtMs = this.#timeMs;
+    if (this.#model.isSilent(command)) {
+      this.#model.cancel(command);
+      this.#call(process.store.cancel(command), undefined);
+    }
+    if (!this.#model.waits(command) && !this.#model.has(command)) caller.arrival = ++this.#sequence;
     const expected = this.#model.acquire(command);
     if (expected === 'other permits' || (!expected.granted && !command.queue)) caller.isOver = true;
     this.#grant(command, process.store.acquire({ ...command, again }), expected);
@@ -166,10 +165,8 @@ export class ProgramRun {
 
   async #pass(ms: number): Promise<void> {
     await this.#settle();
-    this.#timeMs += ms;
     this.#model.pass(ms);
     await this.#world.pass(ms);
-    for (const caller of this.#callers) caller.wasSilent ||= this.#timeMs - caller.askedAtMs > ALIVE_MS;
   }
 
   /** Waits for all that is under way, and compares. */
@@ -201,7 +198,7 @@ export class ProgramRun {
   }
 
   async #nothingIsLeft(): Promise<void> {
-    if (this.#model.isEmpty) same(await this.#world.leftovers(), []);
+    if (this.#model.isEmpty && !this.#model.hadSilent) same(await this.#world.leftovers(), []);
     await this.#world.pass(2 * ALIVE_MS + LONGEST_LEASE_MS, true);
     same(await this.#world.leftovers(), []);
   }
@@ -216,7 +213,7 @@ export class ProgramRun {
 
   /** Where it stands among all who asked, if its place is sure. */
   #arrivalOf(token: string): number | undefined {
-    const { command, process, arrival, wasSilent } = this.#callerOf(token);
-    return command.keys.length > 1 || wasSilent || this.#world.ears(process, token) !== 'hears' ? undefined : arrival;
+    const { command, process, arrival } = this.#callerOf(token);
+    return command.keys.length > 1 || this.#world.ears(process, token) !== 'hears' ? undefined : arrival;
   }
 }

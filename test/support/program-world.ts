@@ -35,6 +35,7 @@ export class ProgramProcess {
       },
       lost: (token) => tell({ what: 'lost', token }),
       describe: () => undefined,
+      doubt: () => undefined,
       missed: () => undefined,
     });
   }
