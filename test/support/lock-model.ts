@@ -1,45 +1,19 @@
 import { ALIVE_MS, RUN_MARK, type AcquireCommand, type KeyView, type Renewal } from '../../lib/store/lock-store.js';
+import type { Ears, Message, ModelAnswer, ModelGrant, ModelRefusal } from './lock-model-answers.js';
 import { ModelKey } from './lock-model-key.js';
 
 /** How long a waiter that can't be told is given a key, in ms. */
 const DEAF_LEASE_MS = 2_000;
 
-/**
- * What becomes of a waiter whose turn it is: it `hears` of it; it is `deaf` and finds it when it asks again; it is `absent`, and
- * passed over; it is `gone`: given the key, and it gives it back at once; or nobody hears, and it keeps its place but stops nobody (`unheard`).
- */
-export type Ears = 'hears' | 'deaf' | 'absent' | 'gone' | 'unheard';
-
-/** What a process is told. */
-export interface Message {
-  readonly what: 'granted' | 'wanted' | 'lost';
-  readonly token: string;
-  readonly contended?: boolean;
-}
-
-/** What is answered to who asks for a lock; `holders` are those that may be named. */
-export type ModelAnswer = ModelGrant | ModelRefusal | 'other permits';
-
-interface ModelGrant {
-  readonly granted: true;
-  readonly contended: boolean;
-}
-
-interface ModelRefusal {
-  readonly granted: false;
-  readonly holders: readonly string[];
-  readonly leaseLeftMs: number;
-  readonly ahead: number;
-}
-
 /** A `LockStore` in its simplest form: what the real ones must answer. Its time stands still until somebody moves it. */
 export class LockModel {
   /** What the processes are told, in its order. */
   readonly messages: Message[] = [];
+  /** Whether somebody was silent: a store removes such when it comes across them, and may count them until then. */
+  hadSilent = false;
   readonly #keys = new Map<string, ModelKey>();
   readonly #ears: (token: string) => Ears;
   readonly #silent = new Set<string>();
-  #hadSilent = false;
   readonly #gone: Pick<AcquireCommand, 'keys' | 'token'>[] = [];
   #time = 0;
 
@@ -109,7 +83,8 @@ export class LockModel {
 
   downgrade({ keys, token }: Renewal): boolean {
     const ours = this.#ours(keys, token);
-    for (const key of ours.filter(({ sharing }) => sharing === 'exclusive')) {
+    for (const key of ours) {
+      if (key.sharing === 'read') continue;
       key.sharing = 'read';
       this.#handOver(key);
     }
@@ -137,7 +112,12 @@ export class LockModel {
 
   pass(ms: number): void {
     this.#time += ms;
-    for (const { queue } of this.#keys.values()) for (const { command, aliveUntil } of queue) if (aliveUntil < this.#time) this.#silence(command);
+    for (const key of this.#keys.values()) {
+      for (const { command } of key.queue.filter(({ aliveUntil }) => aliveUntil < this.#time)) {
+        this.#silent.add(command.token);
+        this.hadSilent = key.leave(command.token);
+      }
+    }
   }
 
   /** Lets those who were given a key and are gone give it back. */
@@ -164,20 +144,9 @@ export class LockModel {
     return this.#silent.has(token);
   }
 
-  /** Whether there were such: a store removes them when it comes across them, and may count them until then. */
-  get hadSilent(): boolean {
-    return this.#hadSilent;
-  }
-
   /** Whether nobody has a key or waits for one. */
   get isEmpty(): boolean {
     return [...this.#keys.keys()].every((name) => this.#key(name).holders.size + this.#key(name).queue.length === 0);
-  }
-
-  #silence({ keys, token }: AcquireCommand): void {
-    this.#silent.add(token);
-    this.#hadSilent = true;
-    for (const name of keys) this.#key(name).leave(token);
   }
 
   #key(name: string): ModelKey {

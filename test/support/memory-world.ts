@@ -1,6 +1,6 @@
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import type { LockStore } from '../../lib/store/lock-store.js';
-import type { Ears } from './lock-model.js';
+import type { Ears } from './lock-model-answers.js';
 import { PROCESSES, ProgramProcess, type ProgramWorld } from './program-world.js';
 
 /** One store in memory; its clock stands still. */

@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from '@jest/globals';
 import { fencesFor, type AcquireCommand, type Granted, type Held, type KeyView } from '../../lib/store/lock-store.js';
+import type { Message, ModelAnswer } from './lock-model-answers.js';
 import { permits } from './lock-model-key.js';
-import type { LockModel, Message, ModelAnswer } from './lock-model.js';
+import type { LockModel } from './lock-model.js';
 import { KEYS } from './lock-program.js';
+import type { Callers } from './program-callers.js';
 import type { Heard, ProgramWorld } from './program-world.js';
 
 /** Rounds a time up to 2 s: all times of a program are a multiple of that, and the real ones a little less. */
@@ -18,24 +20,21 @@ function isAbove(fence: number, last: number): void {
   if (fence <= last) throw new Error(`The fence ${fence} came after ${last}.`);
 }
 
-/** Where somebody stands among all who asked; `undefined` when it may have lost its place, or can't hear of its turn. */
-type Arrival = (token: string) => number | undefined;
-
 /** Compares what a store says with the model; and sees by itself that no promise is broken. */
 export class ProgramChecks {
   readonly #world: ProgramWorld;
   readonly #model: LockModel;
-  readonly #arrival: Arrival;
+  readonly #callers: Callers;
   /** The last of all fences; the last one that was answered; and those that were given since all was settled. */
   #lastFence = 0;
   #lastAnswered = 0;
   #given: { readonly from: number; readonly to: number }[] = [];
   readonly #holders = new Map<string, readonly string[]>();
 
-  constructor(world: ProgramWorld, model: LockModel, arrival: Arrival) {
+  constructor(world: ProgramWorld, model: LockModel, callers: Callers) {
     this.#world = world;
     this.#model = model;
-    this.#arrival = arrival;
+    this.#callers = callers;
   }
 
   answer({ token, queue }: AcquireCommand, actual: Granted | Held | 'other permits' | undefined, expected: ModelAnswer | undefined): void {
@@ -57,12 +56,10 @@ export class ProgramChecks {
     this.#lastAnswered = fence;
   }
 
-  /** Whoever is silent may still be counted. */
+  /** As `same`; but who is silent may still be counted. */
   #sameCounts(actual: unknown, expected: unknown): void {
-    if (!this.#model.hadSilent) return same(actual, expected);
-    const uncounted = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null, (key, part: unknown) => (['ahead', 'contended'].includes(key) ? undefined : part)));
-    const withoutWanted = (value: unknown) => (Array.isArray(value) ? value.filter(({ what }: Message) => what !== 'wanted') : value);
-    same(withoutWanted(uncounted(actual)), withoutWanted(uncounted(expected)));
+    if (this.#model.hadSilent) same(uncounted(actual), uncounted(expected));
+    else same(actual, expected);
   }
 
   /** To be called when everything has been answered and heard. */
@@ -109,11 +106,23 @@ export class ProgramChecks {
   #promises(key: string, { sharing, holders, waiters }: KeyView): void {
     same({ key, inside: Math.min(holders.length, permits(sharing)) }, { key, inside: holders.length });
     for (const { token } of holders.filter(({ token }) => !this.#holders.get(key)?.includes(token))) {
-      const arrival = this.#arrival(token) ?? 0;
-      const passedOver = waiters.filter((waiter) => (this.#arrival(waiter.token) ?? Infinity) < arrival);
+      const arrival = this.#arrivalOf(token) ?? 0;
+      const passedOver = waiters.filter((waiter) => (this.#arrivalOf(waiter.token) ?? Infinity) < arrival);
       same({ letIn: token, before: passedOver }, { letIn: token, before: [] });
     }
   }
+
+  /** Where it stands among all who asked, if that is sure: of several keys, it asks for the second when it has the first. */
+  #arrivalOf(token: string): number | undefined {
+    const { command, process, arrival } = this.#callers.of(token);
+    return command.keys.length > 1 || this.#world.ears(process, token) !== 'hears' ? undefined : arrival;
+  }
+}
+
+/** An answer or messages, without what depends on how many wait. */
+function uncounted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.filter(({ what }: Message) => what !== 'wanted').map(uncounted);
+  return value && typeof value === 'object' ? { ...value, ahead: 0, contended: false } : value;
 }
 
 const withoutFence = ({ what, token, contended }: Heard): Message => (what === 'granted' ? { what, token, contended } : { what, token });

@@ -1,7 +1,9 @@
 import { LockOptionsError } from 'nest-redis-lock';
 import { ALIVE_MS, RUN_MARK, type AcquireCommand, type Granted, type Held } from '../../lib/store/lock-store.js';
-import { LockModel, type ModelAnswer } from './lock-model.js';
+import type { ModelAnswer } from './lock-model-answers.js';
+import { LockModel } from './lock-model.js';
 import type { Ask, ByCaller, Operation } from './lock-program.js';
+import { Callers, type Caller } from './program-callers.js';
 import { ProgramChecks, same } from './program-checks.js';
 import type { ProgramProcess, ProgramWorld } from './program-world.js';
 
@@ -13,32 +15,21 @@ const KEEP_MS = 6_000;
 /** When the longest of all leases is over. */
 const LONGEST_LEASE_MS = 32_000;
 
-/** Somebody who asked for a lock. */
-interface Caller {
-  readonly process: ProgramProcess;
-  readonly command: AcquireCommand;
-  /** Whether it has given up, or given back. */
-  isOver: boolean;
-  /** When it came, among all callers. */
-  arrival: number;
-}
-
 /** Runs a program in a world, next to the model. Throws where they differ, and when a promise is broken. */
 export class ProgramRun {
   readonly #world: ProgramWorld;
   readonly #model: LockModel;
-  readonly #callers: Caller[] = [];
+  readonly #callers = new Callers();
   readonly #checks: ProgramChecks;
   /** Calls of a store that are under way; each answers with a look at its answer. */
   #calls: Promise<() => void>[] = [];
   /** The process that the calls are of, when more may go with them. */
   #sender: ProgramProcess | undefined;
-  #sequence = 0;
 
   constructor(world: ProgramWorld) {
     this.#world = world;
-    this.#model = new LockModel((token) => world.ears(this.#callerOf(token).process, token));
-    this.#checks = new ProgramChecks(world, this.#model, (token) => this.#arrivalOf(token));
+    this.#model = new LockModel((token) => world.ears(this.#callers.of(token).process, token));
+    this.#checks = new ProgramChecks(world, this.#model, this.#callers);
   }
 
   async run(program: readonly Operation[]): Promise<void> {
@@ -60,15 +51,15 @@ export class ProgramRun {
       case 'crash':
         await this.#settle();
         await this.#world.crash(operation.process);
-        for (const caller of this.#callers) if (!caller.process.isAlive) caller.isOver = true;
+        for (const caller of this.#callers.open) if (!caller.process.isAlive) caller.isOver = true;
         return;
       case 'forget fences':
         await this.#settle();
         return this.#world.forgetFences();
       case 'ask':
-        return this.#by(this.#newCaller(operation, processes[operation.process]!), operation);
+        return this.#by(this.#callers.add(operation, processes[operation.process]!), operation);
       default: {
-        const some = operation.who === ANYBODY ? this.#callers.filter(({ process }) => process.isAlive) : this.#open();
+        const some = operation.who === ANYBODY ? this.#callers.all.filter(({ process }) => process.isAlive) : this.#callers.open;
         const caller = some[operation.who % some.length];
         if (caller) await this.#by(caller, operation);
       }
@@ -78,7 +69,7 @@ export class ProgramRun {
   /** Does what a caller wants; together with what its process wanted just before, if both can go in one command. */
   async #by(caller: Caller, operation: Ask | ByCaller): Promise<void> {
     const { process } = caller;
-    const alone = !operation.together || operation.do === 'renew' || this.#callers.some(({ command, isOver }) => isOver && this.#model.waits(command));
+    const alone = !operation.together || operation.do === 'renew' || this.#callers.all.some(({ command, isOver }) => isOver && this.#model.waits(command));
     if (alone || this.#sender !== process) await this.#settle();
     this.#sender = operation.do === 'renew' ? undefined : process;
     this.#perform(caller, operation);
@@ -129,23 +120,13 @@ export class ProgramRun {
     }
   }
 
-  #newCaller({ keys, sharing, leaseMs, how, label }: Ask, process: ProgramProcess): Caller {
-    const runs = how === 'run' && sharing === 'exclusive' && keys.length === 1;
-    const token = `${process.source}.${(++this.#sequence).toString(36)}${runs ? RUN_MARK : ''}`;
-    const command = { keys, token, leaseMs, sharing, label, queue: how !== 'try' };
-    process.known.add(token);
-    const caller = { process, command, isOver: false, arrival: 0 };
-    this.#callers.push(caller);
-    return caller;
-  }
-
   #acquire(caller: Caller, again: boolean): void {
     const { command, process } = caller;
     if (this.#model.isSilent(command)) {
       this.#model.cancel(command);
       this.#call(process.store.cancel(command), undefined);
     }
-    if (!this.#model.waits(command) && !this.#model.has(command)) caller.arrival = ++this.#sequence;
+    if (!this.#model.waits(command) && !this.#model.has(command)) this.#callers.arrives(caller);
     const expected = this.#model.acquire(command);
     if (expected === 'other permits' || (!expected.granted && !command.queue)) caller.isOver = true;
     this.#grant(command, process.store.acquire({ ...command, again }), expected);
@@ -183,9 +164,9 @@ export class ProgramRun {
 
   /** Whoever still waits is let in, at the latest when the leases of the dead are over. */
   async #everybodyGetsIn(): Promise<void> {
-    for (let rounds = 0; this.#open().length > 0; rounds++) {
-      if (rounds > this.#callers.length) throw new Error('Somebody waits for ever.');
-      for (const caller of this.#open()) {
+    for (let rounds = 0; this.#callers.open.length > 0; rounds++) {
+      if (rounds > this.#callers.all.length) throw new Error('Somebody waits for ever.');
+      for (const caller of this.#callers.open) {
         if (!this.#model.hasAll(caller.command)) this.#acquire(caller, true);
         await this.#settle();
         if (!this.#model.hasAll(caller.command)) continue;
@@ -201,19 +182,5 @@ export class ProgramRun {
     if (this.#model.isEmpty && !this.#model.hadSilent) same(await this.#world.leftovers(), []);
     await this.#world.pass(2 * ALIVE_MS + LONGEST_LEASE_MS, true);
     same(await this.#world.leftovers(), []);
-  }
-
-  #open(): Caller[] {
-    return this.#callers.filter(({ isOver }) => !isOver);
-  }
-
-  #callerOf(token: string): Caller {
-    return this.#callers.find(({ command }) => command.token === token)!;
-  }
-
-  /** Where it stands among all who asked, if its place is sure. */
-  #arrivalOf(token: string): number | undefined {
-    const { command, process, arrival } = this.#callerOf(token);
-    return command.keys.length > 1 || this.#world.ears(process, token) !== 'hears' ? undefined : arrival;
   }
 }

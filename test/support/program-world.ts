@@ -1,6 +1,6 @@
 import type { Granted, LockStore } from '../../lib/store/lock-store.js';
 import { deferred, type Deferred } from './deferred.js';
-import type { Ears, Message } from './lock-model.js';
+import type { Ears, Message } from './lock-model-answers.js';
 
 /** What a process was told. */
 export type Heard = Message & Partial<Pick<Granted, 'fence'>>;
@@ -35,6 +35,7 @@ export class ProgramProcess {
       },
       lost: (token) => tell({ what: 'lost', token }),
       describe: () => undefined,
+      called: () => false,
       doubt: () => undefined,
       missed: () => undefined,
     });

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { until } from './deferred.js';
-import type { Ears } from './lock-model.js';
+import type { Ears } from './lock-model-answers.js';
 import { redisStore } from './lock-services.js';
 import { PROCESSES, ProgramProcess, type ProgramWorld } from './program-world.js';
 import type { RedisServer } from './redis-server.js';
