@@ -1,0 +1,41 @@
+import type { AcquireCommand, Sharing } from '../../lib/store/lock-store.js';
+
+interface Waiter {
+  readonly command: AcquireCommand;
+  aliveUntil: number;
+}
+
+/** One key: who has it, by token and the end of the lease, and who waits. */
+export class ModelKey {
+  readonly name: string;
+  sharing: Sharing = 'exclusive';
+  holders = new Map<string, number>();
+  queue: Waiter[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  admits(sharing: Sharing): boolean {
+    if (this.holders.size === 0) return true;
+    return sharing === this.sharing && this.holders.size < permits(sharing);
+  }
+
+  placeOf(token: string): number {
+    return this.queue.findIndex(({ command }) => command.token === token);
+  }
+
+  /** Answers whether it was in the queue. */
+  leave(token: string): boolean {
+    const waited = this.placeOf(token) >= 0;
+    this.queue = this.queue.filter(({ command }) => command.token !== token);
+    return waited;
+  }
+
+  renew(token: string, endsAt: number): void {
+    this.holders.set(token, Math.max(endsAt, this.holders.get(token) ?? 0));
+  }
+}
+
+/** How many may share a key. */
+export const permits = (sharing: Sharing): number => (sharing === 'read' ? Infinity : sharing === 'exclusive' ? 1 : Number(sharing.slice('permits:'.length)));

@@ -1,0 +1,207 @@
+import { ALIVE_MS, RUN_MARK, type AcquireCommand, type KeyView, type Renewal } from '../../lib/store/lock-store.js';
+import type { Ears, Message, ModelAnswer, ModelGrant, ModelRefusal } from './lock-model-answers.js';
+import { ModelKey } from './lock-model-key.js';
+
+/** How long a waiter that can't be told is given a key, in ms. */
+const DEAF_LEASE_MS = 2_000;
+
+/** A `LockStore` in its simplest form: what the real ones must answer. Its time stands still until somebody moves it. */
+export class LockModel {
+  /** What the processes are told, in its order. */
+  readonly messages: Message[] = [];
+  /** Whether somebody was silent: a store removes such when it comes across them, and may count them until then. */
+  hadSilent = false;
+  readonly #keys = new Map<string, ModelKey>();
+  readonly #ears: (token: string) => Ears;
+  readonly #silent = new Set<string>();
+  readonly #gone: Pick<AcquireCommand, 'keys' | 'token'>[] = [];
+  #time = 0;
+
+  constructor(ears: (token: string) => Ears) {
+    this.#ears = ears;
+  }
+
+  acquire(command: AcquireCommand): ModelAnswer {
+    const { token, leaseMs, sharing, queue } = command;
+    const keys = command.keys.map((name) => this.#key(name));
+    for (const key of queue ? [] : keys) {
+      const refusal = this.#refusal(key, command);
+      if (refusal) return refusal;
+    }
+    for (const [index, key] of keys.entries()) {
+      const refusal = this.#refusal(key, command);
+      if (refusal === 'other permits') this.cancel(command);
+      else if (refusal) {
+        this.cancel({ token, keys: command.keys.slice(index + 1) });
+        this.#join(key, command, refusal.holders);
+        return { ...refusal, ahead: key.placeOf(token) };
+      }
+      if (refusal) return refusal;
+      if (!key.holders.has(token)) key.sharing = sharing;
+      key.renew(token, this.#time + leaseMs);
+      key.leave(token);
+    }
+    return this.#granted(command);
+  }
+
+  cancel({ keys, token }: Pick<AcquireCommand, 'keys' | 'token'>): void {
+    this.#silent.delete(token);
+    for (const name of keys) {
+      const key = this.#key(name);
+      // Those behind it may be able to share the key now.
+      if (key.leave(token)) this.#handOver(key);
+      this.#free(key, token);
+    }
+  }
+
+  renew({ keys, token, leaseMs }: Renewal): boolean {
+    for (const key of this.#ours(keys, token)) key.renew(token, this.#time + leaseMs);
+    return this.#ours(keys, token).length === keys.length;
+  }
+
+  reserve(lock: Renewal): ModelGrant | undefined {
+    const isExclusive = this.#ours(lock.keys, lock.token).every(({ sharing }) => sharing === 'exclusive');
+    return isExclusive && this.renew(lock) ? this.#granted(lock) : undefined;
+  }
+
+  release({ keys, token }: Renewal, keepMs = 0): boolean {
+    const ours = this.#ours(keys, token);
+    for (const key of ours) {
+      if (keepMs > 0) key.holders.set(token, this.#time + keepMs);
+      else this.#free(key, token);
+    }
+    return ours.length === keys.length;
+  }
+
+  upgrade(lock: Renewal): ModelGrant | undefined {
+    const ours = this.#ours(lock.keys, lock.token);
+    if (ours.length < lock.keys.length || ours.some(({ holders }) => holders.size > 1)) return undefined;
+    for (const key of ours) key.sharing = 'exclusive';
+    this.renew(lock);
+    return this.#granted(lock);
+  }
+
+  downgrade({ keys, token }: Renewal): boolean {
+    const ours = this.#ours(keys, token);
+    for (const key of ours) {
+      if (key.sharing === 'read') continue;
+      key.sharing = 'read';
+      this.#handOver(key);
+    }
+    return ours.length === keys.length;
+  }
+
+  forceRelease(name: string): boolean {
+    const tokens = [...this.#key(name).holders.keys()];
+    for (const token of tokens) {
+      this.messages.push({ what: 'lost', token });
+      this.#free(this.#key(name), token);
+    }
+    return tokens.length > 0;
+  }
+
+  inspect(name: string): KeyView | undefined {
+    const { sharing, holders, queue } = this.#key(name);
+    if (holders.size === 0) return undefined;
+    return {
+      sharing,
+      holders: [...holders].map(([token, endsAt]) => ({ token, leaseLeftMs: endsAt - this.#time })),
+      waiters: queue.map(({ command: { token, sharing, label } }) => ({ token, sharing, label })),
+    };
+  }
+
+  pass(ms: number): void {
+    this.#time += ms;
+    for (const key of this.#keys.values()) {
+      for (const { command } of key.queue.filter(({ aliveUntil }) => aliveUntil < this.#time)) {
+        this.#silent.add(command.token);
+        this.hadSilent = key.leave(command.token);
+      }
+    }
+  }
+
+  /** Lets those who were given a key and are gone give it back. */
+  settle(): void {
+    for (let command = this.#gone.shift(); command; command = this.#gone.shift()) this.cancel(command);
+  }
+
+  /** Whether the token has one of its keys. */
+  has({ keys, token }: AcquireCommand): boolean {
+    return this.#ours(keys, token).length > 0;
+  }
+
+  hasAll({ keys, token }: AcquireCommand): boolean {
+    return this.#ours(keys, token).length === keys.length;
+  }
+
+  /** Whether the token stands in a queue. */
+  waits({ keys, token }: AcquireCommand): boolean {
+    return keys.some((name) => this.#key(name).placeOf(token) >= 0);
+  }
+
+  /** Whether the token was silent for so long that it lost its place. */
+  isSilent({ token }: AcquireCommand): boolean {
+    return this.#silent.has(token);
+  }
+
+  /** Whether nobody has a key or waits for one. */
+  get isEmpty(): boolean {
+    return [...this.#keys.keys()].every((name) => this.#key(name).holders.size + this.#key(name).queue.length === 0);
+  }
+
+  #key(name: string): ModelKey {
+    const key = this.#keys.get(name) ?? new ModelKey(name);
+    this.#keys.set(name, key);
+    for (const [token, endsAt] of key.holders) if (endsAt <= this.#time) key.holders.delete(token);
+    return key;
+  }
+
+  #ours(names: readonly string[], token: string): ModelKey[] {
+    return names.map((name) => this.#key(name)).filter(({ holders }) => holders.has(token));
+  }
+
+  #granted({ keys }: Pick<AcquireCommand, 'keys'>): ModelGrant {
+    return { granted: true, contended: keys.some((name) => this.#key(name).queue.length > 0) };
+  }
+
+  /** Why the key can't be had now, if it can't. */
+  #refusal(key: ModelKey, { token, sharing }: AcquireCommand): ModelRefusal | 'other permits' | undefined {
+    const { holders } = key;
+    if (holders.has(token)) return undefined;
+    const other = holders.size > 0 && key.sharing !== sharing;
+    if (other && sharing.startsWith('permits') && key.sharing.startsWith('permits')) return 'other permits';
+    if (this.#handOver(key, token) && key.admits(sharing)) return undefined;
+    // A permit is free when the first of them ends, all of it when the last one does.
+    const end = (sharing === key.sharing ? Math.min : Math.max)(...holders.values());
+    const named = [...holders.keys()].filter((holder) => holders.get(holder) === end);
+    return { granted: false, holders: named, leaseLeftMs: end - this.#time, ahead: key.queue.length };
+  }
+
+  #join(key: ModelKey, command: AcquireCommand, holders: readonly string[]): void {
+    const aliveUntil = this.#time + ALIVE_MS;
+    const place = key.placeOf(command.token);
+    if (place >= 0) key.queue[place]!.aliveUntil = aliveUntil;
+    else if (key.queue.push({ command, aliveUntil }) === 1 && holders[0]!.endsWith(RUN_MARK)) this.messages.push({ what: 'wanted', token: holders[0]! });
+  }
+
+  #free(key: ModelKey, token: string): void {
+    if (key.holders.delete(token)) this.#handOver(key);
+  }
+
+  /** Lets waiters in, in their order, up to the asker. Answers whether nobody before the asker has to wait. */
+  #handOver(key: ModelKey, asker?: string): boolean {
+    for (const { token, sharing, leaseMs } of key.queue.map(({ command }) => command)) {
+      const ears = this.#ears(token);
+      if (token === asker) return true;
+      if (ears === 'unheard') continue;
+      if (!key.admits(sharing)) return false;
+      key.leave(token);
+      if (ears !== 'deaf') this.messages.push({ what: 'granted', token, contended: key.queue.length > 0 });
+      if (ears === 'absent') continue;
+      key.sharing = sharing;
+      key.holders.set(token, this.#time + (ears === 'deaf' ? Math.min(leaseMs, DEAF_LEASE_MS) : leaseMs));
+      if (ears === 'gone') this.#gone.push({ token, keys: [key.name] });
+    }
+    return true;
+  }
+}

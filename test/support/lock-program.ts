@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import type { Sharing } from '../../lib/store/lock-store.js';
+
+/** The last one has a hash tag of its own. */
+export const KEYS = ['a', 'b', 'c{tag}'];
+
+/** Time passes in steps of 4 s, and no lease ends within 1 s of a step: so nothing depends on how long a program takes. */
+const STEP_MS = 4_000;
+const LEASES_MS = [10_000, 14_000, 30_000];
+
+/** Somebody new asks for a lock. */
+export interface Ask {
+  readonly do: 'ask';
+  readonly process: number;
+  readonly keys: readonly string[];
+  readonly sharing: Sharing;
+  readonly leaseMs: number;
+  readonly how: 'try' | 'queue' | 'run';
+  readonly label: string | undefined;
+  /** Whether it goes in one command with what its process did before. */
+  readonly together: boolean;
+}
+
+/** Somebody who asked before does something; `who` is counted among those that there are then. */
+export type ByCaller =
+  | { readonly do: 'again' | 'cancel' | 'release' | 'keep' | 'reserve' | 'upgrade' | 'downgrade' | 'forget'; readonly who: number; readonly together: boolean }
+  | { readonly do: 'renew'; readonly who: number; readonly leaseMs: number; readonly together: boolean };
+
+/** One step of a program. */
+export type Operation =
+  | Ask
+  | ByCaller
+  | { readonly do: 'force'; readonly key: string }
+  | { readonly do: 'pass'; readonly ms: number }
+  | { readonly do: 'crash'; readonly process: number }
+  | { readonly do: 'forget fences' };
+
+/** What the callers of a program want. Few kinds and few keys make them meet more often. */
+interface Theme {
+  readonly keys: readonly string[];
+  readonly sharings: readonly Sharing[];
+}
+
+const THEMES: readonly Theme[] = [
+  { keys: ['a'], sharings: ['exclusive', 'read', 'read'] },
+  { keys: ['a'], sharings: ['permits:2'] },
+  { keys: ['c{tag}'], sharings: ['exclusive', 'read', 'permits:2', 'permits:2', 'permits:3'] },
+  { keys: ['a', 'b'], sharings: ['exclusive', 'read', 'permits:2'] },
+  { keys: KEYS, sharings: ['exclusive', 'read', 'read', 'permits:2', 'permits:3'] },
+];
+
+/** How often each of them is done, for every 12 who ask. */
+const BY_CALLER = { release: 8, again: 6, cancel: 2, keep: 1, reserve: 1, upgrade: 2, downgrade: 2, forget: 1 } as const;
+
+const leaseMs = fc.constantFrom(...LEASES_MS);
+const process = fc.nat(2);
+const who = fc.nat(9);
+const together = fc.boolean();
+
+function operation({ keys, sharings }: Theme): fc.Arbitrary<Operation> {
+  const ask = fc.record<Ask>({
+    do: fc.constant('ask'),
+    process,
+    keys: fc.subarray([...keys], { minLength: 1 }),
+    sharing: fc.constantFrom(...sharings),
+    leaseMs,
+    how: fc.constantFrom('try', 'queue', 'queue', 'run'),
+    label: fc.constantFrom(undefined, 'the report/of today'),
+    together,
+  });
+  const byCaller = Object.entries(BY_CALLER).map(([verb, weight]) => ({
+    weight,
+    arbitrary: fc.record({ do: fc.constant(verb as keyof typeof BY_CALLER), who, together }),
+  }));
+  return fc.oneof(
+    { weight: 12, arbitrary: ask },
+    ...byCaller,
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('force' as const), key: fc.constantFrom(...keys) }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 1, 2, 3).map((steps) => steps * STEP_MS) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('crash' as const), process }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('forget fences' as const) }) },
+  );
+}
+
+export const programs: fc.Arbitrary<Operation[]> = fc.oneof(...THEMES.map((theme) => fc.array(operation(theme), { minLength: 1, maxLength: 40, size: 'max' })));
