@@ -37,7 +37,6 @@ export class ProgramProcess {
       describe: () => undefined,
       called: () => false,
       doubt: () => undefined,
-      missed: () => undefined,
     });
   }
 
