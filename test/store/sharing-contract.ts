@@ -71,7 +71,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('have leases of their own: one that ended keeps nobody out, whatever the others renew', async () => {
         const renewing = await here.lock(KEY, { ...read, lease: 400 });
-        const crashed = await there.lock(KEY, { ...read, lease: 800, watchdog: false });
+        const crashed = await there.lock(KEY, { ...read, lease: 300, watchdog: false });
         await aborted(crashed.signal);
         expect(renewing.isHeld).toBe(true);
         await until(async () => (await there.inspect(KEY))?.holders.length === 1, 500);
@@ -203,8 +203,8 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('get the permits of crashed holders back, whatever the others renew', async () => {
         const renewing = await here.lock(KEY, { ...permits, lease: 400 });
-        await there.lock(KEY, { ...permits, lease: 800, watchdog: false });
-        await there.lock(KEY, { ...permits, lease: 800, watchdog: false });
+        await there.lock(KEY, { ...permits, lease: 300, watchdog: false });
+        await there.lock(KEY, { ...permits, lease: 300, watchdog: false });
         const next = await Promise.all([there.lock(KEY, permits), there.lock(KEY, permits)]);
         expect([renewing, ...next].every(({ isHeld }) => isHeld)).toBe(true);
         expect(await here.tryLock(KEY, permits)).toBeNull();
