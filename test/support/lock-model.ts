@@ -9,8 +9,8 @@ const DEAF_LEASE_MS = 2_000;
 export class LockModel {
   /** What the processes are told, in its order. */
   readonly messages: Message[] = [];
-  /** Whether somebody was silent: a store removes such when it comes across them, and may count them until then. */
-  hadSilent = false;
+  /** Whether somebody was silent, or a key was lost: a store removes what is left of them when it comes across it, and may count them until then. */
+  isUntidy = false;
   readonly #keys = new Map<string, ModelKey>();
   readonly #ears: (token: string) => Ears;
   readonly #silent = new Set<string>();
@@ -24,6 +24,7 @@ export class LockModel {
   acquire(command: AcquireCommand): ModelAnswer {
     const { token, leaseMs, sharing, queue } = command;
     const keys = command.keys.map((name) => this.#key(name));
+    this.#silent.delete(token);
     for (const key of queue ? [] : keys) {
       const refusal = this.#refusal(key, command);
       if (refusal) return refusal;
@@ -100,6 +101,11 @@ export class LockModel {
     return tokens.length > 0;
   }
 
+  lose(name: string): void {
+    this.#key(name).holders.clear();
+    this.isUntidy = true;
+  }
+
   inspect(name: string): KeyView | undefined {
     const { sharing, holders, queue } = this.#key(name);
     if (holders.size === 0) return undefined;
@@ -115,7 +121,7 @@ export class LockModel {
     for (const key of this.#keys.values()) {
       for (const { command } of key.queue.filter(({ aliveUntil }) => aliveUntil < this.#time)) {
         this.#silent.add(command.token);
-        this.hadSilent = key.leave(command.token);
+        this.isUntidy = key.leave(command.token);
       }
     }
   }
@@ -139,9 +145,9 @@ export class LockModel {
     return keys.some((name) => this.#key(name).placeOf(token) >= 0);
   }
 
-  /** Whether the token was silent for so long that it lost its place. */
-  isSilent({ token }: AcquireCommand): boolean {
-    return this.#silent.has(token);
+  /** Whether the token was silent for so long that it may have lost its place; and it matters, as others wait. */
+  hasNoPlace({ keys, token }: AcquireCommand): boolean {
+    return this.#silent.has(token) && keys.some((name) => this.#key(name).queue.length > 0);
   }
 
   /** Whether nobody has a key or waits for one. */

@@ -6,7 +6,7 @@ export const KEYS = ['a', 'b', 'c{tag}'];
 
 /** Time passes in steps of 4 s, and no lease ends within 1 s of a step: so nothing depends on how long a program takes. */
 const STEP_MS = 4_000;
-const LEASES_MS = [10_000, 14_000, 30_000];
+const LEASES_MS = [2_000, 6_000, 30_000];
 
 /** Somebody new asks for a lock. */
 export interface Ask {
@@ -30,7 +30,8 @@ export type ByCaller =
 export type Operation =
   | Ask
   | ByCaller
-  | { readonly do: 'force'; readonly key: string }
+  /** `lose`: another tool deletes the key. */
+  | { readonly do: 'force' | 'lose'; readonly key: string }
   | { readonly do: 'pass'; readonly ms: number }
   | { readonly do: 'crash'; readonly process: number }
   | { readonly do: 'forget fences' };
@@ -39,25 +40,28 @@ export type Operation =
 interface Theme {
   readonly keys: readonly string[];
   readonly sharings: readonly Sharing[];
+  readonly processes: number;
 }
 
 const THEMES: readonly Theme[] = [
-  { keys: ['a'], sharings: ['exclusive', 'read', 'read'] },
-  { keys: ['a'], sharings: ['permits:2'] },
-  { keys: ['c{tag}'], sharings: ['exclusive', 'read', 'permits:2', 'permits:2', 'permits:3'] },
-  { keys: ['a', 'b'], sharings: ['exclusive', 'read', 'permits:2'] },
-  { keys: KEYS, sharings: ['exclusive', 'read', 'read', 'permits:2', 'permits:3'] },
+  { keys: ['a'], sharings: ['exclusive', 'read', 'read'], processes: 3 },
+  { keys: ['a'], sharings: ['permits:2'], processes: 3 },
+  { keys: ['c{tag}'], sharings: ['exclusive', 'read', 'permits:2', 'permits:2', 'permits:3'], processes: 3 },
+  { keys: ['a', 'b'], sharings: ['exclusive', 'read', 'permits:2'], processes: 2 },
+  { keys: KEYS, sharings: ['exclusive', 'read', 'read', 'permits:2', 'permits:3'], processes: 3 },
+  // What one process wants at a time goes in one command.
+  { keys: KEYS, sharings: ['exclusive'], processes: 1 },
 ];
 
 /** How often each of them is done, for every 12 who ask. */
-const BY_CALLER = { release: 8, again: 6, cancel: 2, keep: 1, reserve: 1, upgrade: 2, downgrade: 2, forget: 1 } as const;
+const BY_CALLER = { release: 8, again: 8, cancel: 4, keep: 2, reserve: 1, upgrade: 2, downgrade: 2, forget: 1 } as const;
 
 const leaseMs = fc.constantFrom(...LEASES_MS);
-const process = fc.nat(2);
 const who = fc.nat(9);
-const together = fc.boolean();
+const together = fc.constantFrom(true, true, false);
 
-function operation({ keys, sharings }: Theme): fc.Arbitrary<Operation> {
+function operation({ keys, sharings, processes }: Theme): fc.Arbitrary<Operation> {
+  const process = fc.nat(processes - 1);
   const ask = fc.record<Ask>({
     do: fc.constant('ask'),
     process,
@@ -75,10 +79,10 @@ function operation({ keys, sharings }: Theme): fc.Arbitrary<Operation> {
   return fc.oneof(
     { weight: 12, arbitrary: ask },
     ...byCaller,
-    { weight: 2, arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('force' as const), key: fc.constantFrom(...keys) }) },
-    { weight: 4, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 1, 2, 3).map((steps) => steps * STEP_MS) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('crash' as const), process }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('force' as const, 'lose' as const), key: fc.constantFrom(...keys) }) },
+    { weight: 4, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 1, 1, 2, 3).map((steps) => steps * STEP_MS) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('crash' as const), process }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('forget fences' as const) }) },
   );
 }

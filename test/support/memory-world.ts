@@ -6,6 +6,7 @@ import { PROCESSES, ProgramProcess, type ProgramWorld } from './program-world.js
 /** One store in memory; its clock stands still. */
 export class MemoryWorld implements ProgramWorld {
   processes: ProgramProcess[] = [];
+  lastFence = 0;
   #generation = 0;
   #clock = 0;
   readonly #realNow = performance.now.bind(performance);
@@ -14,6 +15,7 @@ export class MemoryWorld implements ProgramWorld {
     this.#clock = Math.ceil(performance.now());
     performance.now = () => this.#clock;
     const store = new MemoryLockStore();
+    this.lastFence = 0;
     this.processes = Array.from({ length: PROCESSES }, () => this.#process(store));
   }
 
@@ -36,6 +38,10 @@ export class MemoryWorld implements ProgramWorld {
   }
 
   async settle(): Promise<void> {}
+
+  async lose(): Promise<boolean> {
+    return false;
+  }
 
   async forgetFences(): Promise<void> {}
 

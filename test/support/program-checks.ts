@@ -25,9 +25,8 @@ export class ProgramChecks {
   readonly #world: ProgramWorld;
   readonly #model: LockModel;
   readonly #callers: Callers;
-  /** The last of all fences; the last one that was answered; and those that were given since all was settled. */
-  #lastFence = 0;
-  #lastAnswered = 0;
+  /** The last fence that was answered, and all that were given since everything was settled. */
+  #lastAnswered: number;
   #given: { readonly from: number; readonly to: number }[] = [];
   readonly #holders = new Map<string, readonly string[]>();
 
@@ -35,6 +34,7 @@ export class ProgramChecks {
     this.#world = world;
     this.#model = model;
     this.#callers = callers;
+    this.#lastAnswered = world.lastFence;
   }
 
   answer({ token, queue }: AcquireCommand, actual: Granted | Held | 'other permits' | undefined, expected: ModelAnswer | undefined): void {
@@ -58,7 +58,7 @@ export class ProgramChecks {
 
   /** As `same`; but who is silent may still be counted. */
   #sameCounts(actual: unknown, expected: unknown): void {
-    if (this.#model.hadSilent) same(uncounted(actual), uncounted(expected));
+    if (this.#model.isUntidy) same(uncounted(actual), uncounted(expected));
     else same(actual, expected);
   }
 
@@ -86,11 +86,11 @@ export class ProgramChecks {
   /** Each is larger than all before, also than those that a run keeps for itself. */
   #fences(): void {
     for (const { from, to } of this.#given.sort((one, other) => one.from - other.from)) {
-      isAbove(from, this.#lastFence);
-      this.#lastFence = to;
+      isAbove(from, this.#world.lastFence);
+      this.#world.lastFence = to;
     }
     this.#given = [];
-    this.#lastAnswered = this.#lastFence = Math.max(this.#lastFence, this.#lastAnswered);
+    this.#lastAnswered = this.#world.lastFence = Math.max(this.#world.lastFence, this.#lastAnswered);
   }
 
   async #key(key: string): Promise<void> {

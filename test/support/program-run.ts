@@ -46,6 +46,10 @@ export class ProgramRun {
         await this.#settle();
         this.#call(processes[0]!.store.forceRelease(operation.key), this.#model.forceRelease(operation.key));
         return this.#settle();
+      case 'lose':
+        await this.#settle();
+        if (await this.#world.lose(operation.key)) this.#model.lose(operation.key);
+        return;
       case 'pass':
         return this.#pass(operation.ms);
       case 'crash':
@@ -68,7 +72,8 @@ export class ProgramRun {
 
   /** Does what a caller wants; together with what its process wanted just before, if both can go in one command. */
   async #by(caller: Caller, operation: Ask | ByCaller): Promise<void> {
-    const { process } = caller;
+    const { process, command } = caller;
+    if (this.#model.hasNoPlace(command)) return;
     const alone = !operation.together || operation.do === 'renew' || this.#callers.all.some(({ command, isOver }) => isOver && this.#model.waits(command));
     if (alone || this.#sender !== process) await this.#settle();
     this.#sender = operation.do === 'renew' ? undefined : process;
@@ -122,10 +127,6 @@ export class ProgramRun {
 
   #acquire(caller: Caller, again: boolean): void {
     const { command, process } = caller;
-    if (this.#model.isSilent(command)) {
-      this.#model.cancel(command);
-      this.#call(process.store.cancel(command), undefined);
-    }
     if (!this.#model.waits(command) && !this.#model.has(command)) this.#callers.arrives(caller);
     const expected = this.#model.acquire(command);
     if (expected === 'other permits' || (!expected.granted && !command.queue)) caller.isOver = true;
@@ -167,6 +168,7 @@ export class ProgramRun {
     for (let rounds = 0; this.#callers.open.length > 0; rounds++) {
       if (rounds > this.#callers.all.length) throw new Error('Somebody waits for ever.');
       for (const caller of this.#callers.open) {
+        if (this.#model.hasNoPlace(caller.command)) continue;
         if (!this.#model.hasAll(caller.command)) this.#acquire(caller, true);
         await this.#settle();
         if (!this.#model.hasAll(caller.command)) continue;
@@ -179,7 +181,7 @@ export class ProgramRun {
   }
 
   async #nothingIsLeft(): Promise<void> {
-    if (this.#model.isEmpty && !this.#model.hadSilent) same(await this.#world.leftovers(), []);
+    if (this.#model.isEmpty && !this.#model.isUntidy) same(await this.#world.leftovers(), []);
     await this.#world.pass(2 * ALIVE_MS + LONGEST_LEASE_MS, true);
     same(await this.#world.leftovers(), []);
   }

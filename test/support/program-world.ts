@@ -51,6 +51,8 @@ export class ProgramProcess {
 /** Where programs are run: processes that share locks. */
 export interface ProgramWorld {
   readonly processes: readonly ProgramProcess[];
+  /** The last of all fences that were given, also in programs before. */
+  lastFence: number;
   /** Begins anew, with nothing locked. */
   begin(): Promise<void>;
   end(): Promise<void>;
@@ -62,6 +64,8 @@ export interface ProgramWorld {
   crash(index: number): Promise<void>;
   /** Resolves when all have heard all that was said so far, and have answered it. */
   settle(): Promise<void>;
+  /** Another tool deletes a key, where there are other tools. */
+  lose(key: string): Promise<boolean>;
   /** The note of the last fence is lost. */
   forgetFences(): Promise<void>;
   /** What is left of locks and queues. */

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import type { LockStore } from '../../lib/store/lock-store.js';
 import { until } from './deferred.js';
 import type { Ears } from './lock-model-answers.js';
 import { redisStore } from './lock-services.js';
@@ -26,9 +28,11 @@ end
 /** A redis-server and a store for each process. Time passes by moving all ends nearer. */
 export class RedisWorld implements ProgramWorld {
   processes: ProgramProcess[] = [];
+  lastFence = 0;
   readonly #server: RedisServer;
   readonly #redis: Redis;
-  #generation = 0;
+  /** All that were ever made, also those that did not get as far as to be of a process. */
+  readonly #stores: LockStore[] = [];
   #marker = 0;
 
   constructor(server: RedisServer) {
@@ -42,7 +46,7 @@ export class RedisWorld implements ProgramWorld {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.processes.map(({ store }) => store.close()));
+    await Promise.all(this.#stores.map((store) => store.close()));
     this.#redis.disconnect();
   }
 
@@ -88,6 +92,11 @@ export class RedisWorld implements ProgramWorld {
     } while (this.#heard() > before);
   }
 
+  async lose(key: string): Promise<boolean> {
+    await this.#redis.del(`lock:${key}`);
+    return true;
+  }
+
   async forgetFences(): Promise<void> {
     // A thousand of them may have been given within the same ms.
     await new Promise((done) => setTimeout(done, 5));
@@ -113,9 +122,10 @@ export class RedisWorld implements ProgramWorld {
   async #process(index: number): Promise<ProgramProcess> {
     const isDeaf = index === PROCESSES - 1;
     const connection = isDeaf ? this.#server.url.replace('//', `//${DEAF}:any@`) : this.#server.url;
-    const process = new ProgramProcess(`process-${++this.#generation}`, redisStore({ connection }), isDeaf ? 'deaf' : 'hears');
-    const token = `${process.source}.warm`;
-    const warm = { keys: [`warm-${this.#generation}`], token, leaseMs: 1000, sharing: 'exclusive', label: undefined, queue: true } as const;
+    const store = redisStore({ connection });
+    this.#stores.push(store);
+    const process = new ProgramProcess(randomUUID(), store, isDeaf ? 'deaf' : 'hears');
+    const warm = { keys: [process.source], token: `${process.source}.warm`, leaseMs: 1000, sharing: 'exclusive', label: undefined, queue: true } as const;
     await process.store.acquire(warm);
     await process.store.release(warm);
     return process;
