@@ -1,4 +1,5 @@
 import { now } from '../clock/deadline.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { Granted, LockStore } from '../store/lock-store.js';
 import type { Lease } from './lease.js';
 import type { Watchdog } from './watchdog.js';
@@ -45,12 +46,16 @@ export class LeaseChanges {
    * Makes the writer a reader.
    *
    * @throws LockUnavailableError
+   * @throws LockOptionsError when the store has no readers
    */
   async downgrade(lease: Lease): Promise<void> {
     if (!lease.isHeld) return;
     // Before it is known to be done: from here on nobody may rely on being alone.
     lease.sharing = 'read';
-    const ours = await this.#store.downgrade(lease);
+    const ours = await this.#store.downgrade(lease).catch((error: unknown) => {
+      if (error instanceof LockOptionsError) lease.sharing = 'exclusive';
+      throw error;
+    });
     if (!ours && lease.isHeld) lease.lose('taken');
   }
 }

@@ -16,12 +16,15 @@ const BRING_UP_EVERY_MS = 1000;
 /** What an operation does: see the locks script. */
 export type Verb = (typeof VERBS)[number];
 
-const VERBS = ['try', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force'] as const;
+const VERBS = ['try', 'ask', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force'] as const;
 
 const ENCODED = Object.fromEntries(VERBS.map((verb) => [verb, bulk(verb)])) as Record<Verb, string>;
 
-/** The operation that brings the note up; it has no token, no lease and no reply. */
-const CLOCK = bulk('clock') + bulk('') + bulk('');
+/** The operation that brings the note up, to the time or the number that follows; it has no token and no reply. */
+const CLOCK = bulk('clock') + bulk('');
+
+/** How long a number that all later fences must be above may wait for a call that carries it, in ms. */
+const RAISE_WITHIN_MS = 10;
 
 /** The kind of most locks. */
 const PLAIN = 'exclusive';
@@ -62,11 +65,32 @@ export class LockBatch {
   #lease = '';
   #broughtUpAt = -Infinity;
   #broughtUpAfterDrops = -1;
+  /** Whether each call brings the note up: its server is one of several, and the next fence may come from another. */
+  readonly #isNode: boolean;
+  /** All fences from now on must be above this number; and what the server was told last. */
+  #floor = 0;
+  #told = 0;
+  #raising: NodeJS.Timeout | undefined;
 
-  constructor(redis: RedisConnection, names: KeyNames) {
+  constructor(redis: RedisConnection, names: KeyNames, isNode: boolean) {
     this.#redis = redis;
     this.#names = names;
     this.#note = bulk(names.fence);
+    this.#isNode = isNode;
+  }
+
+  /** Lets all fences from now on be larger than this one: the next call carries it, or one of its own a moment later. */
+  raise(fence: number): void {
+    if (fence <= this.#floor) return;
+    this.#floor = fence;
+    this.#raising ??= setTimeout(() => {
+      this.#raising = undefined;
+      if (this.#told < this.#floor) this.#send(this.#empty());
+    }, RAISE_WITHIN_MS).unref();
+  }
+
+  close(): void {
+    clearTimeout(this.#raising);
   }
 
   /**
@@ -122,6 +146,7 @@ export class LockBatch {
   /** @internal */
   failed(operations: readonly LockOperation[], error: LockUnavailableError): void {
     this.#broughtUpAt = -Infinity;
+    this.#told = 0;
     if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply)) this.#sendEach(operations);
     else for (const operation of operations) operation.failed(error);
   }
@@ -138,8 +163,9 @@ export class LockBatch {
 
   /** @internal */
   encode({ keys, keyCount, args, operations }: Batch, again: boolean): ScriptArguments {
-    const clock = this.#bringsUp() || again;
-    const text = keys.join('') + (clock ? CLOCK : '') + args.join('');
+    const clock = this.#bringsUp() || again || this.#isNode;
+    if (clock) this.#told = this.#floor;
+    const text = keys.join('') + (clock ? CLOCK + bulk(this.#floor) : '') + args.join('');
     return { text, keyCount, count: keyCount + 3 * (operations.length + (clock ? 1 : 0)) };
   }
 

@@ -7,19 +7,20 @@ import {
   type Held,
   type KeyView,
   type LockDetails,
-  type LockStore,
   type Renewal,
   type StoreListener,
 } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
+import type { QuorumNode } from '../store/quorum-nodes.js';
 import { permitsOf } from '../store/sharing.js';
 import { KeyNames } from './key-names.js';
 import { kindOf } from './lock-kind.js';
 import { LockBatch, type LockOperation, type Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
 import { Questions } from './questions.js';
-import { redisClient, type RedisConnectionOption } from './redis-client.js';
-import { NotSentError, RedisConnection, RefusedError, type OutageLog } from './redis-connection.js';
+import { redisClient } from './redis-client.js';
+import { NotSentError, RedisConnection, RefusedError } from './redis-connection.js';
+import type { RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { HOLDERS_OF } from './scripts/holders-of.script.js';
 import { INSPECT } from './scripts/inspect.script.js';
 import { grantOf } from './scripts/locks.script.js';
@@ -28,15 +29,8 @@ import { RENEW } from './scripts/renew.script.js';
 import { WakeChannel } from './wake-channel.js';
 import { wakeMessage, type WakeMessage } from './wake-message.js';
 
-export interface RedisLockStoreOptions {
-  readonly connection: RedisConnectionOption;
-  readonly keyPrefix: string;
-  readonly commandTimeoutMs: number;
-  readonly log: OutageLog;
-}
-
 /** Locks on one Redis: each operation is atomic, and safe to be run twice. */
-export class RedisLockStore implements LockStore {
+export class RedisLockStore implements QuorumNode {
   readonly #redis: RedisConnection;
   readonly #names: KeyNames;
   readonly #batch: LockBatch;
@@ -47,12 +41,12 @@ export class RedisLockStore implements LockStore {
   /** Tokens of locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
   readonly #sentTwice = new Set<string>();
 
-  constructor({ connection, keyPrefix, commandTimeoutMs, log }: RedisLockStoreOptions) {
+  constructor({ connection, keyPrefix, commandTimeoutMs, log, isNode = false }: RedisLockStoreOptions) {
     const client = redisClient(connection, commandTimeoutMs);
     this.#names = new KeyNames(keyPrefix);
     this.#orphans = new Orphans((lock) => this.#count('cancel', lock, kindOf(lock)));
     this.#redis = new RedisConnection(client, commandTimeoutMs, log, () => void this.#orphans.reconnected());
-    this.#batch = new LockBatch(this.#redis, this.#names);
+    this.#batch = new LockBatch(this.#redis, this.#names, isNode);
     this.#channel = new WakeChannel(client.redis, commandTimeoutMs, {
       message: (text) => this.#heard(text),
       up: (again) => {
@@ -130,6 +124,10 @@ export class RedisLockStore implements LockStore {
     });
   }
 
+  raise(fence: number): void {
+    this.#batch.raise(fence);
+  }
+
   async isLocked(key: string): Promise<boolean> {
     return (await this.#redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).length > 0;
   }
@@ -154,6 +152,7 @@ export class RedisLockStore implements LockStore {
 
   async close(): Promise<void> {
     this.#orphans.close();
+    this.#batch.close();
     this.#questions.close();
     this.#channel.close();
     this.#redis.close();
@@ -170,8 +169,8 @@ export class RedisLockStore implements LockStore {
     return this.#take(this.#verbFor(command), command);
   }
 
-  #verbFor({ queue, token }: AcquireCommand): Verb {
-    if (!queue) return 'try';
+  #verbFor({ queue, token, waits }: AcquireCommand): Verb {
+    if (!queue) return waits ? 'ask' : 'try';
     if (this.#channel.state !== 'up') return 'deaf';
     return fencesFor(token) > 1 ? 'run' : 'queue';
   }
