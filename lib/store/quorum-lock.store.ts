@@ -23,6 +23,8 @@ import { viewOfMajority } from './quorum-view.js';
 /** Sweeping costs as much as there are locks, so it is done when their number has doubled. */
 const FIRST_SWEEP_AT = 1024;
 
+const NO_READERS = 'it has no readers';
+
 /**
  * Locks that a majority of several independent stores agrees on: the Redlock algorithm. A minority of them may be dead, hung or
  * slow, and nobody notices. Only exclusive locks, without a common queue: see docs/decisions/0008.
@@ -117,11 +119,11 @@ export class QuorumLockStore implements LockStore {
   }
 
   async upgrade(): Promise<Granted | undefined> {
-    throw onlyExclusive('"upgrade"');
+    throw impossible('An upgrade', NO_READERS);
   }
 
   async downgrade(): Promise<boolean> {
-    throw onlyExclusive('"downgrade"');
+    throw impossible('A downgrade', NO_READERS);
   }
 
   isLocked(key: string): Promise<boolean> {
@@ -196,16 +198,13 @@ function freshToken(token: string, attempt: number): string {
 }
 
 function unsupported({ keys, sharing, fair }: AcquireCommand): LockOptionsError | undefined {
-  if (sharing !== 'exclusive') return onlyExclusive(`${sharing === 'read' ? '"mode: \'read\'"' : '"permits"'} of ${namesOf(keys)}`);
-  if (!fair) return undefined;
-  return new LockOptionsError(
-    `"fair" of ${namesOf(keys)} is not possible on a quorum: independent nodes have no common queue, so there is no order to keep. Drop it, or use one Redis.`,
-  );
+  if (sharing === 'read') return impossible(`"mode" 'read' of ${namesOf(keys)}`, 'independent nodes have no common queue, so readers who come and go could keep writers out for ever');
+  if (sharing !== 'exclusive') {
+    return impossible(`"permits" of ${namesOf(keys)}`, 'each node counts for itself, so more holders than there are permits could each have a majority (of 3 permits on 5 nodes, 5 holders)');
+  }
+  return fair ? impossible(`"fair" of ${namesOf(keys)}`, 'independent nodes have no common queue, so there is no order to keep') : undefined;
 }
 
-function onlyExclusive(what: string): LockOptionsError {
-  return new LockOptionsError(
-    `${what} is not possible on a quorum, which has exclusive locks only: those who share a key are counted by each node alone, and majorities ` +
-      'that differ would count differently. Use one Redis for it.',
-  );
+function impossible(what: string, why: string): LockOptionsError {
+  return new LockOptionsError(`${what} is not possible on a quorum: ${why}. Use one Redis for it.`);
 }

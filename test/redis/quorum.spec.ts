@@ -106,7 +106,7 @@ describe('On a quorum of five Redis', () => {
       expect(await lock.unlock()).toBe(true);
     });
 
-    it.each([[{ mode: 'read' }, /mode: 'read'/], [{ permits: 3 }, /"permits"/], [{ fair: true }, /"fair"/]] as const)('is refused with %j, as that is not possible', async (options, message) => {
+    it.each([[{ mode: 'read' }, /"mode" 'read' of lock "account:1".*common queue/], [{ permits: 3 }, /"permits"/], [{ fair: true }, /"fair"/]] as const)('is refused with %j, as that is not possible', async (options, message) => {
       const locks = await warmed();
       await expect(locks.lock(KEY, options)).rejects.toBeInstanceOf(LockOptionsError);
       await expect(locks.tryLock(KEY, options)).rejects.toThrow(message);
@@ -127,7 +127,11 @@ describe('On a quorum of five Redis', () => {
     it('nobody waits for one that hangs', async () => {
       const locks = await warmed();
       servers.hang(2);
-      for (let count = 0; count < 10; count++) expect(await tookMs(() => locks.withLock(KEY, () => undefined))).toBeLessThan(COMMAND_TIMEOUT_MS / 2);
+      const took: number[] = [];
+      for (let count = 0; count < 20; count++) took.push(await tookMs(() => locks.withLock(KEY, () => undefined)));
+      expect(Math.max(...took)).toBeLessThan(COMMAND_TIMEOUT_MS / 2);
+      // Not even the moment that the others get in a tie.
+      expect(Math.min(...took)).toBeLessThan(20);
       servers.goOn(2);
       await servers.nothingLeft();
     });
@@ -293,7 +297,7 @@ describe('On a quorum of five Redis', () => {
       for (let round = 0; round < 30; round++) {
         const locks = await Promise.all(services.map((service) => service.tryLock(KEY)));
         expect(locks.filter((lock) => lock !== null).length).toBeLessThanOrEqual(1);
-        await Promise.all(locks.map((lock) => lock?.unlock()));
+        await Promise.all(locks.map(async (lock) => lock?.unlock()));
         await servers.nothingLeft();
       }
     });
