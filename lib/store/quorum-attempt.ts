@@ -42,11 +42,22 @@ export class QuorumAttempt implements Question<Granted | Held> {
     });
   }
 
-  /** Gives the lock back where it was granted, or is granted yet. Others have nothing of it: they were not there, or had refused. */
+  /**
+   * Gives the lock back where it was granted, or may be granted yet. Others have nothing of it: they were not there, or had refused.
+   *
+   * A node that is just slow is told at once, behind the question, so that our next one does not overtake it; one that hangs when it has
+   * answered: else, releases of locks that it never had would pile up.
+   */
   release(lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
-    return this.#nodes.decide(async (node, at) => {
-      if (this.#states[at] === 'asked') await this.#answers[at]!.catch(() => undefined);
-      return this.#states[at] === 'granted' ? lock(node) : false;
+    return this.#nodes.decide((node, at) => {
+      const state = this.#states[at]!;
+      if (state === 'asked' && this.#nodes.isSilent(at)) {
+        return this.#answers[at]!.then(
+          ({ granted }) => granted && lock(node),
+          () => false,
+        );
+      }
+      return state === 'granted' || state === 'asked' ? lock(node) : Promise.resolve(false);
     }, yesOrNo(this.#nodes));
   }
 

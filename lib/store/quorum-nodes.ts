@@ -33,11 +33,17 @@ export interface Round {
  */
 const LEAST_GRACE_MS = 20;
 
+/** A node that has not answered for so long, while it was asked, is taken for one that hangs, in ms. */
+const SILENCE_MS = 50;
+
 /** Several independent stores, asked all at once. Nobody waits for the slowest of them. */
 export class QuorumNodes {
   readonly all: readonly QuorumNode[];
   /** How many of them are more than half. */
   readonly majority: number;
+  /** Of each node: how many questions are open, and since when it has not answered any. */
+  readonly #open: number[];
+  readonly #silentSince: number[];
   #underWay = 0;
   #onIdle: (() => void) | undefined;
 
@@ -49,6 +55,8 @@ export class QuorumNodes {
     }
     this.all = nodes;
     this.majority = (nodes.length + 1) / 2;
+    this.#open = nodes.map(() => 0);
+    this.#silentSince = nodes.map(() => 0);
   }
 
   /** Asks all nodes at once. */
@@ -68,19 +76,28 @@ export class QuorumNodes {
       grace = setTimeout(() => setImmediate(() => look(true)), Math.max(LEAST_GRACE_MS, 2 * (now() - askedAt)));
     };
     for (let at = 0; at < this.all.length; at++) {
+      if (this.#open[at]!++ === 0) this.#silentSince[at] = askedAt;
       this.watched(question.ask(this.all[at]!, at)).then(
         (answer) => {
+          this.#open[at]!--;
+          this.#silentSince[at] = now();
           answers++;
           question.answered(answer, at);
           look();
         },
         (error: Error) => {
+          this.#open[at]!--;
           errors.push(error);
           question.failed?.(error, at);
           look();
         },
       );
     }
+  }
+
+  /** Whether a node seems to hang, or to be away. */
+  isSilent(at: number): boolean {
+    return this.#open[at]! > 0 && now() - this.#silentSince[at]! > SILENCE_MS;
   }
 
   /**

@@ -453,7 +453,7 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
 
     describe('operators', () => {
       it('see whether a key is locked, and can free it; the old holder loses it and the next one goes in', async () => {
-        const lock = await here.lock('account:1', { lease: 150 });
+        const lock = await here.lock('account:1', { lease: 500 });
         expect(await there.isLocked('account:1')).toBe(true);
         expect(await there.forceUnlock('account:1')).toBe(true);
         expect(await there.forceUnlock('account:1')).toBe(false);

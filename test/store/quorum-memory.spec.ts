@@ -6,7 +6,7 @@ import { promisesOfLocks } from './lock-contract.js';
 
 const KEYS_OF_THE_CONTRACT = ['account:1', 'account:2', 'account:3', 'a', 'b', 'c'];
 
-/** Five nodes whose clocks differ: one is slow, and one is always down. */
+/** Five nodes whose clocks differ by less than the shortest lease: one is slow, and one is always down. */
 const start = async (): Promise<Backing> => {
   const nodes = [0, 80_000, -50_000, 20_000, 0].map((aheadUs, at) => new MemoryNode({ aheadUs, delayMs: at === 3 ? 5 : 0 }));
   nodes[4]!.isDown = true;

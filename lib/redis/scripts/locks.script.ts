@@ -23,7 +23,7 @@ export type LocksReply = number | Held | OtherPermits | Error;
  *   them end after the time that stands for the lease; `cancel` leaves the queues too. `reserve` renews a lock and gives it new
  *   fences. `upgrade` and `downgrade` make a reader that is alone the writer, and the writer a reader. `force` takes a key from
  *   a holder and tells it. `clock`, of no key and before all others, brings the note of the last fence up to the server's time, or to the number
- *   that stands for its lease if that is larger.
+ *   that stands for its lease if that is larger; `raise` brings it up to the number.
  * - An exclusive lock is its token under the key. A shared one is how it is shared under the key, and the tokens in a sorted
  *   set beside it, each with the end of its own lease.
  * - Whoever gives a key back hands it to the first live waiter in the same step, and to those behind it that may share it; and

@@ -6,7 +6,7 @@ import { boot } from './locks.mjs';
 
 const [url, key, plan] = process.argv.slice(2);
 const { callers, sections, holdMs, arriveWithinMs = 0, options } = JSON.parse(plan);
-const { app, locks } = await boot({ connection: url, wait: '5m' });
+const { app, locks } = await boot({ connection: url.includes(',') ? url.split(',') : url, wait: '5m' });
 
 /** The same clock in every process of this machine, in ms. */
 const clock = () => Number(process.hrtime.bigint()) / 1e6;

@@ -2,10 +2,13 @@ import { fencesFor, RUN_MARK } from '../../../store/lock-store.js';
 
 /** Brings the note of the last fence up, if that is asked for. */
 export const CLOCK = `
-if ARGV[1] == 'clock' then
-  local time = call('TIME')
-  local least = math.max(time[1] * 1000000 + time[2], tonumber(ARGV[3]))
-  if tonumber(call('GET', note) or 0) < least then call('SET', note, string.format('%.0f', least), 'PX', 86400000) end
+if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
+  local least = ARGV[3]
+  if ARGV[1] == 'clock' then
+    local time = call('TIME')
+    least = string.format('%.0f', math.max(least, time[1] * 1000000 + time[2]))
+  end
+  if tonumber(call('GET', note) or 0) < tonumber(least) then call('SET', note, least, 'PX', 86400000) end
   if #ARGV == 3 then return {} end
   a = 4
 end
