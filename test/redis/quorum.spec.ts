@@ -150,6 +150,19 @@ describe('On a quorum of five Redis', () => {
       await servers.nothingLeft();
     });
 
+    it('one that was away is not flooded with releases of locks that it never had', async () => {
+      const locks = await warmed();
+      const lasts = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+      await servers.kill(4);
+      await locks.withLock(KEY, () => lasts(100));
+      for (let count = 0; count < 300; count++) await locks.withLock(KEY, () => undefined);
+      await lasts(COMMAND_TIMEOUT_MS + 200); // nothing waits for a connection any more
+      await servers.all[4]!.restart();
+      await until(() => locks.withLock('again', async () => (await servers.clients[4]!.exists('lock:again')) === 1));
+      const cancelled = /cmdstat_zrem:calls=(\d+)/.exec(await servers.clients[4]!.info('commandstats'));
+      expect(Number(cancelled?.[1] ?? 0)).toBeLessThan(50);
+    }, 15_000);
+
     it('three dead ones are an outage, told within the command time-out, and leave nothing on the others', async () => {
       const locks = await warmed();
       await servers.kill(0, 1, 2);
