@@ -28,6 +28,7 @@ export type {
   WaiterView,
 } from './store/lock-store.js';
 export type { RedisConnectionOption } from './redis/redis-client.js';
+export type { RedisConnectionsOption } from './redis/redis-store.js';
 
 export { isLockError, LockError } from './errors/lock.error.js';
 export type { LockErrorBody, LockErrorCode } from './errors/lock.error.js';

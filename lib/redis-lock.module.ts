@@ -7,7 +7,8 @@ import { LockService } from './lock.service.js';
 import { checkedModuleName, lockServiceToken } from './lock.tokens.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
 import { resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions } from './redis-lock.options.js';
-import { storeFor } from './redis/store-for.js';
+import type { OutageLog } from './redis/redis-connection.js';
+import { redisStore } from './redis/redis-store.js';
 
 const logger = new Logger('RedisLock');
 const HTTP = Symbol('nest-redis-lock:http');
@@ -66,17 +67,23 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
     name,
     terms,
     shutdownGraceMs,
-    store: store ?? storeFor({ ...resolved, leaseMs: terms.leaseMs, log: outageLog }),
+    store: store ?? redisStore({ ...resolved, leaseMs: terms.leaseMs, log: outageLog(Array.isArray(resolved.connection) ? resolved.connection.length : 1) }),
   });
 }
 
-const outageLog = {
-  down: (server: string, cause: Error) => logger.warn(`Redis at ${server} can't be reached: ${cause.message || String(cause)}. Calls that need a lock fail until it is back.`),
-  up: (server: string) => logger.log(`Redis at ${server} can be reached again.`),
-  deaf: (server: string, cause: Error | undefined) =>
-    logger.warn(
-      `The subscription that tells this app of locks it is given is down (Redis at ${server}${cause ? `: ${cause.message || String(cause)}` : ''}). ` +
-        'Until it is up, who waits asks about once a second. If it stays so, look whether the user may SUBSCRIBE (docs/redis.md).',
-    ),
-  hears: (server: string) => logger.log(`The subscription at Redis at ${server} is up again.`),
-};
+/** Logs the outages of each Redis: of the one there is, or of the nodes of a quorum. */
+function outageLog(nodes: number): OutageLog {
+  const isQuorum = nodes > 1;
+  const consequence = isQuorum ? `Locks go on while ${(nodes + 1) / 2} of the ${nodes} nodes work.` : 'Calls that need a lock fail until it is back.';
+  const meanwhile = isQuorum ? 'While no node has one, nobody hears that others wait, or that a lock was taken by force.' : 'Until it is up, who waits asks about once a second.';
+  return {
+    down: (server, cause) => logger.warn(`Redis at ${server} can't be reached: ${cause.message || String(cause)}. ${consequence}`),
+    up: (server) => logger.log(`Redis at ${server} can be reached again.`),
+    deaf: (server, cause) =>
+      logger.warn(
+        `The subscription that tells this app of its locks is down (Redis at ${server}${cause ? `: ${cause.message || String(cause)}` : ''}). ` +
+          `${meanwhile} If it stays so, look whether the user may SUBSCRIBE (docs/redis.md).`,
+      ),
+    hears: (server) => logger.log(`The subscription at Redis at ${server} is up again.`),
+  };
+}

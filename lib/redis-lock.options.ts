@@ -3,17 +3,18 @@ import { booleanOption, DEFAULT_TERMS, lockTerms, unknownOption, wrongValue, typ
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { shown } from './errors/shown.js';
 import type { DurabilityTerms } from './redis/durable-lock.store.js';
-import type { RedisConnectionOption } from './redis/redis-client.js';
+import type { RedisConnectionsOption } from './redis/redis-store.js';
 import type { LockStore } from './store/lock-store.js';
 
 /** What a module can be told, besides its name. */
 export interface RedisLockOptions {
   /**
    * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (Sentinel included), or an ioredis client the app has
-   * already, which is borrowed: never closed, never reconfigured.
+   * already, which is borrowed: never closed, never reconfigured. Or an array of 3, 5 or 7 of these, independent masters: a lock is
+   * had when a majority of them agrees (Redlock).
    * @default 'redis://127.0.0.1:6379'
    */
-  readonly connection?: RedisConnectionOption;
+  readonly connection?: RedisConnectionsOption;
   /** A store of your own instead of `connection`, e.g. `new MemoryLockStore()`. */
   readonly store?: LockStore;
   /** Stands before each key in Redis: `account:42` lives under `lock:account:42`. @default 'lock:' */
@@ -63,7 +64,7 @@ export interface RedisLockOptionsFactory {
 
 /** The options of a module, read and checked, with nothing left open. */
 export interface ResolvedLockOptions {
-  readonly connection: RedisConnectionOption;
+  readonly connection: RedisConnectionsOption;
   readonly store: LockStore | undefined;
   readonly keyPrefix: string;
   readonly terms: LockTerms;

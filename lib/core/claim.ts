@@ -18,6 +18,7 @@ export class Claim implements AcquireCommand {
   readonly sharing: Sharing;
   readonly label: string | undefined;
   readonly queue: boolean;
+  readonly fair: boolean;
   again = false;
   /** Whether others wait for the lock that it is being given: that can be heard of before the grant. */
   wanted = false;
@@ -28,13 +29,14 @@ export class Claim implements AcquireCommand {
   #fail: ((error: unknown) => void) | undefined;
   #failed: { readonly error: unknown } | undefined;
 
-  constructor({ keys, leaseMs, sharing, label, waitMs, maxWaiters }: LockRequest, token: string) {
+  constructor({ keys, leaseMs, sharing, label, waitMs, maxWaiters, fair }: LockRequest, token: string) {
     this.keys = keys;
     this.token = token;
     this.leaseMs = leaseMs;
     this.sharing = sharing;
     this.label = label;
     this.queue = waitMs > 0 && maxWaiters > 0;
+    this.fair = fair;
   }
 
   /** The store gave it the lock, unless that is old news. */

@@ -1,4 +1,5 @@
 import { now } from '../clock/deadline.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { Granted, LockStore } from '../store/lock-store.js';
 import type { Lease } from './lease.js';
 import type { Watchdog } from './watchdog.js';
@@ -63,11 +64,15 @@ export class LeaseChanges {
    * Makes the writer a reader for good.
    *
    * @throws LockUnavailableError
+   * @throws LockOptionsError when the store has no readers
    */
   async downgrade(lease: Lease): Promise<void> {
     // Before it is known to be done: from here on nobody may rely on being alone.
     lease.sharing = 'read';
-    await this.#downgrade(lease);
+    await this.#downgrade(lease).catch((error: unknown) => {
+      if (error instanceof LockOptionsError) lease.sharing = 'exclusive';
+      throw error;
+    });
   }
 
   #readAgain(lease: Lease, retryMs: number): void {

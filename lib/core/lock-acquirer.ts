@@ -138,7 +138,7 @@ export class LockAcquirer implements LockGiver {
     this.#queue.drop(claim);
     this.#open.stopAsking();
     if (!answer) return this.#ask(request, startedAt, now());
-    if (!(answer instanceof Lock)) this.#leave(request);
+    if (!(answer instanceof Lock)) this.#leaveGate(gated(request), request.keys);
     return answer;
   }
 
@@ -148,7 +148,7 @@ export class LockAcquirer implements LockGiver {
     if (error instanceof LockUnavailableError && !(error instanceof TooSlowError) && gated(request)) {
       for (const key of request.keys) this.#gate.fail(key, error);
     }
-    this.#leave(request);
+    this.#leaveGate(gated(request), request.keys);
     throw error;
   }
 
@@ -158,9 +158,10 @@ export class LockAcquirer implements LockGiver {
   }
 
   #begin(claim: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest): Lock | undefined {
-    const run = claim.token.endsWith(RUN_MARK) && handsOn(request) ? new LocalRun(claim.token, reply) : undefined;
+    const { token = claim.token } = reply;
+    const run = token.endsWith(RUN_MARK) && handsOn(request) ? new LocalRun(token, reply) : undefined;
     if (claim.wanted) run?.contend();
-    const lease = new Lease(request, claim.token, run, sentAt);
+    const lease = new Lease(request, token, run, sentAt);
     if (!lease.isHeld || request.signal?.aborted || this.#closed) return undefined;
     lease.onLost = this.#lost;
     this.#open.add(lease);
@@ -171,11 +172,11 @@ export class LockAcquirer implements LockGiver {
   }
 
   /** The grant came too late to be of use: the lease is over already, or the caller has gone, or the app is going. */
-  async #tooLate(claim: Claim, { sentAt }: Answer<Granted>, request: LockRequest, startedAt: number): Promise<undefined> {
-    await this.#released(claim);
+  async #tooLate({ keys, token, leaseMs }: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest, startedAt: number): Promise<undefined> {
+    await this.#released({ keys, token: reply.token ?? token, leaseMs });
     request.signal?.throwIfAborted();
     if (this.#closed) throw this.#closed;
-    if (now() >= startedAt + request.waitMs) throw new TooSlowError(now() - sentAt, claim.leaseMs);
+    if (now() >= startedAt + request.waitMs) throw new TooSlowError(now() - sentAt, leaseMs);
   }
 
   #admit(lease: Lease, request: LockRequest, fence: number): Lock {
@@ -230,10 +231,6 @@ export class LockAcquirer implements LockGiver {
   #doubt(): void {
     this.#queue.wakeAll();
     void this.#watchdog.verify([...this.#open]);
-  }
-
-  #leave(request: LockRequest): void {
-    this.#leaveGate(gated(request), request.keys);
   }
 
   #leaveGate(isGated: boolean, keys: readonly string[]): void {

@@ -6,7 +6,8 @@ import { RUN_MARK } from '../store/lock-store.js';
 const NOT_HOST = /[^\w.-]/g;
 
 /**
- * Makes owner tokens: `host:pid:random.sequence`, and a `+` when the lock may be handed on inside this process. The random
+ * Makes owner tokens: `host:pid:random.sequence`, and a `+` when the lock may be handed on inside this process; a quorum adds the number
+ * of the try, `-1a`, before it. The random
  * part (96 bits, one per source) makes them unguessable, host and pid tell a person who reads the key with redis-cli which
  * process holds it.
  */
@@ -25,7 +26,7 @@ export class TokenSource {
 
 /** What a token of ours says; nothing for a value that another tool wrote. */
 export function partsOf(token: string): { readonly host: string | undefined; readonly pid: number | undefined; readonly instance: string | undefined } {
-  const [, host, pid, instance] = /^([\w.-]+):(\d+):([\w-]{16})\.[0-9a-z]+\+?$/.exec(token) ?? [];
+  const [, host, pid, instance] = /^([\w.-]+):(\d+):([\w-]{16})\.[0-9a-z]+(?:-[0-9a-z]+)?\+?$/.exec(token) ?? [];
   return { host, pid: pid === undefined ? undefined : Number(pid), instance };
 }
 

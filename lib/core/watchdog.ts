@@ -1,6 +1,7 @@
-import type { LockStore } from '../store/lock-store.js';
+import type { LockStore, Renewal } from '../store/lock-store.js';
 import { now, roundedDown, timerAt } from '../clock/deadline.js';
 import type { Lease } from './lease.js';
+import { PartlyRenewedError } from '../store/quorum-renewal.js';
 import { TimeWheel } from '../clock/time-wheel.js';
 
 /** Locks in one call to the store. */
@@ -71,10 +72,11 @@ export class Watchdog {
     // Should the answer stay away, neither the next try nor the end of a lease waits for it.
     const patience = timerAt(Math.min(sentAt + Math.min(...sent) / 4, ...leases.map(({ endsAt }) => endsAt)), () => this.#planAll(leases, now()));
     try {
-      const gone = await this.#store.renew(leases);
+      const { gone, unknown } = await this.#store.renew(leases).then(wholly, partly);
       for (const lease of gone) (lease as Lease).lose('taken');
       leases.forEach((lease, index) => {
         if (!lease.isHeld) return;
+        if (unknown.includes(lease)) return this.#plan(lease, now() + sent[index]! / 20);
         lease.confirm(sentAt, sent[index]!);
         this.#plan(lease, this.#renewalOf(lease));
       });
@@ -106,4 +108,14 @@ export class Watchdog {
     const interval = leaseMs / 3;
     return roundedDown(confirmedAt + interval, interval * RENEWAL_STEP);
   }
+}
+
+type Outcome = Pick<PartlyRenewedError, 'gone' | 'unknown'>;
+
+const wholly = (gone: readonly Renewal[]): Outcome => ({ gone, unknown: [] });
+
+/** What is known of a renewal all the same. */
+function partly(error: unknown): Outcome {
+  if (error instanceof PartlyRenewedError) return error;
+  throw error;
 }

@@ -1,7 +1,8 @@
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { AcquireCommand, Granted, Held, Renewal, StoreListener } from '../store/lock-store.js';
 import { Amnesia } from './amnesia.js';
-import { RedisLockStore, type RedisLockStoreOptions } from './redis-lock.store.js';
+import { RedisLockStore } from './redis-lock.store.js';
+import type { RedisLockStoreOptions } from './redis-lock-store.options.js';
 
 /** When a grant counts. */
 export interface DurabilityTerms {

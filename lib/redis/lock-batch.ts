@@ -13,15 +13,22 @@ const LARGEST = 128;
 /** How often the note of the last fence is brought up to the server's time at least, while locks are taken. */
 const BRING_UP_EVERY_MS = 1000;
 
+/** The same on the nodes of a quorum: a lock that ended on one without a word is followed by one of another, and only clocks are left to compare. */
+const BRING_UP_NODE_EVERY_MS = 50;
+
 /** What an operation does: see the locks script. */
 export type Verb = (typeof VERBS)[number];
 
-const VERBS = ['try', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force'] as const;
+const VERBS = ['try', 'ask', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force'] as const;
 
 const ENCODED = Object.fromEntries(VERBS.map((verb) => [verb, bulk(verb)])) as Record<Verb, string>;
 
-/** The operation that brings the note up; it has no token, no lease and no reply. */
-const CLOCK = bulk('clock') + bulk('') + bulk('');
+/** The operations that bring the note up, to the time, or at least to a number; they have neither a token nor a reply. */
+const CLOCK = bulk('clock') + bulk('');
+const RAISE = bulk('raise') + bulk('');
+
+/** How long a number that all later fences must be above may wait for a call that carries it, in ms. */
+const RAISE_WITHIN_MS = 10;
 
 /** The kind of most locks. */
 const PLAIN = 'exclusive';
@@ -62,11 +69,31 @@ export class LockBatch {
   #lease = '';
   #broughtUpAt = -Infinity;
   #broughtUpAfterDrops = -1;
+  readonly #bringUpEveryMs: number;
+  /** All fences from now on must be above this number; and what the server was told last. */
+  #floor = 0;
+  #told = 0;
+  #raising: NodeJS.Timeout | undefined;
 
-  constructor(redis: RedisConnection, names: KeyNames) {
+  constructor(redis: RedisConnection, names: KeyNames, isNode: boolean) {
     this.#redis = redis;
     this.#names = names;
     this.#note = bulk(names.fence);
+    this.#bringUpEveryMs = isNode ? BRING_UP_NODE_EVERY_MS : BRING_UP_EVERY_MS;
+  }
+
+  /** Lets all fences from now on be larger than this one: the next call carries it, or one of its own a moment later. */
+  raise(fence: number): void {
+    if (fence <= this.#floor) return;
+    this.#floor = fence;
+    this.#raising ??= setTimeout(() => {
+      this.#raising = undefined;
+      if (this.#told < this.#floor) this.#send(this.#empty());
+    }, RAISE_WITHIN_MS).unref();
+  }
+
+  close(): void {
+    clearTimeout(this.#raising);
   }
 
   /**
@@ -122,6 +149,7 @@ export class LockBatch {
   /** @internal */
   failed(operations: readonly LockOperation[], error: LockUnavailableError): void {
     this.#broughtUpAt = -Infinity;
+    this.#told = 0;
     if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply)) this.#sendEach(operations);
     else for (const operation of operations) operation.failed(error);
   }
@@ -138,9 +166,10 @@ export class LockBatch {
 
   /** @internal */
   encode({ keys, keyCount, args, operations }: Batch, again: boolean): ScriptArguments {
-    const clock = this.#bringsUp() || again;
-    const text = keys.join('') + (clock ? CLOCK : '') + args.join('');
-    return { text, keyCount, count: keyCount + 3 * (operations.length + (clock ? 1 : 0)) };
+    const first = this.#bringsUp() || again ? CLOCK : this.#told < this.#floor ? RAISE : undefined;
+    if (first) this.#told = this.#floor;
+    const text = keys.join('') + (first ? first + bulk(this.#floor) : '') + args.join('');
+    return { text, keyCount, count: keyCount + 3 * (operations.length + (first ? 1 : 0)) };
   }
 
   /** @internal */
@@ -154,11 +183,11 @@ export class LockBatch {
     }
   }
 
-  /** Time for the note of the last fence to be brought up: a second has passed, or this may be another server than before. */
+  /** Time for the note of the last fence to be brought up: some time has passed, or this may be another server than before. */
   #bringsUp(): boolean {
     const time = now();
     const { drops } = this.#redis;
-    if (drops === this.#broughtUpAfterDrops && time < this.#broughtUpAt + BRING_UP_EVERY_MS) return false;
+    if (drops === this.#broughtUpAfterDrops && time < this.#broughtUpAt + this.#bringUpEveryMs) return false;
     this.#broughtUpAfterDrops = drops;
     this.#broughtUpAt = time;
     return true;

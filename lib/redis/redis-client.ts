@@ -32,7 +32,7 @@ export function redisClient(connection: unknown, commandTimeoutMs: number): Redi
   if (isPlainObject(connection)) {
     return { redis: withoutPrefix(new Redis({ ...defaults, ...connection, ...OWN })), borrowed: false };
   }
-  throw new LockOptionsError(`"connection" must be a redis:// or rediss:// URL, ioredis options, or an ioredis client, not ${Array.isArray(connection) ? 'an array: this version has no Redlock quorum' : shown(connection)}.`);
+  throw new LockOptionsError(`"connection" must be a redis:// or rediss:// URL, ioredis options, or an ioredis client, not ${shown(connection)}.`);
 }
 
 /** A connection of our own beside the client's, to the same server, for a subscription. */

@@ -7,11 +7,11 @@ import {
   type Held,
   type KeyView,
   type LockDetails,
-  type LockStore,
   type Renewal,
   type StoreListener,
 } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
+import type { QuorumNode } from '../store/quorum-nodes.js';
 import { permitsOf } from '../store/sharing.js';
 import { KeyNames } from './key-names.js';
 import { kindOf } from './lock-kind.js';
@@ -19,8 +19,9 @@ import { LockBatch, type LockOperation, type Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
 import { hear } from './hear.js';
 import { Questions } from './questions.js';
-import { besides, redisClient, type RedisConnectionOption } from './redis-client.js';
-import { NotSentError, RedisConnection, RefusedError, UNHEARD, type OutageLog } from './redis-connection.js';
+import { besides, redisClient } from './redis-client.js';
+import { NotSentError, RedisConnection, RefusedError, UNHEARD } from './redis-connection.js';
+import type { RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { HOLDERS_OF } from './scripts/holders-of.script.js';
 import { INSPECT } from './scripts/inspect.script.js';
 import { grantOf } from './scripts/locks.script.js';
@@ -28,17 +29,8 @@ import { PUBLISH } from './scripts/publish.script.js';
 import { RENEW } from './scripts/renew.script.js';
 import { WakeChannel } from './wake-channel.js';
 
-export interface RedisLockStoreOptions {
-  readonly connection: RedisConnectionOption;
-  readonly keyPrefix: string;
-  readonly commandTimeoutMs: number;
-  readonly log: OutageLog;
-  /** Whether renewals go over a connection of their own. */
-  readonly renewsApart?: boolean;
-}
-
 /** Locks on one Redis: each operation is atomic, and safe to be run twice. */
-export class RedisLockStore implements LockStore {
+export class RedisLockStore implements QuorumNode {
   protected readonly redis: RedisConnection;
   /** What renews: the same, if nothing there holds it up. */
   readonly #renewals: RedisConnection;
@@ -51,13 +43,13 @@ export class RedisLockStore implements LockStore {
   /** Tokens of locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
   readonly #sentTwice = new Set<string>();
 
-  constructor({ connection, keyPrefix, commandTimeoutMs, log, renewsApart = false }: RedisLockStoreOptions) {
+  constructor({ connection, keyPrefix, commandTimeoutMs, log, isNode = false, renewsApart = false }: RedisLockStoreOptions) {
     const client = redisClient(connection, commandTimeoutMs);
     this.#names = new KeyNames(keyPrefix);
     this.#orphans = new Orphans((lock) => this.#count('cancel', lock, kindOf(lock)));
     this.redis = new RedisConnection(client, commandTimeoutMs, log, (again) => this.connected(again));
     this.#renewals = renewsApart ? new RedisConnection(besides(client, commandTimeoutMs), commandTimeoutMs, UNHEARD, () => undefined) : this.redis;
-    this.#batch = new LockBatch(this.redis, this.#names);
+    this.#batch = new LockBatch(this.redis, this.#names, isNode);
     this.#channel = new WakeChannel(client.redis, commandTimeoutMs, {
       message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
@@ -138,6 +130,10 @@ export class RedisLockStore implements LockStore {
     });
   }
 
+  raise(fence: number): void {
+    this.#batch.raise(fence);
+  }
+
   async isLocked(key: string): Promise<boolean> {
     return (await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).length > 0;
   }
@@ -165,6 +161,7 @@ export class RedisLockStore implements LockStore {
 
   async close(): Promise<void> {
     this.#orphans.close();
+    this.#batch.close();
     this.#questions.close();
     this.#channel.close();
     this.redis.close();
@@ -188,8 +185,8 @@ export class RedisLockStore implements LockStore {
     return this.#take(this.#verbFor(command), command);
   }
 
-  #verbFor({ queue, token }: AcquireCommand): Verb {
-    if (!queue) return 'try';
+  #verbFor({ queue, token, waits }: AcquireCommand): Verb {
+    if (!queue) return waits ? 'ask' : 'try';
     if (this.#channel.state !== 'up') return 'deaf';
     return fencesFor(token) > 1 ? 'run' : 'queue';
   }

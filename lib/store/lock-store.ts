@@ -21,6 +21,10 @@ export interface AcquireCommand {
   readonly queue: boolean;
   /** Whether it queues already: if it has the lock now, it should have been told. */
   readonly again?: boolean;
+  /** Without `queue`: whether the caller waits all the same, by asking again; the holder is told that somebody does. */
+  readonly waits?: boolean;
+  /** Whether the caller wants strict order over all processes. A store that has no common queue refuses it. */
+  readonly fair?: boolean;
 }
 
 export interface Granted {
@@ -29,6 +33,8 @@ export interface Granted {
   readonly fence: number;
   /** Whether somebody else is queued in the store for one of the keys. */
   readonly contended: boolean;
+  /** The token that it was given to, when that is not the one that asked: some stores take a fresh one for each try. */
+  readonly token?: string;
 }
 
 export interface Held {
@@ -93,7 +99,7 @@ export interface StoreListener {
   granted(token: string, grant: Granted): boolean;
   /** A waiter was given the lock, and should ask for it again to make sure of it. Answers false when it is not one of its waiters. */
   called(token: string): boolean;
-  /** Somebody began to queue for a lock that is marked as handed on inside its process. */
+  /** Somebody waits for a lock: of one that is marked as handed on inside its process, or where waiters ask again and again. */
   wanted(token: string): void;
   /** The lock of a token was taken away by force. */
   lost(token: string): void;
@@ -132,7 +138,8 @@ export interface LockStore {
    *
    * Who is first in the queue is let in as soon as it may share the key with those who have it, and never before one that came earlier.
    *
-   * @throws LockOptionsError when the key is shared by another number of permits; it has left the queue then
+   * @throws LockOptionsError when the key is shared by another number of permits; it has left the queue then. Or when the store can't do
+   * what is asked for
    */
   acquire(command: AcquireCommand): Promise<Granted | Held>;
   /** Leaves the queues, and gives back what the token may have been given meanwhile. Never rejects: the store goes on trying. */

@@ -7,7 +7,7 @@ import { median } from './figures.mjs';
 import { onCore } from './pinning.mjs';
 
 /** The shell outlives no one: its standard input closes when this process ends, however it ends, and then it ends the server. */
-const UNTIL_PARENT_ENDS = 'trap : INT TERM; "$@" & read -r _; kill $!; wait';
+const UNTIL_PARENT_ENDS = 'trap : INT TERM; "$@" & read -r _; kill $! 2>&-; wait';
 
 /** Starts a redis-server of our own that keeps nothing on disk, and ends it when the work is done. */
 export async function withRedis(core, work) {
@@ -16,6 +16,18 @@ export async function withRedis(core, work) {
     return await work(redis);
   } finally {
     await redis.stop();
+  }
+}
+
+/** The same with several that know nothing of each other; `signal` stops, wakes or kills one. */
+export async function withRedisServers(core, count, work) {
+  const servers = [];
+  try {
+    for (let at = 0; at < count; at++) servers.push(await startRedis(core));
+    const pids = await Promise.all(servers.map(async ({ client }) => field(await client.info('server'), 'process_id')));
+    return await work({ urls: servers.map(({ url }) => url), signal: (at, signal) => process.kill(pids[at], signal) });
+  } finally {
+    for (const server of servers) await server.stop();
   }
 }
 

@@ -9,11 +9,12 @@ import { print, write } from './report.mjs';
 import { installRivals } from './rivals/install.mjs';
 import { hotKeyProcesses } from './scenarios/hot-key-processes.mjs';
 import { hotKey } from './scenarios/hot-key.mjs';
+import { redlock } from './scenarios/redlock.mjs';
 import { throughput } from './scenarios/throughput.mjs';
 import { uncontended } from './scenarios/uncontended.mjs';
 import { watchdog } from './scenarios/watchdog.mjs';
 
-const SCENARIOS = { uncontended, throughput, 'hot-key': hotKey, 'hot-key-processes': hotKeyProcesses, watchdog };
+const SCENARIOS = { uncontended, throughput, 'hot-key': hotKey, 'hot-key-processes': hotKeyProcesses, watchdog, redlock };
 
 const quick = process.argv.includes('--quick');
 const asked = process.argv.slice(2).filter((argument) => argument !== '--quick');

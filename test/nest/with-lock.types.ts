@@ -2,6 +2,7 @@
  * What the compiler must accept and refuse; `tsc` checks it, nobody runs it.
  * A line under `@ts-expect-error` that compiles is an error itself.
  */
+import { Redis } from 'ioredis';
 import { type Observable, of } from 'rxjs';
 import { CurrentLock, type Lock, type LockKey, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
@@ -174,8 +175,9 @@ export const modules = [
   LockTestingModule.forRoot({ lease: '1s' }),
   // @ts-expect-error the testing module has no Redis
   LockTestingModule.forRoot({ connection: 'redis://127.0.0.1' }),
-  // @ts-expect-error there is no Redlock quorum in this version
-  RedisLockModule.forRoot({ connection: ['redis://a', 'redis://b', 'redis://c'] }),
+  RedisLockModule.forRoot({ connection: ['redis://a', { host: 'b' }, new Redis({ host: 'c', lazyConnect: true })] }),
+  // @ts-expect-error a node of a quorum is no quorum
+  RedisLockModule.forRoot({ connection: [['redis://a', 'redis://b', 'redis://c'], 'redis://d', 'redis://e'] }),
   RedisLockModule.forRoot({ durability: { replicas: 1, timeout: '300ms' } }),
   // @ts-expect-error there is no such durability
   RedisLockModule.forRoot({ durability: 'majority' }),

@@ -2,14 +2,14 @@ import type { LockStore, RedisLockModuleOptions } from 'nest-redis-lock';
 import { LockService } from '../../lib/lock.service.js';
 import type { OutageLog } from '../../lib/redis/redis-connection.js';
 import { resolveLockOptions } from '../../lib/redis-lock.options.js';
-import { storeFor } from '../../lib/redis/store-for.js';
+import { redisStore as storeOn } from '../../lib/redis/redis-store.js';
 
 const QUIET: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined };
 
 /** A store on Redis, as the module makes it. */
 export function redisStore(options: RedisLockModuleOptions, log: Partial<OutageLog> = {}): LockStore {
   const { terms, ...resolved } = resolveLockOptions(options);
-  return storeFor({ ...resolved, leaseMs: terms.leaseMs, log: { ...QUIET, ...log } });
+  return storeOn({ ...resolved, leaseMs: terms.leaseMs, log: { ...QUIET, ...log } });
 }
 
 /** A `LockService` as the module makes it, without Nest. Stop it with `close()`. */

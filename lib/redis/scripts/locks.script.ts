@@ -1,6 +1,6 @@
 import type { Granted, Held } from '../../store/lock-store.js';
 import { LuaScript } from '../lua-script.js';
-import { FENCES } from './locks/fences.lua.js';
+import { CLOCK, FENCES } from './locks/fences.lua.js';
 import { HOLDERS } from './locks/holders.lua.js';
 import { QUICK_WAY } from './locks/quick-way.lua.js';
 import { VERBS } from './locks/verbs.lua.js';
@@ -18,11 +18,12 @@ export type LocksReply = number | Held | OtherPermits | Error;
  * All that takes and gives locks: many operations in one call, one after the other. So what a process wants in one tick costs
  * one command, and "give mine back, then queue me again" is one step.
  *
- * - `try` takes all keys or none. `queue` takes them in their order and queues for the first that it can't have; `run` is the
+ * - `try` takes all keys or none; `ask` does too, and tells the holder that it will be back. `queue` takes them in their order and queues for the first that it can't have; `run` is the
  *   same for a token that ends in `+`, `deaf` for a process that can't hear of its turn. `release` gives them back; `keep` lets
  *   them end after the time that stands for the lease; `cancel` leaves the queues too. `reserve` renews a lock and gives it new
  *   fences. `upgrade` and `downgrade` make a reader that is alone the writer, and the writer a reader. `force` takes a key from
- *   a holder and tells it. `clock`, of no key, brings the note of the last fence up to the server's time.
+ *   a holder and tells it. `clock`, of no key and before all others, brings the note of the last fence up to the server's time, or to the number
+ *   that stands for its lease if that is larger; `raise` brings it up to the number.
  * - An exclusive lock is its token under the key. A shared one is how it is shared under the key, and the tokens in a sorted
  *   set beside it, each with the end of its own lease.
  * - Whoever gives a key back hands it to the first live waiter in the same step, and to those behind it that may share it; and
@@ -40,35 +41,31 @@ export const LOCKS = new LuaScript<LocksReply>({
 -- KEYS[..]   for each operation and each of its keys: the key, its queue ("…:queue"; beside it are "…:alive" and "…:holders")
 -- ARGV[..]   for each operation: what (and of how many keys, and which kind with which label: "queue 2 read/report"), token, lease in ms
 -- RETURNS    for each operation (without an array around it when there is only one)
---            try, queue, run, deaf     fence (negative: others are queued), or {holder, ms its lease lasts, waiters ahead, fence so far},
+--            try, ask, queue, run, deaf     fence (negative: others are queued), or {holder, ms its lease lasts, waiters ahead, fence so far},
 --                                      or {"permits:n"} when it is shared by another number
 --            reserve, upgrade          fence, or 0: not the token's any more, or not alone
 --            all others                how many keys were the token's
 local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
-${QUICK_WAY}${FENCES}${HOLDERS}${WAITING}${VERBS}
+${CLOCK}${QUICK_WAY}${FENCES}${HOLDERS}${WAITING}${VERBS}
 local onEach = { release = free, cancel = giveUp, keep = keep, downgrade = downgrade, force = force }
 local onAll = { reserve = reserve, upgrade = upgrade }
 
 while a <= #ARGV do
-  local what, token, lease, last, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], first - 2, nil
-  if what == 'clock' then
-    bringUp()
-  else
-    local verb, count, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
-    last = first + 2 * ((tonumber(count) or 1) - 1)
-    if kind == '' then kind = 'exclusive' end
-    if onAll[verb] then
-      reply = onAll[verb](last, token, lease)
-    elseif onEach[verb] then
-      reply = 0
-      for i = first, last, 2 do
-        reply = reply + onEach[verb](i, token, lease, kind)
-      end
-    else
-      reply = take(verb, last, token, lease, kind)
+  local what, token, lease, last, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil, nil
+  local verb, count, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
+  last = first + 2 * ((tonumber(count) or 1) - 1)
+  if kind == '' then kind = 'exclusive' end
+  if onAll[verb] then
+    reply = onAll[verb](last, token, lease)
+  elseif onEach[verb] then
+    reply = 0
+    for i = first, last, 2 do
+      reply = reply + onEach[verb](i, token, lease, kind)
     end
-    replies[#replies + 1] = reply
+  else
+    reply = take(verb, last, token, lease, kind)
   end
+  replies[#replies + 1] = reply
   first = last + 2
   a = a + 3
 end

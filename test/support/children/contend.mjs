@@ -11,7 +11,7 @@ const NOTE_EVERY_MS = 100;
 const [url, keys, plan] = process.argv.slice(2);
 const { callers, sections, holdMs, arriveWithinMs = 0, file, options } = JSON.parse(plan);
 const pick = picker(JSON.parse(keys));
-const { app, locks } = await boot({ connection: url, wait: '5m', commandTimeout: '10s' });
+const { app, locks } = await boot({ connection: url.includes(',') ? url.split(',') : url, wait: '5m', commandTimeout: '10s' });
 
 const enter = options.wait === 0 ? locks.tryLock.bind(locks) : locks.lock.bind(locks);
 const cancels = Array.from({ length: callers }, () => new AbortController());

@@ -1,22 +1,29 @@
 import { fencesFor, RUN_MARK } from '../../../store/lock-store.js';
 
+/** Brings the note of the last fence up, if that is asked for. */
+export const CLOCK = `
+if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
+  local least = ARGV[3]
+  if ARGV[1] == 'clock' then
+    local time = call('TIME')
+    least = string.format('%.0f', math.max(least, time[1] * 1000000 + time[2]))
+  end
+  if tonumber(call('GET', note) or 0) < tonumber(least) then call('SET', note, least, 'PX', 86400000) end
+  if #ARGV == 3 then return {} end
+  a = 4
+end
+`;
+
 /** Fences and the note of the last one. */
 export const FENCES = `
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local function bringUp()
-  local micros = time[1] * 1000000 + time[2]
-  if tonumber(call('GET', note) or 0) < micros then
-    call('SET', note, string.format('%.0f', micros), 'PX', 86400000)
-  end
-end
-
 -- Answers the last of so many new fences.
 local function mint(count)
   local last = call('INCRBY', note, count)
   if last > count then return last end
-  bringUp()
+  call('SET', note, string.format('%.0f', time[1] * 1000000 + time[2]), 'PX', 86400000)
   return call('INCRBY', note, count)
 end
 

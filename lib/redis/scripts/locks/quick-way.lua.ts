@@ -5,7 +5,7 @@ import { fencesFor, RUN_MARK } from '../../../store/lock-store.js';
  * can't do, from operation `a` on, to the rest of the script.
  */
 export const QUICK_WAY = `
-local count = #ARGV / 3
+local count = (#ARGV - a + 1) / 3
 if #KEYS == 1 + 2 * count then
   local queues = KEYS
   if count > 1 then
@@ -16,11 +16,11 @@ if #KEYS == 1 + 2 * count then
     local fences, granted = 0, {}
     while a <= #ARGV do
       local what, token = ARGV[a], ARGV[a + 1]
-      if what == 'queue' or what == 'run' or what == 'try' then
+      if what == 'queue' or what == 'run' or what == 'try' or what == 'ask' then
         if not call('SET', KEYS[first], token, 'NX', 'PX', ARGV[a + 2]) then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
-        fences = fences + (what == 'run' and ${fencesFor(RUN_MARK)} or 1)
+        fences = fences + ((what == 'run' or (what == 'ask' and string.sub(token, -1) == '${RUN_MARK}')) and ${fencesFor(RUN_MARK)} or 1)
       elseif what == 'release' and redis.pcall('GET', KEYS[first]) == token then
         replies[#replies + 1] = call('DEL', KEYS[first])
       else

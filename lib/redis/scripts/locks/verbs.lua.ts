@@ -10,11 +10,15 @@ end
 
 local function take(verb, last, token, lease, kind)
   local wants = string.match(kind, '^[^/]*')
-  if verb == 'try' then
+  local whole = verb == 'try' or verb == 'ask'
+  if whole then
     for i = first, last, 2 do
       local found = obstacle(i, token, wants)
       if found then
-        if found[2] then found[3], found[4] = call('ZCARD', KEYS[i + 1]), 0 end
+        if found[2] then
+          if verb == 'ask' then tell(found[1], 'wanted ' .. found[1]) end
+          found[3], found[4] = call('ZCARD', KEYS[i + 1]), 0
+        end
         return found
       end
     end

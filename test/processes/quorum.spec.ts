@@ -1,0 +1,43 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { TestChild } from '../support/child-process.js';
+import { Contender, merged, violations } from '../support/contenders.js';
+import { lockService, redisStore } from '../support/lock-services.js';
+import { RedisServers } from '../support/redis-servers.js';
+
+const KEY = 'hot';
+
+describe('Processes on a quorum', () => {
+  let servers: RedisServers;
+
+  beforeAll(async () => {
+    servers = await RedisServers.start(3);
+  });
+
+  afterEach(() => servers.reset());
+
+  afterAll(() => servers.stop());
+
+  it('have a key one at a time, with fences that grow, and none of them is starved by the others', async () => {
+    const plan = { callers: 6, sections: 12, holdMs: 1, options: {} };
+    const contenders = await Contender.start(servers.urls.join(','), KEY, plan, plan);
+    for (const contender of contenders) contender.go();
+    const reports = await Promise.all(contenders.map((contender) => contender.report()));
+    const sections = merged(reports);
+    expect(sections).toHaveLength(144);
+    expect(violations(sections)).toEqual([]);
+    const sourceOf = ({ token }: { readonly token: string }) => token.slice(0, token.lastIndexOf('.'));
+    expect(new Set(sections.slice(0, 120).map(sourceOf)).size).toBe(2);
+    await servers.nothingLeft();
+  }, 30_000);
+
+  it('get the key of one that was killed when its lease is over, with a larger fence', async () => {
+    const child = new TestChild('hold.mjs', servers.urls.join(','), KEY, 500);
+    const { fence } = await child.message<{ fence: number }>();
+    await child.kill();
+    const killedAt = performance.now();
+    const locks = lockService(redisStore({ connection: servers.urls }), { wait: '10s' });
+    expect((await locks.lock(KEY)).fence).toBeGreaterThan(fence);
+    expect(performance.now() - killedAt).toBeLessThan(500 + 1000);
+    await locks.close();
+  }, 30_000);
+});

@@ -1,0 +1,360 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { LockOptionsError, LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
+import type { OutageLog } from '../../lib/redis/redis-connection.js';
+import { aborted, until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { RedisServers } from '../support/redis-servers.js';
+import { startWireProxy } from '../support/wire-proxy.js';
+
+const COMMAND_TIMEOUT_MS = 1000;
+const KEY = 'account:1';
+
+describe('On a quorum of five Redis', () => {
+  let servers: RedisServers;
+  const open: ClosableLockService[] = [];
+
+  beforeAll(async () => {
+    servers = await RedisServers.start(5);
+  });
+
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((service) => service.close()));
+    await servers.reset();
+  });
+
+  afterAll(() => servers.stop());
+
+  function serviceOn(connection: readonly string[], options: RedisLockModuleOptions = {}, log?: Partial<OutageLog>): ClosableLockService {
+    const store = redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }, log);
+    const service = lockService(store, { wait: '20s', lease: '10s', shutdownGrace: 0, ...options });
+    open.push(service);
+    return service;
+  }
+
+  /** All its connections are up, and its subscriptions too, so that it hears that others wait. */
+  async function warmed(options?: RedisLockModuleOptions, log?: Partial<OutageLog>): Promise<ClosableLockService> {
+    const service = serviceOn(servers.urls, options, log);
+    const subscribers = async () => (await Promise.all(servers.clients.map((client) => client.pubsub('CHANNELS', '*')))).map((names) => (names as string[]).length);
+    await service.withLock('warm up', () => undefined);
+    await until(async () => (await subscribers()).every((count) => count >= open.length));
+    await servers.nothingLeft();
+    return service;
+  }
+
+  const tookMs = async (work: () => Promise<unknown>) => {
+    const startedAt = performance.now();
+    await work();
+    return performance.now() - startedAt;
+  };
+
+  describe('a lock', () => {
+    it('stands on all nodes under the token that it says, and is gone from all when it is released', async () => {
+      const locks = await warmed();
+      const lock = await locks.lock(KEY);
+      await until(async () => (await Promise.all(servers.clients.map((client) => client.get(`lock:${KEY}`)))).every((token) => token === lock.token));
+      expect(await locks.inspect(KEY)).toMatchObject({ holder: { token: lock.token, fence: lock.fence, pid: process.pid, since: lock.acquiredAt }, waiters: [] });
+      expect(await lock.unlock()).toBe(true);
+      await servers.nothingLeft();
+      expect(await locks.inspect(KEY)).toBeNull();
+    });
+
+    it('has another token with each try, also of one call', async () => {
+      const [here, there] = [await warmed(), await warmed()];
+      const tokens = new Set<string>();
+      const held = await here.lock(KEY);
+      await servers.clients[4]!.del(`lock:${KEY}`);
+      const waiting = there.lock(KEY);
+      await until(async () => {
+        const token = await servers.clients[4]!.get(`lock:${KEY}`);
+        if (token) tokens.add(token);
+        return tokens.size >= 3;
+      });
+      await held.unlock();
+      expect((await waiting).token).toMatch(/^[\w.-]+:\d+:[\w-]{16}\.[0-9a-z]+-[0-9a-z]+$/);
+    });
+
+    it('is refused while a majority is held by others, and on no node after that', async () => {
+      const locks = await warmed();
+      for (const client of servers.clients.slice(0, 3)) await client.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
+      expect(await locks.tryLock(KEY)).toBeNull();
+      await until(async () => (await servers.keys()).length === 3);
+      for (const client of servers.clients.slice(0, 3)) expect(await client.get(`lock:${KEY}`)).toBe('theirs');
+    });
+
+    it('is had while a minority is held by others', async () => {
+      const locks = await warmed();
+      for (const client of servers.clients.slice(0, 2)) await client.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
+      expect(await locks.withLock([KEY, 'other'], ({ isHeld }) => isHeld)).toBe(true);
+      await until(async () => (await servers.keys()).length === 2);
+    });
+
+    it('taken away by force is told to its holder, and free at once', async () => {
+      const [here, there] = [await warmed(), await warmed()];
+      const lock = await here.lock(KEY, { lease: '1m' });
+      expect(await there.forceUnlock(KEY)).toBe(true);
+      expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken' });
+      expect((await there.lock(KEY, { wait: 0 })).fence).toBeGreaterThan(lock.fence);
+    });
+
+    it('taken away on a minority of the nodes is not lost', async () => {
+      const locks = await warmed();
+      const lock = await locks.lock(KEY, { lease: 300 });
+      await Promise.all(servers.clients.slice(0, 2).map((client) => client.del(`lock:${KEY}`)));
+      const renewedTwice = performance.now() + 600;
+      await until(() => performance.now() > renewedTwice);
+      expect(lock.isHeld).toBe(true);
+      expect(await lock.unlock()).toBe(true);
+    });
+
+    it.each([[{ mode: 'read' }, /"mode" 'read' of lock "account:1".*common queue/], [{ permits: 3 }, /"permits"/], [{ fair: true }, /"fair"/]] as const)('is refused with %j, as that is not possible', async (options, message) => {
+      const locks = await warmed();
+      await expect(locks.lock(KEY, options)).rejects.toBeInstanceOf(LockOptionsError);
+      await expect(locks.tryLock(KEY, options)).rejects.toThrow(message);
+      expect(await servers.keys()).toEqual([]);
+    });
+
+    it('is no reader after a downgrade that was refused', async () => {
+      const locks = await warmed();
+      await locks.withLock(KEY, async (lock) => {
+        await expect(lock.downgrade()).rejects.toBeInstanceOf(LockOptionsError);
+        await locks.withLock(KEY, (inner) => expect(inner.fence).toBe(lock.fence));
+        expect(lock).toMatchObject({ mode: 'exclusive', isHeld: true });
+      });
+    });
+  });
+
+  describe('when nodes fail', () => {
+    it('nobody waits for one that hangs', async () => {
+      const locks = await warmed();
+      servers.hang(2);
+      const took: number[] = [];
+      for (let count = 0; count < 20; count++) took.push(await tookMs(() => locks.withLock(KEY, () => undefined)));
+      expect(Math.max(...took)).toBeLessThan(COMMAND_TIMEOUT_MS / 2);
+      // Not even the moment that the others get in a tie.
+      expect(Math.min(...took)).toBeLessThan(20);
+      servers.goOn(2);
+      await servers.nothingLeft();
+    });
+
+    it('two dead ones change nothing, and each is in the log once', async () => {
+      const down: string[] = [];
+      const locks = await warmed({ lease: 600 }, { down: (server) => down.push(server) });
+      const before = await locks.lock('before');
+      await servers.kill(1, 3);
+      const heldLongEnough = performance.now() + 1500;
+      while (performance.now() < heldLongEnough) expect(await locks.withLock(KEY, ({ isHeld }) => isHeld)).toBe(true);
+      expect(before.isHeld).toBe(true);
+      expect(await before.unlock()).toBe(true);
+      await until(() => down.length >= 2);
+      expect(down.sort()).toEqual([1, 3].map((at) => `127.0.0.1:${servers.all[at]!.port}`).sort());
+      await servers.nothingLeft();
+    });
+
+    it('one that was away is not flooded with releases of locks that it never had', async () => {
+      const locks = await warmed();
+      const lasts = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+      await servers.kill(4);
+      await locks.withLock(KEY, () => lasts(100));
+      for (let count = 0; count < 300; count++) await locks.withLock(KEY, () => undefined);
+      await lasts(COMMAND_TIMEOUT_MS + 200); // nothing waits for a connection any more
+      await servers.all[4]!.restart();
+      await until(() => locks.withLock('again', async () => (await servers.clients[4]!.exists('lock:again')) === 1));
+      const cancelled = /cmdstat_zrem:calls=(\d+)/.exec(await servers.clients[4]!.info('commandstats'));
+      expect(Number(cancelled?.[1] ?? 0)).toBeLessThan(50);
+    }, 15_000);
+
+    it('three dead ones are an outage, told within the command time-out, and leave nothing on the others', async () => {
+      const locks = await warmed();
+      await servers.kill(0, 1, 2);
+      const calls = [() => locks.lock(KEY), () => locks.tryLock('b'), () => locks.isLocked('c'), () => locks.inspect('d'), () => locks.forceUnlock('e')];
+      await Promise.all(
+        calls.map(async (call) => {
+          let error: unknown;
+          expect(await tookMs(() => call().catch((reason: unknown) => (error = reason)))).toBeLessThan(COMMAND_TIMEOUT_MS + 500);
+          expect(error).toBeInstanceOf(LockUnavailableError);
+          expect((error as Error).message).toMatch(/^3 of 5 nodes failed, and a lock needs 3 that agree\. Redis at 127/);
+          expect((error as LockUnavailableError).cause).toBeInstanceOf(AggregateError);
+        }),
+      );
+      await servers.nothingLeft();
+      await servers.reset();
+      await until(() => locks.withLock(KEY, () => true).catch(() => false));
+    });
+
+    it('three that hang are an outage too; what they do when they go on is given back', async () => {
+      const locks = await warmed({ lease: '1m' });
+      for (const at of [0, 1, 2]) servers.hang(at);
+      expect(await tookMs(() => expect(locks.lock(KEY)).rejects.toBeInstanceOf(LockUnavailableError))).toBeLessThan(COMMAND_TIMEOUT_MS + 500);
+      for (const at of [0, 1, 2]) servers.goOn(at);
+      await servers.nothingLeft();
+    });
+
+    it('a tie with nodes that hang does not wait for them', async () => {
+      const locks = await warmed();
+      for (const at of [0, 1]) await servers.clients[at]!.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
+      servers.hang(3);
+      servers.hang(4);
+      expect(await tookMs(async () => expect(await locks.tryLock(KEY)).toBeNull())).toBeLessThan(COMMAND_TIMEOUT_MS / 2);
+    });
+
+    it('a grant that comes late is given back when it arrives', async () => {
+      const proxies = await Promise.all([3, 4].map((at) => startWireProxy(servers.all[at]!.port)));
+      const locks = serviceOn([...servers.urls.slice(0, 3), ...proxies.map(({ url }) => url)], { lease: '1m' });
+      await locks.withLock('warm up', () => undefined);
+      await servers.nothingLeft();
+      for (const at of [0, 1, 2]) await servers.clients[at]!.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
+      const replies = proxies.flatMap(({ wires }) => wires.map((wire) => wire.replies));
+      for (const flow of replies) flow.hold();
+      expect(await locks.tryLock(KEY)).toBeNull();
+      await until(async () => (await servers.keys()).length === 5);
+      for (const flow of replies) flow.release();
+      await until(async () => (await servers.keys()).length === 3);
+      await locks.close();
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+    });
+
+    it('the release of a lock reaches also a node whose grant comes after it', async () => {
+      const proxy = await startWireProxy(servers.all[4]!.port);
+      const locks = serviceOn([...servers.urls.slice(0, 4), proxy.url], { lease: '1m' });
+      await locks.withLock('warm up', () => undefined);
+      await servers.nothingLeft();
+      const [commands] = proxy.wires;
+      commands!.requests.hold();
+      await locks.withLock(KEY, () => undefined);
+      await until(async () => (await servers.keys()).length === 0);
+      commands!.requests.release();
+      await locks.close();
+      expect(await servers.keys()).toEqual([]);
+      await proxy.stop();
+    });
+
+    it('a held lock is lost in time when a majority dies: the signal comes no later than the end of the lease', async () => {
+      const locks = await warmed();
+      const lock = await locks.lock(KEY, { lease: 900 });
+      await until(() => lock.remaining() < 700);
+      const ends: number[] = [];
+      const watching = setInterval(() => ends.push(performance.now() + lock.remaining()), 5);
+      const lost = aborted(lock.signal);
+      await servers.kill(0, 1, 2);
+      expect(await lost).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+      clearInterval(watching);
+      expect(performance.now()).toBeLessThan(Math.max(...ends) + 300);
+      for (const at of [3, 4]) expect(await servers.clients[at]!.exists(`lock:${KEY}`)).toBe(1);
+    });
+
+    it('a held lock is lost at the next renewal when a majority forgot it', async () => {
+      const locks = await warmed();
+      const lock = await locks.lock(KEY, { lease: 600 });
+      await Promise.all(servers.clients.slice(0, 3).map((client) => client.flushall()));
+      expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken' });
+    });
+
+    it('a lock that too few nodes still know does not take down those that are renewed with it', async () => {
+      const locks = await warmed({ lease: 600 });
+      const [sick, well] = [await locks.lock('sick'), await locks.lock('well')];
+      await servers.kill(0, 1);
+      await servers.clients[2]!.del('lock:sick');
+      expect(await aborted(sick.signal)).toMatchObject({ reason: 'expired' });
+      const longerThanALease = performance.now() + 700;
+      await until(() => performance.now() > longerThanALease);
+      expect(well.isHeld).toBe(true);
+    });
+  });
+
+  describe('fences', () => {
+    it('grow from majority to majority, also when what the nodes counted to differs by seconds', async () => {
+      const [here, there] = [await warmed({ lease: 300 }), await warmed({ lease: 300 })];
+      const ahead = [40, 0, 10, 20, 30];
+      await Promise.all(servers.clients.map((client, at) => client.set('{lock:}:fence', (Date.now() + ahead[at]! * 1000) * 1000)));
+      const fences: number[] = [];
+      for (let turn = 0; turn < 30; turn++) {
+        const absent = [turn % 5, (turn * 2 + 1) % 5].map((at) => servers.clients[at]!);
+        await Promise.all(absent.map((client) => client.set(`lock:${KEY}`, 'theirs', 'PX', 60_000)));
+        const lock = await (turn % 2 ? here : there).lock(KEY, { watchdog: false, wait: '5s' });
+        fences.push(lock.fence);
+        // Some are never given back: their lease ends.
+        if (turn % 3) await lock.unlock();
+        else await aborted(lock.signal);
+        await Promise.all(absent.map((client) => client.del(`lock:${KEY}`)));
+        await servers.nothingLeft();
+      }
+      expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
+    });
+
+    it('grow over hand-offs inside a process and from process to process', async () => {
+      const services = [await warmed(), await warmed()];
+      const fences: number[] = [];
+      await Promise.all(Array.from({ length: 40 }, (_, index) => services[index % 2]!.withLock(KEY, ({ fence }) => void fences.push(fence))));
+      expect(new Set(fences).size).toBe(40);
+      expect(fences).toEqual([...fences].sort((a, b) => a - b));
+    });
+  });
+
+  describe('those who contend', () => {
+    it('all get it, one at a time, however often they get in the way of each other', async () => {
+      const services = [await warmed(), await warmed(), await warmed()];
+      let inside = 0;
+      let runs = 0;
+      const work = () => {
+        expect(++inside).toBe(1);
+        runs++;
+        return Promise.resolve().then(() => void inside--);
+      };
+      for (let round = 0; round < 6; round++) await Promise.all(services.map((service) => service.withLock(KEY, work)));
+      expect(runs).toBe(18);
+      await servers.nothingLeft();
+    });
+
+    it('all hear something when none of them waits', async () => {
+      const services = [await warmed(), await warmed(), await warmed()];
+      for (let round = 0; round < 30; round++) {
+        const locks = await Promise.all(services.map((service) => service.tryLock(KEY)));
+        expect(locks.filter((lock) => lock !== null).length).toBeLessThanOrEqual(1);
+        await Promise.all(locks.map(async (lock) => lock?.unlock()));
+        await servers.nothingLeft();
+      }
+    });
+
+    it.each([
+      ['many callers with short work', 12, 1],
+      ['one caller with long work', 1, 150],
+    ])('are not starved by a process that never lets go: %s', async (_what, callers, holdMs) => {
+      const [here, there] = [await warmed(), await warmed()];
+      const done = { here: 0, there: 0 };
+      let stop = false;
+      const call = async (who: 'here' | 'there') => {
+        while (!stop) {
+          await (who === 'here' ? here : there).withLock(KEY, () => new Promise((resolve) => setTimeout(resolve, holdMs)));
+          done[who]++;
+        }
+      };
+      const greedy = Array.from({ length: callers }, () => call('here'));
+      await until(() => done.here > 0);
+      const modest = call('there');
+      await until(() => done.there >= 4 && done.here >= 4, 10_000);
+      stop = true;
+      await Promise.all([...greedy, modest]);
+    });
+  });
+
+  describe('a shutdown', () => {
+    it('releases what is held on all nodes, and takes no new locks', async () => {
+      const locks = await warmed();
+      const held = await Promise.all(['a', 'b', 'c'].map((key) => locks.lock(key)));
+      const waiting = expect(locks.lock('a')).rejects.toThrow(/shutting down/);
+      await until(async () => (await servers.keys()).length === 15);
+      await locks.close();
+      await waiting;
+      expect(held.map(({ isHeld }) => isHeld)).toEqual([false, false, false]);
+      expect(await servers.keys()).toEqual([]);
+      await until(async () => !String(await Promise.all(servers.clients.map((client) => client.client('LIST')))).includes('name=nest-redis-lock'));
+    });
+
+    it('ends also while nodes are down', async () => {
+      const locks = await warmed();
+      await locks.lock(KEY);
+      await servers.kill(0, 1, 2);
+      expect(await tookMs(() => locks.close())).toBeLessThan(3 * COMMAND_TIMEOUT_MS);
+    });
+  });
+});
