@@ -74,6 +74,8 @@ describe('Shared locks in Redis', () => {
       const bare = service({ keyPrefix: '' });
       await bare.lock('a', read);
       await expect(bare.lock('{a}', read)).rejects.toBeInstanceOf(LockKeyError);
+      const both = await Promise.allSettled(['a}', '{a}}'].map((key) => bare.lock(key, read)));
+      expect(both.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
       const braced = service({ keyPrefix: '{' });
       await expect(braced.lock('a}', read)).rejects.toBeInstanceOf(LockKeyError);
       await expect(here.lock('{a}', read)).resolves.toMatchObject({ key: '{a}' });

@@ -212,6 +212,20 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       });
     });
 
+    it('that read a key never wait for a sibling that waits for another one, which the outer call of theirs writes', async () => {
+      const inB = deferred();
+      await here.withLock(
+        ['a', 'b'],
+        async () => {
+          const writer = here.withLock('b', () => (inB.resolve(), turn().then(() => here.withLock('a', () => 'read a', { ...read, wait: 1000 }))), write);
+          await inB.promise;
+          const reader = here.withLock(['a', 'b'], () => 'read both', read);
+          expect(await Promise.all([writer, reader])).toEqual(['read a', 'read both']);
+        },
+        read,
+      );
+    });
+
     it('keep the key of the outer call with their own `atLeast`', async () => {
       const startedAt = performance.now();
       await here.withLock(KEY, () => here.withLock(KEY, () => undefined, { atLeast: 300 }));
