@@ -117,13 +117,13 @@ describe('A lock that callers of one process hand on', () => {
   });
 
   it('has the `maxHold` of each of them for itself', async () => {
-    const first = here.lock('a', { lease: 150 });
-    const short = here.lock('a', { lease: 150, maxHold: 1 });
-    const long = here.lock('a', { lease: 150 });
+    const first = here.lock('a', { lease: 400 });
+    const short = here.lock('a', { lease: 400, maxHold: 1 });
+    const long = here.lock('a', { lease: 400 });
     await (await first).unlock();
     await (await short).unlock();
     const lock = await long;
-    await until(() => performance.now() > Number(lock.acquiredAt) - performance.timeOrigin + 500);
+    await until(() => performance.now() > Number(lock.acquiredAt) - performance.timeOrigin + 1300);
     expect(lock.isHeld).toBe(true);
   });
 
