@@ -2,10 +2,11 @@ import { now } from '../clock/deadline.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { fencesFor, type Held, type Renewal } from '../store/lock-store.js';
 import type { KeyNames } from './key-names.js';
-import { RefusedError, type RedisConnection } from './redis-connection.js';
+import type { LuaScript } from './lua-script.js';
+import { RefusedError, type Connection } from './redis-connection.js';
 import { bulk, bulkHeader } from './resp.js';
 import { ScriptCall, type ScriptArguments } from './script-call.js';
-import { LOCKS, type OtherPermits } from './scripts/locks.script.js';
+import { LOCKS, type LocksReply, type OtherPermits } from './scripts/locks.script.js';
 
 /** Operations in one call of the script: Redis does nothing else meanwhile. */
 const LARGEST = 128;
@@ -16,7 +17,7 @@ const BRING_UP_EVERY_MS = 1000;
 /** What an operation does: see the locks script. */
 export type Verb = (typeof VERBS)[number];
 
-const VERBS = ['try', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force'] as const;
+const VERBS = ['try', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force', 'raise'] as const;
 
 const ENCODED = Object.fromEntries(VERBS.map((verb) => [verb, bulk(verb)])) as Record<Verb, string>;
 
@@ -49,9 +50,19 @@ interface Batch {
 /** What a script says when one of its operations met something unforeseen; other refusals are about the server as a whole. */
 const ONE_IS_BAD = /^(ERR|WRONGTYPE)/;
 
+/** The script of a batch, and in a cluster where it runs. */
+interface Place {
+  /** The note of the last fence there. */
+  readonly note: string;
+  readonly script: LuaScript<LocksReply>;
+  readonly slot: number | undefined;
+}
+
 /** Collects the operations of one tick and sends them as one call of the locks script. */
 export class LockBatch {
-  readonly #redis: RedisConnection;
+  /** @internal */
+  readonly place: Place;
+  readonly #redis: Connection;
   readonly #names: KeyNames;
   readonly #note: string;
   #batches: Batch[] = [];
@@ -63,10 +74,11 @@ export class LockBatch {
   #broughtUpAt = -Infinity;
   #broughtUpAfterDrops = -1;
 
-  constructor(redis: RedisConnection, names: KeyNames) {
+  constructor(redis: Connection, names: KeyNames, place: Place = { note: names.fence, script: LOCKS, slot: undefined }) {
+    this.place = place;
     this.#redis = redis;
     this.#names = names;
-    this.#note = bulk(names.fence);
+    this.#note = bulk(place.note);
   }
 
   /**
@@ -148,7 +160,7 @@ export class LockBatch {
     this.#lastSize = operations.length;
     const replies = operations.length > 1 && Array.isArray(reply) ? (reply as unknown[]) : operations.map(() => reply);
     for (let index = 0; index < operations.length; index++) {
-      const answer = LOCKS.decode(replies[index]);
+      const answer = this.place.script.decode(replies[index]);
       if (answer instanceof Error) operations[index]!.failed(this.#redis.refused(answer));
       else operations[index]!.done(answer);
     }
@@ -171,9 +183,13 @@ class BatchCall extends ScriptCall {
   readonly #sender: LockBatch;
 
   constructor(batch: Batch, sender: LockBatch) {
-    super(LOCKS);
+    super(sender.place.script);
     this.#batch = batch;
     this.#sender = sender;
+  }
+
+  get slot(): number | undefined {
+    return this.#sender.place.slot;
   }
 
   protected encodeArguments(again: boolean): ScriptArguments {

@@ -12,6 +12,12 @@ local function bringUp()
   end
 end
 
+-- Lifts the note to what is in place of a token.
+local function raise(_, floor)
+  if tonumber(call('GET', note) or 0) < tonumber(floor) then call('SET', note, floor, 'PX', 86400000) end
+  return 0
+end
+
 -- Answers the last of so many new fences.
 local function mint(count)
   local last = call('INCRBY', note, count)
