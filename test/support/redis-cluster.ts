@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Cluster, Redis } from 'ioredis';
+import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
 import { TestChild } from './child-process.js';
 import { until } from './deferred.js';
 import { freePort } from './redis-server.js';
@@ -86,4 +87,13 @@ function nodesConf(plans: readonly Plan[], self: number): string {
     return `${address} ${mine}master - 0 0 ${index + 1} connected ${from}-${to}`;
   });
   return `${lines.join('\n')}\nvars currentEpoch ${MASTERS} lastVoteEpoch 0\n`;
+}
+
+/** A key that lies in a slot of this master, as they were at first. */
+export function keyAt(master: number, prefix = 'lock:'): string {
+  const masterOf = (slot: number) => Math.floor((slot * MASTERS) / SLOTS);
+  for (let number = 0; ; number++) {
+    const key = `${'cba'[master]}${number}`;
+    if (masterOf(slotOf(prefix + key)) === master) return key;
+  }
 }
