@@ -89,11 +89,14 @@ function nodesConf(plans: readonly Plan[], self: number): string {
   return `${lines.join('\n')}\nvars currentEpoch ${MASTERS} lastVoteEpoch 0\n`;
 }
 
-/** A key that lies in a slot of this master, as they were at first. */
-export function keyAt(master: number, prefix = 'lock:'): string {
+/** The nth key that lies in a slot of this master, as they were at first; no two in one slot. */
+export function keyAt(master: number, nth = 0): string {
   const masterOf = (slot: number) => Math.floor((slot * MASTERS) / SLOTS);
+  const slots = new Set<number>();
   for (let number = 0; ; number++) {
     const key = `${'cba'[master]}${number}`;
-    if (masterOf(slotOf(prefix + key)) === master) return key;
+    const slot = slotOf(`lock:${key}`);
+    if (masterOf(slot) === master) slots.add(slot);
+    if (slots.size > nth) return key;
   }
 }
