@@ -39,9 +39,8 @@ export class Watchdog {
 
   /** Finds out which of these are lost, without renewing any: the server may have forgotten them, or we missed that they were taken away. */
   async verify(leases: readonly Lease[]): Promise<void> {
-    const batches = Array.from({ length: Math.ceil(leases.length / BATCH) }, (_, index) => leases.slice(index * BATCH, (index + 1) * BATCH));
     await Promise.all(
-      batches.map(async (batch) => {
+      this.#batches(leases).map(async (batch) => {
         const held = batch.filter(({ isHeld }) => isHeld);
         // What is left of a lease on the server is more than that, so it is not pushed out.
         const asked = new Map(held.map((lease) => [{ keys: lease.keys, token: lease.token, leaseMs: Math.max(1, Math.floor(lease.endsAt - now())) }, lease]));
@@ -63,7 +62,12 @@ export class Watchdog {
       if (time < lease.renewUntil) due.push(lease);
       else this.#lookAgainAt(lease, lease.endsAt);
     }
-    for (let at = 0; at < due.length; at += BATCH) void this.#renew(due.slice(at, at + BATCH));
+    for (const batch of this.#batches(due)) void this.#renew(batch);
+  }
+
+  #batches(leases: readonly Lease[]): (readonly Lease[])[] {
+    const apart = this.#store.apart?.(leases) ?? [leases];
+    return apart.flatMap((part) => Array.from({ length: Math.ceil(part.length / BATCH) }, (_, index) => part.slice(index * BATCH, (index + 1) * BATCH)));
   }
 
   async #renew(leases: readonly Lease[]): Promise<void> {

@@ -1,20 +1,20 @@
 import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { RedisConnection } from './redis-connection.js';
+import type { Connection } from './redis-connection.js';
 
 /**
  * Whether a server may have forgotten locks: it was started less than the longest lease ago. Until that time has passed, a lock
  * that it forgot may still be held, so it must not grant one.
  */
 export class Amnesia {
-  readonly #redis: RedisConnection;
+  readonly #redis: Connection;
   #longestLeaseMs: number;
   /** When the server was started, on our clock; unknown until it has told. */
   #startedAt: number | undefined;
   #asking: Promise<number> | undefined;
 
   /** @param longestLeaseMs the longest that is known of so far */
-  constructor(redis: RedisConnection, longestLeaseMs: number) {
+  constructor(redis: Connection, longestLeaseMs: number) {
     this.#redis = redis;
     this.#longestLeaseMs = longestLeaseMs;
   }

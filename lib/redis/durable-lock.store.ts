@@ -1,8 +1,8 @@
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { AcquireCommand, Granted, Held, Renewal, StoreListener } from '../store/lock-store.js';
 import { Amnesia } from './amnesia.js';
+import type { ReachOptions } from './reach.js';
 import { RedisLockStore } from './redis-lock.store.js';
-import type { RedisLockStoreOptions } from './redis-lock-store.options.js';
 
 /** When a grant counts. */
 export interface DurabilityTerms {
@@ -13,7 +13,7 @@ export interface DurabilityTerms {
 }
 
 /** What a `DurableLockStore` is made of. */
-export interface DurableLockStoreOptions extends RedisLockStoreOptions {
+export interface DurableLockStoreOptions extends ReachOptions {
   readonly durability: DurabilityTerms;
   /** The lease of those who don't name one, in ms. */
   readonly leaseMs: number;

@@ -2,10 +2,11 @@ import { now } from '../clock/deadline.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { fencesFor, type Held, type Renewal } from '../store/lock-store.js';
 import type { KeyNames } from './key-names.js';
-import { RefusedError, type RedisConnection } from './redis-connection.js';
+import type { LuaScript } from './lua-script.js';
+import { RefusedError, type Connection } from './redis-connection.js';
 import { bulk, bulkHeader } from './resp.js';
 import { ScriptCall, type ScriptArguments } from './script-call.js';
-import { LOCKS, type OtherPermits } from './scripts/locks.script.js';
+import { type LocksReply, type OtherPermits } from './scripts/locks.script.js';
 
 /** Operations in one call of the script: Redis does nothing else meanwhile. */
 const LARGEST = 128;
@@ -56,9 +57,21 @@ interface Batch {
 /** What a script says when one of its operations met something unforeseen; other refusals are about the server as a whole. */
 const ONE_IS_BAD = /^(ERR|WRONGTYPE)/;
 
+/** The script of a batch, and in a cluster where it runs. */
+export interface Place {
+  /** The note of the last fence there. */
+  readonly note: string;
+  readonly script: LuaScript<LocksReply>;
+  readonly slot: number | undefined;
+  /** Whether it is one of the nodes of a quorum. */
+  readonly isNode: boolean;
+}
+
 /** Collects the operations of one tick and sends them as one call of the locks script. */
 export class LockBatch {
-  readonly #redis: RedisConnection;
+  /** @internal */
+  readonly place: Place;
+  readonly #redis: Connection;
   readonly #names: KeyNames;
   readonly #note: string;
   #batches: Batch[] = [];
@@ -75,11 +88,12 @@ export class LockBatch {
   #told = 0;
   #raising: NodeJS.Timeout | undefined;
 
-  constructor(redis: RedisConnection, names: KeyNames, isNode: boolean) {
+  constructor(redis: Connection, names: KeyNames, place: Place) {
+    this.place = place;
     this.#redis = redis;
     this.#names = names;
-    this.#note = bulk(names.fence);
-    this.#bringUpEveryMs = isNode ? BRING_UP_NODE_EVERY_MS : BRING_UP_EVERY_MS;
+    this.#note = bulk(place.note);
+    this.#bringUpEveryMs = place.isNode ? BRING_UP_NODE_EVERY_MS : BRING_UP_EVERY_MS;
   }
 
   /** Lets all fences from now on be larger than this one: the next call carries it, or one of its own a moment later. */
@@ -177,7 +191,7 @@ export class LockBatch {
     this.#lastSize = operations.length;
     const replies = operations.length > 1 && Array.isArray(reply) ? (reply as unknown[]) : operations.map(() => reply);
     for (let index = 0; index < operations.length; index++) {
-      const answer = LOCKS.decode(replies[index]);
+      const answer = this.place.script.decode(replies[index]);
       if (answer instanceof Error) operations[index]!.failed(this.#redis.refused(answer));
       else operations[index]!.done(answer);
     }
@@ -200,9 +214,13 @@ class BatchCall extends ScriptCall {
   readonly #sender: LockBatch;
 
   constructor(batch: Batch, sender: LockBatch) {
-    super(LOCKS);
+    super(sender.place.script);
     this.#batch = batch;
     this.#sender = sender;
+  }
+
+  get slot(): number | undefined {
+    return this.#sender.place.slot;
   }
 
   protected encodeArguments(again: boolean): ScriptArguments {

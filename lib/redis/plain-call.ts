@@ -4,6 +4,8 @@ import { bulks } from './resp.js';
 /** Something that is sent as often as it takes, and settled once. */
 export interface Call {
   startedAt: number;
+  /** Where in a cluster it has to go. */
+  readonly slot?: number | undefined;
   readonly sent: boolean;
   readonly settled: boolean;
   /** The command as it goes over the wire now. `withSource`: a script is to be brought along. */

@@ -3,7 +3,7 @@ import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
 
 /** Where Redis is: a URL, ioredis options (Sentinel included), or a client the app has already. */
-export type RedisConnectionOption = string | RedisOptions | Redis;
+export type RedisConnectionOption = string | RedisOptions | Redis | Cluster;
 
 export interface RedisClient {
   readonly redis: Redis;
@@ -19,7 +19,19 @@ const OWN = {
   maxRetriesPerRequest: 0,
 } as const satisfies RedisOptions;
 
-/** @throws LockOptionsError when it is none of the things a connection can be */
+/**
+ * Whether it is the app's client of a Redis Cluster.
+ *
+ * @throws LockOptionsError when it has a key prefix of its own
+ */
+export function isCluster(connection: unknown): connection is Cluster {
+  const client = connection as Partial<Cluster> | null;
+  if (typeof client !== 'object' || client === null || client.isCluster !== true || typeof client.nodes !== 'function') return false;
+  withoutPrefix(client as Cluster);
+  return true;
+}
+
+/** @throws LockOptionsError when it is none of the things a connection to one Redis can be */
 export function redisClient(connection: unknown, commandTimeoutMs: number): RedisClient {
   if (isClient(connection)) return { redis: withoutPrefix(connection), borrowed: true };
   const defaults = defaultsFor(commandTimeoutMs);
@@ -36,13 +48,14 @@ export function redisClient(connection: unknown, commandTimeoutMs: number): Redi
 }
 
 /** A connection of our own beside the client's, to the same server, for a subscription. */
-export function subscriberOf(client: Redis, commandTimeoutMs: number): Redis {
+export function subscriberOf(client: Redis, commandTimeoutMs: number, more: RedisOptions = {}): Redis {
   return client.duplicate({
     ...defaultsFor(commandTimeoutMs),
     ...OWN,
     autoResubscribe: false,
     // It is silent for hours; but when it stays so while a command is under way, it is dead: the client connects anew.
     socketTimeout: commandTimeoutMs,
+    ...more,
   });
 }
 
@@ -64,12 +77,12 @@ function defaultsFor(commandTimeoutMs: number): RedisOptions {
   };
 }
 
-function withoutPrefix(client: Redis): Redis {
+function withoutPrefix<Client extends Redis | Cluster>(client: Client): Client {
   const { keyPrefix } = client.options;
   if (!keyPrefix) return client;
   throw new LockOptionsError(
     `"connection.keyPrefix" is ${shown(keyPrefix)}, so lock keys would not live where other tools look for them. ` +
-      'Use the module\'s own "keyPrefix"; for a client of yours give client.duplicate({ keyPrefix: "" }).',
+      'Use the module\'s own "keyPrefix"; for a client of yours give a duplicate without it.',
   );
 }
 
@@ -83,7 +96,7 @@ function isClient(value: unknown): value is Redis {
   const client = value as Partial<Redis> | Partial<Cluster> | null;
   if (typeof client !== 'object' || client === null || typeof client.evalsha !== 'function') return false;
   if (!('isCluster' in client) || !client.isCluster) return true;
-  throw new LockOptionsError('"connection" is a Redis Cluster client. This version locks on one Redis (or a master behind Sentinel); give it one.');
+  throw new LockOptionsError('A Redis Cluster client can only be the whole "connection", not one of several.');
 }
 
 function isPlainObject(value: unknown): value is RedisOptions {

@@ -36,6 +36,9 @@ export interface OutageLog {
 /** For a connection whose outages another one tells of. */
 export const UNHEARD: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined };
 
+/** What runs scripts: on one Redis, or on a cluster. */
+export type Connection = Pick<RedisConnection, 'drops' | 'isIdle' | 'open' | 'run' | 'command' | 'send' | 'close' | 'server' | 'refused'>;
+
 /**
  * Runs scripts on one Redis. A call settles within the command time-out; when the connection drops meanwhile, it is sent again
  * as soon as there is a new one: every script of ours may run twice.
@@ -212,9 +215,14 @@ export class RedisConnection {
 
   /** What to say when the server refuses a command. */
   refused(error: Error): RefusedError {
-    if (error.message.includes('WRONGTYPE')) {
-      return new RefusedError('The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".', error);
-    }
-    return new RefusedError(`Redis at ${this.server} did not do it: ${error.message}`, error);
+    return refusedBy(this.server, error);
   }
+}
+
+/** What to say when this server refuses a command. */
+export function refusedBy(server: string, error: Error): RefusedError {
+  if (error.message.includes('WRONGTYPE')) {
+    return new RefusedError('The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".', error);
+  }
+  return new RefusedError(`Redis at ${server} did not do it: ${error.message}`, error);
 }

@@ -13,15 +13,14 @@ import {
 import { Listeners } from '../store/listeners.js';
 import type { QuorumNode } from '../store/quorum-nodes.js';
 import { permitsOf } from '../store/sharing.js';
-import { KeyNames } from './key-names.js';
+import type { KeyNames } from './key-names.js';
 import { kindOf } from './lock-kind.js';
-import { LockBatch, type LockOperation, type Verb } from './lock-batch.js';
+import type { LockOperation, Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
 import { hear } from './hear.js';
 import { Questions } from './questions.js';
-import { besides, redisClient } from './redis-client.js';
-import { NotSentError, RedisConnection, RefusedError, UNHEARD } from './redis-connection.js';
-import type { RedisLockStoreOptions } from './redis-lock-store.options.js';
+import { reachRedis, type Operations, type Reach, type ReachOptions } from './reach.js';
+import { NotSentError, RefusedError, type Connection } from './redis-connection.js';
 import { HOLDERS_OF } from './scripts/holders-of.script.js';
 import { INSPECT } from './scripts/inspect.script.js';
 import { grantOf } from './scripts/locks.script.js';
@@ -31,26 +30,27 @@ import { WakeChannel } from './wake-channel.js';
 
 /** Locks on one Redis: each operation is atomic, and safe to be run twice. */
 export class RedisLockStore implements QuorumNode {
-  protected readonly redis: RedisConnection;
+  protected readonly redis: Connection;
   /** What renews: the same, if nothing there holds it up. */
-  readonly #renewals: RedisConnection;
+  readonly #renewals: Connection;
   readonly #names: KeyNames;
-  readonly #batch: LockBatch;
+  readonly #batch: Operations;
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
   readonly #listeners = new Listeners();
-  readonly #questions = new Questions((channel, message) => this.redis.run(PUBLISH, [], [channel, message]));
-  /** Tokens of locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
+  readonly #questions = new Questions((channel, message) => this.publish(channel, message));
+  /** Locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
   readonly #sentTwice = new Set<string>();
 
-  constructor({ connection, keyPrefix, commandTimeoutMs, log, isNode = false, renewsApart = false }: RedisLockStoreOptions) {
-    const client = redisClient(connection, commandTimeoutMs);
-    this.#names = new KeyNames(keyPrefix);
-    this.#orphans = new Orphans((lock) => this.#count('cancel', lock, kindOf(lock)));
-    this.redis = new RedisConnection(client, commandTimeoutMs, log, (again) => this.connected(again));
-    this.#renewals = renewsApart ? new RedisConnection(besides(client, commandTimeoutMs), commandTimeoutMs, UNHEARD, () => undefined) : this.redis;
-    this.#batch = new LockBatch(this.redis, this.#names, isNode);
-    this.#channel = new WakeChannel(client.redis, commandTimeoutMs, {
+  constructor(options: ReachOptions, reach: (options: ReachOptions, connected: (again: boolean) => void) => Reach = reachRedis) {
+    const { names, redis, renewals, batch, subscriber } = reach(options, (again) => this.connected(again));
+    const { log } = options;
+    this.#names = names;
+    this.redis = redis;
+    this.#renewals = renewals;
+    this.#batch = batch;
+    this.#orphans = new Orphans((lock) => this.giveUp(lock));
+    this.#channel = new WakeChannel(subscriber, {
       message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
         if (again) log.hears(this.redis.server);
@@ -78,7 +78,7 @@ export class RedisLockStore implements QuorumNode {
   }
 
   async cancel(command: Cancellation): Promise<void> {
-    await this.#count('cancel', command, kindOf(command)).catch(() => this.#orphans.add(command));
+    await this.giveUp(command).catch(() => this.#orphans.add(command));
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
@@ -116,7 +116,7 @@ export class RedisLockStore implements QuorumNode {
         verb: keepMs > 0 ? 'keep' : 'release',
         lock,
         done: (freed) => {
-          if (this.#sentTwice.delete(lock.token) && keepMs === 0) this.#orphans.add(lock);
+          if (this.#sentTwice.size > 0 && this.#sentTwice.delete(partOf(lock)) && keepMs === 0) this.#orphans.add(lock);
           // What was sent again may have freed the key by its first try: not a loss.
           resolve(freed === lock.keys.length || drops !== this.redis.drops || operation.again === true);
         },
@@ -168,6 +168,20 @@ export class RedisLockStore implements QuorumNode {
     if (this.#renewals !== this.redis) this.#renewals.close();
   }
 
+  /**
+   * As `cancel`, but tries once. Answers how many keys were the token's.
+   *
+   * @throws LockUnavailableError
+   */
+  protected giveUp(lock: Cancellation): Promise<number> {
+    return this.#count('cancel', lock, kindOf(lock));
+  }
+
+  /** Says something on a wake channel, and answers how many heard it. */
+  protected publish(channel: string, message: string): Promise<number> {
+    return this.redis.run(PUBLISH, [], [channel, message]);
+  }
+
   /** A connection was made: the first, or again. */
   protected connected(again: boolean): void {
     void this.#orphans.reconnected();
@@ -209,7 +223,7 @@ export class RedisLockStore implements QuorumNode {
             return reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits));
           }
           if (command.again) this.#channel.doubt();
-          if (drops !== this.redis.drops) this.#sentTwice.add(command.token);
+          if (drops !== this.redis.drops) this.#sentTwice.add(partOf(command));
           resolve(grantOf(reply)!);
         },
         failed: (error) => {
@@ -225,3 +239,6 @@ export class RedisLockStore implements QuorumNode {
     return new Promise((resolve, reject) => this.#batch.add({ verb, lock, kind, done: (count) => resolve(count as number), failed: reject }));
   }
 }
+
+/** Names a lock, or that part of it that is asked for in one call. */
+const partOf = ({ keys, token }: Renewal): string => `${token} ${keys[0]}`;

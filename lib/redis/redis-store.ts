@@ -2,15 +2,16 @@ import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
 import type { LockStore } from '../store/lock-store.js';
 import { QuorumLockStore } from '../store/quorum-lock.store.js';
+import { ClusterLockStore } from './cluster/cluster-lock.store.js';
 import { DurableLockStore, type DurabilityTerms } from './durable-lock.store.js';
-import { redisClient, type RedisConnectionOption } from './redis-client.js';
-import type { RedisLockStoreOptions } from './redis-lock-store.options.js';
+import { isCluster, redisClient, type RedisConnectionOption } from './redis-client.js';
+import type { ReachOptions } from './reach.js';
 import { RedisLockStore } from './redis-lock.store.js';
 
 /** One Redis; or three or more independent masters, of which a majority decides (Redlock). */
 export type RedisConnectionsOption = RedisConnectionOption | readonly RedisConnectionOption[];
 
-interface RedisStoreOptions extends Omit<RedisLockStoreOptions, 'connection' | 'isNode' | 'renewsApart'> {
+interface RedisStoreOptions extends Omit<ReachOptions, 'connection' | 'isNode' | 'renewsApart'> {
   readonly connection: RedisConnectionsOption;
   readonly durability: DurabilityTerms | undefined;
   /** The lease of those who don't name one, in ms. */
@@ -25,6 +26,10 @@ interface RedisStoreOptions extends Omit<RedisLockStoreOptions, 'connection' | '
 export function redisStore({ connection, durability, leaseMs, ...options }: RedisStoreOptions): LockStore {
   if (!Array.isArray(connection)) {
     const one = { ...options, connection: connection as RedisConnectionOption };
+    if (isCluster(connection)) {
+      if (!durability) return new ClusterLockStore(connection, one);
+      throw new LockOptionsError('"durability" can\'t be had on a Redis Cluster: "WAIT" would have to go to the node of each key. Give one Redis with replicas, or leave it out.');
+    }
     return durability ? new DurableLockStore({ ...one, durability, leaseMs }) : new RedisLockStore(one);
   }
   if (durability) throw new LockOptionsError('"durability" is for one master with replicas: on a quorum it is the majority that makes a grant last. Leave it out.');

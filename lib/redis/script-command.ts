@@ -2,7 +2,7 @@ import type { Command, Redis } from 'ioredis';
 import type { Call } from './plain-call.js';
 
 /** Hears what became of a command. */
-interface Outcome {
+export interface Outcome {
   replied(call: Call, reply: unknown): void;
   failed(call: Call, error: Error): void;
 }
@@ -25,7 +25,7 @@ export class ScriptCommand {
   readonly #withSource: boolean;
   readonly #outcome: Outcome;
 
-  private constructor(call: Call, withSource: boolean, outcome: Outcome) {
+  protected constructor(call: Call, withSource: boolean, outcome: Outcome) {
     this.#call = call;
     this.#withSource = withSource;
     this.#outcome = outcome;

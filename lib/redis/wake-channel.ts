@@ -1,5 +1,4 @@
 import type { Redis } from 'ioredis';
-import { subscriberOf } from './redis-client.js';
 
 /** How long to wait before subscribing again after Redis refused it, in ms. */
 const TRY_AGAIN_MS = 5_000;
@@ -18,8 +17,7 @@ interface WakeListener {
  * wait.
  */
 export class WakeChannel {
-  readonly #commands: Redis;
-  readonly #timeoutMs: number;
+  readonly #connect: () => Redis | undefined;
   readonly #listener: WakeListener;
   readonly #names: string[] = [];
   #redis: Redis | undefined;
@@ -29,9 +27,9 @@ export class WakeChannel {
   #settle: () => void = () => undefined;
   readonly #settled = new Promise<void>((resolve) => (this.#settle = resolve));
 
-  constructor(commands: Redis, commandTimeoutMs: number, listener: WakeListener) {
-    this.#commands = commands;
-    this.#timeoutMs = commandTimeoutMs;
+  /** @param connect makes the connection to listen on; undefined while no server is known */
+  constructor(connect: () => Redis | undefined, listener: WakeListener) {
+    this.#connect = connect;
     this.#listener = listener;
   }
 
@@ -47,14 +45,14 @@ export class WakeChannel {
 
   /** Begins to listen, if it has not begun; resolves when it works, or is known not to. */
   open(): Promise<void> {
-    if (!this.#redis) {
-      const redis = (this.#redis = subscriberOf(this.#commands, this.#timeoutMs));
-      redis.on('ready', () => void this.#subscribe());
-      redis.on('close', () => this.#down(this.#lastError));
-      redis.on('error', (error: Error) => (this.#lastError = error));
-      redis.on('message', (_name: string, text: string) => this.#listener.message(text));
-      redis.connect().catch(() => undefined);
-    }
+    if (this.#redis) return this.#settled;
+    const redis = (this.#redis = this.#connect());
+    if (!redis) return Promise.resolve();
+    redis.on('ready', () => void this.#subscribe());
+    redis.on('close', () => this.#down(this.#lastError));
+    redis.on('error', (error: Error) => (this.#lastError = error));
+    redis.on('message', (_name: string, text: string) => this.#listener.message(text));
+    redis.connect().catch(() => undefined);
     return this.#settled;
   }
 

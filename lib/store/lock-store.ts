@@ -146,6 +146,8 @@ export interface LockStore {
   cancel(command: Cancellation): Promise<void>;
   /** Pushes the leases out, never nearer. Answers those that are not their token's any more, whole or in part. */
   renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]>;
+  /** Splits locks into those that `renew` may take in one call: what can't be reached must not hold up the rest. Default: all in one. */
+  apart?<Lock extends Renewal>(locks: readonly Lock[]): readonly (readonly Lock[])[];
   /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's alone any more. */
   reserve(lock: Renewal): Promise<Granted | undefined>;
   /**

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { Cluster, Redis } from 'ioredis';
+import { Cluster, Redis, type ClusterOptions } from 'ioredis';
 import { LockOptionsError, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
@@ -18,8 +18,8 @@ const redis = (password?: string) => {
   return client;
 };
 
-const cluster = () => {
-  const client = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
+const cluster = (options: ClusterOptions = {}) => {
+  const client = new Cluster([{ host: '127.0.0.1', port: 1 }], { ...options, lazyConnect: true });
   clients.push(client);
   return client;
 };
@@ -85,7 +85,6 @@ describe('a module is refused with LockOptionsError, naming the option and what 
     ['an array with an array in it', () => [URL, [URL], 'redis://c'], /"connection\[1\]" is an array/],
     ['an array with a Cluster client in it', () => [URL, cluster(), 'redis://c'], /"connection\[1\]" is a Redis Cluster client/],
     ['an array with a keyPrefix in it', () => [{ port: 2 }, { port: 3 }, { port: 4, keyPrefix: 'app:' }], /"connection\[2\]\.keyPrefix" is "app:"/],
-    ['a Cluster client: this version locks on one Redis', cluster, /Cluster/],
     ['options with a keyPrefix of their own', () => ({ port: 1, keyPrefix: 'app:' }), /keyPrefix.*"app:"/],
   ])('for a connection that is %s', async (_what, connection, message) => {
     const booting = boot({ connection: connection() });
@@ -98,6 +97,14 @@ describe('a module is refused with LockOptionsError, naming the option and what 
     const client = new Redis({ port: 1, keyPrefix: 'app:', lazyConnect: true });
     clients.push(client);
     await expect(boot({ connection: client })).rejects.toThrow(/"connection.*keyPrefix.*"app:"/);
+  });
+
+  it.each([{ keyPrefix: 'app:' }, { redisOptions: { keyPrefix: 'app:' } }])('for a Cluster client that adds a keyPrefix of its own: %j', async (options) => {
+    await expect(boot({ connection: cluster(options) })).rejects.toThrow(/"connection.*keyPrefix.*"app:"/);
+  });
+
+  it('for "durability" on a Cluster', async () => {
+    await expect(boot({ connection: cluster(), durability: { replicas: 1 } })).rejects.toThrow(/"durability".*Redis Cluster/);
   });
 
   it('for a store and a connection', async () => {

@@ -4,6 +4,8 @@ import type { LockStore } from 'nest-redis-lock';
 export interface Backing {
   /** A store on it, as another process would have one. */
   store(): LockStore;
+  /** Whether those who are handed a lock ask the store once more before they have it. */
+  readonly handOffsAreConfirmed?: boolean;
   /** Ends everything. */
   stop(): Promise<void>;
   /** What stands under the lock keys and their companions right now: nothing, when nobody holds one or waits. */

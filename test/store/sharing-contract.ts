@@ -362,6 +362,8 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('names all readers, and all who have a permit', async () => {
         const readers = [await here.lock(KEY, { ...read, label: 'one' }), await there.lock(KEY, read)];
+        // A process that has just begun to listen may miss the first question.
+        await until(async () => (await here.inspect(KEY))!.holders.every(({ fence }) => fence !== undefined));
         const info = (await here.inspect(KEY))!;
         expect(info).toMatchObject({ mode: 'read', permits: undefined });
         expect(info.holders.map(({ token, fence }) => [token, fence]).sort()).toEqual(readers.map(({ token, fence }) => [token, fence]).sort());

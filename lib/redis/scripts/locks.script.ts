@@ -3,6 +3,7 @@ import { LuaScript } from '../lua-script.js';
 import { CLOCK, FENCES } from './locks/fences.lua.js';
 import { HOLDERS } from './locks/holders.lua.js';
 import { QUICK_WAY } from './locks/quick-way.lua.js';
+import { TELLING, tellingInCluster } from './locks/telling.lua.js';
 import { VERBS } from './locks/verbs.lua.js';
 import { WAITING } from './locks/waiting.lua.js';
 
@@ -35,7 +36,17 @@ export type LocksReply = number | Held | OtherPermits | Error;
  *   when the caller says so, which is after each reconnect and every second: so they grow across FLUSHALL and failover; and,
  *   as the note expires by the very clock it was set by, also when that clock is set back.
  */
-export const LOCKS = new LuaScript<LocksReply>({
+export const LOCKS = locksScript(TELLING);
+
+/**
+ * The same for a cluster. Who is given a key has it only for a moment, until it asks again: whether it lives is not known.
+ *
+ * @param wake what the names of all wake channels begin with
+ */
+export const clusterLocks = (wake: string): LuaScript<LocksReply> => locksScript(tellingInCluster(wake));
+
+function locksScript(telling: string): LuaScript<LocksReply> {
+  return new LuaScript<LocksReply>({
   source: `
 -- KEYS[1]    the note of the last fence
 -- KEYS[..]   for each operation and each of its keys: the key, its queue ("…:queue"; beside it are "…:alive" and "…:holders")
@@ -46,7 +57,7 @@ export const LOCKS = new LuaScript<LocksReply>({
 --            reserve, upgrade          fence, or 0: not the token's any more, or not alone
 --            all others                how many keys were the token's
 local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
-${CLOCK}${QUICK_WAY}${FENCES}${HOLDERS}${WAITING}${VERBS}
+${CLOCK}${QUICK_WAY}${FENCES}${HOLDERS}${telling}${WAITING}${VERBS}
 local onEach = { release = free, cancel = giveUp, keep = keep, downgrade = downgrade, force = force }
 local onAll = { reserve = reserve, upgrade = upgrade }
 
@@ -80,6 +91,7 @@ return #replies == 1 and replies[1] or replies
     return { granted: false, holder: String(holder), leaseLeftMs: Number(leaseLeftMs) === -1 ? Infinity : Number(leaseLeftMs), ahead: Number(ahead), fence: Number(fence) };
   },
 });
+}
 
 /** Reads the fence of a grant; undefined if there is none. */
 export function grantOf(fence: number): Granted | undefined {

@@ -20,6 +20,8 @@ local function renewShared(key, token, lease)
     now = time[1] * 1000 + math.floor(time[2] / 1000)
   end
   local ends = pcall('ZSCORE', holders, token)
+  -- While a slot moves to another node, that is elsewhere for a moment: not known is not lost.
+  if type(ends) == 'table' and not string.find(ends.err, 'WRONGTYPE') then error(ends.err) end
   if type(ends) ~= 'string' or tonumber(ends) <= now then return false end
   if tonumber(ends) < now + lease then call('ZADD', holders, now + lease, token) end
   for _, name in ipairs({key, holders}) do

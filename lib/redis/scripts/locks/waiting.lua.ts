@@ -1,26 +1,12 @@
 import { ALIVE_MS, RUN_MARK } from '../../../store/lock-store.js';
 
-/** How long a waiter that can't be told is given the key, in ms: it asks again before that. */
+/** How long a waiter is given the key, in ms, that can't be told, or of which that is not known: it asks again before that. */
 const DEAF_LEASE_MS = 2_000;
 
 /** The queue of a key, and how it moves on. */
 export const WAITING = `
 local function aliveOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
-end
-
--- The channel of the token's process, if somebody listens there. PUBLISH counts those too who listen to everything, so NUMSUB
--- is asked.
-local function channelOf(token)
-  local source = string.match(token, '^(.*)%.')
-  local channel = source and string.gsub(note, 'fence$', 'wake:') .. source
-  return channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 and channel
-end
-
--- Answers whether the process of the token heard it. A user that may not PUBLISH is heard by nobody.
-local function tell(token, message)
-  local channel = channelOf(token)
-  return channel and (tonumber(redis.pcall('PUBLISH', channel, message)) or 0) > 0
 end
 
 -- Answers whether it was in the queue.
@@ -52,7 +38,7 @@ local function handOver(i, asker, value, sharing, count)
       local heard = tell(token, string.format('granted %s %s %s %.0f %d %s', token, lease, kind, fenceFor(token), others, KEYS[i]))
       if heard or deaf then
         leave(i, token, lease, kind)
-        give(i, token, heard and lease or math.min(lease, ${DEAF_LEASE_MS}), wants)
+        give(i, token, heard == true and lease or math.min(lease, ${DEAF_LEASE_MS}), wants)
         if wants == 'exclusive' then return token end
         value, sharing, count = true, wants, (count or 0) + 1
       else

@@ -1,0 +1,37 @@
+import type { Cluster, Command } from 'ioredis';
+import type { Call } from '../plain-call.js';
+import { ScriptCommand, type Outcome } from '../script-command.js';
+
+/** Hears what becomes of a command in a cluster. */
+export interface ClusterOutcome extends Outcome {
+  /** The client sends it again by itself: it was redirected, or its connection was lost; it may have run before. */
+  sentAgain(): void;
+}
+
+/** A command that knows where in a cluster it has to go. */
+export class ClusterCommand extends ScriptCommand {
+  readonly #slot: number | undefined;
+  readonly #sentAgain: () => void;
+  #sent = false;
+
+  private constructor(call: Call, withSource: boolean, outcome: ClusterOutcome) {
+    super(call, withSource, outcome);
+    this.#slot = call.slot;
+    this.#sentAgain = () => outcome.sentAgain();
+  }
+
+  static sendTo(cluster: Cluster, call: Call, withSource: boolean, outcome: ClusterOutcome): void {
+    void cluster.sendCommand(new ClusterCommand(call, withSource, outcome) as unknown as Command);
+  }
+
+  /** Asked by the client; any node may have what has no slot. */
+  getSlot(): number | null {
+    return this.#slot ?? null;
+  }
+
+  override toWritable(): string {
+    if (this.#sent) this.#sentAgain();
+    this.#sent = true;
+    return super.toWritable();
+  }
+}

@@ -1,0 +1,39 @@
+import { LockKeyError } from '../../errors/lock-key.error.js';
+import { KeyNames } from '../key-names.js';
+import { slotOf } from './cluster-slot.js';
+
+/** The names of our keys in a cluster, for one key prefix. */
+export class ClusterNames extends KeyNames {
+  /** What the tags of the notes begin with. Braces in it would end them. */
+  readonly #tagBase: string;
+  /** For each slot a tag that lies in it, as far as they have been looked for. */
+  readonly #tags: (string | undefined)[] = [];
+  #looked = 0;
+
+  constructor(prefix: string) {
+    super(prefix);
+    this.#tagBase = prefix.replaceAll(/[{}]/g, '');
+  }
+
+  /** @throws LockKeyError for a key that is one of our own names, or whose queue would lie in another slot */
+  override check(key: string): void {
+    super.check(key);
+    const lock = this.lock(key);
+    if (!lock.includes('}') || slotOf(lock) === slotOf(this.queue(key))) return;
+    throw new LockKeyError(`On a Redis Cluster a "}" in a key must be the end of its {hash tag}, the first braces in it, as it is not in ${JSON.stringify(lock)}: its queue would lie in another slot.`);
+  }
+
+  /** In which slot a key of the app lies. */
+  slot(key: string): number {
+    return slotOf(this.lock(key));
+  }
+
+  /** Holds the last fence that was given in a slot. The same for all processes: its tag is the first number that lies there. */
+  fenceIn(slot: number): string {
+    while (this.#tags[slot] === undefined) {
+      const tag = this.#tagBase + (this.#looked++).toString(36);
+      this.#tags[slotOf(tag)] ??= tag;
+    }
+    return `{${this.#tags[slot]}}:fence`;
+  }
+}

@@ -1,0 +1,31 @@
+import type { Cluster, Redis } from 'ioredis';
+import { subscriberOf } from '../redis-client.js';
+
+/**
+ * A connection of our own to one of the masters, for a subscription: what is published on one node reaches all. When it is
+ * lost, the next try goes to another one. (The cluster client's own subscriber does not tell when it has missed something.)
+ *
+ * @returns undefined while no node is known
+ */
+export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis | undefined {
+  const first = someMaster(cluster);
+  if (!first) return undefined;
+  const redis: Redis = subscriberOf(first, commandTimeoutMs, {
+    readOnly: false,
+    retryStrategy: (attempt) => {
+      // The connector reads them each time it connects.
+      const { host, port } = (someMaster(cluster, redis) ?? redis).options;
+      Object.assign(redis.options, { host, port });
+      return Math.min(20 * 2 ** Math.min(attempt, 6), 1000) * (0.5 + Math.random() / 2);
+    },
+  });
+  return redis;
+}
+
+/** Any master but this one, if there are others. */
+function someMaster(cluster: Cluster, but?: Redis): Redis | undefined {
+  const masters = cluster.nodes('master');
+  const others = masters.filter(({ options: { host, port } }) => host !== but?.options.host || port !== but?.options.port);
+  const from = others.length > 0 ? others : masters;
+  return from[Math.floor(Math.random() * from.length)];
+}

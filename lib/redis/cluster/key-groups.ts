@@ -1,0 +1,37 @@
+import type { Renewal } from '../../store/lock-store.js';
+import type { ClusterNames } from './cluster-names.js';
+
+/** Those keys of a lock that lie in one slot, in their order. */
+export interface KeyGroup {
+  readonly slot: number;
+  readonly keys: string[];
+}
+
+/** The keys of a lock by slot, in the order in which everybody takes them. */
+export function keyGroups(names: ClusterNames, keys: readonly string[]): readonly KeyGroup[] {
+  const groups: KeyGroup[] = [];
+  for (const key of keys) {
+    const slot = names.slot(key);
+    const group = groups.find((group) => group.slot === slot);
+    if (group) group.keys.push(key);
+    else groups.push({ slot, keys: [key] });
+  }
+  return groups.sort((a, b) => a.slot - b.slot);
+}
+
+/** Locks by slot; each of those that have keys in several stands alone. */
+export function locksApart<Lock extends Renewal>(names: ClusterNames, locks: readonly Lock[]): readonly (readonly Lock[])[] {
+  const alone: Lock[][] = [];
+  const bySlot = new Map<number, Lock[]>();
+  for (const lock of locks) {
+    const [{ slot }, ...others] = keyGroups(names, lock.keys) as [KeyGroup, ...KeyGroup[]];
+    const neighbours = bySlot.get(slot);
+    if (others.length > 0) alone.push([lock]);
+    else if (neighbours) neighbours.push(lock);
+    else bySlot.set(slot, [lock]);
+  }
+  return [...bySlot.values(), ...alone];
+}
+
+/** The same lock, as far as it has these keys. */
+export const part = <Lock extends Renewal>(lock: Lock, keys: readonly string[]): Lock => ({ ...lock, keys });

@@ -1,0 +1,42 @@
+import { LockBatch, type LockOperation } from '../lock-batch.js';
+import type { Operations } from '../reach.js';
+import type { Connection } from '../redis-connection.js';
+import { clusterLocks } from '../scripts/locks.script.js';
+import type { ClusterNames } from './cluster-names.js';
+
+/** Collects the operations of one tick by slot: a call of a script may touch only one. */
+export class SlotBatches implements Operations {
+  readonly #redis: Connection;
+  readonly #names: ClusterNames;
+  readonly #script: ReturnType<typeof clusterLocks>;
+  readonly #bySlot: (LockBatch | undefined)[] = [];
+
+  constructor(redis: Connection, names: ClusterNames) {
+    this.#redis = redis;
+    this.#names = names;
+    this.#script = clusterLocks(names.wakeChannel(''));
+  }
+
+  /** All its keys lie in one slot. */
+  add(operation: LockOperation): void {
+    this.#of(this.#names.slot(operation.lock.keys[0]!)).add(operation);
+  }
+
+  /** Lets all fences of a slot be larger than this one from now on: before anything else is done there. */
+  raiseIn(slot: number, fence: number): void {
+    this.#of(slot).raise(fence);
+  }
+
+  /** The same for all slots that are used. */
+  raise(fence: number): void {
+    for (const batch of this.#bySlot) batch?.raise(fence);
+  }
+
+  close(): void {
+    for (const batch of this.#bySlot) batch?.close();
+  }
+
+  #of(slot: number): LockBatch {
+    return (this.#bySlot[slot] ??= new LockBatch(this.#redis, this.#names, { note: this.#names.fenceIn(slot), script: this.#script, slot, isNode: false }));
+  }
+}

@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { LockUnavailableError, type Lock } from 'nest-redis-lock';
+import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
+import { aborted, until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { keyAt, startCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.js';
+
+const [a, b, c] = [0, 1, 2].map((master) => keyAt(master)) as [string, string, string];
+
+describe('When the nodes of a Redis Cluster change', () => {
+  let cluster: RedisCluster;
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+
+  beforeEach(async () => {
+    cluster = await startCluster();
+    const clients = [cluster.client(), cluster.client()];
+    await Promise.all(clients.map((client) => once(client, 'ready')));
+    [here, there] = clients.map((connection) => lockService(redisStore({ connection }), { wait: 10_000, shutdownGrace: 0 })) as [ClosableLockService, ClosableLockService];
+  }, 30_000);
+
+  afterEach(async () => {
+    await here.close();
+    await there.close();
+    await cluster.stop();
+  });
+
+  const master = (index: number) => cluster.masters[index]!;
+  const replica = (index: number) => cluster.replicas[index]!;
+  const queued = (node: ClusterNode, key: string) => until(async () => (await node.redis.zcard(`{lock:${key}}:queue`)) === 1);
+
+  /** Makes the replica of a master the master of its slots, without asking anybody. */
+  async function takeOver(index: number): Promise<void> {
+    await replica(index).redis.cluster('FAILOVER', 'TAKEOVER');
+    await until(async () => (await replica(index).redis.info('replication')).includes('role:master'));
+  }
+
+  /** Asks for as long as the cluster can't give an answer. */
+  async function lockInTheEnd(who: ClosableLockService, key: string): Promise<Lock> {
+    for (;;) {
+      try {
+        return await who.lock(key);
+      } catch (error) {
+        expect(error).toBeInstanceOf(LockUnavailableError);
+      }
+    }
+  }
+
+  it('locks that the new master has stay, those that it has not are lost soon, and fences grow', async () => {
+    const [lost, known] = [await here.lock(a, { lease: 1500 }), await here.lock(keyAt(0, 1), { lease: 1500 })];
+    const [lostLater, elsewhere] = [await here.lock(keyAt(0, 2), { lease: '1m' }), await there.lock(b, { lease: 1500 })];
+    await until(async () => (await replica(0).redis.dbsize()) === 6);
+    await takeOver(0);
+    await replica(0).redis.del(`lock:${a}`);
+    await replica(0).redis.del(`lock:${lostLater.key}`);
+    for (const lock of [lost, lostLater]) expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+    const next = await lockInTheEnd(there, a);
+    expect(next.fence).toBeGreaterThan(lost.fence);
+    expect([known.isHeld, elsewhere.isHeld]).toEqual([true, true]);
+    for (const lock of [known, elsewhere, next]) expect(await lock.unlock()).toBe(true);
+  }, 20_000);
+
+  it('fences grow also when the new master does not have the last of them', async () => {
+    const fences: number[] = [];
+    const lock = await here.lock(a);
+    await until(async () => (await replica(0).redis.dbsize()) === 2);
+    process.kill(replica(0).pid, 'SIGSTOP');
+    await lock.unlock();
+    for (let times = 0; times < 20; times++) fences.push(await here.withLock(a, ({ fence }) => fence));
+    process.kill(master(0).pid, 'SIGKILL');
+    process.kill(replica(0).pid, 'SIGCONT');
+    await takeOver(0);
+    const [noted] = await replica(0).redis.keys('*:fence');
+    await replica(0).redis.set(noted!, lock.fence);
+    const next = await lockInTheEnd(there, a);
+    expect(next.fence).toBeGreaterThan(fences.at(-1)!);
+    await next.unlock();
+  }, 20_000);
+
+  it('a master that dies fails only calls for its own keys, and they go on with the next master', async () => {
+    const [held, whole] = [await here.lock(b, { lease: 900 }), await here.lock([keyAt(1, 1), keyAt(2, 1)], { lease: 900 })];
+    const lost = await there.lock(a, { lease: 900 });
+    const diedAt = performance.now();
+    process.kill(master(0).pid, 'SIGKILL');
+    const failing = here.lock(keyAt(0, 1)).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    for (let times = 0; times < 20; times++) await there.withLock(c, () => undefined);
+    expect(await failing).toBeInstanceOf(LockUnavailableError);
+    expect(await aborted(lost.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    expect(performance.now() - diedAt).toBeLessThan(3000);
+    expect([held.isHeld, whole.isHeld]).toEqual([true, true]);
+    await expect(here.lock([keyAt(0, 2), keyAt(1, 2), keyAt(2, 2)])).rejects.toBeInstanceOf(LockUnavailableError);
+    await takeOver(0);
+    const next = await lockInTheEnd(there, a);
+    expect(next.fence).toBeGreaterThan(lost.fence);
+    for (const lock of [held, whole, next]) expect(await lock.unlock()).toBe(true);
+    // What the failed call had taken of several keys has been given back.
+    const again = await lockInTheEnd(here, keyAt(1, 2));
+    await again.unlock();
+  }, 30_000);
+
+  describe('a slot that is moved', () => {
+    const slot = slotOf(`lock:${a}`);
+    const move = (key: string) => master(0).redis.call('MIGRATE', '127.0.0.1', master(1).port, key, 0, 5000);
+
+    async function startToMove(): Promise<void> {
+      await master(1).redis.cluster('SETSLOT', slot, 'IMPORTING', master(0).id);
+      await master(0).redis.cluster('SETSLOT', slot, 'MIGRATING', master(1).id);
+    }
+
+    async function moveTheRest(): Promise<void> {
+      for (const key of await master(0).redis.cluster('GETKEYSINSLOT', slot, 100)) await move(String(key));
+      for (const index of [1, 0, 2]) await master(index).redis.cluster('SETSLOT', slot, 'NODE', master(1).id);
+    }
+
+    it('takes a held lock along, which is renewed meanwhile, and nobody else gets it', async () => {
+      const lock = await here.lock(a, { lease: 600 });
+      await startToMove();
+      await move(`lock:${a}`);
+      const heldUntil = performance.now() + 1500;
+      while (performance.now() < heldUntil) {
+        const other = await there.tryLock(a).catch((error: unknown) => expect(error).toBeInstanceOf(LockUnavailableError));
+        expect(other ?? null).toBeNull();
+      }
+      expect(lock.isHeld).toBe(true);
+      await moveTheRest();
+      expect(await there.tryLock(a)).toBeNull();
+      expect(await lock.unlock()).toBe(true);
+      const next = await lockInTheEnd(there, a);
+      expect(next.fence).toBeGreaterThan(lock.fence);
+      await next.unlock();
+    }, 20_000);
+
+    it('takes the queue along: who waits is next, with a larger fence', async () => {
+      const lock = await here.lock(a, { lease: 600 });
+      const waiting = there.lock(a);
+      await queued(master(0), a);
+      await startToMove();
+      await moveTheRest();
+      await queued(master(1), a);
+      expect(await lock.unlock()).toBe(true);
+      const next = await waiting;
+      expect(next.fence).toBeGreaterThan(lock.fence);
+      expect(await here.tryLock(a)).toBeNull();
+      await next.unlock();
+    }, 20_000);
+
+    it('does not lose readers whose companion has moved before', async () => {
+      const reader = await here.lock(a, { mode: 'read', lease: 600 });
+      await startToMove();
+      await move(`{lock:${a}}:holders`);
+      // Its renewals fail for this long, as nobody knows where the rest of it is.
+      await new Promise((resolve) => setTimeout(resolve, 250));
+      await moveTheRest();
+      await expect(there.lock(a, { wait: 1200 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+      expect(reader.isHeld).toBe(true);
+      await reader.unlock();
+    }, 20_000);
+  });
+
+  it('a subscription whose node dies misses messages, no turns, and moves to another node', async () => {
+    const subscriptions = async (index: number) => String(await master(index).redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).split('name=nest-redis-lock').length - 1;
+    const countIn = async (indexes: readonly number[]) => (await Promise.all(indexes.map(subscriptions))).reduce((sum, count) => sum + count, 0);
+    // Both are subscribed then.
+    await Promise.all([here, there].map((who) => who.withLock(b, () => undefined, { fair: true })));
+    await until(async () => (await countIn([0, 1, 2])) === 2);
+    const dying = (await subscriptions(0)) > 0 ? 0 : 1;
+    const [living, key] = [[0, 1, 2].filter((index) => index !== dying), keyAt(2, 1)];
+
+    const lock = await here.lock(key);
+    const waiting = there.lock(key);
+    await queued(master(2), key);
+    const diedAt = performance.now();
+    process.kill(master(dying).pid, 'SIGKILL');
+    await lock.unlock();
+    await (await waiting).unlock();
+    expect(performance.now() - diedAt).toBeLessThan(4000);
+
+    await until(async () => (await countIn(living)) === 2);
+    const took: number[] = [];
+    for (let times = 0; times < 5; times++) {
+      const [holder, waiter] = times % 2 ? [here, there] : [there, here];
+      const held = await holder.lock(key);
+      const next = waiter.lock(key);
+      await queued(master(2), key);
+      const startedAt = performance.now();
+      await held.unlock();
+      await (await next).unlock();
+      took.push(performance.now() - startedAt);
+    }
+    // By asking now and then, it would take most of a second each.
+    expect(took.sort((x, y) => x - y)[2]).toBeLessThan(400);
+  }, 20_000);
+});

@@ -1,0 +1,186 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import type { Cluster } from 'ioredis';
+import { LockKeyError, type Lock } from 'nest-redis-lock';
+import { ClusterNames } from '../../lib/redis/cluster/cluster-names.js';
+import { slotOf, SLOTS } from '../../lib/redis/cluster/cluster-slot.js';
+import { TestChild } from '../support/child-process.js';
+import { turn, until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { keyAt, startCluster, type RedisCluster } from '../support/redis-cluster.js';
+
+describe('A lock in a Redis Cluster', () => {
+  let cluster: RedisCluster;
+  let client: Cluster;
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+  /** Keys that lie in slots of different masters. */
+  let a: string;
+  let b: string;
+  let c: string;
+
+  const queued = (key: string, count: number) => until(async () => (await client.zcard(`{lock:${key}}:queue`)) === count);
+  const keysLeft = async () => {
+    const keys = await Promise.all(cluster.masters.map(({ redis }) => redis.keys('*')));
+    return keys.flat().filter((key) => !/^\{lock:\w+\}:fence$/.test(key));
+  };
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+    client = cluster.client();
+    await once(client, 'ready');
+    // Against the order of their names.
+    [c, b, a] = [0, 1, 2].map((master) => keyAt(master)) as [string, string, string];
+  }, 30_000);
+
+  afterAll(() => cluster.stop());
+
+  beforeEach(() => {
+    const services = [cluster.client(), cluster.client()].map((connection) => lockService(redisStore({ connection }), { wait: 10_000, shutdownGrace: 0 }));
+    [here, there] = services as [ClosableLockService, ClosableLockService];
+  });
+
+  afterEach(async () => {
+    await here.close();
+    await there.close();
+    await until(async () => (await keysLeft()).length === 0);
+  });
+
+  describe('has names', () => {
+    it('that lie where the server looks for them', async () => {
+      for (const name of ['123456789', 'lock:a', '{lock:a}:queue', 'foo{}{bar}', 'foo{{bar}}zap', 'foo{bar}{zap}', 'é{ü}', '}{', '{a', '💥', '']) {
+        expect([name, slotOf(name)]).toEqual([name, await cluster.masters[0]!.redis.cluster('KEYSLOT', name)]);
+      }
+    });
+
+    it('of one note of the last fence in each slot, and of all that belongs to a key in its slot', () => {
+      for (const prefix of ['lock:', '', 'app:{x}:', '{}']) {
+        const names = new ClusterNames(prefix);
+        const notes = Array.from({ length: SLOTS }, (_, slot) => names.fenceIn(slot));
+        expect(notes.every((note, slot) => slotOf(note) === slot)).toBe(true);
+        expect(new Set(notes).size).toBe(SLOTS);
+        expect(new ClusterNames(prefix).fenceIn(42)).toBe(notes[42]);
+      }
+    });
+
+    it('that are refused when they would lie in different slots', async () => {
+      for (const key of ['a}b', '{}{x}', 'a{}']) await expect(here.lock(key)).rejects.toBeInstanceOf(LockKeyError);
+      for (const key of ['{user:7}:cart', 'a{b', 'a{b}c{d}', 'ü']) await (await here.lock(key)).unlock();
+    });
+  });
+
+  describe('on keys in several slots', () => {
+    it('is taken as a whole, or not at all', async () => {
+      for (const held of [a, b, c]) {
+        const lock = await there.lock(held);
+        expect(await here.tryLock([a, b, c])).toBeNull();
+        expect((await keysLeft()).sort()).toEqual([`lock:${held}`]);
+        await lock.unlock();
+      }
+      const whole = await here.lock([a, b, c]);
+      for (const key of [a, b, c]) expect(await there.tryLock(key)).toBeNull();
+      expect(await whole.unlock()).toBe(true);
+    });
+
+    it('waits for one after the other, keeps those before, and holds none of those after', async () => {
+      const slots = [a, b, c].sort((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`));
+      const [first, second, third] = slots as [string, string, string];
+      const inTheWay = await there.lock(second);
+      const waiting = here.lock([a, b, c]);
+      await queued(second, 1);
+      expect(await there.tryLock(first)).toBeNull();
+      await (await there.tryLock(third))!.unlock();
+      await inTheWay.unlock();
+      const lock = await waiting;
+      expect(lock.isHeld).toBe(true);
+      await lock.unlock();
+    });
+
+    it('gives up without a trace', async () => {
+      const inTheWay = await there.lock(b);
+      await expect(here.lock([a, b, c], { wait: 50 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+      expect(await keysLeft()).toEqual([`lock:${b}`]);
+      await inTheWay.unlock();
+    });
+
+    it('never deadlocks, in whichever order they are named, nor lets two inside', async () => {
+      const inside = new Set<string>();
+      const work = async ({ keys }: Lock) => {
+        for (const key of keys) expect(inside.has(key)).toBe(false);
+        for (const key of keys) inside.add(key);
+        await turn();
+        for (const key of keys) inside.delete(key);
+      };
+      const choices = [[a, b], [b, a], [c, a], [b, c], [a, b, c], [a], [b], [c]];
+      await Promise.all(Array.from({ length: 64 }, (_, index) => (index % 2 ? here : there).withLock(choices[index % choices.length]!, work, { fair: index % 3 === 0 })));
+    });
+
+    it('has a fence above all before it on each of its keys, and below all after it', async () => {
+      // The clock of one node seems to be ahead.
+      await client.incrby(new ClusterNames('lock:').fenceIn(slotOf(`lock:${b}`)), 3_600_000_000);
+      let last = 0;
+      const grows = ({ fence }: Lock) => {
+        expect(fence).toBeGreaterThan(last);
+        last = fence;
+      };
+      await here.withLock(b, grows);
+      await there.withLock([a, b, c], grows);
+      await here.withLock(c, grows);
+      await there.withLock([a, c], grows);
+      await here.withLock(a, grows);
+      await here.withLock([a, c], async (lock) => {
+        await here.withLock([a, c], ({ fence }) => expect(fence).toBe(lock.fence));
+      });
+    });
+
+    it('is renewed and shared as a whole, and lost as a whole', async () => {
+      const readers = await Promise.all([here, there].map((who) => who.lock([a, b], { mode: 'read', lease: 300 })));
+      expect(await there.tryLock(a)).toBeNull();
+      const writing = here.lock([a, b], { lease: 300 });
+      await Promise.all(readers.map((reader) => reader.unlock()));
+      const writer = await writing;
+      await expect(there.lock(b, { wait: 700 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+      expect(writer.isHeld).toBe(true);
+      const lost = once(writer.signal, 'abort');
+      await there.forceUnlock(a);
+      await lost;
+      await writer.unlock();
+    });
+
+    it('can write inside of what reads, when it is alone', async () => {
+      await here.withLock([a, b], async (reader) => {
+        await here.withLock([a, b], async (writer) => {
+          expect(writer.fence).toBeGreaterThan(reader.fence);
+          expect(await there.tryLock(a, { mode: 'read' })).toBeNull();
+        });
+        const other = there.lock([a, b], { mode: 'read' });
+        expect((await other).isHeld).toBe(true);
+        await expect(here.withLock([a, b], () => undefined)).rejects.toMatchObject({ code: 'LOCK_OPTIONS_INVALID' });
+        await (await other).unlock();
+      }, { mode: 'read' });
+    });
+  });
+
+  it('passes over a waiter whose process is killed, within about 2 s', async () => {
+    const lock = await here.lock(a, { fair: true });
+    const child = new TestChild('wait-in-cluster.mjs', cluster.masters[0]!.port, a);
+    await queued(a, 1);
+    const waiting = there.lock(a, { fair: true });
+    await queued(a, 2);
+    await child.kill();
+    const startedAt = performance.now();
+    await lock.unlock();
+    await (await waiting).unlock();
+    expect(performance.now() - startedAt).toBeLessThan(3500);
+  });
+
+  it('closes nothing of the app when it ends', async () => {
+    const own = cluster.client();
+    const service = lockService(redisStore({ connection: own }));
+    await (await service.lock(a)).unlock();
+    const before = own.listenerCount('refresh');
+    await service.close();
+    expect(own.listenerCount('refresh')).toBe(before - 1);
+    expect(await own.ping()).toBe('PONG');
+  });
+});
