@@ -9,8 +9,8 @@ import type { LockStore } from './store/lock-store.js';
 /** What a module can be told, besides its name. */
 export interface RedisLockOptions {
   /**
-   * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (Sentinel included), or an ioredis client the app has
-   * already, which is borrowed: never closed, never reconfigured.
+   * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (Sentinel included), or an ioredis client (`Redis` or
+   * `Cluster`) the app has already, which is borrowed: never closed, never reconfigured.
    * @default 'redis://127.0.0.1:6379'
    */
   readonly connection?: RedisConnectionOption;
