@@ -9,9 +9,9 @@ import type { LockStore } from './store/lock-store.js';
 /** What a module can be told, besides its name. */
 export interface RedisLockOptions {
   /**
-   * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (Sentinel included), or an ioredis client the app has
-   * already, which is borrowed: never closed, never reconfigured. Or an array of 3, 5 or 7 of these, independent masters: a lock is
-   * had when a majority of them agrees (Redlock).
+   * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (Sentinel included), or an ioredis client (`Redis` or
+   * `Cluster`) the app has already, which is borrowed: never closed, never reconfigured. Or an array of 3, 5 or 7 of these, independent
+   * masters: a lock is had when a majority of them agrees (Redlock).
    * @default 'redis://127.0.0.1:6379'
    */
   readonly connection?: RedisConnectionsOption;

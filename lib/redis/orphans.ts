@@ -35,9 +35,12 @@ export class Orphans {
     await this.#tryAll([...this.#orphans.keys()]);
   }
 
-  close(): void {
-    this.#orphans.clear();
+  /** Tries each once more, and gives up. */
+  async close(): Promise<void> {
     clearTimeout(this.#timer);
+    const left = [...this.#orphans.keys()];
+    this.#orphans.clear();
+    await Promise.all(left.map((lock) => this.#release(lock).catch(() => 0)));
   }
 
   async #tryAll(locks: readonly Cancellation[]): Promise<void> {

@@ -44,7 +44,6 @@ export class RedisLockStore implements QuorumNode {
 
   constructor(options: ReachOptions, reach: (options: ReachOptions, connected: (again: boolean) => void) => Reach = reachRedis) {
     const { names, redis, renewals, batch, subscriber } = reach(options, (again) => this.connected(again));
-    const { log } = options;
     this.#names = names;
     this.redis = redis;
     this.#renewals = renewals;
@@ -53,10 +52,10 @@ export class RedisLockStore implements QuorumNode {
     this.#channel = new WakeChannel(subscriber, {
       message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
-        if (again) log.hears(this.redis.server);
+        if (again) options.log.hears(this.redis.server);
         this.#listeners.doubt();
       },
-      down: (cause) => log.deaf(this.redis.server, cause),
+      down: (cause) => options.log.deaf(this.redis.server, cause),
     });
   }
 
@@ -78,7 +77,9 @@ export class RedisLockStore implements QuorumNode {
   }
 
   async cancel(command: Cancellation): Promise<void> {
-    await this.giveUp(command).catch(() => this.#orphans.add(command));
+    const sentTwice = this.#sentTwice.delete(partOf(command));
+    const freed = await this.giveUp(command).catch(() => undefined);
+    if (sentTwice || freed === undefined) this.#orphans.add(command);
   }
 
   async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
@@ -160,7 +161,7 @@ export class RedisLockStore implements QuorumNode {
   }
 
   async close(): Promise<void> {
-    this.#orphans.close();
+    await this.#orphans.close();
     this.#batch.close();
     this.#questions.close();
     this.#channel.close();

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import type { Cluster } from 'ioredis';
-import { LockKeyError, type Lock } from 'nest-redis-lock';
+import { Cluster } from 'ioredis';
+import { LockKeyError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { ClusterNames } from '../../lib/redis/cluster/cluster-names.js';
 import { slotOf, SLOTS } from '../../lib/redis/cluster/cluster-slot.js';
 import { TestChild } from '../support/child-process.js';
@@ -172,6 +172,32 @@ describe('A lock in a Redis Cluster', () => {
     await lock.unlock();
     await (await waiting).unlock();
     expect(performance.now() - startedAt).toBeLessThan(3500);
+  }, 20_000);
+
+  it('fails in time when no node can be reached, and when the app has closed its client', async () => {
+    const away = new Cluster([{ host: '127.0.0.1', port: 1 }], { clusterRetryStrategy: () => 50 });
+    away.on('error', () => undefined);
+    const service = lockService(redisStore({ connection: away, commandTimeout: 300 }), { wait: 10_000 });
+    const startedAt = performance.now();
+    for (const options of [{}, { fair: true }, { wait: 0 }]) await expect(service.lock([a, b], options)).rejects.toBeInstanceOf(LockUnavailableError);
+    expect(performance.now() - startedAt).toBeLessThan(2000);
+    const waiting = expect(service.lock(a)).rejects.toThrow('closed');
+    away.disconnect();
+    await waiting;
+    await expect(service.lock(a)).rejects.toThrow('closed');
+    await service.close();
+  });
+
+  it('can be had as soon as the cluster can be reached, by a client that connects only when it is used', async () => {
+    const lazy = new Cluster([{ host: '127.0.0.1', port: cluster.replicas[0]!.port }], { lazyConnect: true });
+    const service = lockService(redisStore({ connection: lazy, commandTimeout: '5s' }), { shutdownGrace: 0 });
+    const lock = await service.lock([a, b]);
+    const next = here.lock(b);
+    await queued(b, 1);
+    await lock.unlock();
+    await (await next).unlock();
+    await service.close();
+    lazy.disconnect();
   });
 
   it('closes nothing of the app when it ends', async () => {

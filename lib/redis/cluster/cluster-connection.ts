@@ -28,6 +28,7 @@ export class ClusterConnection implements Connection {
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #resends = 0;
+  #isClosed = false;
 
   constructor(cluster: Cluster, commandTimeoutMs: number, onReady: (again: boolean) => void) {
     this.#cluster = cluster;
@@ -74,6 +75,7 @@ export class ClusterConnection implements Connection {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#topology.close();
     clearTimeout(this.#tryAgain);
     for (const call of this.#inFlight.clear()) this.#fail(call, this.#unreachable(call));
@@ -110,7 +112,7 @@ export class ClusterConnection implements Connection {
 
   #park(call: Call, error?: Error): void {
     this.#lastError = error;
-    if (this.#cluster.status === 'end') return this.#fail(call, this.#unreachable(call));
+    if (this.#isClosed || this.#cluster.status === 'end') return this.#fail(call, this.#unreachable(call));
     this.open();
     this.#parked.add(call);
     this.#tryAgain ??= setTimeout(() => this.#flush(), TRY_AGAIN_MS);
@@ -138,8 +140,10 @@ export class ClusterConnection implements Connection {
   }
 
   #unreachable({ sent }: Call): LockUnavailableError {
-    if (this.#cluster.status === 'end') return new NotSentError('The client of the Redis Cluster has been closed.', this.#lastError);
-    const message = `The Redis Cluster did not do it within ${this.#timeoutMs} ms: the node of this key is down or slow, or its slot is being moved. Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".`;
+    const isClosed = this.#isClosed || this.#cluster.status === 'end';
+    const message = isClosed
+      ? 'The connection to the Redis Cluster has been closed.'
+      : `The Redis Cluster did not do it within ${this.#timeoutMs} ms: the node of this key is down or slow, or its slot is being moved. Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".`;
     return sent ? new LockUnavailableError(message, this.#lastError) : new NotSentError(message, this.#lastError);
   }
 }

@@ -12,6 +12,7 @@ export class Topology {
   #wasReady: boolean;
   #pause: NodeJS.Timeout | undefined;
   #isDue = false;
+  #isClosed = false;
 
   /** @param tell called when the cluster can be used (`again`: it changed, or was away), once a second at most */
   constructor(cluster: Cluster, tell: (again: boolean) => void) {
@@ -31,6 +32,7 @@ export class Topology {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#pause);
     this.#cluster.off('ready', this.#becameReady);
     this.#cluster.off('refresh', this.#refreshed);
@@ -40,6 +42,7 @@ export class Topology {
 
   /** Something may have changed. */
   doubt(): void {
+    if (this.#isClosed) return;
     if (this.#pause) {
       this.#isDue = true;
       return;
