@@ -5,6 +5,7 @@ import { InFlight } from './in-flight.js';
 import type { LuaScript } from './lua-script.js';
 import type { RedisClient } from './redis-client.js';
 import { bulks } from './resp.js';
+import { PUBLISH } from './scripts/publish.script.js';
 import { PlainCall, type Call } from './plain-call.js';
 import { AwaitedCall } from './script-call.js';
 import { ScriptCommand } from './script-command.js';
@@ -37,7 +38,7 @@ export interface OutageLog {
 export const UNHEARD: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined };
 
 /** What runs scripts: on one Redis, or on a cluster. */
-export type Connection = Pick<RedisConnection, 'drops' | 'isIdle' | 'open' | 'run' | 'command' | 'send' | 'close' | 'server' | 'refused'>;
+export type Connection = Pick<RedisConnection, 'drops' | 'isIdle' | 'open' | 'run' | 'command' | 'publish' | 'send' | 'close' | 'server' | 'refused'>;
 
 /**
  * Runs scripts on one Redis. A call settles within the command time-out; when the connection drops meanwhile, it is sent again
@@ -110,7 +111,12 @@ export class RedisConnection {
     return call.reply;
   }
 
-  /** The same for a call that is made already. */
+  /** Says something on a channel, and answers how many heard it. */
+  publish(channel: string, message: string): Promise<number> {
+    return this.run(PUBLISH, [], [channel, message]);
+  }
+
+  /** Sends a call. */
   send(call: Call): void {
     if (this.#isDown && !this.isIdle) return call.fail(this.#unreachable('calls get no answer; another one tries it now', call));
     this.#inFlight.add(call);

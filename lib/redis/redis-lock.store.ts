@@ -24,7 +24,6 @@ import { NotSentError, RefusedError, type Connection } from './redis-connection.
 import { HOLDERS_OF } from './scripts/holders-of.script.js';
 import { INSPECT } from './scripts/inspect.script.js';
 import { grantOf } from './scripts/locks.script.js';
-import { PUBLISH } from './scripts/publish.script.js';
 import { RENEW } from './scripts/renew.script.js';
 import { WakeChannel } from './wake-channel.js';
 
@@ -38,7 +37,7 @@ export class RedisLockStore implements QuorumNode {
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
   readonly #listeners = new Listeners();
-  readonly #questions = new Questions((channel, message) => this.publish(channel, message));
+  readonly #questions = new Questions((channel, message) => this.redis.publish(channel, message));
   /** Locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
   readonly #sentTwice = new Set<string>();
 
@@ -73,7 +72,7 @@ export class RedisLockStore implements QuorumNode {
     if (this.#channel.state !== 'new') return this.#take(this.#verbFor(command), command);
     if (command.queue) return this.#firstOf(command);
     void this.#channel.open();
-    return this.#take('try', command);
+    return this.#take(this.#verbFor(command), command);
   }
 
   async cancel(command: Cancellation): Promise<void> {
@@ -176,11 +175,6 @@ export class RedisLockStore implements QuorumNode {
    */
   protected giveUp(lock: Cancellation): Promise<number> {
     return this.#count('cancel', lock, kindOf(lock));
-  }
-
-  /** Says something on a wake channel, and answers how many heard it. */
-  protected publish(channel: string, message: string): Promise<number> {
-    return this.redis.run(PUBLISH, [], [channel, message]);
   }
 
   /** A connection was made: the first, or again. */

@@ -69,6 +69,12 @@ export class ClusterConnection implements Connection {
     return call.reply;
   }
 
+  /** A message reaches the subscribers of all nodes, but a node counts only its own: somebody may have heard it. */
+  async publish(channel: string, message: string): Promise<number> {
+    await this.command('PUBLISH', channel, message);
+    return 1;
+  }
+
   send(call: Call): void {
     this.#inFlight.add(call);
     this.#write(call, false);

@@ -84,12 +84,6 @@ export class ClusterLockStore extends RedisLockStore {
     this.open();
   }
 
-  /** A message reaches the subscribers of all nodes, but a node counts only its own: somebody may have heard it. */
-  protected override async publish(channel: string, message: string): Promise<number> {
-    await this.redis.command('PUBLISH', channel, message);
-    return 1;
-  }
-
   /** Keeps what it has of the slots before the one that it has to queue in, and has nothing of those after it. */
   async #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Held> {
     const parts = groups.map(({ keys }) => part(command, keys));
