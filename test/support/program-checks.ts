@@ -67,6 +67,7 @@ export class ProgramChecks {
     this.#messages();
     this.#fences();
     for (const key of KEYS) await this.#key(key);
+    if (this.#model.isEmpty && !this.#model.isUntidy) same(await this.#world.leftovers(), []);
   }
 
   #messages(): void {
