@@ -5,7 +5,7 @@ import { ModelKey } from './lock-model-key.js';
 /** How long a waiter that can't be told is given a key, in ms. */
 const DEAF_LEASE_MS = 2_000;
 
-/** A `LockStore` in its simplest form: what the real ones must answer. Its time stands still until somebody moves it. */
+/** A `LockStore` in its simplest form: what the real ones must answer. Its time is moved by hand. */
 export class LockModel {
   /** What the processes are told, in its order. */
   readonly messages: Message[] = [];
@@ -174,8 +174,7 @@ export class LockModel {
   }
 
   #join(key: ModelKey, command: AcquireCommand, holders: readonly string[]): void {
-    const isFirst = key.join(command, this.#time + ALIVE_MS);
-    if (isFirst && holders[0]!.endsWith(RUN_MARK)) this.messages.push({ what: 'wanted', token: holders[0]! });
+    if (key.join(command, this.#time + ALIVE_MS) && holders[0]!.endsWith(RUN_MARK)) this.messages.push({ what: 'wanted', token: holders[0]! });
   }
 
   #free(key: ModelKey, token: string): void {
