@@ -1,4 +1,4 @@
-import type { AcquireCommand, Sharing } from '../../lib/store/lock-store.js';
+import type { AcquireCommand, KeyView, Sharing } from '../../lib/store/lock-store.js';
 
 interface Waiter {
   readonly command: AcquireCommand;
@@ -25,11 +25,27 @@ export class ModelKey {
     return this.queue.findIndex(({ command }) => command.token === token);
   }
 
+  /** Answers whether it came now, and is the only one. */
+  join(command: AcquireCommand, aliveUntil: number): boolean {
+    const waiter = this.queue[this.placeOf(command.token)];
+    if (waiter) waiter.aliveUntil = aliveUntil;
+    return !waiter && this.queue.push({ command, aliveUntil }) === 1;
+  }
+
   /** Answers whether it was in the queue. */
   leave(token: string): boolean {
     const waited = this.placeOf(token) >= 0;
     this.queue = this.queue.filter(({ command }) => command.token !== token);
     return waited;
+  }
+
+  view(time: number): KeyView | undefined {
+    if (this.holders.size === 0) return undefined;
+    return {
+      sharing: this.sharing,
+      holders: [...this.holders].map(([token, endsAt]) => ({ token, leaseLeftMs: endsAt - time })),
+      waiters: this.queue.map(({ command: { token, sharing, label } }) => ({ token, sharing, label })),
+    };
   }
 
   renew(token: string, endsAt: number): void {

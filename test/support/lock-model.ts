@@ -5,7 +5,7 @@ import { ModelKey } from './lock-model-key.js';
 /** How long a waiter that can't be told is given a key, in ms. */
 const DEAF_LEASE_MS = 2_000;
 
-/** A `LockStore` in its simplest form: what the real ones must answer. Its time stands still until somebody moves it. */
+/** A `LockStore` in its simplest form: what the real ones must answer. Its time is moved by hand. */
 export class LockModel {
   /** What the processes are told, in its order. */
   readonly messages: Message[] = [];
@@ -107,13 +107,7 @@ export class LockModel {
   }
 
   inspect(name: string): KeyView | undefined {
-    const { sharing, holders, queue } = this.#key(name);
-    if (holders.size === 0) return undefined;
-    return {
-      sharing,
-      holders: [...holders].map(([token, endsAt]) => ({ token, leaseLeftMs: endsAt - this.#time })),
-      waiters: queue.map(({ command: { token, sharing, label } }) => ({ token, sharing, label })),
-    };
+    return this.#key(name).view(this.#time);
   }
 
   pass(ms: number): void {
@@ -131,13 +125,9 @@ export class LockModel {
     for (let command = this.#gone.shift(); command; command = this.#gone.shift()) this.cancel(command);
   }
 
-  /** Whether the token has one of its keys. */
-  has({ keys, token }: AcquireCommand): boolean {
-    return this.#ours(keys, token).length > 0;
-  }
-
-  hasAll({ keys, token }: AcquireCommand): boolean {
-    return this.#ours(keys, token).length === keys.length;
+  /** How many of its keys the token has. */
+  count({ keys, token }: AcquireCommand): number {
+    return this.#ours(keys, token).length;
   }
 
   /** Whether the token stands in a queue. */
@@ -184,10 +174,7 @@ export class LockModel {
   }
 
   #join(key: ModelKey, command: AcquireCommand, holders: readonly string[]): void {
-    const aliveUntil = this.#time + ALIVE_MS;
-    const place = key.placeOf(command.token);
-    if (place >= 0) key.queue[place]!.aliveUntil = aliveUntil;
-    else if (key.queue.push({ command, aliveUntil }) === 1 && holders[0]!.endsWith(RUN_MARK)) this.messages.push({ what: 'wanted', token: holders[0]! });
+    if (key.join(command, this.#time + ALIVE_MS) && holders[0]!.endsWith(RUN_MARK)) this.messages.push({ what: 'wanted', token: holders[0]! });
   }
 
   #free(key: ModelKey, token: string): void {

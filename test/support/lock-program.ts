@@ -41,31 +41,33 @@ interface Theme {
   readonly keys: readonly string[];
   readonly sharings: readonly Sharing[];
   readonly processes: number;
+  /** How often somebody asks, for every 50 other things that are done. */
+  readonly asks: number;
 }
 
 const THEMES: readonly Theme[] = [
-  { keys: ['a'], sharings: ['exclusive', 'read', 'read'], processes: 3 },
-  { keys: ['a'], sharings: ['permits:2'], processes: 3 },
-  { keys: ['c{tag}'], sharings: ['exclusive', 'read', 'permits:2', 'permits:2', 'permits:3'], processes: 3 },
-  { keys: ['a', 'b'], sharings: ['exclusive', 'read', 'permits:2'], processes: 2 },
-  { keys: KEYS, sharings: ['exclusive', 'read', 'read', 'permits:2', 'permits:3'], processes: 3 },
+  { keys: ['a'], sharings: ['exclusive', 'read', 'read'], processes: 3, asks: 12 },
+  { keys: ['a'], sharings: ['permits:2'], processes: 3, asks: 12 },
+  { keys: ['c{tag}'], sharings: ['exclusive', 'read', 'permits:2', 'permits:2', 'permits:3'], processes: 3, asks: 12 },
+  { keys: ['a', 'b'], sharings: ['exclusive', 'read', 'permits:2'], processes: 2, asks: 12 },
+  { keys: KEYS, sharings: ['exclusive', 'read', 'read', 'permits:2', 'permits:3'], processes: 3, asks: 12 },
   // What one process wants at a time goes in one command.
-  { keys: KEYS, sharings: ['exclusive'], processes: 1 },
+  { keys: KEYS, sharings: ['exclusive'], processes: 1, asks: 60 },
 ];
 
-/** How often each of them is done, for every 12 who ask. */
+/** How often each of them is done. */
 const BY_CALLER = { release: 8, again: 8, cancel: 4, keep: 2, reserve: 1, upgrade: 2, downgrade: 2, forget: 1 } as const;
 
 const leaseMs = fc.constantFrom(...LEASES_MS);
 const who = fc.nat(9);
 const together = fc.constantFrom(true, true, false);
 
-function operation({ keys, sharings, processes }: Theme): fc.Arbitrary<Operation> {
+function operation({ keys, sharings, processes, asks }: Theme): fc.Arbitrary<Operation> {
   const process = fc.nat(processes - 1);
   const ask = fc.record<Ask>({
     do: fc.constant('ask'),
     process,
-    keys: fc.subarray([...keys], { minLength: 1 }),
+    keys: fc.oneof(fc.subarray([...keys], { minLength: 1, maxLength: 1 }), fc.subarray([...keys], { minLength: 1 })),
     sharing: fc.constantFrom(...sharings),
     leaseMs,
     how: fc.constantFrom('try', 'queue', 'queue', 'run'),
@@ -77,7 +79,7 @@ function operation({ keys, sharings, processes }: Theme): fc.Arbitrary<Operation
     arbitrary: fc.record({ do: fc.constant(verb as keyof typeof BY_CALLER), who, together }),
   }));
   return fc.oneof(
-    { weight: 12, arbitrary: ask },
+    { weight: asks, arbitrary: ask },
     ...byCaller,
     { weight: 4, arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('force' as const, 'lose' as const), key: fc.constantFrom(...keys) }) },

@@ -67,6 +67,7 @@ export class ProgramChecks {
     this.#messages();
     this.#fences();
     for (const key of KEYS) await this.#key(key);
+    if (this.#model.isEmpty && !this.#model.isUntidy) same(await this.#world.leftovers(), []);
   }
 
   #messages(): void {
@@ -127,11 +128,8 @@ function uncounted(value: unknown): unknown {
 
 const withoutFence = ({ what, token, contended }: Heard): Message => (what === 'granted' ? { what, token, contended } : { what, token });
 
-/** Those who lose a key together may hear of it in any order. */
-function inOrder(messages: readonly Message[]): readonly Message[] {
-  const lost = messages.filter(({ what }) => what === 'lost');
-  return [...messages.filter(({ what }) => what !== 'lost'), ...lost.sort((one, other) => one.token.localeCompare(other.token))];
-}
+/** What one call brings about for several holders or keys is heard of in any order. */
+const inOrder = (messages: readonly Message[]): readonly Message[] => [...messages].sort((one, other) => `${one.token} ${one.what}`.localeCompare(`${other.token} ${other.what}`));
 
 /** A view in which the order of holders and the last ms do not matter. */
 function comparable(view: KeyView | undefined): object | undefined {

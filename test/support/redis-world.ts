@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import type { LockStore } from '../../lib/store/lock-store.js';
+import { RUN_MARK, type LockStore } from '../../lib/store/lock-store.js';
 import { until } from './deferred.js';
 import type { Ears } from './lock-model-answers.js';
 import { redisStore } from './lock-services.js';
@@ -125,7 +125,8 @@ export class RedisWorld implements ProgramWorld {
     const store = redisStore({ connection });
     this.#stores.push(store);
     const process = new ProgramProcess(randomUUID(), store, isDeaf ? 'deaf' : 'hears');
-    const warm = { keys: [process.source], token: `${process.source}.warm`, leaseMs: 1000, sharing: 'exclusive', label: undefined, queue: true } as const;
+    // A run is not asked for before the process can hear of its turn, or knows that it can't.
+    const warm = { keys: [process.source], token: `${process.source}.0${RUN_MARK}`, leaseMs: 1000, sharing: 'exclusive', label: undefined, queue: true } as const;
     await process.store.acquire(warm);
     await process.store.release(warm);
     return process;
