@@ -62,8 +62,9 @@ describe('Readers and writers in several processes', () => {
     expect(fencesOutOfOrder(sections)).toEqual([]);
     expect(averageAtOnce(ofReaders)).toBeGreaterThan(2);
     expect(Math.max(...afterKill)).toBeLessThan(LEASE_MS + CHECK_MS);
-    expect(longestWaitMs(ofWriters)).toBeLessThan(LEASE_MS + 2 * CHECK_MS);
-    expect(longestWaitMs(ofReaders)).toBeLessThan(LEASE_MS + 2 * CHECK_MS);
+    // Two kills may fall into one wait.
+    expect(longestWaitMs(ofWriters)).toBeLessThan(2 * (LEASE_MS + CHECK_MS));
+    expect(longestWaitMs(ofReaders)).toBeLessThan(2 * (LEASE_MS + CHECK_MS));
     for (const { file } of going) expect(journals.inside(file)).toBe(0);
   }, LONG ? 300_000 : 30_000);
 
