@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
-import { aborted } from '../support/deferred.js';
+import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 
@@ -143,6 +143,20 @@ describe('What stands in Redis', () => {
     const service = lockService(redisStore({ connection: url }));
     await service.withLock('account:42', async () => expect(await redis.exists('lock:account:42')).toBe(1));
     await service.close();
+  });
+
+  it('is the first waiter\'s when it is free, also for those who ask for several keys in one tick', async () => {
+    const there = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
+    const first = await there.lock('a');
+    const waiting = there.lock('a', { fair: true });
+    await until(async () => (await redis.zcard('{lock:a}:queue')) === 1);
+    await redis.del('lock:a');
+    const [a, b] = await Promise.all([locks.tryLock('a'), locks.tryLock('b')]);
+    expect(a).toBeNull();
+    expect(b?.isHeld).toBe(true);
+    expect((await waiting).isHeld).toBe(true);
+    expect(await first.unlock()).toBe(false);
+    await there.close();
   });
 
   it('costs two commands a section, and two connections for the whole process', async () => {

@@ -33,7 +33,7 @@ local function take(verb, last, token, lease, kind)
       if found[2] then
         found[3], found[4] = join(i, token, lease, kind, found[1], verb == 'deaf')
       else
-        leave(i, token, lease, kind)
+        giveUp(i, token, lease, kind)
       end
       return found
     end
