@@ -65,7 +65,7 @@ export class ClusterLockStore extends RedisLockStore {
   override async upgrade(lock: Renewal): Promise<Granted | undefined> {
     const parts = this.#partsOf(lock);
     const grants = await Promise.all(parts.map((part) => super.upgrade(part)));
-    const grant = this.#together(grants, lock);
+    const grant = await this.#together(grants, lock);
     if (!grant) await Promise.all(parts.filter((_, index) => grants[index]).map((part) => super.downgrade(part)));
     return grant;
   }
@@ -97,7 +97,7 @@ export class ClusterLockStore extends RedisLockStore {
         }
         grants.push(answer);
       }
-      return this.#together(grants, command)!;
+      return (await this.#together(grants, command))!;
     } catch (error) {
       for (const part of parts) void super.cancel(part);
       throw error;
@@ -115,11 +115,11 @@ export class ClusterLockStore extends RedisLockStore {
    * One fence for all slots, larger than each before: the largest, to which the notes of the other slots are lifted. Undefined
    * when one of the grants is missing.
    */
-  #together(grants: readonly (Granted | undefined)[], { keys }: Pick<Renewal, 'keys'>): Granted | undefined {
+  async #together(grants: readonly (Granted | undefined)[], { keys }: Pick<Renewal, 'keys'>): Promise<Granted | undefined> {
     if (!grants.every((grant) => grant !== undefined)) return undefined;
     const fence = Math.max(...grants.map(({ fence }) => fence));
     const groups = keyGroups(this.#names, keys);
-    for (const [index, { slot }] of groups.entries()) if (grants[index]!.fence < fence) this.#batches.raiseIn(slot, fence);
+    await Promise.all(groups.filter((_, index) => grants[index]!.fence < fence).map(({ slot }) => this.#batches.raiseIn(slot, fence)));
     return { granted: true, fence, contended: grants.some(({ contended }) => contended) };
   }
 

@@ -22,9 +22,16 @@ export class SlotBatches implements Operations {
     this.#of(this.#names.slot(operation.lock.keys[0]!)).add(operation);
   }
 
-  /** Lets all fences of a slot be larger than this one from now on: before anything else is done there. */
-  raiseIn(slot: number, fence: number): void {
-    this.#of(slot).raise(fence);
+  /**
+   * Lets all fences of a slot be larger than this one. Resolves when it is so.
+   *
+   * @throws LockUnavailableError
+   */
+  raiseIn(slot: number, fence: number): Promise<unknown> {
+    const batch = this.#of(slot);
+    batch.raise(fence);
+    // An operation on no key at all, which carries it.
+    return new Promise((done, failed) => batch.add({ verb: 'cancel', lock: { keys: [], token: '', leaseMs: 0 }, done, failed }));
   }
 
   /** The same for all slots that are used. */
