@@ -1,19 +1,10 @@
 import { otherPermits } from '../errors/other-permits.js';
-import {
-  fencesFor,
-  type AcquireCommand,
-  type Cancellation,
-  type Granted,
-  type Held,
-  type KeyView,
-  type LockDetails,
-  type Renewal,
-  type StoreListener,
-} from '../store/lock-store.js';
+import { fencesFor, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type StoreListener } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
 import type { QuorumNode } from '../store/quorum-nodes.js';
 import { permitsOf } from '../store/sharing.js';
 import type { KeyNames } from './key-names.js';
+import { KeptTokens } from './kept-tokens.js';
 import { kindOf } from './lock-kind.js';
 import type { LockOperation, Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
@@ -37,6 +28,7 @@ export class RedisLockStore implements QuorumNode {
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
   readonly #listeners = new Listeners();
+  readonly #kept = new KeptTokens();
   readonly #questions = new Questions((channel, message) => this.redis.publish(channel, message));
   /** Locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
   readonly #sentTwice = new Set<string>();
@@ -49,7 +41,7 @@ export class RedisLockStore implements QuorumNode {
     this.#batch = batch;
     this.#orphans = new Orphans((lock) => this.giveUp(lock));
     this.#channel = new WakeChannel(subscriber, {
-      message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
+      message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, kept: this.#kept, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
         if (again) options.log.hears(this.redis.server);
         this.#listeners.doubt();
@@ -69,9 +61,8 @@ export class RedisLockStore implements QuorumNode {
   }
 
   acquire(command: AcquireCommand): Promise<Granted | Held> {
-    if (this.#channel.state !== 'new') return this.#take(this.#verbFor(command), command);
-    if (command.queue) return this.#firstOf(command);
-    void this.#channel.open();
+    if (this.#channel.state === 'new' && command.queue) return this.#firstOf(command);
+    if (this.#channel.state === 'new') void this.#channel.open();
     return this.#take(this.#verbFor(command), command);
   }
 
@@ -111,6 +102,7 @@ export class RedisLockStore implements QuorumNode {
   release({ keys, token, leaseMs }: Renewal, keepMs = 0): Promise<boolean> {
     const lock = { keys, token, leaseMs: keepMs || leaseMs, sharing: 'exclusive', label: undefined } as const;
     const { drops } = this.redis;
+    if (keepMs > 0) this.#kept.add(token, keepMs);
     return new Promise((resolve, reject) => {
       const operation: LockOperation = {
         verb: keepMs > 0 ? 'keep' : 'release',

@@ -153,7 +153,7 @@ export class QuorumLockStore implements LockStore {
   /** Waits for all nodes, so that nothing of it is left on a slow one. */
   async forceRelease(key: string): Promise<boolean> {
     // Who comes next must have a larger fence, and the holder may not have had the time to say how large its own is.
-    const view = await this.inspect(key).catch(() => undefined);
+    const view = await this.inspect(key);
     for (const { token } of view?.holders ?? []) {
       const details = await this.describe(token);
       if (details) this.#raise(token, details.fence);
