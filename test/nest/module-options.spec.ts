@@ -111,7 +111,7 @@ describe('a module is refused with LockOptionsError, naming the option and what 
     await expect(boot({ store: new MemoryLockStore(), connection: URL })).rejects.toThrow(/either "connection" or "store"/);
   });
 
-  it.each(['fair', 'mode', 'permits', 'durability', 'atLeast', 'scope', 'retries'])('for the option "%s", which there is not', async (option) => {
+  it.each(['fair', 'mode', 'permits', 'atLeast', 'scope', 'retries'])('for the option "%s", which there is not', async (option) => {
     const booting = boot({ [option]: 1 });
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
     await expect(booting).rejects.toThrow(new RegExp(`no option "${option}".*connection.*lease`));
