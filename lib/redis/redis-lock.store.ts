@@ -102,12 +102,12 @@ export class RedisLockStore implements QuorumNode {
   release({ keys, token, leaseMs }: Renewal, keepMs = 0): Promise<boolean> {
     const lock = { keys, token, leaseMs: keepMs || leaseMs, sharing: 'exclusive', label: undefined } as const;
     const { drops } = this.redis;
-    if (keepMs > 0) this.#kept.add(token, keepMs);
     return new Promise((resolve, reject) => {
       const operation: LockOperation = {
         verb: keepMs > 0 ? 'keep' : 'release',
         lock,
         done: (freed) => {
+          if (keepMs > 0 && freed !== 0) this.#kept.add(token, keepMs);
           if (this.#sentTwice.size > 0 && this.#sentTwice.delete(partOf(lock)) && keepMs === 0) this.#orphans.add(lock);
           // What was sent again may have freed the key by its first try: not a loss.
           resolve(freed === lock.keys.length || drops !== this.redis.drops || operation.again === true);

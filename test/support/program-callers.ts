@@ -2,6 +2,9 @@ import { RUN_MARK, type AcquireCommand } from '../../lib/store/lock-store.js';
 import type { Ask } from './lock-program.js';
 import type { ProgramProcess } from './program-world.js';
 
+/** A token is never used again, as it is with those of the library. */
+let sequence = 0;
+
 /** Somebody who asked for a lock. */
 export interface Caller {
   readonly process: ProgramProcess;
@@ -15,11 +18,10 @@ export interface Caller {
 /** All callers of a program. */
 export class Callers {
   readonly all: Caller[] = [];
-  #sequence = 0;
 
   add({ keys, sharing, leaseMs, how, label }: Ask, process: ProgramProcess): Caller {
     const runs = how === 'run' && sharing === 'exclusive' && keys.length === 1;
-    const token = `${process.source}.${(++this.#sequence).toString(36)}${runs ? RUN_MARK : ''}`;
+    const token = `${process.source}.${(++sequence).toString(36)}${runs ? RUN_MARK : ''}`;
     process.known.add(token);
     const caller = { process, command: { keys, token, leaseMs, sharing, label, queue: how !== 'try' }, isOver: false, arrival: 0 };
     this.all.push(caller);
@@ -28,7 +30,7 @@ export class Callers {
 
   /** It asks, and neither waits nor has anything: it is behind all who asked before. */
   arrives(caller: Caller): void {
-    caller.arrival = ++this.#sequence;
+    caller.arrival = ++sequence;
   }
 
   /** Those who have something, or want it. */
