@@ -1,10 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import type { RedisServer } from '../support/redis-server.js';
 import { startWireProxy, type Wire, type WireProxy } from '../support/wire-proxy.js';
+import { withRedis } from '../support/with-redis.js';
 
 const COMMAND_TIMEOUT_MS = 400;
 const NOTE = '{lock:}:fence';
@@ -28,18 +29,9 @@ describe('On a bad day', () => {
     return service;
   };
 
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis(server.url);
-  });
-
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
+  withRedis((one) => ({ server, redis } = one));
 
   beforeEach(async () => {
-    await redis.flushall();
     proxy = await startWireProxy(server.port);
     here = serviceOn(proxy.url);
     there = serviceOn(server.url);

@@ -1,29 +1,21 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import type { RedisServer } from '../support/redis-server.js';
+import { withRedis } from '../support/with-redis.js';
 
 describe('What stands in Redis', () => {
   let server: RedisServer;
   let redis: Redis;
   let locks: ClosableLockService;
 
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis(server.url);
-  });
+  withRedis((one) => ({ server, redis } = one));
 
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
-
-  beforeEach(async () => {
-    await redis.flushall();
+  beforeEach(() => {
     locks = lockService(redisStore({ connection: server.url }), { wait: 100, shutdownGrace: 0 });
   });
 

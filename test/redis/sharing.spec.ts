@@ -1,10 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
 import { LockKeyError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import type { RedisServer } from '../support/redis-server.js';
 import { waitSilently } from '../support/silent-waiter.js';
+import { withRedis } from '../support/with-redis.js';
 
 describe('Shared locks in Redis', () => {
   let server: RedisServer;
@@ -22,18 +23,9 @@ describe('Shared locks in Redis', () => {
     return made;
   };
 
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis(server.url);
-  });
+  withRedis((one) => ({ server, redis } = one));
 
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
-
-  beforeEach(async () => {
-    await redis.flushall();
+  beforeEach(() => {
     here = service();
     there = service();
   });
