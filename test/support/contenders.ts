@@ -10,6 +10,8 @@ export interface Plan {
   readonly holdMs: number | readonly [number, number];
   /** They come at random moments of this time, in ms. */
   readonly arriveWithinMs?: number;
+  /** Each stays away for a random part of this time after each section, in ms. */
+  readonly pauseMs?: number;
   /** Where it writes down what happens as it happens: see `Journals`. */
   readonly file?: string;
   readonly options: LockOptions;

@@ -9,7 +9,7 @@ import { boot, clock } from './locks.mjs';
 const NOTE_EVERY_MS = 100;
 
 const [url, keys, plan] = process.argv.slice(2);
-const { callers, sections, holdMs, arriveWithinMs = 0, file, options } = JSON.parse(plan);
+const { callers, sections, holdMs, arriveWithinMs = 0, pauseMs = 0, file, options } = JSON.parse(plan);
 const pick = picker(JSON.parse(keys));
 const { app, locks } = await boot({ connection: url.includes(',') ? url.split(',') : url, wait: '5m', commandTimeout: '10s' });
 
@@ -57,7 +57,10 @@ async function enterOnce(signal) {
 async function call({ signal }) {
   if (arriveWithinMs > 0) await delay(Math.random() * arriveWithinMs);
   try {
-    for (let done = 0; done < sections && !stopped; done++) await enterOnce(signal);
+    for (let done = 0; done < sections && !stopped; done++) {
+      await enterOnce(signal);
+      if (pauseMs > 0) await delay(Math.random() * pauseMs);
+    }
   } catch (error) {
     if (error !== signal.reason) throw error;
     cancelled++;
