@@ -5,19 +5,21 @@ import { onAbort } from './on-abort.js';
  * Waits until `start` reports something, at most until `untilMs` of the monotonic clock.
  * Timer and listeners are gone when it settles; `stop` runs however it ends.
  *
- * @returns what `start` reported, undefined at the deadline
+ * @param late what it answers at the deadline; undefined, unless given
+ * @returns what `start` reported
  * @throws what `start` failed with, or the reason of the first signal that aborts
  */
-export function waitFor<T>(
+export function waitFor<T, Late = undefined>(
   untilMs: number,
   signals: readonly AbortSignal[],
   start: (done: (value: T) => void, fail: (error: unknown) => void) => void,
   stop: () => void,
-): Promise<T | undefined> {
+  late?: () => Late,
+): Promise<T | Late> {
   const aborted = signals.find((signal) => signal.aborted);
   if (aborted) return Promise.reject(aborted.reason);
 
-  return new Promise<T | undefined>((resolve, reject) => {
+  return new Promise<T | Late>((resolve, reject) => {
     const end = () => {
       clearTimeout(timer);
       for (const stopListening of listening) stopListening();
@@ -25,7 +27,7 @@ export function waitFor<T>(
     };
     const timer = timerAt(untilMs, () => {
       end();
-      resolve(undefined);
+      resolve(late?.() as Late);
     });
     const fail = (error: unknown) => {
       end();

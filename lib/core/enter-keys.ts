@@ -56,7 +56,7 @@ export function queueFor(key: string, gate: KeyGate, request: LockRequest, circu
   const ahead = gate.waiters(key);
   const holder = gate.isInside(key) ? circumstances.holder : undefined;
   if (ahead >= maxWaiters) return Promise.resolve(refusal('too-many-waiters', request, startedAt, { holder, ahead }));
-  return gate.enter(key, startedAt + waitMs, request.waitSignals(), request).then((passage) => passage ?? refusal('held', request, startedAt, { holder, ahead }));
+  return gate.enter(key, startedAt + waitMs, request.waitSignals(), request, () => refusal('held', request, startedAt, { holder, ahead }));
 }
 
 /** A caller that does not wait only wants to know what the one in front is told. */

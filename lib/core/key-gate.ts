@@ -49,11 +49,11 @@ export class KeyGate {
   }
 
   /**
-   * Queues for a busy key. Returns undefined when `untilMs` came first.
+   * Queues for a busy key. Answers with `late()` when `untilMs` came first.
    *
    * @throws the reason of a signal that aborts, or the error the front failed with
    */
-  enter(key: string, untilMs: number, signals: readonly AbortSignal[], request: LockRequest): Promise<Passage | undefined> {
+  enter<Late>(key: string, untilMs: number, signals: readonly AbortSignal[], request: LockRequest, late: () => Late): Promise<Passage | Late> {
     const turn = this.#turns.get(key);
     if (!turn) {
       this.tryEnter(key);
@@ -61,11 +61,12 @@ export class KeyGate {
     }
     const queue = (turn.queue ??= new WaitingLine());
     let place: Place<Waiter>;
-    return waitFor<Passage>(
+    return waitFor<Passage, Late>(
       untilMs,
       signals,
       (pass, fail) => (place = queue.join({ request, pass, fail })),
       () => queue.leave(place),
+      late,
     );
   }
 
