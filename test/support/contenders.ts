@@ -12,6 +12,8 @@ export interface Plan {
   readonly arriveWithinMs?: number;
   /** Where it writes down what happens as it happens: see `Journals`. */
   readonly file?: string;
+  /** The lease of the module, in ms. */
+  readonly lease?: number;
   readonly options: LockOptions;
 }
 
