@@ -15,7 +15,7 @@ export class RedisServers {
   }
 
   static async start(count: number): Promise<RedisServers> {
-    return new RedisServers(await Promise.all(Array.from({ length: count }, startRedis)));
+    return new RedisServers(await Promise.all(Array.from({ length: count }, () => startRedis())));
   }
 
   get urls(): string[] {
