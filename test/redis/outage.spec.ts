@@ -251,6 +251,39 @@ describe('A client the app lends us', () => {
     await locks.close();
   });
 
+  it('is tried by one call at a time while it does not answer, however many callers there are; the others are told at once', async () => {
+    const timeoutMs = 100;
+    const locks = lockService(redisStore({ connection: client, commandTimeout: timeoutMs }), { shutdownGrace: 0 });
+    const redis = new Redis(server.url);
+    const sent = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))![1]);
+    await locks.withLock('warm up', () => undefined);
+    proxy.dropReplies();
+    await expect(locks.isLocked('a')).rejects.toBeInstanceOf(LockUnavailableError);
+
+    const [before, startedAt] = [await sent(), performance.now()];
+    let [probes, toldAtOnce] = [0, 0];
+    const caller = async () => {
+      while (performance.now() < startedAt + 10 * timeoutMs) {
+        const calledAt = performance.now();
+        await expect(locks.isLocked('a')).rejects.toBeInstanceOf(LockUnavailableError);
+        if (performance.now() > calledAt + timeoutMs / 2) probes++;
+        else toldAtOnce++;
+        await turn();
+      }
+    };
+    await Promise.all(Array.from({ length: 50 }, caller));
+    const timeouts = (performance.now() - startedAt) / timeoutMs;
+    expect(probes).toBeGreaterThan(2);
+    expect(toldAtOnce).toBeGreaterThan(500);
+    expect(await sent()).toBeLessThanOrEqual(before + Math.ceil(timeouts * 1.1) + 1);
+
+    proxy.heal();
+    proxy.cut();
+    await until(() => locks.withLock('a', () => true).catch(() => false));
+    redis.disconnect();
+    await locks.close();
+  });
+
   it('gives back a grant that came too late, whatever else fails meanwhile', async () => {
     const locks = lockService(redisStore({ connection: client, commandTimeout: 100 }), { lease: '1m', shutdownGrace: 0 });
     const redis = new Redis(server.url);

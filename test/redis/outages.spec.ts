@@ -72,7 +72,7 @@ const OUTAGES: readonly Outage[] = [
     begin: async () => {
       const proxy = await startProxy(redis.server.port);
       proxy.dropRequests();
-      return { url: urlOf(proxy.port), end: proxy.heal, stop: proxy.stop };
+      return { url: urlOf(proxy.port), end: () => proxy.heal(), stop: () => proxy.stop() };
     },
     told: /takes connections and says nothing for 300 ms: it hangs/,
     cause: /hangs/,
