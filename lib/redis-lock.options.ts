@@ -11,7 +11,8 @@ export interface RedisLockOptions {
   /**
    * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (Sentinel included), or an ioredis client (`Redis` or
    * `Cluster`) the app has already, which is borrowed: never closed, never reconfigured. Or an array of 3, 5 or 7 of these, independent
-   * masters: a lock is had when a majority of them agrees (Redlock).
+   * masters: a lock is had when a majority of them agrees (Redlock). One that was started less than the longest lease ago does not
+   * count, as it may have forgotten locks.
    * @default 'redis://127.0.0.1:6379'
    */
   readonly connection?: RedisConnectionsOption;

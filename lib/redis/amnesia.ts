@@ -9,20 +9,16 @@ import type { Connection } from './redis-connection.js';
 export class Amnesia {
   readonly #redis: Connection;
   #longestLeaseMs: number;
-  /** When the server was started, on our clock; unknown until it has told. */
-  #startedAt: number | undefined;
-  #asking: Promise<number> | undefined;
+  /** When the server was started at the latest, on our clock. */
+  #startedAt = 0;
+  /** How often the connection had dropped when the server told: after the next time it may be another one, or have been restarted. */
+  #toldAfterDrops = -1;
+  #asking: Promise<void> | undefined;
 
   /** @param longestLeaseMs the longest that is known of so far */
   constructor(redis: Connection, longestLeaseMs: number) {
     this.#redis = redis;
     this.#longestLeaseMs = longestLeaseMs;
-  }
-
-  /** A connection was made: it may be to another server than before, or to one that was restarted. */
-  forget(): void {
-    this.#startedAt = undefined;
-    this.#asking = undefined;
   }
 
   /** Notes a lease that is asked for. */
@@ -32,8 +28,8 @@ export class Amnesia {
 
   /** @throws LockUnavailableError when the server must not grant locks yet, or can't be asked */
   async check(): Promise<void> {
-    const startedAt = this.#startedAt ?? (await (this.#asking ??= this.#ask()));
-    const leftMs = startedAt + this.#longestLeaseMs - now();
+    if (this.#toldAfterDrops !== this.#redis.drops) await (this.#asking ??= this.#ask());
+    const leftMs = this.#startedAt + this.#longestLeaseMs - now();
     if (leftMs <= 0) return;
     throw new LockUnavailableError(
       `Redis at ${this.#redis.server} was started a moment ago and may have forgotten locks that are still held: it grants none for another ${Math.ceil(leftMs / 1000)} s, ` +
@@ -41,13 +37,14 @@ export class Amnesia {
     );
   }
 
-  async #ask(): Promise<number> {
+  async #ask(): Promise<void> {
     try {
       const info = await this.#redis.command('INFO', 'server');
       const uptime = /^uptime_in_seconds:(\d+)/m.exec(String(info))?.[1];
       if (uptime === undefined) throw new LockUnavailableError(`Redis at ${this.#redis.server} does not tell when it was started (INFO), so it can't be trusted to know all locks.`);
-      // It counts whole seconds, so it may have been started almost one later than it says.
-      return (this.#startedAt = now() - Number(uptime) * 1000);
+      // The difference of two times in whole seconds: it can be almost one more than has really passed.
+      this.#startedAt = now() - (Number(uptime) - 1) * 1000;
+      this.#toldAfterDrops = this.#redis.drops;
     } finally {
       this.#asking = undefined;
     }

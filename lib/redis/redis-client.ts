@@ -68,6 +68,8 @@ function defaultsFor(commandTimeoutMs: number): RedisOptions {
   return {
     connectionName: 'nest-redis-lock',
     connectTimeout: Math.max(commandTimeoutMs, 1000),
+    // How soon to look again whether a server that loads its data is ready.
+    maxLoadingRetryTime: 200,
     // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.
     disconnectTimeout: 100,
     // A master that became a replica: look for the new one.

@@ -9,6 +9,7 @@ import { PUBLISH } from './scripts/publish.script.js';
 import { PlainCall, type Call } from './plain-call.js';
 import { AwaitedCall } from './script-call.js';
 import { ScriptCommand } from './script-command.js';
+import { diagnosis, silence, withoutCommand } from './trouble.js';
 
 /** The command never left this process, so it can't have changed anything. */
 export class NotSentError extends LockUnavailableError {}
@@ -53,10 +54,12 @@ export class RedisConnection {
   readonly #inFlight: InFlight<Call>;
   /** Calls that wait for a connection. */
   readonly #parked = new Set<Call>();
-  #lastError: Error | undefined;
+  /** What is wrong, while something is. */
+  #trouble: Error | undefined;
   /** Set when a call got no answer, until one comes: calls fail at once then, but for one at a time that tries. */
   #isDown = false;
   #drops = 0;
+  #connectedAt = 0;
   #repliedAt = 0;
 
   constructor({ redis, borrowed }: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: (again: boolean) => void) {
@@ -66,6 +69,7 @@ export class RedisConnection {
     this.#log = log;
     this.#inFlight = new InFlight(commandTimeoutMs, (call) => this.#expire(call));
     this.#onReady = onReady;
+    redis.on('connect', this.#connected);
     redis.on('ready', this.#becameReady);
     redis.on('close', this.#dropped);
     redis.on('end', this.#ended);
@@ -125,6 +129,7 @@ export class RedisConnection {
 
   /** Lets go of the client: closes ours, leaves a borrowed one as it was. */
   close(): void {
+    this.#redis.off('connect', this.#connected);
     this.#redis.off('ready', this.#becameReady);
     this.#redis.off('close', this.#dropped);
     this.#redis.off('end', this.#ended);
@@ -140,7 +145,7 @@ export class RedisConnection {
   /** @internal */
   replied(call: Call, reply: unknown): void {
     this.#repliedAt = now();
-    this.#isDown = false;
+    if (this.#isDown) this.#recovered();
     this.#inFlight.delete(call);
     call.succeed(reply);
   }
@@ -164,8 +169,10 @@ export class RedisConnection {
     // A connection that says nothing at all while a command is under way is dead, and so is one that does not get ready.
     const isDead = status === 'connect' || (status === 'ready' && this.#repliedAt < call.startedAt);
     const isParked = this.#parked.has(call);
+    const silent = silence(this.#redis, { connectedAt: this.#connectedAt, timeoutMs: this.#timeoutMs, lastError: this.#trouble });
+    if (isDead || isParked) this.#noteTrouble(silent);
     this.#isDown ||= isDead || isParked;
-    this.#fail(call, isParked ? this.#unreachable(`waited ${this.#timeoutMs} ms`, call) : this.#noAnswer());
+    this.#fail(call, isParked ? this.#unreachable(`waited ${this.#timeoutMs} ms`, call) : this.#noAnswer(silent));
     if (isDead && !this.#borrowed) this.#redis.disconnect(true);
   }
 
@@ -175,10 +182,12 @@ export class RedisConnection {
     call.fail(error);
   }
 
+  readonly #connected = (): void => {
+    this.#connectedAt = now();
+  };
+
   readonly #becameReady = (): void => {
-    if (this.#lastError) this.#log.up(this.server);
-    this.#lastError = undefined;
-    this.#isDown = false;
+    this.#recovered();
     const parked = [...this.#parked];
     this.#parked.clear();
     for (const call of parked) this.#write(call, false);
@@ -195,10 +204,18 @@ export class RedisConnection {
     for (const call of this.#parked) this.#fail(call, this.#unreachable('the connection has been closed', call));
   };
 
-  readonly #failed = (error: Error): void => {
-    if (!this.#lastError) this.#log.down(this.server, error);
-    this.#lastError = error;
-  };
+  readonly #failed = (error: Error): void => this.#noteTrouble(withoutCommand(error));
+
+  #noteTrouble(error: Error): void {
+    if (!this.#trouble) this.#log.down(this.server, error);
+    this.#trouble = error;
+  }
+
+  #recovered(): void {
+    if (this.#trouble) this.#log.up(this.server);
+    this.#trouble = undefined;
+    this.#isDown = false;
+  }
 
   /** How to name the server in a message. */
   get server(): string {
@@ -208,15 +225,13 @@ export class RedisConnection {
   }
 
   #unreachable(why: string, { sent }: Call): LockUnavailableError {
-    const message = `Redis at ${this.server} can't be reached (${why}). Check that it runs and that "connection" is right.`;
-    return sent ? new LockUnavailableError(message, this.#lastError) : new NotSentError(message, this.#lastError);
+    const cause = this.#trouble ?? new Error(why);
+    const message = `Redis at ${this.server} can't be reached (${why})${this.#trouble ? `: ${diagnosis(cause)}` : '.'}`;
+    return sent ? new LockUnavailableError(message, cause) : new NotSentError(message, cause);
   }
 
-  #noAnswer(): LockUnavailableError {
-    return new LockUnavailableError(
-      `Redis at ${this.server} did not answer within ${this.#timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`,
-      this.#lastError,
-    );
+  #noAnswer(cause: Error): LockUnavailableError {
+    return new LockUnavailableError(`Redis at ${this.server} did not answer within ${this.#timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`, cause);
   }
 
   /** What to say when the server refuses a command. */
@@ -230,5 +245,5 @@ export function refusedBy(server: string, error: Error): RefusedError {
   if (error.message.includes('WRONGTYPE')) {
     return new RefusedError('The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".', error);
   }
-  return new RefusedError(`Redis at ${server} did not do it: ${error.message}`, error);
+  return new RefusedError(`Redis at ${server} did not do it: ${diagnosis(error)}`, withoutCommand(error));
 }

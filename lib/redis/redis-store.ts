@@ -7,6 +7,7 @@ import { DurableLockStore, type DurabilityTerms } from './durable-lock.store.js'
 import { isCluster, redisClient, type RedisConnectionOption } from './redis-client.js';
 import type { ReachOptions } from './reach.js';
 import { RedisLockStore } from './redis-lock.store.js';
+import { WaryLockStore } from './wary-lock.store.js';
 
 /** One Redis; or three or more independent masters, of which a majority decides (Redlock). */
 export type RedisConnectionsOption = RedisConnectionOption | readonly RedisConnectionOption[];
@@ -42,7 +43,7 @@ export function redisStore({ connection, durability, leaseMs, ...options }: Redi
       `"connection[${addresses.indexOf(addresses[twice]!)}]" and "connection[${twice}]" are the same Redis. Each must be a master of its own: one that counts twice would decide alone.`,
     );
   }
-  return new QuorumLockStore(connections.map((one) => new RedisLockStore({ ...options, connection: one, isNode: true })));
+  return new QuorumLockStore(connections.map((one) => new WaryLockStore({ ...options, leaseMs, connection: one, isNode: true })));
 }
 
 function checkCount(count: number): void {

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { withoutCommand } from './trouble.js';
 
 /** How long to wait before subscribing again after Redis refused it, in ms. */
 const TRY_AGAIN_MS = 5_000;
@@ -50,7 +51,7 @@ export class WakeChannel {
     if (!redis) return Promise.resolve();
     redis.on('ready', () => void this.#subscribe());
     redis.on('close', () => this.#down(this.#lastError));
-    redis.on('error', (error: Error) => (this.#lastError = error));
+    redis.on('error', (error: Error) => (this.#lastError = withoutCommand(error)));
     redis.on('message', (_name: string, text: string) => this.#listener.message(text));
     redis.connect().catch(() => undefined);
     return this.#settled;

@@ -5,12 +5,14 @@ import { lockService, redisStore } from '../support/lock-services.js';
 import { RedisServers } from '../support/redis-servers.js';
 
 const KEY = 'hot';
+const LEASE_MS = 1500;
 
 describe('Processes on a quorum', () => {
   let servers: RedisServers;
 
   beforeAll(async () => {
     servers = await RedisServers.start(3);
+    await servers.trusted(LEASE_MS);
   });
 
   afterEach(() => servers.reset());
@@ -18,7 +20,7 @@ describe('Processes on a quorum', () => {
   afterAll(() => servers.stop());
 
   it('have a key one at a time, with fences that grow, and none of them is starved by the others', async () => {
-    const plan = { callers: 6, sections: 12, holdMs: 1, options: {} };
+    const plan = { callers: 6, sections: 12, holdMs: 1, lease: LEASE_MS, options: {} };
     const contenders = await Contender.start(servers.urls.join(','), KEY, plan, plan);
     for (const contender of contenders) contender.go();
     const reports = await Promise.all(contenders.map((contender) => contender.report()));
@@ -35,7 +37,7 @@ describe('Processes on a quorum', () => {
     const { fence } = await child.message<{ fence: number }>();
     await child.kill();
     const killedAt = performance.now();
-    const locks = lockService(redisStore({ connection: servers.urls }), { wait: '10s' });
+    const locks = lockService(redisStore({ connection: servers.urls, lease: LEASE_MS }), { wait: '10s', lease: LEASE_MS });
     expect((await locks.lock(KEY)).fence).toBeGreaterThan(fence);
     expect(performance.now() - killedAt).toBeLessThan(500 + 1000);
     await locks.close();

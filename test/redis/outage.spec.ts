@@ -205,21 +205,6 @@ describe('When Redis fails', () => {
     await until(() => early.withLock('account:1', () => true).catch(() => false));
     await early.close();
   });
-
-  it('a wrong password is told without showing it', async () => {
-    await redis.config('SET', 'requirepass', 'right');
-    const wrong = serviceOn(`redis://:S3cret-wrong@127.0.0.1:${server.port}`);
-    const error = await unavailable(wrong.lock('account:1'));
-    expect((error.cause as Error).message).toMatch(/WRONGPASS|invalid/i);
-    expect(`${error.message} ${error.stack} ${String(error.cause)}`).not.toContain('S3cret-wrong');
-    await wrong.close();
-  });
-
-  it('a read-only replica is an outage, not "taken"', async () => {
-    await redis.replicaof('127.0.0.1', 1);
-    expect((await unavailable(locks.lock('account:1'))).message).toContain('READONLY');
-    await redis.replicaof('NO', 'ONE');
-  });
 });
 
 describe('A client the app lends us', () => {
@@ -263,6 +248,39 @@ describe('A client the app lends us', () => {
     proxy.cut();
     const lock = await call;
     expect(await client.get('lock:account:1')).toBe(lock.token);
+    await locks.close();
+  });
+
+  it('is tried by one call at a time while it does not answer, however many callers there are; the others are told at once', async () => {
+    const timeoutMs = 100;
+    const locks = lockService(redisStore({ connection: client, commandTimeout: timeoutMs }), { shutdownGrace: 0 });
+    const redis = new Redis(server.url);
+    const sent = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))![1]);
+    await locks.withLock('warm up', () => undefined);
+    proxy.dropReplies();
+    await expect(locks.isLocked('a')).rejects.toBeInstanceOf(LockUnavailableError);
+
+    const [before, startedAt] = [await sent(), performance.now()];
+    let [probes, toldAtOnce] = [0, 0];
+    const caller = async () => {
+      while (performance.now() < startedAt + 10 * timeoutMs) {
+        const calledAt = performance.now();
+        await expect(locks.isLocked('a')).rejects.toBeInstanceOf(LockUnavailableError);
+        if (performance.now() > calledAt + timeoutMs / 2) probes++;
+        else toldAtOnce++;
+        await turn();
+      }
+    };
+    await Promise.all(Array.from({ length: 50 }, caller));
+    const timeouts = (performance.now() - startedAt) / timeoutMs;
+    expect(probes).toBeGreaterThan(2);
+    expect(toldAtOnce).toBeGreaterThan(500);
+    expect(await sent()).toBeLessThanOrEqual(before + Math.ceil(timeouts * 1.1) + 1);
+
+    proxy.heal();
+    proxy.cut();
+    await until(() => locks.withLock('a', () => true).catch(() => false));
+    redis.disconnect();
     await locks.close();
   });
 

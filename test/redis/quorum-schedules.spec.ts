@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { figures, sized } from '../support/lab.js';
 import { drawSchedule, runSchedule, type Schedule } from '../support/lock-schedule.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
 import { Random } from '../support/random.js';
 import { RedisServers } from '../support/redis-servers.js';
 
@@ -36,7 +36,7 @@ describe('Whatever callers do, and whatever befalls the nodes of a quorum,', () 
     let grants = 0;
     let faults = 0;
     for (const seed of SEEDS) {
-      const services: ClosableLockService[] = Array.from({ length: SERVICES }, () => lockService(redisStore({ connection: servers.urls, commandTimeout: 500 }), { shutdownGrace: 0 }));
+      const services: ClosableLockService[] = Array.from({ length: SERVICES }, () => lockService(trustingQuorum(servers.urls, 500), { shutdownGrace: 0 }));
       const trouble = new Trouble(servers, new Random(seed));
       const schedule = draw(seed);
       const { wrong, grants: had } = await runSchedule(schedule, { services, cut: () => trouble.next() });

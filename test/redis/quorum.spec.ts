@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { LockOptionsError, LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import type { OutageLog } from '../../lib/redis/redis-connection.js';
 import { aborted, until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
 import { RedisServers } from '../support/redis-servers.js';
 import { startWireProxy } from '../support/wire-proxy.js';
 
@@ -25,7 +25,7 @@ describe('On a quorum of five Redis', () => {
   afterAll(() => servers.stop());
 
   function serviceOn(connection: readonly string[], options: RedisLockModuleOptions = {}, log?: Partial<OutageLog>): ClosableLockService {
-    const store = redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }, log);
+    const store = trustingQuorum(connection, COMMAND_TIMEOUT_MS, log);
     const service = lockService(store, { wait: '20s', lease: '10s', shutdownGrace: 0, ...options });
     open.push(service);
     return service;

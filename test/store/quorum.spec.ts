@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { until } from '../support/deferred.js';
-import { redisStore } from '../support/lock-services.js';
+import { trustingQuorum } from '../support/lock-services.js';
 import { startRedis } from '../support/redis-server.js';
 import type { Backing } from './backing.js';
 import { promisesOfLocks } from './lock-contract.js';
@@ -9,7 +9,7 @@ const start = async (): Promise<Backing> => {
   const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
   const clients = servers.map(({ url }) => new Redis(url));
   return {
-    store: () => redisStore({ connection: servers.map(({ url }) => url) }),
+    store: () => trustingQuorum(servers.map(({ url }) => url)),
     stop: async () => {
       for (const client of clients) client.disconnect();
       await Promise.all(servers.map((server) => server.stop()));

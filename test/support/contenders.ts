@@ -14,6 +14,8 @@ export interface Plan {
   readonly pauseMs?: number;
   /** Where it writes down what happens as it happens: see `Journals`. */
   readonly file?: string;
+  /** The lease of the module, in ms. */
+  readonly lease?: number;
   readonly options: LockOptions;
 }
 

@@ -13,10 +13,10 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** Starts a real, empty redis-server of its own on a free port of the loopback interface. */
-export async function startRedis(): Promise<RedisServer> {
+/** Starts a real, empty redis-server of its own on a free port of the loopback interface; `more` are options such as `--maxclients`. */
+export async function startRedis(...more: string[]): Promise<RedisServer> {
   const port = await freePort();
-  let server = await launch(port);
+  let server = await launch(port, more);
   const end = async (signal: NodeJS.Signals) => {
     if (server.exitCode !== null || server.signalCode !== null) return;
     const exited = once(server, 'exit');
@@ -33,13 +33,13 @@ export async function startRedis(): Promise<RedisServer> {
     stop: () => end('SIGKILL'),
     restart: async () => {
       await end('SIGKILL');
-      server = await launch(port);
+      server = await launch(port, more);
     },
   };
 }
 
-async function launch(port: number): Promise<ChildProcess> {
-  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no'];
+async function launch(port: number, more: readonly string[]): Promise<ChildProcess> {
+  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no', ...more];
   const server = spawn('redis-server', options, { stdio: ['ignore', 'pipe', 'inherit'] });
   const killIt = () => server.kill('SIGKILL');
   process.once('exit', killIt);

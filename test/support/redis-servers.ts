@@ -15,11 +15,21 @@ export class RedisServers {
   }
 
   static async start(count: number): Promise<RedisServers> {
-    return new RedisServers(await Promise.all(Array.from({ length: count }, startRedis)));
+    return new RedisServers(await Promise.all(Array.from({ length: count }, () => startRedis())));
   }
 
   get urls(): string[] {
     return this.all.map(({ url }) => url);
+  }
+
+  /** Resolves when all have been up for so long that they are trusted to know all locks with this lease. */
+  async trusted(leaseMs: number): Promise<void> {
+    for (const client of this.clients) await until(async () => (Number(/uptime_in_seconds:(\d+)/.exec(await client.info('server'))![1]) - 1) * 1000 >= leaseMs, leaseMs + 5000);
+  }
+
+  /** Brings some back, empty. */
+  async restart(...which: number[]): Promise<void> {
+    await Promise.all(which.map((at) => this.all[at]!.restart()));
   }
 
   /** Lets a server stand still. */

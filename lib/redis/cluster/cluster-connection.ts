@@ -6,6 +6,7 @@ import { PlainCall, type Call } from '../plain-call.js';
 import { NotSentError, refusedBy, type Connection, type RefusedError } from '../redis-connection.js';
 import { bulks } from '../resp.js';
 import { AwaitedCall } from '../script-call.js';
+import { diagnosis, withoutCommand } from '../trouble.js';
 import { ClusterCommand } from './cluster-command.js';
 import { slotOf } from './cluster-slot.js';
 import { Topology } from './topology.js';
@@ -33,6 +34,7 @@ export class ClusterConnection implements Connection {
   constructor(cluster: Cluster, commandTimeoutMs: number, onReady: (again: boolean) => void) {
     this.#cluster = cluster;
     this.#timeoutMs = commandTimeoutMs;
+    cluster.on('node error', this.#nodeFailed);
     this.#inFlight = new InFlight(commandTimeoutMs, (call) => this.#fail(call, this.#unreachable(call)));
     this.#topology = new Topology(cluster, (again) => {
       onReady(again);
@@ -82,6 +84,7 @@ export class ClusterConnection implements Connection {
 
   close(): void {
     this.#isClosed = true;
+    this.#cluster.off('node error', this.#nodeFailed);
     this.#topology.close();
     clearTimeout(this.#tryAgain);
     for (const call of this.#inFlight.clear()) this.#fail(call, this.#unreachable(call));
@@ -94,6 +97,7 @@ export class ClusterConnection implements Connection {
   /** @internal */
   replied(call: Call, reply: unknown): void {
     this.#inFlight.delete(call);
+    this.#lastError = undefined;
     call.succeed(reply);
   }
 
@@ -116,8 +120,12 @@ export class ClusterConnection implements Connection {
     ClusterCommand.sendTo(this.#cluster, call, withSource, this);
   }
 
+  readonly #nodeFailed = (error: Error): void => {
+    this.#lastError = withoutCommand(error);
+  };
+
   #park(call: Call, error?: Error): void {
-    this.#lastError = error;
+    if (error) this.#lastError = withoutCommand(error);
     if (this.#isClosed || this.#cluster.status === 'end') return this.#fail(call, this.#unreachable(call));
     this.open();
     this.#parked.add(call);
@@ -149,7 +157,7 @@ export class ClusterConnection implements Connection {
     const isClosed = this.#isClosed || this.#cluster.status === 'end';
     const message = isClosed
       ? 'The connection to the Redis Cluster has been closed.'
-      : `The Redis Cluster did not do it within ${this.#timeoutMs} ms: the node of this key is down or slow, or its slot is being moved. Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".`;
+      : `The Redis Cluster did not do it within ${this.#timeoutMs} ms: the node of this key is down or slow, or its slot is being moved. Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".${this.#lastError ? ` It said: ${diagnosis(this.#lastError)}` : ''}`;
     return sent ? new LockUnavailableError(message, this.#lastError) : new NotSentError(message, this.#lastError);
   }
 }

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { createHash, randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 import { rival } from '../rivals/rival.mjs';
@@ -43,6 +44,8 @@ async function ours(urls, { leaseMs }) {
   class App {}
   const imports = [RedisLockModule.forRoot({ connection: urls.split(','), lease: leaseMs, wait: '2m' })];
   const locks = (await NestFactory.createApplicationContext({ module: App, imports }, { logger: false })).get(LockService);
+  // Nodes that were started less than a lease ago grant nothing.
+  while (!(await locks.withLock('probe', () => true).catch(() => false))) await delay(100);
   return { section: (key, work) => locks.withLock(key, work) };
 }
 

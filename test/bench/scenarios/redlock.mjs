@@ -10,6 +10,7 @@ const NODES = 5;
 /** Where a figure would be larger, there is none. */
 const PATIENCE_MS = 10_000;
 const COMMAND_TIMEOUT_MS = 1000;
+const LEASE_MS = 5000;
 
 const contender = (form, name) => ({ file: 'quorum', form, name });
 const floor = contender('floor', 'floor: five SET NX PX + EVALSHA, on with the majority');
@@ -55,7 +56,7 @@ export async function redlock({ quick }) {
   };
 }
 
-const clientOn = (pinning, one, servers) => startClient({ core: pinning.clients, workload: 'uncontended', contender: one, url: servers.urls.join(','), settings: { leaseMs: 30_000 } });
+const clientOn = (pinning, one, servers) => startClient({ core: pinning.clients, workload: 'uncontended', contender: one, url: servers.urls.join(','), settings: { leaseMs: LEASE_MS } });
 
 function healthy(pinning, { sections, ...size }) {
   return withRedisServers(pinning.server, NODES, (servers) =>

@@ -9,9 +9,9 @@ import { boot, clock } from './locks.mjs';
 const NOTE_EVERY_MS = 100;
 
 const [url, keys, plan] = process.argv.slice(2);
-const { callers, sections, holdMs, arriveWithinMs = 0, pauseMs = 0, file, options } = JSON.parse(plan);
+const { callers, sections, holdMs, arriveWithinMs = 0, pauseMs = 0, file, lease, options } = JSON.parse(plan);
 const pick = picker(JSON.parse(keys));
-const { app, locks } = await boot({ connection: url.includes(',') ? url.split(',') : url, wait: '5m', commandTimeout: '10s' });
+const { app, locks } = await boot({ connection: url.includes(',') ? url.split(',') : url, lease, wait: '5m', commandTimeout: '10s' });
 
 const enter = options.wait === 0 ? locks.tryLock.bind(locks) : locks.lock.bind(locks);
 const cancels = Array.from({ length: callers }, () => new AbortController());

@@ -1,0 +1,106 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockUnavailableError, type Lock } from 'nest-redis-lock';
+import { turn, until } from '../support/deferred.js';
+import { figures, sized } from '../support/lab.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { Random } from '../support/random.js';
+import { RedisServers } from '../support/redis-servers.js';
+
+const LEASE_MS = 1000;
+const ROUNDS = sized(1, 100);
+const SEED = Number(process.env['SEED'] ?? Date.now() % 1e6);
+
+describe('A node of a quorum that came up without its data', () => {
+  let servers: RedisServers;
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+
+  const service = (lease: number) => lockService(redisStore({ connection: servers.urls, lease }), { lease, shutdownGrace: 0 });
+  const granted = (locks: ClosableLockService): Promise<Lock | null> => locks.tryLock('a', { watchdog: false }).catch(() => null);
+  async function had(locks: ClosableLockService): Promise<Lock> {
+    let lock: Lock | null = null;
+    await until(async () => (lock = await granted(locks)) !== null);
+    return lock!;
+  }
+
+  /** Takes the lock, and answers when its lease is over, whether its holder hears of trouble or not. */
+  async function taken(): Promise<number> {
+    const lock = await had(here);
+    return performance.now() + lock.remaining();
+  }
+
+  const leftUntil = (end: number) => Math.max(0, end - performance.now());
+  const infosAskedOf = async (at: number) => Number(/cmdstat_info:calls=(\d+)/.exec(await servers.clients[at]!.info('commandstats'))![1]);
+
+  beforeAll(async () => {
+    servers = await RedisServers.start(5);
+  });
+
+  beforeEach(() => {
+    here = service(LEASE_MS);
+    there = service(LEASE_MS);
+  });
+
+  afterEach(async () => {
+    await here.close();
+    await there.close();
+  });
+
+  afterAll(() => servers.stop());
+
+  it('grants nothing for the longest lease; with a majority of such nodes the caller is told which they are, and how long it lasts', async () => {
+    const patient = service(60_000);
+    const error: unknown = await patient.lock('a', { wait: 0 }).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(LockUnavailableError);
+    expect((error as Error).message).toMatch(/^3 of 5 nodes failed, and a lock needs 3 that agree\. Redis at 127\.0\.0\.1:\d+ was started a moment ago .* grants none for another (59|6\d) s, until the longest lease \(60000 ms\) has passed/);
+    expect(new Set((error as Error).message.match(/127\.0\.0\.1:\d+/g)).size).toBe(3);
+    await patient.close();
+  });
+
+  it('is asked for its age once, when the connection is made', async () => {
+    await servers.trusted(LEASE_MS);
+    await here.withLock('a', () => undefined);
+    const before = await infosAskedOf(2);
+    for (let count = 0; count < 20; count++) await here.withLock('a', () => undefined);
+    expect(await infosAskedOf(2)).toBe(before + 1);
+  });
+
+  it('does not make up a second majority, whoever forgot', async () => {
+    const random = new Random(SEED);
+    for (let round = 0; round < ROUNDS; round++) {
+      await servers.trusted(LEASE_MS);
+      await (await had(there)).unlock();
+      const firstEnds = await taken();
+      const forgetful = [0, 1, 2, 3, 4].sort(() => random.next() - 0.5).slice(0, 3);
+      const restarted = servers.restart(...forgetful);
+      const second = await had(there);
+      expect({ seed: SEED, forgetful, tooEarlyMs: leftUntil(firstEnds) }).toEqual({ seed: SEED, forgetful, tooEarlyMs: 0 });
+      await second.unlock();
+      await restarted;
+    }
+    figures('majorities that forgot', { rounds: ROUNDS });
+  }, sized(30_000, 3_600_000));
+
+  it('is not taken for older than it is, though it counts whole seconds', async () => {
+    await servers.trusted(LEASE_MS);
+    await until(() => Date.now() % 1000 > 800);
+    const firstEnds = await taken();
+    await servers.restart(0, 1, 2);
+    await until(() => Date.now() % 1000 < 800);
+    const late = service(LEASE_MS);
+    await had(late);
+    expect(leftUntil(firstEnds)).toBe(0);
+    await late.close();
+  });
+
+  it('grants nothing to a call that was under way when it died, and is sent again', async () => {
+    await servers.trusted(LEASE_MS);
+    await (await had(there)).unlock();
+    const firstEnds = await taken();
+    for (const at of [0, 1, 2]) servers.hang(at);
+    const call = granted(there);
+    await turn(); // the commands are under way
+    await servers.restart(0, 1, 2);
+    if (await call) expect(leftUntil(firstEnds)).toBe(0);
+  });
+});
