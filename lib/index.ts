@@ -1,6 +1,7 @@
 export { RedisLockModule } from './redis-lock.module.js';
 export type { RedisLockModuleExtras, RedisLockModuleOptions, RedisLockOptions, RedisLockOptionsFactory } from './redis-lock.options.js';
 export { LockService } from './lock.service.js';
+export { lockServiceToken as getLockServiceToken } from './lock.tokens.js';
 export { WithLock } from './decorators/with-lock.decorator.js';
 export type { LockTimeoutContext, WithLockDecorator, WithLockDecoratorOptions } from './decorators/with-lock.decorator.js';
 export { InjectLocks } from './decorators/inject-locks.decorator.js';

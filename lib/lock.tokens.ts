@@ -9,8 +9,12 @@ export function checkedModuleName(option: string, name: unknown = DEFAULT_MODULE
   throw wrongValue(option, name, 'a non-empty string');
 }
 
-/** The injection token of the `LockService` of a module: the class itself for the default one. */
-export function lockServiceToken(moduleName: string): typeof LockService | symbol {
+/**
+ * The injection token of the `LockService` of a module, for `app.get()` and `overrideProvider()`: the class itself for the default one.
+ *
+ * @param moduleName the `name` of the module; default `'default'`
+ */
+export function lockServiceToken(moduleName: string = DEFAULT_MODULE): typeof LockService | symbol {
   return moduleName === DEFAULT_MODULE ? LockService : Symbol.for(`nest-redis-lock:LockService:${moduleName}`);
 }
 

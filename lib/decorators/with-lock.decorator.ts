@@ -13,6 +13,7 @@ import { checkedModuleName, lockServiceSlot, lockServiceToken } from '../lock.to
 import { currentLockParameters } from './current-lock.decorator.js';
 import { keyResolver } from './key-resolver.js';
 import { noteLockedMethod } from './locked-methods.js';
+import type { Fills } from './template-types.js';
 import { wrapMethod } from './wrap-method.js';
 
 /** What an `onTimeout` function gets to know. */
@@ -40,11 +41,11 @@ type Takes<Args extends unknown[], M extends AsyncMethod> = Parameters<M> extend
   ? unknown
   : { 'the key function asks for other parameters than the method has': Parameters<M> };
 
-/** Decorates an async method whose parameters begin with `Args`. */
-export type WithLockDecorator<Args extends unknown[]> = <M extends AsyncMethod>(
+/** Decorates an async method whose parameters begin with `Args`, and can fill what `Key` names by position. */
+export type WithLockDecorator<Args extends unknown[], Key = unknown> = <M extends AsyncMethod>(
   prototype: object,
   name: string | symbol,
-  descriptor: TypedPropertyDescriptor<M> & Takes<Args, M>,
+  descriptor: TypedPropertyDescriptor<M> & Takes<Args, M> & Fills<Key, Parameters<M>>,
 ) => void;
 
 /**
@@ -56,7 +57,7 @@ export type WithLockDecorator<Args extends unknown[]> = <M extends AsyncMethod>(
  * @throws LockOptionsError when the class is defined, for a bad template or option
  * @throws LockTimeoutError, LockUnavailableError, LockLostError, LockKeyError, LockNotWiredError from the decorated method
  */
-export function WithLock(key: string | readonly string[], options?: WithLockDecoratorOptions): WithLockDecorator<[]>;
+export function WithLock<const Key extends string | readonly string[]>(key: Key, options?: WithLockDecoratorOptions): WithLockDecorator<[], Key>;
 export function WithLock<Args extends unknown[]>(key: (...args: Args) => LockKey, options?: WithLockDecoratorOptions): WithLockDecorator<Args>;
 export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): WithLockDecorator<[]> {
   const { module, onTimeout, lockOptions } = checkedOptions(options);

@@ -1,13 +1,12 @@
 import type { DynamicModule } from '@nestjs/common';
+import { checkedModuleName, DEFAULT_MODULE, lockServiceToken } from '../lock.tokens.js';
 import { RedisLockModule } from '../redis-lock.module.js';
-import type { RedisLockModuleOptions } from '../redis-lock.options.js';
 import { MemoryLockStore } from '../store/memory-lock.store.js';
-
-/** What `RedisLockModule` can be told, but for where Redis is. */
-export type LockTestingModuleOptions = Omit<RedisLockModuleOptions, 'connection'>;
+import { type LockTestingModuleOptions, TestLockService } from './test-lock.service.js';
 
 /**
- * `RedisLockModule` for unit tests: the same locks, with the same rules, in memory. They really exclude.
+ * `RedisLockModule` for unit tests: the same locks, with the same rules, in memory. They really exclude. Its `LockService` is a
+ * `TestLockService`, which can also say that a key is busy.
  *
  * @example
  * ```ts
@@ -15,8 +14,20 @@ export type LockTestingModuleOptions = Omit<RedisLockModuleOptions, 'connection'
  * ```
  */
 export class LockTestingModule {
-  /** @param options the `store` defaults to a new `MemoryLockStore` */
+  /**
+   * @param options the `store` defaults to a new `MemoryLockStore`
+   * @throws LockOptionsError for an unknown option or a bad value
+   */
   static forRoot(options: LockTestingModuleOptions = {}): DynamicModule {
-    return RedisLockModule.forRoot({ ...options, store: options.store ?? new MemoryLockStore() });
+    const name = checkedModuleName('name', options.name);
+    const token = lockServiceToken(name);
+    const { providers = [], exports = [], ...definition } = RedisLockModule.forRoot({ ...options, store: options.store ?? new MemoryLockStore() });
+    const alias = name === DEFAULT_MODULE ? [{ provide: TestLockService, useExisting: token }] : [];
+    return {
+      ...definition,
+      module: LockTestingModule,
+      providers: [...providers, { provide: token, useFactory: () => new TestLockService(options) }, ...alias],
+      exports: [...exports, ...alias],
+    };
   }
 }

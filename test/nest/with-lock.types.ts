@@ -66,6 +66,34 @@ export class Accepted {
     return dto.id === '' ? undefined : lock?.fence;
   }
 
+  @WithLock('order:<0.id>:<0.items.0.sku>:<1>:<2.kind>')
+  async byPosition(dto: CreateDto, part: number, of?: { readonly kind?: 'a' | 'b' }) {
+    return [dto, part, of];
+  }
+
+  @WithLock(['account:<0>', 'account:<1>'])
+  async bySeveralPositions(from: string, to: bigint) {
+    return [from, to];
+  }
+
+  @WithLock('<0>:<1.anything>:<2.some.where>')
+  async byPositionOfWhatIsNotKnown<T>(value: T, json: Record<string, string>, other: unknown) {
+    return [value, json, other];
+  }
+
+  @WithLock('file:<0>:<3>')
+  async byPositionOfTheRest(...ids: string[]) {
+    return ids;
+  }
+
+  @WithLock('card:<0.1>:<1.id>:<1.isNew>')
+  async byPositionOfATupleAndOfEither(pair: readonly [Date, string], dto: { readonly id: string; readonly isNew: boolean } | { readonly id: number; readonly isNew: false }) {
+    return [pair, dto];
+  }
+
+  @WithLock(`${'tenant'}:<0>` as string)
+  async byTextOfTheRuntime() {}
+
   @WithLock('all')
   protected async notPublic(): Promise<void> {}
 
@@ -116,6 +144,48 @@ export class Refused {
   @WithLock(async (id: string) => id)
   async keyIsAPromise(id: string) {
     return id;
+  }
+
+  // @ts-expect-error there is no second parameter
+  @WithLock('account:<1>')
+  async noSuchPosition(id: string) {
+    return id;
+  }
+
+  // @ts-expect-error there is no second parameter, in one of several keys
+  @WithLock(['account:<0>', 'account:<1>'])
+  async noSuchPositionInOne(id: string) {
+    return id;
+  }
+
+  // @ts-expect-error the parameter has no such field
+  @WithLock('order:<0.sku>')
+  async noSuchField(dto: CreateDto) {
+    return dto;
+  }
+
+  // @ts-expect-error nor has what is in it
+  @WithLock('order:<0.items.0.name>')
+  async noSuchFieldDeepIn(dto: CreateDto) {
+    return dto;
+  }
+
+  // @ts-expect-error an object is no part of a key
+  @WithLock('order:<0>')
+  async positionOfAnObject(dto: CreateDto) {
+    return dto;
+  }
+
+  // @ts-expect-error nor is what may be one
+  @WithLock('order:<0>')
+  async positionOfWhatMayBeAnObject(id: string | CreateDto) {
+    return id;
+  }
+
+  // @ts-expect-error the tuple ends before
+  @WithLock('card:<0.2>')
+  async pastTheEndOfATuple(pair: readonly [string, string]) {
+    return pair;
   }
 
   // @ts-expect-error the work of a method that is not async has no end to wait for

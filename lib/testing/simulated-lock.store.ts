@@ -1,0 +1,141 @@
+import { nextTick } from 'node:process';
+import { type LockKey, LockUnavailableError } from '../index.js';
+import type { AcquireCommand, Cancellation, Granted, Held, KeyView, LockDetails, LockStore, Renewal, StoreListener } from '../store/lock-store.js';
+
+/** What goes wrong while a test lasts. */
+export interface LockSituation {
+  /** Somebody else has these keys, or with `true` all: callers get `LockTimeoutError` at once whatever their `wait` is, and `tryLock` gives null. */
+  readonly busy?: LockKey | true;
+  /**
+   * The locks on these keys, or with `true` all, are lost: of those held now the `signal` has aborted when `simulate` returns; one
+   * taken later is lost as soon as its work really waits for something, and at the latest when it is given back.
+   */
+  readonly lost?: LockKey | true;
+  /** The store does not answer: callers get `LockUnavailableError` at once, and locks held now are lost when their lease ends. @default false */
+  readonly down?: boolean;
+}
+
+/** How the one who keeps a busy key appears in errors and in `inspect`. */
+const SOMEBODY = 'another-node:1:simulated-holder.1';
+const LEASE_LEFT_MS = 30_000;
+
+/** A store whose locks are busy or lost, or which is down, when a test says so; else it is the store it was given. */
+export class SimulatedLockStore implements LockStore {
+  situation: LockSituation = {};
+  readonly #store: LockStore;
+  readonly #listeners: StoreListener[] = [];
+  /** What was asked for and not given back yet, by token. */
+  readonly #asked = new Map<string, Renewal>();
+
+  constructor(store: LockStore) {
+    this.#store = store;
+  }
+
+  /** Begins a situation; the one before is over. */
+  begin(situation: LockSituation): void {
+    this.situation = situation;
+    for (const lock of this.#asked.values()) if (this.#isLost(lock)) this.#lose(lock);
+    // Who waits asks again, and meets the new situation.
+    for (const listener of this.#listeners) listener.doubt();
+  }
+
+  isBusy(keys: LockKey): boolean {
+    return names(this.situation.busy, keys);
+  }
+
+  open(): void {
+    this.#store.open?.();
+  }
+
+  listen(listener: StoreListener): void {
+    this.#listeners.push(listener);
+    this.#store.listen(listener);
+  }
+
+  async acquire(command: AcquireCommand): Promise<Granted | Held> {
+    this.#answer();
+    if (this.isBusy(command.keys)) return { granted: false, holder: SOMEBODY, leaseLeftMs: LEASE_LEFT_MS, ahead: 0, fence: 0 };
+    const reply = await this.#store.acquire(command);
+    const lock = { keys: command.keys, token: (reply.granted && reply.token) || command.token, leaseMs: command.leaseMs };
+    if (reply.granted || command.queue) this.#asked.set(lock.token, lock);
+    // Its work has begun by then.
+    if (reply.granted && this.#isLost(lock)) nextTick(() => this.#lose(lock));
+    return reply;
+  }
+
+  async cancel(command: Cancellation): Promise<void> {
+    this.#asked.delete(command.token);
+    await this.#store.cancel(command);
+  }
+
+  async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+    this.#answer();
+    const gone = await this.#store.renew(renewals);
+    return renewals.filter((lock) => gone.includes(lock) || this.#isLost(lock));
+  }
+
+  async reserve(lock: Renewal): Promise<Granted | undefined> {
+    this.#answer();
+    return this.#isLost(lock) ? undefined : this.#store.reserve(lock);
+  }
+
+  /** Also while it is down: a real store goes on trying until it has done it. */
+  async release(lock: Renewal, keepMs?: number): Promise<boolean> {
+    this.#asked.delete(lock.token);
+    const wasOurs = await this.#store.release(lock, keepMs);
+    return wasOurs && !this.#isLost(lock);
+  }
+
+  async upgrade(lock: Renewal): Promise<Granted | undefined> {
+    this.#answer();
+    return this.#isLost(lock) ? undefined : this.#store.upgrade(lock);
+  }
+
+  async downgrade(lock: Renewal): Promise<boolean> {
+    this.#answer();
+    return !this.#isLost(lock) && this.#store.downgrade(lock);
+  }
+
+  async isLocked(key: string): Promise<boolean> {
+    this.#answer();
+    return this.isBusy(key) || this.#store.isLocked(key);
+  }
+
+  async inspect(key: string): Promise<KeyView | undefined> {
+    this.#answer();
+    const view = await this.#store.inspect(key);
+    return view ?? (this.isBusy(key) ? { sharing: 'exclusive', holders: [{ token: SOMEBODY, leaseLeftMs: LEASE_LEFT_MS }], waiters: [] } : undefined);
+  }
+
+  async describe(token: string): Promise<LockDetails | undefined> {
+    return this.#store.describe(token);
+  }
+
+  async forceRelease(key: string): Promise<boolean> {
+    this.#answer();
+    return this.#store.forceRelease(key);
+  }
+
+  async close(): Promise<void> {
+    await this.#store.close();
+  }
+
+  /** @throws LockUnavailableError while it is down */
+  #answer(): void {
+    if (this.situation.down) throw new LockUnavailableError('This test simulates a store that is down.');
+  }
+
+  #isLost({ keys }: Renewal): boolean {
+    return names(this.situation.lost, keys);
+  }
+
+  #lose(lock: Renewal): void {
+    if (!this.#asked.has(lock.token)) return;
+    for (const listener of this.#listeners) listener.lost(lock.token);
+    void this.release(lock);
+  }
+}
+
+function names(which: LockKey | true | undefined, keys: LockKey): boolean {
+  return which === true || (which !== undefined && [which].flat().some((key) => [keys].flat().includes(key)));
+}

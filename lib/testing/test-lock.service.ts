@@ -1,0 +1,69 @@
+import { type Lock, type LockKey, LockOptionsError, type LockOptions, LockService, type WithLockOptions } from '../index.js';
+import { checkedModuleName } from '../lock.tokens.js';
+import { resolveLockOptions, type RedisLockModuleOptions } from '../redis-lock.options.js';
+import { MemoryLockStore } from '../store/memory-lock.store.js';
+import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.js';
+
+/** What `RedisLockModule` can be told, but for where Redis is. */
+export type LockTestingModuleOptions = Omit<RedisLockModuleOptions, 'connection' | 'durability'>;
+
+const SITUATIONS: readonly string[] = ['busy', 'lost', 'down'] satisfies (keyof LockSituation)[];
+
+/**
+ * A `LockService` for unit tests: the same locks, with the same rules, in memory. They really exclude; and a test can say that a
+ * key is busy, that locks are lost, or that the store is down.
+ *
+ * @example
+ * ```ts
+ * const locks = new TestLockService();
+ * locks.simulate({ busy: 'account:42' });
+ * await expect(new Payout(locks).run('42')).rejects.toThrow(LockTimeoutError);
+ * ```
+ */
+export class TestLockService extends LockService {
+  readonly #simulated: SimulatedLockStore;
+
+  /**
+   * @param options the `store` defaults to a new `MemoryLockStore`
+   * @throws LockOptionsError for an unknown option or a bad value
+   */
+  constructor(options: LockTestingModuleOptions = {}) {
+    const { terms, shutdownGraceMs, store = new MemoryLockStore() } = resolveLockOptions(options);
+    const simulated = new SimulatedLockStore(store);
+    super({ name: checkedModuleName('name', options.name), store: simulated, terms, shutdownGraceMs });
+    this.#simulated = simulated;
+  }
+
+  /**
+   * From now on the locks of this service are busy or lost, or the store is down; what an earlier call said is over.
+   *
+   * @throws LockOptionsError for an unknown situation
+   */
+  simulate(situation: LockSituation): void {
+    const unknown = Object.keys(situation).find((name) => !SITUATIONS.includes(name));
+    if (unknown !== undefined) throw new LockOptionsError(`There is no situation "${unknown}" to simulate. Known ones: ${SITUATIONS.join(', ')}.`);
+    this.#simulated.begin({ ...situation });
+  }
+
+  /** Ends what `simulate` began. */
+  reset(): void {
+    this.simulate({});
+  }
+
+  override withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
+    return super.withLock(key, work, this.#hurried(key, options));
+  }
+
+  override lock(key: LockKey, options?: LockOptions): Promise<Lock> {
+    return super.lock(key, this.#hurried(key, options));
+  }
+
+  override tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
+    return super.tryLock(key, this.#hurried(key, options));
+  }
+
+  /** A test should not wait for a key that is busy until it says otherwise. */
+  #hurried<Options extends LockOptions>(key: LockKey, options: Options | undefined): Options | undefined {
+    return this.#simulated.isBusy(key) ? ({ ...options, wait: 0 } as Options) : options;
+  }
+}

@@ -1,0 +1,29 @@
+import { expect, it } from '@jest/globals';
+import * as main from 'nest-redis-lock';
+import * as testing from 'nest-redis-lock/testing';
+
+/** What is there at run time; the types are in the reports beside this file. */
+it('nest-redis-lock exports what users need, and nothing else', () => {
+  expect(Object.keys(main).sort()).toEqual([
+    'CurrentLock',
+    'InjectLocks',
+    'Lock',
+    'LockError',
+    'LockInterceptor',
+    'LockKeyError',
+    'LockLostError',
+    'LockNotWiredError',
+    'LockOptionsError',
+    'LockService',
+    'LockTimeoutError',
+    'LockUnavailableError',
+    'RedisLockModule',
+    'WithLock',
+    'getLockServiceToken',
+    'isLockError',
+  ]);
+});
+
+it('nest-redis-lock/testing exports what tests need, and nothing else', () => {
+  expect(Object.keys(testing).sort()).toEqual(['LockTestingModule', 'MemoryLockStore', 'TestLockService']);
+});

@@ -1,0 +1,95 @@
+// What a user's app does with the package, once: over HTTP, on a real Redis, by hand, and in a unit test.
+import 'reflect-metadata';
+import assert from 'node:assert/strict';
+import { Controller, Get, Injectable, Module, Param, Post } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import { Redis } from 'ioredis';
+import { CurrentLock, InjectLocks, isLockError, type Lock, LockService, LockTimeoutError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
+
+const connection = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
+
+@Injectable()
+class Accounts {
+  balance = 1000;
+
+  @WithLock('account:<id>', { wait: '5s' })
+  async withdraw(id: string, amount: number, @CurrentLock() lock?: Lock): Promise<number> {
+    assert.equal(lock?.key, `account:${id}`);
+    const { balance } = this;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    this.balance = balance - amount;
+    return this.balance;
+  }
+}
+
+@Controller('accounts')
+class AccountController {
+  constructor(
+    private readonly accounts: Accounts,
+    @InjectLocks('borrowed') private readonly locks: LockService,
+  ) {}
+
+  @Post(':id/withdraw/:amount')
+  withdraw(@Param('id') id: string, @Param('amount') amount: string): Promise<number> {
+    return this.accounts.withdraw(id, Number(amount));
+  }
+
+  @WithLock('account:<id>', { module: 'borrowed', wait: 0 })
+  @Get(':id/busy')
+  async busy(@Param('id') id: string): Promise<string> {
+    assert.equal(this.locks.current()?.key, `account:${id}`);
+    return 'not busy';
+  }
+}
+
+async function serve(redis: Redis): Promise<void> {
+  @Module({
+    imports: [RedisLockModule.forRoot({ connection }), RedisLockModule.forRootAsync({ name: 'borrowed', useFactory: () => ({ connection: redis }) })],
+    providers: [Accounts],
+    controllers: [AccountController],
+  })
+  class AppModule {}
+
+  const app = await NestFactory.create(AppModule, { logger: ['error'] });
+  await app.listen(0, '127.0.0.1');
+  const url = `${await app.getUrl()}/accounts/42`;
+  const answers = await Promise.all([200, 300].map((amount) => fetch(`${url}/withdraw/${amount}`, { method: 'POST' })));
+  assert.deepEqual(answers.map(({ status }) => status), [201, 201]);
+  assert.equal(app.get(Accounts).balance, 500);
+  assert.equal(await (await fetch(`${url}/busy`)).text(), 'not busy');
+
+  const lock = await app.get(LockService).lock('account:42');
+  const refused = await fetch(`${url}/busy`);
+  assert.equal(refused.status, 409);
+  assert.deepEqual(await refused.json(), {
+    statusCode: 409,
+    code: 'LOCK_TIMEOUT',
+    message: 'Another request is working on this right now. Try again in a moment.',
+    error: 'Conflict',
+  });
+  await lock.unlock();
+  await app.close();
+}
+
+async function unitTest(): Promise<void> {
+  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] }).compile();
+  const [accounts, locks] = [module.get(Accounts), module.get(TestLockService)];
+  assert.equal(await accounts.withdraw('42', 1), 999);
+  locks.simulate({ busy: 'account:42' });
+  const error: unknown = await accounts.withdraw('42', 1).catch((thrown: unknown) => thrown);
+  assert.ok(error instanceof LockTimeoutError && isLockError(error));
+  await module.close();
+}
+
+async function main(): Promise<void> {
+  const redis = new Redis(connection);
+  await serve(redis);
+  await unitTest();
+  assert.equal(await redis.ping(), 'PONG');
+  await redis.quit();
+  console.log('works');
+}
+
+void main();

@@ -1,0 +1,106 @@
+// Packs the library, installs the tarball into fresh apps, type-checks them strictly, and runs them on a Redis.
+// "npm run consumers" takes this Node; "npm run consumers -- --all" the oldest and newest of each line that is supported, too.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { promisify } from 'node:util';
+import { withRedis } from '../bench/redis.mjs';
+import { pack } from './tarball.mjs';
+
+const run = promisify(execFile);
+const { devDependencies, peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8'));
+const ALL = process.argv.includes('--all');
+const NODES = ALL ? ['20.19.0', '20', '22.12.0', '22', '24'] : [];
+
+const NEST_12 = versions('@nestjs/common', '@nestjs/core', '@nestjs/platform-express', '@nestjs/testing');
+const NEST_11 = Object.fromEntries(Object.keys(NEST_12).map((name) => [name, '^11.0.0']));
+
+/** TypeScript 5 is the app's own, as its `tsc` would get into the way of ours; 6 and 7 are those of this repository. */
+const COMPILERS = [5, 6, 7];
+
+/** Of each: what Nest's own project templates of that time say. `compilers`: who can read such a project. */
+const APPS = [
+  { name: 'NestJS 12, ESM', type: 'module', nest: NEST_12, module: 'nodenext', compilers: COMPILERS },
+  { name: 'NestJS 11, CommonJS', type: 'commonjs', nest: NEST_11, module: 'nodenext', compilers: ALL ? COMPILERS : [7] },
+  { name: 'NestJS 11, CommonJS, the older way to find modules', type: 'commonjs', nest: NEST_11, module: 'commonjs', compilers: [5] },
+];
+
+const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
+try {
+  const tarball = pack(folder);
+  await lint(tarball);
+  const nodes = [process.execPath, ...(await Promise.all(NODES.map(node)))];
+  await withRedis(undefined, async ({ url }) => {
+    const installed = new Map();
+    for (const app of APPS) {
+      if (!installed.has(app.nest)) installed.set(app.nest, await install(app, tarball, join(folder, `app-${installed.size}`)));
+      await check(app, installed.get(app.nest), nodes, url);
+    }
+  });
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function versions(...names) {
+  return Object.fromEntries(names.map((name) => [name, devDependencies[name]]));
+}
+
+/** What publint and "Are the types wrong?" have to say of the tarball. That a CommonJS app loads an ES module is what we mean. */
+async function lint(tarball) {
+  await step('publint', run('npx', ['--no-install', 'publint', 'run', tarball, '--strict']));
+  await step('attw', run('npx', ['--no-install', 'attw', tarball, '--ignore-rules', 'cjs-resolves-to-esm', '--no-emoji', '--format', 'ascii']));
+}
+
+/** The Node of this version, which npm has as a package. */
+async function node(version) {
+  const home = join(folder, `node-${version}`);
+  mkdirSync(home);
+  writeFileSync(join(home, 'package.json'), '{ "private": true }');
+  await run('npm', ['install', '--no-fund', '--no-audit', `node@${version}`], { cwd: home });
+  return join(home, 'node_modules', 'node', 'bin', 'node');
+}
+
+async function install({ name, type, nest }, tarball, home) {
+  cpSync(join(import.meta.dirname, 'app'), home, { recursive: true });
+  cpSync('test/nest/with-lock.types.ts', join(home, 'types.ts'));
+  const dependencies = { ...nest, ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node'), 'nest-redis-lock': `file:${tarball}` };
+  for (const peer of Object.keys(peerDependencies)) assert.ok(dependencies[peer], `the apps do not install ${peer}`);
+  writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type, dependencies, devDependencies: { typescript: '~5.9.3' } }));
+  await step(`${name}: npm install`, run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
+  return home;
+}
+
+async function check({ name, module, compilers }, home, nodes, url) {
+  const compilerOptions = {
+    target: 'es2022', module, types: ['node'], esModuleInterop: true, strict: true, skipLibCheck: false, noUncheckedIndexedAccess: true,
+    experimentalDecorators: true, emitDecoratorMetadata: true, rootDir: '.', outDir: 'dist',
+  }; // prettier-ignore
+  writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
+  for (const compiler of compilers) {
+    const tsc = { 5: join(home, 'node_modules/.bin/tsc'), 6: resolve('node_modules/.bin/tsc6'), 7: resolve('node_modules/.bin/tsc') }[compiler];
+    const { stdout: version } = await run(tsc, ['--version']);
+    assert.match(version, new RegExp(`^Version ${compiler}\\.`));
+    await step(`${name}: TypeScript ${compiler}`, run(tsc, ['-p', home]));
+  }
+  for (const node of nodes) {
+    const { stdout: version } = await run(node, ['--version']);
+    const app = run(node, ['dist/main.js'], { cwd: home, env: { ...process.env, REDIS_URL: url, NODE_OPTIONS: '' }, timeout: 30_000 });
+    const { stdout } = await step(`${name}: Node ${version.trim()}`, app);
+    assert.equal(stdout, 'works\n');
+  }
+}
+
+async function step(what, running) {
+  const began = performance.now();
+  try {
+    const result = await running;
+    console.log(`${what}: ok (${((performance.now() - began) / 1000).toFixed(1)} s)`);
+    return result;
+  } catch (error) {
+    console.error(`${what}: ${error.killed ? 'hung' : 'failed'}`);
+    throw error; // it has what the command said
+  }
+}

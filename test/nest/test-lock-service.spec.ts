@@ -1,0 +1,181 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockLostError, LockService, LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
+import { MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
+import { aborted, turn } from '../support/deferred.js';
+
+let locks: TestLockService;
+
+beforeEach(() => {
+  locks = new TestLockService();
+});
+
+afterEach(() => locks.onApplicationShutdown());
+
+const run = (key: string | string[] = 'a') => locks.withLock(key, () => 'ran');
+
+describe('TestLockService', () => {
+  it('is a LockService whose locks really exclude, without Nest and without Redis', async () => {
+    expect(locks).toBeInstanceOf(LockService);
+    await using held = await locks.lock('a');
+    expect(await locks.tryLock('a')).toBeNull();
+    expect(await run('b')).toBe('ran');
+    held.assertHeld();
+  });
+
+  it('takes the options of a module, and refuses bad ones', async () => {
+    const hurried = new TestLockService({ wait: 0 });
+    await using held = await hurried.lock('a');
+    await expect(hurried.lock('a')).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', waitMs: 0 });
+    expect(() => new TestLockService({ lease: '1ms' })).toThrow('"lease"');
+    held.assertHeld();
+  });
+
+  it('shares a store with others', async () => {
+    const store = new MemoryLockStore();
+    const [one, two] = [new TestLockService({ store }), new TestLockService({ store })];
+    await using held = await one.lock('a');
+    expect(await two.tryLock('a')).toBeNull();
+    held.assertHeld();
+  });
+});
+
+describe('simulate({ busy })', () => {
+  it.each<[string, string | string[] | true]>([
+    ['a key', 'a'],
+    ['keys', ['z', 'a']],
+    ['all keys', true],
+  ])('of %s refuses callers at once, whatever their wait is', async (_what, busy) => {
+    locks.simulate({ busy });
+    await expect(run('a')).rejects.toBeInstanceOf(LockTimeoutError);
+    await expect(run(['a', 'b'])).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', holder: 'another-node:1' });
+    await expect(locks.lock('a', { wait: Infinity })).rejects.toBeInstanceOf(LockTimeoutError);
+    expect(await locks.tryLock('a', { wait: '1m' })).toBeNull();
+    expect(await locks.isLocked('a')).toBe(true);
+    expect(await locks.inspect('a')).toMatchObject({ holder: { host: 'another-node', pid: 1 } });
+  });
+
+  it('leaves other keys alone', async () => {
+    locks.simulate({ busy: 'a' });
+    expect(await run('b')).toBe('ran');
+    expect(await locks.inspect('b')).toBeNull();
+  });
+
+  it('lets in a call that is nested in a holder, as it would be without it', async () => {
+    const value = await locks.withLock('a', () => {
+      locks.simulate({ busy: 'a' });
+      return run('a');
+    });
+    expect(value).toBe('ran');
+  });
+
+  it('is over after reset() and after another simulate()', async () => {
+    locks.simulate({ busy: true });
+    locks.reset();
+    expect(await run('a')).toBe('ran');
+
+    locks.simulate({ busy: 'a' });
+    locks.simulate({ busy: 'b' });
+    expect(await run('a')).toBe('ran');
+  });
+});
+
+describe('simulate({ down })', () => {
+  beforeEach(() => locks.simulate({ down: true }));
+
+  it('makes each call fail with LockUnavailableError, not with a time-out', async () => {
+    const calls = [run(), locks.lock('a'), locks.tryLock('a'), locks.isLocked('a'), locks.inspect('a'), locks.forceUnlock('a')];
+    for (const outcome of await Promise.allSettled(calls)) expect(outcome).toMatchObject({ reason: expect.any(LockUnavailableError) });
+  });
+
+  it('is over after reset()', async () => {
+    await expect(run()).rejects.toBeInstanceOf(LockUnavailableError);
+    locks.reset();
+    expect(await run()).toBe('ran');
+  });
+
+  it('ends held locks with their lease, as nobody can renew them', async () => {
+    locks.reset();
+    const lock = await locks.lock('a', { lease: 100 });
+    locks.simulate({ down: true });
+    expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+  });
+
+  it('keeps no key of a caller that unlocked meanwhile', async () => {
+    locks.reset();
+    const lock = await locks.lock('a');
+    locks.simulate({ down: true });
+    await lock.unlock();
+    locks.reset();
+    expect(await locks.isLocked('a')).toBe(false);
+  });
+
+  it('reaches those who wait already, at once', async () => {
+    locks.reset();
+    await using held = await locks.lock('a');
+    const outcome = locks.lock('a', { wait: Infinity, fair: true }).catch((error: unknown) => error);
+    await turn();
+    locks.simulate({ down: true });
+    expect(await Promise.race([outcome, turn()])).toBeInstanceOf(LockUnavailableError);
+    held.assertHeld();
+  });
+});
+
+describe('simulate({ lost })', () => {
+  it.each<[string, string | string[] | true]>([
+    ['a key', 'a'],
+    ['keys', ['z', 'a']],
+    ['all keys', true],
+  ])('of %s aborts the signal of the lock that is held, before it returns', async (_what, lost) => {
+    const lock = await locks.lock(['a', 'b']);
+    locks.simulate({ lost });
+    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+    expect(() => lock.assertHeld()).toThrow(LockLostError);
+  });
+
+  it('leaves the locks on other keys alone', async () => {
+    await using lock = await locks.lock('b');
+    locks.simulate({ lost: 'a' });
+    await turn();
+    lock.assertHeld();
+  });
+
+  it('aborts a lock that is taken later, when its work has begun and waits', async () => {
+    locks.simulate({ lost: 'a' });
+    const states: boolean[] = [];
+    const work = locks.withLock('a', async ({ signal }) => {
+      states.push(signal.aborted);
+      await turn();
+      states.push(signal.aborted);
+    });
+    await expect(work).rejects.toBeInstanceOf(LockLostError);
+    expect(states).toEqual([false, true]);
+  });
+
+  it('makes withLock fail also when the work never waits, or fails itself', async () => {
+    locks.simulate({ lost: 'a' });
+    await expect(run()).rejects.toBeInstanceOf(LockLostError);
+    const broken = new Error('broken');
+    await expect(locks.withLock('a', () => Promise.reject(broken))).rejects.toMatchObject({ code: 'LOCK_LOST', cause: broken });
+    expect(await locks.withLock('a', () => 'ran', { onLost: 'ignore' })).toBe('ran');
+  });
+
+  it('loses a lock that was handed to a waiter, at the latest when it is given back', async () => {
+    const first = await locks.lock('a');
+    const second = locks.withLock('a', () => 'ran', { fair: true });
+    await turn();
+    locks.simulate({ lost: 'a' });
+    expect(first.isHeld).toBe(false);
+    await expect(second).rejects.toBeInstanceOf(LockLostError);
+  });
+
+  it('gives the key to others, as it belongs to somebody else now', async () => {
+    await locks.lock('a');
+    locks.simulate({ lost: 'a' });
+    locks.reset();
+    expect(await run()).toBe('ran');
+  });
+});
+
+it('simulate() refuses a situation that there is not', () => {
+  expect(() => locks.simulate({ bussy: 'a' } as never)).toThrow('There is no situation "bussy" to simulate. Known ones: busy, lost, down.');
+});
