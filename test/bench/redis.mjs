@@ -31,6 +31,25 @@ export async function withRedisServers(core, count, work) {
   }
 }
 
+/** The same with one master and so many replicas that have caught up with it. */
+export async function withReplicas(core, count, work) {
+  const servers = [];
+  try {
+    for (let at = 0; at <= count; at++) servers.push(await startRedis(core));
+    const [master, ...replicas] = servers;
+    await master.client.config('SET', 'repl-diskless-sync-delay', 0);
+    for (const { client } of replicas) {
+      // Without a file: it would lie where this runs.
+      await client.config('SET', 'repl-diskless-load', 'swapdb');
+      await client.replicaof('127.0.0.1', master.port);
+    }
+    while ((await master.client.wait(count, 100)) < count);
+    return await work(master);
+  } finally {
+    for (const server of servers) await server.stop();
+  }
+}
+
 async function startRedis(core) {
   const port = await freePort();
   const server = onCore(core, ['redis-server', '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--loglevel', 'warning']);

@@ -7,6 +7,7 @@ import { performance } from 'node:perf_hooks';
 import redisServerInstalled from '../support/redis-server-installed.mjs';
 import { print, write } from './report.mjs';
 import { installRivals } from './rivals/install.mjs';
+import { durability } from './scenarios/durability.mjs';
 import { hotKeyProcesses } from './scenarios/hot-key-processes.mjs';
 import { hotKey } from './scenarios/hot-key.mjs';
 import { redlock } from './scenarios/redlock.mjs';
@@ -14,7 +15,7 @@ import { throughput } from './scenarios/throughput.mjs';
 import { uncontended } from './scenarios/uncontended.mjs';
 import { watchdog } from './scenarios/watchdog.mjs';
 
-const SCENARIOS = { uncontended, throughput, 'hot-key': hotKey, 'hot-key-processes': hotKeyProcesses, watchdog, redlock };
+const SCENARIOS = { uncontended, throughput, 'hot-key': hotKey, 'hot-key-processes': hotKeyProcesses, watchdog, redlock, durability };
 
 const quick = process.argv.includes('--quick');
 const asked = process.argv.slice(2).filter((argument) => argument !== '--quick');

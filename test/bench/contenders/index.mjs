@@ -12,6 +12,7 @@ export const renewals = contender('renewals', 'pipelined', 'floor: pipelined PEX
 export const withLock = contender('ours', 'withLock', 'nest-redis-lock `withLock`');
 export const decorated = contender('ours', '@WithLock', 'nest-redis-lock `@WithLock`');
 export const fair = contender('ours', 'fair: true', 'nest-redis-lock `fair: true`');
+export const durable = [1, 2].map((replicas) => contender('ours', `durability: ${replicas}`, `with \`durability\` of ${replicas} replica${replicas > 1 ? 's' : ''}`));
 
 /** Each library once, in its plainest form. */
 export const rivals = [

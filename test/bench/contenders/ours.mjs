@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { decorated } from './decorated.mjs';
@@ -13,11 +14,11 @@ class Work {
   }
 }
 
-async function boot(url, { leaseMs }) {
+async function boot(url, { leaseMs }, more = {}) {
   decorated(Work, 'run', WithLock('<key>'));
   Injectable()(Work);
   class App {}
-  const imports = [RedisLockModule.forRoot({ connection: url, lease: leaseMs, wait: '2m', commandTimeout: '10s' })];
+  const imports = [RedisLockModule.forRoot({ connection: url, lease: leaseMs, wait: '2m', commandTimeout: '10s', ...more })];
   return NestFactory.createApplicationContext({ module: App, imports, providers: [Work] }, { logger: ['error'] });
 }
 
@@ -42,4 +43,12 @@ async function decorator(url, settings) {
   return { section: (key, inside) => work.run(key, inside) };
 }
 
-export const forms = { withLock: service, 'fair: true': fair, '@WithLock': decorator };
+/** A grant counts when so many replicas have it. */
+const durable = (replicas) => async (url, settings) => {
+  const locks = (await boot(url, settings, { durability: { replicas, timeout: '1s' } })).get(LockService);
+  // A master that was started less than a lease ago grants nothing.
+  while (!(await locks.withLock('probe', () => true).catch(() => false))) await delay(100);
+  return { section: (key, work) => locks.withLock(key, work) };
+};
+
+export const forms = { withLock: service, 'durability: 1': durable(1), 'durability: 2': durable(2), 'fair: true': fair, '@WithLock': decorator };
