@@ -1,7 +1,7 @@
 import type { LockStore, Renewal } from '../store/lock-store.js';
 import { now, roundedDown, timerAt } from '../clock/deadline.js';
 import type { Lease } from './lease.js';
-import { PartlyRenewedError } from '../store/quorum-renewal.js';
+import { PartlyRenewedError } from '../store/partly-renewed.error.js';
 import { TimeWheel } from '../clock/time-wheel.js';
 
 /** Locks in one call to the store. */

@@ -4,14 +4,17 @@ import { bulk, bulkHeader } from './resp.js';
 /** What our companions of a key are called, after its hash tag. */
 const QUEUE = ':queue';
 const FENCE = ':fence';
+const REIGN = ':reign';
 
 const HAS_TAG = /\{[^}]+\}/;
-const OUR_OWN = /\}[^]*:(fence|queue|alive|holders)$/;
+const OUR_OWN = /\}[^]*:(fence|reign|queue|alive|holders)$/;
 
 /** The names of our keys in Redis, for one key prefix. */
 export class KeyNames {
   /** Holds the last fence that was given, for all keys of this prefix. */
   readonly fence: string;
+  /** Says since when a server has been the master. */
+  readonly reign: string;
   readonly #prefix: string;
   readonly #prefixBytes: number;
   readonly #mayBeginWithBrace: boolean;
@@ -23,6 +26,7 @@ export class KeyNames {
     this.#mayBeginWithBrace = prefix === '' || prefix.startsWith('{');
     this.#prefixBytes = Buffer.byteLength(prefix);
     this.fence = `{${prefix}}${FENCE}`;
+    this.reign = `{${prefix}}${REIGN}`;
   }
 
   /** @throws LockKeyError for a key that is one of our own names */
@@ -33,7 +37,7 @@ export class KeyNames {
     }
     if (!OUR_OWN.test(this.lock(key))) return;
     throw new LockKeyError(
-      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}", ":alive" or ":holders", as ${JSON.stringify(this.lock(key))} does: those are names of our own.`,
+      `A key that has a {hash tag} must not end in "${FENCE}", "${REIGN}", "${QUEUE}", ":alive" or ":holders", as ${JSON.stringify(this.lock(key))} does: those are names of our own.`,
     );
   }
 

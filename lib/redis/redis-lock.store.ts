@@ -22,8 +22,8 @@ import { WakeChannel } from './wake-channel.js';
 export class RedisLockStore implements QuorumNode {
   protected readonly redis: Connection;
   /** What renews: the same, if nothing there holds it up. */
-  readonly #renewals: Connection;
-  readonly #names: KeyNames;
+  protected readonly renewals: Connection;
+  protected readonly names: KeyNames;
   readonly #batch: Operations;
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
@@ -35,13 +35,13 @@ export class RedisLockStore implements QuorumNode {
 
   constructor(options: ReachOptions, reach: (options: ReachOptions, connected: (again: boolean) => void) => Reach = reachRedis) {
     const { names, redis, renewals, batch, subscriber } = reach(options, (again) => this.connected(again));
-    this.#names = names;
+    this.names = names;
     this.redis = redis;
-    this.#renewals = renewals;
+    this.renewals = renewals;
     this.#batch = batch;
     this.#orphans = new Orphans((lock) => this.giveUp(lock));
     this.#channel = new WakeChannel(subscriber, {
-      message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, kept: this.#kept, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
+      message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, kept: this.#kept, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.names.keyOf(name)] }) }),
       up: (again) => {
         if (again) options.log.hears(this.redis.server);
         this.#listeners.doubt();
@@ -57,7 +57,7 @@ export class RedisLockStore implements QuorumNode {
 
   listen(listener: StoreListener): void {
     this.#listeners.add(listener);
-    this.#channel.name(this.#names.wakeChannel(listener.source));
+    this.#channel.name(this.names.wakeChannel(listener.source));
   }
 
   acquire(command: AcquireCommand): Promise<Granted | Held> {
@@ -79,11 +79,11 @@ export class RedisLockStore implements QuorumNode {
     for (const lock of renewals) {
       for (const key of lock.keys) {
         owners.push(lock);
-        keys.push(this.#names.lock(key));
+        keys.push(this.names.lock(key));
         args.push(lock.token, lock.leaseMs);
       }
     }
-    const gone = await this.#renewals.run(RENEW, keys, args);
+    const gone = await this.renewals.run(RENEW, keys, args);
     return gone.map((number) => owners[number - 1]!);
   }
 
@@ -127,11 +127,11 @@ export class RedisLockStore implements QuorumNode {
   }
 
   async isLocked(key: string): Promise<boolean> {
-    return (await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).length > 0;
+    return (await this.redis.run(HOLDERS_OF, this.names.ofKey(key), [])).length > 0;
   }
 
   inspect(key: string): Promise<KeyView | undefined> {
-    return this.redis.run(INSPECT, this.#names.ofKey(key), []);
+    return this.redis.run(INSPECT, this.names.ofKey(key), []);
   }
 
   async describe(token: string): Promise<LockDetails | undefined> {
@@ -141,12 +141,12 @@ export class RedisLockStore implements QuorumNode {
     if (known || !source || !own) return known;
     await this.#channel.open();
     if (this.#channel.state !== 'up') return undefined;
-    return this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own));
+    return this.#questions.ask(token, this.names.wakeChannel(source), this.names.wakeChannel(own));
   }
 
   /** By the tokens that it finds: taken blindly and sent twice, it could be the lock of the next one. */
   async forceRelease(key: string): Promise<boolean> {
-    const tokens = await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), []);
+    const tokens = await this.redis.run(HOLDERS_OF, this.names.ofKey(key), []);
     await Promise.all(tokens.map((token) => this.#count('force', { keys: [key], token, leaseMs: 0 })));
     return tokens.length > 0;
   }
@@ -157,7 +157,7 @@ export class RedisLockStore implements QuorumNode {
     this.#questions.close();
     this.#channel.close();
     this.redis.close();
-    if (this.#renewals !== this.redis) this.#renewals.close();
+    if (this.renewals !== this.redis) this.renewals.close();
   }
 
   /**
@@ -167,6 +167,11 @@ export class RedisLockStore implements QuorumNode {
    */
   protected giveUp(lock: Cancellation): Promise<number> {
     return this.#count('cancel', lock, kindOf(lock));
+  }
+
+  /** Tells the holder that its lock is gone. */
+  protected lost(token: string): void {
+    this.#listeners.lost(token);
   }
 
   /** A connection was made: the first, or again. */

@@ -1,20 +1,6 @@
-import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { Renewal } from './lock-store.js';
+import { PartlyRenewedError } from './partly-renewed.error.js';
 import type { QuorumNode, QuorumNodes, Question, Round } from './quorum-nodes.js';
-
-/** Some locks of a renewal were renewed, and of some it is not known. */
-export class PartlyRenewedError extends LockUnavailableError {
-  /** Those that are not their token's any more. */
-  readonly gone: readonly Renewal[];
-  /** Those that may or may not be. */
-  readonly unknown: readonly Renewal[];
-
-  constructor(gone: readonly Renewal[], unknown: readonly Renewal[], errors: readonly Error[]) {
-    super(`Of ${unknown.length} locks no majority of the nodes said whether they were renewed.`, new AggregateError(errors));
-    this.gone = gone;
-    this.unknown = unknown;
-  }
-}
 
 interface Votes {
   renewed: number;
@@ -69,7 +55,7 @@ export class QuorumRenewal implements Question<readonly Renewal[]> {
     if (unknown.length === 0) this.#resolve(gone);
     else if (this.#nodes.isOutage(errors)) this.#reject(this.#nodes.unavailable(errors));
     else if (pending > 0) return false;
-    else this.#reject(new PartlyRenewedError(gone, unknown, errors));
+    else this.#reject(new PartlyRenewedError(`Of ${unknown.length} locks no majority of the nodes said whether they were renewed.`, gone, unknown, new AggregateError(errors)));
     return true;
   }
 }

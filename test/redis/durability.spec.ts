@@ -79,6 +79,15 @@ describe('A grant that must be durable', () => {
     expect(lock.isHeld).toBe(true);
   });
 
+  it('lasts only as far as a replica has its renewals: a master that none follows may have been replaced', async () => {
+    const [lock, taken] = [await here.lock('a'), await here.lock('b')];
+    for (const { pid } of servers.replicas) process.kill(pid, 'SIGSTOP');
+    await redis.del('lock:b');
+    expect(await aborted(taken.signal)).toMatchObject({ reason: 'taken' });
+    expect(await aborted(lock.signal)).toMatchObject({ reason: 'expired' });
+    expect(await redis.get('lock:a')).toBe(lock.token);
+  });
+
   it('comes from no server that was started a moment ago: it may have forgotten who holds what', async () => {
     const young = await startRedis();
     const service = durable({ connection: young.url, lease: '2s', durability: { replicas: 1 } });
@@ -100,6 +109,21 @@ describe('A grant that must be durable', () => {
     await service.close();
     await server.stop();
   });
+
+  it('comes from no server that was restarted while the call waited for it', async () => {
+    const server = await startReplicated(1);
+    const terms: RedisLockModuleOptions = { connection: server.master.url, lease: 3000, commandTimeout: '6s', durability: { replicas: 1, timeout: '4s' } };
+    const service = lockService(redisStore(terms), terms);
+    await until(() => service.lock('a', { wait: 0 }).then((lock) => lock.unlock(), () => false));
+    await server.master.kill();
+    // As soon as the client has noticed, calls wait for the next connection.
+    const client = new Redis(server.master.url, { retryStrategy: () => null, lazyConnect: true }).on('error', () => undefined);
+    await expect(client.connect()).rejects.toThrow();
+    const waiting = service.lock('a');
+    await Promise.all([expect(waiting).rejects.toThrow(/was started a moment ago/), server.master.restart()]);
+    await service.close();
+    await server.stop();
+  }, 20_000);
 
   it.each([
     [{ replicas: 0 }, /"durability\.replicas" is 0/],
