@@ -20,7 +20,11 @@ export class WaryLockStore extends RedisLockStore {
 
   override async acquire(command: AcquireCommand): Promise<Granted | Held> {
     this.#amnesia.note(command.leaseMs);
-    await this.#amnesia.check();
+    await this.#amnesia.check().catch((error: unknown) => {
+      // It may stand in the queue, and be given the key there.
+      if (command.again) void this.cancel(command);
+      throw error;
+    });
     const { drops } = this.redis;
     const answer = await super.acquire(command);
     if (answer.granted) await this.confirm(drops, () => this.cancel(command));

@@ -101,6 +101,21 @@ describe('A grant that must be durable', () => {
     await server.stop();
   });
 
+  it('comes from no server that was restarted while the call waited for it', async () => {
+    const server = await startReplicated(1);
+    const terms: RedisLockModuleOptions = { connection: server.master.url, lease: 3000, commandTimeout: '6s', durability: { replicas: 1, timeout: '4s' } };
+    const service = lockService(redisStore(terms), terms);
+    await until(() => service.lock('a', { wait: 0 }).then((lock) => lock.unlock(), () => false));
+    await server.master.kill();
+    // As soon as the client has noticed, calls wait for the next connection.
+    const client = new Redis(server.master.url, { retryStrategy: () => null, lazyConnect: true }).on('error', () => undefined);
+    await expect(client.connect()).rejects.toThrow();
+    const waiting = service.lock('a');
+    await Promise.all([expect(waiting).rejects.toThrow(/was started a moment ago/), server.master.restart()]);
+    await service.close();
+    await server.stop();
+  }, 20_000);
+
   it.each([
     [{ replicas: 0 }, /"durability\.replicas" is 0/],
     [{ replicas: 1, timeout: '5s' }, /"durability\.timeout" is "5s", but must be shorter than "commandTimeout" \(1000 ms\)/],

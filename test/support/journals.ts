@@ -11,7 +11,7 @@ type Exit = Pick<Section, 'endedAt' | 'isHeld'> & { readonly number: number };
 export class Journals {
   readonly #folder = mkdtempSync(join(tmpdir(), 'journals-'));
   #files = 0;
-  readonly #read = new Map<string, { bytes: number; inside: number }>();
+  readonly #read = new Map<string, { bytes: number; entered: number; left: number }>();
 
   /** A file for one more process. */
   next(): string {
@@ -24,18 +24,29 @@ export class Journals {
     return sections.sort((a, b) => a.beganAt - b.beganAt);
   }
 
-  /** How many of the process with this file are inside. Reads only what is new. */
+  /** How many of the process with this file are inside. */
   inside(file: string): number {
-    const read = this.#read.get(file) ?? { bytes: 0, inside: 0 };
+    const { entered, left } = this.#follow(file);
+    return entered - left;
+  }
+
+  /** How often one of the process with this file has been let in. */
+  entered(file: string): number {
+    return this.#follow(file).entered;
+  }
+
+  /** Reads only what is new. */
+  #follow(file: string): { readonly entered: number; readonly left: number } {
+    const read = this.#read.get(file) ?? { bytes: 0, entered: 0, left: 0 };
     this.#read.set(file, read);
     const news = readFrom(file, read.bytes);
     const whole = news.subarray(0, news.lastIndexOf('\n') + 1);
     read.bytes += whole.length;
     for (const line of whole.toString().split('\n')) {
-      if (line.includes('"beganAt"')) read.inside++;
-      if (line.includes('"endedAt"')) read.inside--;
+      if (line.includes('"beganAt"')) read.entered++;
+      if (line.includes('"endedAt"')) read.left++;
     }
-    return read.inside;
+    return read;
   }
 
   /** Resolves when the condition holds: looks whenever somebody has noted something. */

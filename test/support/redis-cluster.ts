@@ -8,7 +8,7 @@ import { freePort } from './redis-server.js';
 export interface ClusterNode {
   readonly id: string;
   readonly port: number;
-  readonly pid: number;
+  pid: number;
   /** For commands of the test itself. */
   readonly redis: Redis;
 }
@@ -21,6 +21,8 @@ export interface RedisCluster {
   client(): Cluster;
   /** Empties it. */
   flush(): Promise<void>;
+  /** Starts a node again that was killed; resolves when it has caught up with who is the master of its slots now. */
+  restart(node: ClusterNode): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -54,6 +56,11 @@ export async function startCluster(): Promise<RedisCluster> {
       return client;
     },
     flush: async () => void (await Promise.all(masters.map(({ redis }) => redis.flushall()))),
+    restart: async (node) => {
+      child.send(node.port);
+      [node.pid] = await child.message<[number]>();
+      await until(async () => (await Promise.all(nodes.map(isReady))).every(Boolean), 30_000);
+    },
     stop: async () => {
       for (const client of clients) client.disconnect();
       for (const { redis } of nodes) redis.disconnect();

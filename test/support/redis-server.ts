@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
@@ -6,6 +6,7 @@ export interface RedisServer {
   readonly port: number;
   readonly url: string;
   readonly pid: number;
+  readonly isRunning: boolean;
   /** Kills it without a goodbye. */
   kill(): Promise<void>;
   /** Starts it again on its port, empty. */
@@ -16,30 +17,36 @@ export interface RedisServer {
 /** Starts a real, empty redis-server of its own on a free port of the loopback interface; `more` are options such as `--maxclients`. */
 export async function startRedis(...more: string[]): Promise<RedisServer> {
   const port = await freePort();
-  let server = await launch(port, more);
-  const end = async (signal: NodeJS.Signals) => {
-    if (server.exitCode !== null || server.signalCode !== null) return;
-    const exited = once(server, 'exit');
-    server.kill(signal);
-    await exited;
-  };
+  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no', ...more];
+  let server = await launch(options, READY);
   return {
     port,
     url: `redis://127.0.0.1:${port}`,
     get pid() {
-      return server.pid!;
+      return server.pid;
     },
-    kill: () => end('SIGKILL'),
-    stop: () => end('SIGKILL'),
+    get isRunning() {
+      return server.isRunning;
+    },
+    kill: () => server.stop(),
+    stop: () => server.stop(),
     restart: async () => {
-      await end('SIGKILL');
-      server = await launch(port, more);
+      await server.stop();
+      server = await launch(options, READY);
     },
   };
 }
 
-async function launch(port: number, more: readonly string[]): Promise<ChildProcess> {
-  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no', ...more];
+const READY = 'Ready to accept connections';
+
+interface Launched {
+  readonly pid: number;
+  readonly isRunning: boolean;
+  stop(): Promise<void>;
+}
+
+/** Starts a redis-server; resolves when it has said so. */
+export async function launch(options: readonly string[], ready: string): Promise<Launched> {
   const server = spawn('redis-server', options, { stdio: ['ignore', 'pipe', 'inherit'] });
   const killIt = () => server.kill('SIGKILL');
   process.once('exit', killIt);
@@ -49,11 +56,24 @@ async function launch(port: number, more: readonly string[]): Promise<ChildProce
     server.once('error', reject);
     server.once('exit', () => reject(new Error(`redis-server did not start:\n${log}`)));
     server.stdout.on('data', (chunk: Buffer) => {
+      if (log.includes(ready)) return;
       log += chunk.toString();
-      if (log.includes('Ready to accept connections')) resolve();
+      if (log.includes(ready)) resolve();
     });
   });
-  return server;
+  const isRunning = () => server.exitCode === null && server.signalCode === null;
+  return {
+    pid: server.pid!,
+    get isRunning() {
+      return isRunning();
+    },
+    stop: async () => {
+      if (!isRunning()) return;
+      const exited = once(server, 'exit');
+      server.kill('SIGKILL');
+      await exited;
+    },
+  };
 }
 
 /** Finds a port that nobody uses, below those that the system gives to clients: one of them could have it before a server does. */

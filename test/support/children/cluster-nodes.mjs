@@ -1,5 +1,5 @@
 // Runs the nodes of a Redis Cluster in a folder of their own, and ends them and the folder with the parent, however that ends.
-// Gets [{ port, busPort, config }], says "ready" with the pids when all accept connections.
+// Gets [{ port, busPort, config }], answers with the pids when all accept connections. One that died is started again with its port.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,10 +8,18 @@ import { join } from 'node:path';
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-cluster-'));
 const servers = [];
 
-function launch({ port, busPort, config }) {
+const nodes = new Map();
+
+function create({ port, busPort, config }) {
   const dir = join(folder, String(port));
   mkdirSync(dir);
   writeFileSync(join(dir, 'nodes.conf'), config);
+  nodes.set(port, { port, busPort, dir });
+  return launch(port);
+}
+
+function launch(which) {
+  const { port, busPort, dir } = nodes.get(which);
   const options = {
     'port': port, 'bind': '127.0.0.1', 'dir': dir, 'save': '', 'appendonly': 'no', 'daemonize': 'no',
     'cluster-enabled': 'yes', 'cluster-port': busPort, 'cluster-announce-ip': '127.0.0.1', 'cluster-node-timeout': 2000,
@@ -37,4 +45,4 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.exit());
 process.on('disconnect', () => process.exit());
-process.once('message', async (nodes) => process.send(await Promise.all(nodes.map(launch))));
+process.on('message', async (message) => process.send(await Promise.all([message].flat().map(message.length ? create : launch))));

@@ -1,7 +1,7 @@
-// Holds locks with work under them; on SIGTERM Nest closes the app, and the work ends when its parent says so.
+// Holds locks with work under them, while others wait for them; on SIGTERM Nest closes the app, and the work ends when its parent says so.
 import { boot } from './locks.mjs';
 
-const [url, count] = process.argv.slice(2);
+const [url, count, waiting = '1'] = process.argv.slice(2);
 const { app, locks } = await boot({ connection: url, shutdownGrace: '10s' });
 app.enableShutdownHooks();
 
@@ -14,8 +14,8 @@ for (let number = 0; number < Number(count); number++) {
     return finished;
   });
 }
-const refused = locks.withLock('held:0', () => 'ran').catch((error) => error.code);
+const refused = Array.from({ length: Number(waiting) }, (_, number) => locks.withLock(`held:${number % count}`, () => 'ran', { wait: '1m' }).catch((error) => error.code));
 process.once('message', async () => {
-  process.send(await refused);
+  process.send([...new Set(await Promise.all(refused))].join());
   finish();
 });

@@ -1,0 +1,56 @@
+import { describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { TestChild } from '../support/child-process.js';
+import { until } from '../support/deferred.js';
+import { figures, LONG, sized } from '../support/lab.js';
+import { lockService, redisStore } from '../support/lock-services.js';
+import { startRedis } from '../support/redis-server.js';
+import { startReplicated } from '../support/replicas.js';
+
+describe('Many locks', () => {
+  it('are all renewed while one of two replicas hangs, and one is asked for', async () => {
+    const servers = await startReplicated(2);
+    const terms: RedisLockModuleOptions = { connection: servers.master.url, lease: '2s', wait: '10s', shutdownGrace: 0, durability: { replicas: 1, timeout: 500 } };
+    const here = lockService(redisStore(terms), terms);
+    try {
+      await until(() => here.lock('first').then((lock) => lock.unlock(), (error) => !(error instanceof LockUnavailableError)), 10_000);
+      const count = sized(2000, 10_000);
+      const locks = await Promise.all(Array.from({ length: count }, (_, number) => here.lock(`account:${number}`)));
+      process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+      // Each is renewed several times meanwhile.
+      await new Promise((done) => setTimeout(done, sized(5000, 30_000)));
+      const expired = locks.filter(({ isHeld }) => !isHeld).length;
+      process.kill(servers.replicas[0]!.pid, 'SIGCONT');
+      figures('Locks held while one of two replicas hangs; durability: one of two replicas', '0 expire', { 'locks': count, 'expired': expired });
+      expect(expired).toBe(0);
+    } finally {
+      await here.close();
+      await servers.stop();
+    }
+  }, LONG ? 120_000 : 40_000);
+
+  it('are all given back when a process gets SIGTERM, as soon as the work under them ends; who waits is told', async () => {
+    const server = await startRedis();
+    const redis = new Redis(server.url);
+    try {
+      const app = new TestChild('drain.mjs', server.url, 100, 100);
+      await app.message();
+      await until(async () => (await redis.keys('{lock:held:*}:queue')).length + (await redis.keys('lock:held:*')).length >= 100);
+      app.process.kill('SIGTERM');
+      const refused = app.message();
+      const endedAt = performance.now();
+      app.send('finish');
+      expect(await refused).toBe('LOCK_UNAVAILABLE');
+      await until(async () => (await redis.keys('lock:held:*')).length === 0);
+      const releasedMs = performance.now() - endedAt;
+      await app.exit();
+      expect(app.process.signalCode ?? app.process.exitCode).toBe('SIGTERM');
+      figures('SIGTERM with 100 locks held and 100 callers waiting', 'all released 1 s after the last work ended, at the latest', { 'released after ms': releasedMs, 'process gone after ms': performance.now() - endedAt });
+      expect(releasedMs).toBeLessThan(1000);
+    } finally {
+      redis.disconnect();
+      await server.stop();
+    }
+  }, 30_000);
+});

@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import type { Lock } from 'nest-redis-lock';
+import { aborted } from '../support/deferred.js';
+import { figures, LONG, percentile, sized } from '../support/lab.js';
+import { Load } from '../support/load.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { judge } from '../support/verdict.js';
+
+const LEASE_MS = 600;
+
+/** A renewal is due every third of the lease, and is an answer late. */
+const NEXT_RENEWAL_MS = LEASE_MS / 3 + 100;
+
+describe('One Redis', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let here: ClosableLockService;
+
+  beforeEach(async () => {
+    server = await startRedis();
+    redis = new Redis(server.url);
+    here = lockService(redisStore({ connection: server.url }), { lease: LEASE_MS, shutdownGrace: 0 });
+  });
+
+  afterEach(async () => {
+    await here.close();
+    redis.disconnect();
+    await server.stop();
+  });
+
+  it.each([
+    ['DEL', ({ keys: [key] }: Lock) => redis.del(`lock:${key}`)],
+    ['FLUSHALL', () => redis.flushall()],
+  ])('forgets a lock that is held, by %s: its holder hears of that at the next renewal', async (what, forget) => {
+    const noticed: number[] = [];
+    for (let round = 0; round < sized(5, 100); round++) {
+      const lock = await here.lock(`account:${round}`);
+      await new Promise((done) => setTimeout(done, Math.random() * LEASE_MS));
+      const forgottenAt = performance.now();
+      await forget(lock);
+      expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+      noticed.push(performance.now() - forgottenAt);
+    }
+    figures(`${what} while a lock is held (lease ${LEASE_MS} ms)`, 'loss noticed at the next renewal, lease/3', { 'times': noticed.length, 'noticed after ms: p50': percentile(noticed, 0.5), 'latest': Math.max(...noticed) });
+    expect(percentile(noticed, 0.9)).toBeLessThan(NEXT_RENEWAL_MS);
+    expect(Math.max(...noticed)).toBeLessThan(LEASE_MS);
+  }, LONG ? 120_000 : 20_000);
+
+  it('is told to forget scripts, hang up or stand still, under load: calls go on or fail with an error of ours, and nobody is let in twice', async () => {
+    const load = await Load.start({
+      connection: server.url, options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' }, keys: ['a', 'b', 'c', 'd'], processes: 2, callers: 4, holdMs: [0, 10], stayMs: [100, 800],
+    }); // prettier-ignore
+    try {
+      const rounds = sized(3, 50);
+      for (let round = 0; round < rounds; round++) {
+        for (const [command, ...words] of [['SCRIPT', 'FLUSH'], ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'], ['CLIENT', 'KILL', 'TYPE', 'pubsub'], ['CLIENT', 'PAUSE', 200], ['CLIENT', 'PAUSE', 500]] as const) {
+          await redis.call(command, ...words);
+          await load.goesOn(5);
+        }
+      }
+      const { sections, failed } = await load.stop();
+      const { doubleGrants, fencesBack, examples } = judge(sections);
+      figures('SCRIPT FLUSH, CLIENT KILL, CLIENT PAUSE under load', 'recovery, or an error of ours; 0 double grants', { 'times each': rounds, 'sections': sections.length, 'double grants': doubleGrants, 'fences that went back': fencesBack, ...failed });
+      expect(examples).toBe('');
+    } finally {
+      await load.end();
+    }
+  }, LONG ? 300_000 : 60_000);
+
+  it('is not needed to know that a lease is over: after an event loop was blocked for longer, the signal has aborted before the next timer runs', async () => {
+    const [never, standStill] = [new Int32Array(new SharedArrayBuffer(4)), (ms: number) => Atomics.wait(never, 0, 0, ms)];
+    const leaseMs = 200;
+    const rounds = sized(10, 200);
+    for (let round = 0; round < rounds; round++) {
+      const blockedMs = leaseMs * (0.3 + (2.7 * round) / (rounds - 1));
+      const lock = await here.lock('blocked', { lease: leaseMs });
+      const { signal } = lock;
+      const endsAt = performance.now() + lock.remaining();
+      standStill(blockedMs);
+      const isOver = performance.now() >= endsAt;
+      await new Promise((done) => setTimeout(done));
+      const goesOn = performance.now() < endsAt;
+      expect({ blockedMs, wrong: isOver ? !signal.aborted : signal.aborted && goesOn }).toEqual({ blockedMs, wrong: false });
+      if (isOver) expect(() => lock.assertHeld()).toThrow(/lost/i);
+      await lock.unlock();
+    }
+    figures('Event loop blocked for 0.3 to 3 leases', 'signal aborted before the next timer runs', { 'times': rounds, 'signals too late': 0 });
+  }, LONG ? 120_000 : 20_000);
+});

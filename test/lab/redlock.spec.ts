@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { figures, LONG, percentile, sized } from '../support/lab.js';
+import { Load } from '../support/load.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { RedisServers } from '../support/redis-servers.js';
+import { judge } from '../support/verdict.js';
+
+const LEASE_MS = 1000;
+const ROUNDS = sized(3, 100);
+
+describe.each([
+  [3, 1],
+  [5, 2],
+])('Redlock on %i masters of which %i fail', (count, failing) => {
+  let servers: RedisServers;
+  let load: Load | undefined;
+  let here: ClosableLockService;
+
+  beforeEach(async () => {
+    servers = await RedisServers.start(count);
+    here = lockService(redisStore({ connection: servers.urls }), { lease: LEASE_MS });
+  });
+
+  afterEach(async () => {
+    await load?.end();
+    await here.close();
+    await servers.stop();
+  });
+
+  const which = (round: number) => Array.from({ length: failing }, (_, number) => (round + number) % count);
+
+  /** How long it takes to get and give back a key that nobody else wants, in ms. */
+  async function sectionMs(): Promise<number> {
+    const took: number[] = [];
+    for (let times = 0; times < 30; times++) {
+      const startedAt = performance.now();
+      await here.withLock('alone', () => undefined);
+      took.push(performance.now() - startedAt);
+    }
+    return percentile(took, 0.5);
+  }
+
+  const start = async () => {
+    load = await Load.start({
+      connection: servers.urls, options: { lease: LEASE_MS, wait: '20s' }, keys: ['a', 'b', 'c', 'd'], processes: 2, callers: 3, holdMs: [0, 10], stayMs: [100, 600],
+    }); // prettier-ignore
+    return load;
+  };
+
+  async function judged(what: string, values: Readonly<Record<string, number>>): Promise<void> {
+    const { sections, failed } = await load!.stop();
+    const { doubleGrants, fencesBack, examples } = judge(sections);
+    figures(`Redlock, ${failing} of ${count} masters ${what}`, '0 double majorities; nobody waits for those that fail', {
+      ...values, 'sections': sections.length, 'double majorities': doubleGrants, 'fences that went back': fencesBack, ...failed,
+    }); // prettier-ignore
+    expect(examples).toBe('');
+  }
+
+  it('hang again and again: nobody waits for them, and nobody is let in twice', async () => {
+    const load = await start();
+    await load.goesOn();
+    const slower: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const healthyMs = await sectionMs();
+      for (const at of which(round)) servers.hang(at);
+      slower.push((await sectionMs()) / healthyMs);
+      await load.goesOn(2);
+      for (const at of which(round)) servers.goOn(at);
+    }
+    await judged('hang', { 'rounds': ROUNDS, 'time of a section, compared with all healthy: p50': percentile(slower, 0.5), p99: percentile(slower, 0.99) });
+  }, LONG ? 300_000 : 60_000);
+
+  it('are dead: nobody waits for them, and nobody is let in twice', async () => {
+    const load = await start();
+    await load.goesOn();
+    const healthyMs = await sectionMs();
+    await servers.kill(...which(0));
+    const slower: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      slower.push((await sectionMs()) / healthyMs);
+      await load.goesOn(2);
+    }
+    await judged('are dead', { 'rounds': ROUNDS, 'time of a section, compared with all healthy: p50': percentile(slower, 0.5), p99: percentile(slower, 0.99) });
+  }, LONG ? 300_000 : 60_000);
+});

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { clock } from '../support/contenders.js';
+import { figures, LONG, percentile, sized } from '../support/lab.js';
+import { Load } from '../support/load.js';
+import { startSentinel, type RedisSentinel } from '../support/redis-sentinel.js';
+import { longestSilenceMs, lostAfter } from '../support/faults.js';
+import { judge } from '../support/verdict.js';
+
+const BRIEF_LEASE_MS = 1500;
+
+/** Longer than a planned failover takes. */
+const LEASE_MS = 10_000;
+
+const ROUNDS = sized(1, 20);
+
+describe('Sentinel failover under full load', () => {
+  let sentinel: RedisSentinel;
+  let load: Load | undefined;
+
+  beforeEach(async () => {
+    sentinel = await startSentinel();
+  }, 40_000);
+
+  afterEach(async () => {
+    await load?.end();
+    await sentinel.stop();
+  });
+
+  it.each([
+    ['the master is killed', 'none', 0, 'killMaster', BRIEF_LEASE_MS],
+    ['the master is killed', 'one of two replicas', 1, 'killMaster', BRIEF_LEASE_MS],
+    // The old master goes on for seconds, and the other replica follows it so long: its word is worth nothing then.
+    ['an operator asks for it', 'none', 0, 'failover', LEASE_MS],
+    ['an operator asks for it', 'both replicas', 2, 'failover', LEASE_MS],
+  ] as const)('%s, durability: %s', async (what, durability, replicas, failOver, lease) => {
+    const isDurable = replicas > 0;
+    load = await Load.start({
+      connection: sentinel.connection,
+      options: { lease, wait: '20s', durability: isDurable ? { replicas, timeout: 500 } : 'none' },
+      keys: Array.from({ length: 12 }, (_, number) => `account:${number}`),
+      processes: 3,
+      callers: 8,
+      holdMs: [0, 10],
+      stayMs: [200, 2000],
+    });
+    const faults: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      await load.goesOn(20);
+      faults.push(clock());
+      await sentinel[failOver]();
+      await load.goesOn();
+      await sentinel.heal();
+    }
+    const { sections, failed } = await load.stop();
+    const { doubleGrants, fencesBack, examples } = judge(sections);
+    const silences = faults.map((at) => longestSilenceMs(sections, at));
+    const lost = faults.flatMap((at) => lostAfter(sections, at, 10_000));
+    figures(`Sentinel failover, ${what}; durability: ${durability}`, isDurable ? '0 double grants; fences grow' : 'calls recover', {
+      'failovers': ROUNDS, 'sections': sections.length, 'double grants': doubleGrants, 'fences that went back': fencesBack,
+      'no grants for, ms: p50': percentile(silences, 0.5), 'longest': Math.max(...silences),
+      'locks lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
+    }); // prettier-ignore
+    if (examples) process.stderr.write(examples + '\n');
+    if (!isDurable) return;
+    expect(examples).toBe('');
+  }, LONG ? 600_000 : 60_000);
+});

@@ -1,0 +1,59 @@
+import type { LockOptions, RedisLockModuleOptions } from 'nest-redis-lock';
+import { TestChild } from './child-process.js';
+import type { Section } from './contenders.js';
+import { Journals } from './journals.js';
+
+/** What the callers of each process do: see `children/hammer.mjs`. */
+export interface LoadPlan {
+  /** As the module takes it; of a cluster, its nodes. */
+  readonly connection: unknown;
+  readonly options: RedisLockModuleOptions & LockOptions;
+  readonly keys: readonly string[];
+  readonly processes: number;
+  readonly callers: number;
+  /** How long most stay inside, in ms, and one in twenty. */
+  readonly holdMs: readonly [number, number];
+  readonly stayMs: readonly [number, number];
+}
+
+/** Real processes that take and give back locks for as long as they are let, whatever happens to Redis. */
+export class Load {
+  readonly #journals = new Journals();
+  readonly #files: string[] = [];
+  readonly #children: TestChild[] = [];
+  #reports: Promise<Record<string, number>>[] = [];
+
+  static async start({ processes, ...plan }: LoadPlan): Promise<Load> {
+    const load = new Load();
+    for (let count = 0; count < processes; count++) {
+      const file = load.#journals.next();
+      load.#files.push(file);
+      load.#children.push(new TestChild('hammer.mjs', JSON.stringify({ ...plan, file })));
+    }
+    await Promise.all(load.#children.map((child) => child.message()));
+    load.#reports = load.#children.map((child) => child.message<Record<string, number>>());
+    for (const child of load.#children) child.send('go');
+    return load;
+  }
+
+  /** Resolves when each of the processes has been inside so many times from now on. */
+  async goesOn(times = 5, patienceMs = 40_000): Promise<void> {
+    const least = this.#files.map((file) => this.#journals.entered(file) + times);
+    await this.#journals.when(() => this.#files.every((file, index) => this.#journals.entered(file) >= least[index]!), patienceMs);
+  }
+
+  /** Lets all come to their end. Answers what they did, and how many calls failed, by code. */
+  async stop(): Promise<{ readonly sections: readonly Section[]; readonly failed: Readonly<Record<string, number>> }> {
+    for (const child of this.#children) child.send('stop');
+    const failed: Record<string, number> = {};
+    for (const report of await Promise.all(this.#reports)) for (const [code, count] of Object.entries(report)) failed[code] = (failed[code] ?? 0) + count;
+    await Promise.all(this.#children.map((child) => child.exit()));
+    return { sections: this.#journals.sections(), failed };
+  }
+
+  async end(): Promise<void> {
+    for (const report of this.#reports) report.catch(() => undefined);
+    await Promise.all(this.#children.map((child) => child.kill()));
+    this.#journals.remove();
+  }
+}
