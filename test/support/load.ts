@@ -39,7 +39,10 @@ export class Load {
   /** Resolves when each of the processes has been inside so many times from now on. */
   async goesOn(times = 5, patienceMs = 40_000): Promise<void> {
     const least = this.#files.map((file) => this.#journals.entered(file) + times);
-    await this.#journals.when(() => this.#files.every((file, index) => this.#journals.entered(file) >= least[index]!), patienceMs);
+    const left = () => this.#files.map((file, index) => least[index]! - this.#journals.entered(file));
+    await this.#journals.when(() => left().every((count) => count <= 0), patienceMs).catch((error: unknown) => {
+      throw new Error(`After ${patienceMs} ms the processes still had to go in so many times: ${left().join(', ')}.`, { cause: error });
+    });
   }
 
   /** Lets all come to their end. Answers what they did, and how many calls failed, by code. */
