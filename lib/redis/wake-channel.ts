@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { Revival } from './revival.js';
 
 /** How long to wait before subscribing again after Redis refused it, in ms. */
 const TRY_AGAIN_MS = 5_000;
@@ -21,6 +22,7 @@ export class WakeChannel {
   readonly #listener: WakeListener;
   readonly #names: string[] = [];
   #redis: Redis | undefined;
+  #revival: Revival | undefined;
   #state: 'new' | 'up' | 'down' = 'new';
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
@@ -48,6 +50,7 @@ export class WakeChannel {
     if (this.#redis) return this.#settled;
     const redis = (this.#redis = this.#connect());
     if (!redis) return Promise.resolve();
+    this.#revival = new Revival(redis);
     redis.on('ready', () => void this.#subscribe());
     redis.on('close', () => this.#down(this.#lastError));
     redis.on('error', (error: Error) => (this.#lastError = error));
@@ -63,6 +66,7 @@ export class WakeChannel {
 
   close(): void {
     clearTimeout(this.#tryAgain);
+    this.#revival?.stop();
     this.#redis?.removeAllListeners().on('error', () => undefined);
     this.#redis?.disconnect();
     this.#settle();
