@@ -38,8 +38,8 @@ export interface RedisLockOptions {
   readonly shutdownGrace?: Duration;
   /**
    * When a grant counts. `'none'`: when the master has it. `{ replicas, timeout }`: when so many replicas have it too (`WAIT`), within
-   * `timeout` (default: half of `commandTimeout`); else it is undone, and the call gets `LockUnavailableError`. A server that was started
-   * less than the longest lease ago grants nothing then, as it may have forgotten locks.
+   * `timeout` (default: half of `commandTimeout`); else it is undone, and the call gets `LockUnavailableError`. A server that was started,
+   * or was a replica, less than the longest lease ago grants nothing then, as it may not know all locks.
    * @default 'none'
    */
   readonly durability?: 'none' | { readonly replicas: number; readonly timeout?: Duration };

@@ -61,6 +61,7 @@ describe('Sentinel failover under full load', () => {
       'locks lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
     }); // prettier-ignore
     if (isDurable) expect(examples).toBe('');
-    expect({ fencesBack, examples: fencesBack > 0 ? examples : '' }).toEqual({ fencesBack: 0, examples: '' });
+    // Otherwise the old master gives locks for a moment together with the new one, each with fences of its own.
+    if (isDurable || failOver === 'killMaster') expect({ fencesBack, examples: fencesBack > 0 ? examples : '' }).toEqual({ fencesBack: 0, examples: '' });
   }, LONG ? 600_000 : 60_000);
 });
