@@ -7,6 +7,7 @@ import type { RedisClient } from './redis-client.js';
 import { bulks } from './resp.js';
 import { PUBLISH } from './scripts/publish.script.js';
 import { PlainCall, type Call } from './plain-call.js';
+import { Revival } from './revival.js';
 import { AwaitedCall } from './script-call.js';
 import { ScriptCommand } from './script-command.js';
 import { diagnosis, silence, withoutCommand } from './trouble.js';
@@ -52,6 +53,8 @@ export class RedisConnection {
   readonly #log: OutageLog;
   readonly #onReady: (again: boolean) => void;
   readonly #inFlight: InFlight<Call>;
+  /** Of a client of ours, until it is closed. */
+  #revival: Revival | undefined;
   /** Calls that wait for a connection. */
   readonly #parked = new Set<Call>();
   /** What is wrong, while something is. */
@@ -74,7 +77,10 @@ export class RedisConnection {
     redis.on('close', this.#dropped);
     redis.on('end', this.#ended);
     // A borrowed client's errors are the app's own to hear.
-    if (!borrowed) redis.on('error', this.#failed);
+    if (!borrowed) {
+      redis.on('error', this.#failed);
+      this.#revival = new Revival(redis);
+    }
   }
 
   /** How often the connection has dropped. If it changed while a command ran, the command may have run twice. */
@@ -133,6 +139,8 @@ export class RedisConnection {
     this.#redis.off('ready', this.#becameReady);
     this.#redis.off('close', this.#dropped);
     this.#redis.off('end', this.#ended);
+    this.#revival?.stop();
+    this.#revival = undefined;
     for (const call of this.#inFlight.clear()) this.#fail(call, this.#unreachable('the connection has been closed', call));
     if (!this.#borrowed) this.#redis.disconnect();
   }
@@ -159,7 +167,7 @@ export class RedisConnection {
   }
 
   #park(call: Call): void {
-    if (this.#redis.status === 'end') return this.#fail(call, this.#unreachable('the connection has been closed', call));
+    if (this.#redis.status === 'end' && !this.#revival) return this.#fail(call, this.#unreachable('the connection has been closed', call));
     this.#parked.add(call);
     this.open();
   }
@@ -201,6 +209,7 @@ export class RedisConnection {
   };
 
   readonly #ended = (): void => {
+    if (this.#revival) return;
     for (const call of this.#parked) this.#fail(call, this.#unreachable('the connection has been closed', call));
   };
 

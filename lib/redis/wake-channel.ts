@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { Revival } from './revival.js';
 import { withoutCommand } from './trouble.js';
 
 /** How long to wait before subscribing again after Redis refused it, in ms. */
@@ -22,6 +23,7 @@ export class WakeChannel {
   readonly #listener: WakeListener;
   readonly #names: string[] = [];
   #redis: Redis | undefined;
+  #revival: Revival | undefined;
   #state: 'new' | 'up' | 'down' = 'new';
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
@@ -49,6 +51,7 @@ export class WakeChannel {
     if (this.#redis) return this.#settled;
     const redis = (this.#redis = this.#connect());
     if (!redis) return Promise.resolve();
+    this.#revival = new Revival(redis);
     redis.on('ready', () => void this.#subscribe());
     redis.on('close', () => this.#down(this.#lastError));
     redis.on('error', (error: Error) => (this.#lastError = withoutCommand(error)));
@@ -64,6 +67,7 @@ export class WakeChannel {
 
   close(): void {
     clearTimeout(this.#tryAgain);
+    this.#revival?.stop();
     this.#redis?.removeAllListeners().on('error', () => undefined);
     this.#redis?.disconnect();
     this.#settle();

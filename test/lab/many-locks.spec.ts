@@ -19,7 +19,7 @@ describe('Many locks', () => {
       const locks = await Promise.all(Array.from({ length: count }, (_, number) => here.lock(`account:${number}`)));
       process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
       // Each is renewed several times meanwhile.
-      await new Promise((done) => setTimeout(done, sized(5000, 30_000)));
+      await new Promise((done) => setTimeout(done, sized(3000, 30_000)));
       const expired = locks.filter(({ isHeld }) => !isHeld).length;
       process.kill(servers.replicas[0]!.pid, 'SIGCONT');
       figures('Locks held while one of two replicas hangs; durability: one of two replicas', '0 expire', { 'locks': count, 'expired': expired });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockLostError, LockUnavailableError } from 'nest-redis-lock';
 import { aborted, turn, until } from '../support/deferred.js';
+import { startFakeSentinel } from '../support/fake-sentinel.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
@@ -205,6 +206,39 @@ describe('When Redis fails', () => {
     await until(() => early.withLock('account:1', () => true).catch(() => false));
     await early.close();
   });
+});
+
+describe('A connection through Sentinel', () => {
+  it.each([
+    ['commands', 'normal'],
+    ['messages', 'pubsub'],
+  ])('for %s that hears of a failover while it asks who the master is does not end for good', async (_what, type) => {
+    const server = await startRedis();
+    const redis = new Redis(server.url);
+    const sentinel = await startFakeSentinel(server.port);
+    const connection = { sentinels: [{ host: '127.0.0.1', port: sentinel.port }], name: 'main', protocol: 2 as const };
+    const locks = lockService(redisStore({ connection, commandTimeout: '5s' }), { lease: '10s', shutdownGrace: 0 });
+    try {
+      const held = await locks.lock('held');
+      await until(() => sentinel.subscribers === 2);
+      let asked = 0;
+      sentinel.beforeAnswer = async () => {
+        if (++asked > 1) return;
+        sentinel.announce();
+        await until(() => sentinel.subscribers === 0);
+      };
+      await redis.call('CLIENT', 'KILL', 'TYPE', type, 'SKIPME', 'yes');
+      await until(() => asked > 0);
+      expect(await locks.withLock('account:1', () => 'inside')).toBe('inside');
+      expect(await held.unlock()).toBe(true);
+      await until(async () => (await redis.pubsub('CHANNELS')).length === 1);
+    } finally {
+      await locks.close();
+      redis.disconnect();
+      await sentinel.stop();
+      await server.stop();
+    }
+  }, 20_000);
 });
 
 describe('A client the app lends us', () => {

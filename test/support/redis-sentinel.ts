@@ -70,8 +70,8 @@ export async function startSentinel(): Promise<RedisSentinel> {
     ]);
     return ready.every(Boolean) && (await redis.wait(SERVERS - 1, 100)) === SERVERS - 1;
   };
-  const another = async (old: number) => {
-    await until(async () => (await Promise.all(asked.map(portNamedBy))).every((port) => port !== old), 30_000);
+  const another = async (old: number, patienceMs = 30_000) => {
+    await until(async () => (await Promise.all(asked.map(portNamedBy))).every((port) => port !== old), patienceMs);
     return master();
   };
   await until(settled, 30_000);
@@ -91,8 +91,15 @@ export async function startSentinel(): Promise<RedisSentinel> {
     },
     failover: async () => {
       const old = await master();
-      await until(() => asked[0]!.call('SENTINEL', 'FAILOVER', NAME).then(() => true, () => false), 30_000);
-      return another(old.port);
+      for (let tries = 1; ; tries++) {
+        await until(() => asked[0]!.call('SENTINEL', 'FAILOVER', NAME).then(() => true, () => false), 30_000);
+        try {
+          return await another(old.port, 6000);
+        } catch (error) {
+          // On a busy machine the sentinels may give up, as no replica has answered in time.
+          if (tries === 5) throw error;
+        }
+      }
     },
     heal: async () => {
       const { port } = await master();
