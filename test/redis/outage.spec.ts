@@ -4,7 +4,7 @@ import { LockLostError, LockUnavailableError } from 'nest-redis-lock';
 import { aborted, turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
 
 const COMMAND_TIMEOUT_MS = 300;
 
