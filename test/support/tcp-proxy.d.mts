@@ -1,5 +1,5 @@
-/** Whether these bytes are swallowed. */
-export type Drops = (chunk: Buffer) => boolean;
+/** Whether these bytes, on this connection, are swallowed. */
+export type Drops = (chunk: Buffer, wire: Wire) => boolean;
 
 /** What goes one way on a connection. */
 export interface Flow {

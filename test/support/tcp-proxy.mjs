@@ -7,14 +7,16 @@ const ALWAYS = () => true;
 /** What goes one way on a connection. */
 class Flow {
   #to;
+  #wire;
   #delayMs;
   #drops;
   #held;
   #onHeld = [];
   #onDropped;
 
-  constructor(to, { delayMs, drops, onDropped }) {
+  constructor(to, { wire, delayMs, drops, onDropped }) {
     this.#to = to;
+    this.#wire = wire;
     this.#delayMs = delayMs;
     this.#drops = drops;
     this.#onDropped = onDropped;
@@ -43,7 +45,7 @@ class Flow {
   }
 
   write(chunk) {
-    if (this.#drops(chunk)) return void this.#onDropped();
+    if (this.#drops(chunk, this.#wire)) return void this.#onDropped();
     if (!this.#held) return void this.#send(chunk);
     this.#held.push(chunk);
     for (const done of this.#onHeld.splice(0)) done();
@@ -78,8 +80,6 @@ export async function startProxy(targetPort, { delayMs = 0 } = {}) {
     if (!isOpen) return void client.on('error', () => undefined).destroy();
     const redis = connect(targetPort, '127.0.0.1');
     const wire = {
-      requests: new Flow(redis, { delayMs, drops: dropsRequests, onDropped: () => undefined }),
-      replies: new Flow(client, { delayMs, drops: dropsReplies, onDropped: () => onDroppedReply.splice(0).forEach((done) => done()) }),
       isOpen: true,
       subscribes: false,
       cut: () => client.destroy(),
@@ -88,6 +88,8 @@ export async function startProxy(targetPort, { delayMs = 0 } = {}) {
         client.destroy();
       },
     };
+    wire.requests = new Flow(redis, { wire, delayMs, drops: dropsRequests, onDropped: () => undefined });
+    wire.replies = new Flow(client, { wire, delayMs, drops: dropsReplies, onDropped: () => onDroppedReply.splice(0).forEach((done) => done()) });
     wires.push(wire);
     keep(client, () => {
       wire.isOpen = false;
