@@ -5,6 +5,7 @@ export default {
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {
     '^nest-redis-lock$': '<rootDir>/lib/index.ts',
+    '^nest-redis-lock/terminus$': '<rootDir>/lib/terminus/index.ts',
     '^nest-redis-lock/testing$': '<rootDir>/lib/testing/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

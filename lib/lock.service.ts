@@ -6,9 +6,11 @@ import { inspected, type LockInfo } from './core/lock-info.js';
 import { orderedKeys, type LockKey } from './core/lock-key.js';
 import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from './core/lock-options.js';
 import type { LockRequest, Refusal } from './core/lock-request.js';
+import { healthOf, type StoreHealth } from './core/store-health.js';
 import { LockLostError } from './errors/lock-lost.error.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
+import { LockUnavailableError } from './errors/lock-unavailable.error.js';
 import { namesOf } from './errors/names-of.js';
 import { clientGoneSignal, reported } from './http/http-request.js';
 import type { LockStore } from './store/lock-store.js';
@@ -32,6 +34,7 @@ export class LockService {
   readonly #acquirer: LockAcquirer;
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
+  #isEnding = false;
   /** Terms of options objects that can't change, such as a decorator's: read once. */
   readonly #frozenTerms = new WeakMap<object, LockTerms>();
 
@@ -146,6 +149,12 @@ export class LockService {
     return this.#context.current(key);
   }
 
+  /** Whether a lock can be had. @internal */
+  async health(): Promise<StoreHealth> {
+    if (this.#isEnding) return { isUp: false, up: 0, of: 1, errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')] };
+    return healthOf(this.#store);
+  }
+
   /** Begins to connect, so that an unreachable Redis is in the log of the boot. @internal */
   onApplicationBootstrap(): void {
     this.#store.open?.();
@@ -153,6 +162,7 @@ export class LockService {
 
   /** Runs before Nest waits for the handlers that still run. @internal */
   beforeApplicationShutdown(): void {
+    this.#isEnding = true;
     this.#acquirer.stopGranting();
   }
 

@@ -3,6 +3,7 @@ import { RedisLockModule } from 'nest-redis-lock';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { APP_OPTIONS, type AppOptions } from './app.options.js';
 import { DatabaseModule } from './database/database.module.js';
+import { HealthModule } from './health/health.module.js';
 import { TransfersModule } from './transfers/transfers.module.js';
 
 @Module({})
@@ -16,6 +17,7 @@ export class AppModule {
         DatabaseModule,
         AccountsModule,
         TransfersModule,
+        HealthModule,
       ],
       providers: [{ provide: APP_OPTIONS, useValue: options }],
       exports: [APP_OPTIONS],

@@ -128,6 +128,8 @@ export const fencesFor = (token: string): number => (token.endsWith(RUN_MARK) ? 
  * A key that is released goes straight to the first waiter in its queue, in the same step.
  */
 export interface LockStore {
+  /** The stores that it is made of, if a majority of several decides. */
+  readonly nodes?: readonly LockStore[];
   /** Begins to connect, when the app boots. Neither waits nor throws. */
   open?(): void;
   /** From now on tells the listener about its tokens. */

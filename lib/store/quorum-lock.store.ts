@@ -46,6 +46,10 @@ export class QuorumLockStore implements LockStore {
     this.#nodes = new QuorumNodes(nodes);
   }
 
+  get nodes(): readonly LockStore[] {
+    return this.#nodes.all;
+  }
+
   open(): void {
     this.#opened = true;
     for (const node of this.#nodes.all) node.open?.();

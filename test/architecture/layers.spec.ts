@@ -15,6 +15,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   http: ['http', 'errors', ...NEST, 'rxjs'],
   decorators: ['decorators', 'http', 'core', 'errors', '.', ...NEST, 'reflect-metadata', 'acorn'],
   '.': ['.', 'decorators', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST],
+  terminus: ['terminus', 'errors', '.', ...NEST, '@nestjs/terminus'],
   testing: ['testing', 'store', '.', ...NEST],
 };
 

@@ -4,7 +4,7 @@ import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lo
 import { turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import type { RedisServer } from '../support/redis-server.js';
-import { startWireProxy, type Wire, type WireProxy } from '../support/wire-proxy.js';
+import { startProxy, type Wire, type TcpProxy } from '../support/tcp-proxy.mjs';
 import { withRedis } from '../support/with-redis.js';
 
 const COMMAND_TIMEOUT_MS = 400;
@@ -13,7 +13,7 @@ const NOTE = '{lock:}:fence';
 describe('On a bad day', () => {
   let server: RedisServer;
   let redis: Redis;
-  let proxy: WireProxy;
+  let proxy: TcpProxy;
   /** Reaches Redis through the proxy, on these two connections. */
   let here: ClosableLockService;
   let commands: Wire;
@@ -32,7 +32,7 @@ describe('On a bad day', () => {
   withRedis((one) => ({ server, redis } = one));
 
   beforeEach(async () => {
-    proxy = await startWireProxy(server.port);
+    proxy = await startProxy(server.port);
     here = serviceOn(proxy.url);
     there = serviceOn(server.url);
     await here.isLocked('warm up');

@@ -5,7 +5,7 @@ import { Cluster, Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
 import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
-import { startProxy } from '../support/tcp-proxy.js';
+import { startProxy } from '../support/tcp-proxy.mjs';
 import { PASSWORD, TroubledRedis, urlOf } from '../support/troubled-redis.js';
 
 const COMMAND_TIMEOUT_MS = 300;

@@ -4,7 +4,7 @@ import type { OutageLog } from '../../lib/redis/redis-connection.js';
 import { aborted, until } from '../support/deferred.js';
 import { lockService, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
 import { RedisServers } from '../support/redis-servers.js';
-import { startWireProxy } from '../support/wire-proxy.js';
+import { startProxy } from '../support/tcp-proxy.mjs';
 
 const COMMAND_TIMEOUT_MS = 1000;
 const KEY = 'account:1';
@@ -203,7 +203,7 @@ describe('On a quorum of five Redis', () => {
     });
 
     it('a grant that comes late is given back when it arrives', async () => {
-      const proxies = await Promise.all([3, 4].map((at) => startWireProxy(servers.all[at]!.port)));
+      const proxies = await Promise.all([3, 4].map((at) => startProxy(servers.all[at]!.port)));
       const locks = serviceOn([...servers.urls.slice(0, 3), ...proxies.map(({ url }) => url)], { lease: '1m' });
       await locks.withLock('warm up', () => undefined);
       await servers.nothingLeft();
@@ -219,7 +219,7 @@ describe('On a quorum of five Redis', () => {
     });
 
     it('the release of a lock reaches also a node whose grant comes after it', async () => {
-      const proxy = await startWireProxy(servers.all[4]!.port);
+      const proxy = await startProxy(servers.all[4]!.port);
       const locks = serviceOn([...servers.urls.slice(0, 4), proxy.url], { lease: '1m' });
       await locks.withLock('warm up', () => undefined);
       await servers.nothingLeft();

@@ -6,7 +6,7 @@ import { figures, sized } from '../support/lab.js';
 import { drawSchedule, runSchedule, type Outcome, type Stage } from '../support/lock-schedule.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
 
 /** `SEED=42` runs the schedule 42 and no other. */
 const ONLY = process.env['SEED'];

@@ -6,7 +6,7 @@ import { until } from '../support/deferred.js';
 import { figures, percentile } from '../support/lab.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
 
 /** A waiter asks again by itself at the latest after this long: 1.25 s, and something for a busy machine. */
 const SAFETY_CHECK_MS = 1500;

@@ -225,10 +225,16 @@ describe('the documentation', () => {
       '/accounts/{id}/deposit',
       '/accounts/{id}/withdraw',
       '/transfers',
+      '/health',
     ]);
     for (const path of ['/accounts/{id}/deposit', '/accounts/{id}/withdraw', '/transfers']) {
       expect(Object.keys(body.paths[path].post.responses)).toEqual(expect.arrayContaining(['409', '503']));
     }
+  });
+
+  it('says at /health that locks can be had', async () => {
+    const { body } = await request(api).get('/health').expect(200);
+    expect(body).toMatchObject({ status: 'ok', info: { locks: { status: 'up' } } });
   });
 
   it('is a page at /docs', async () => {

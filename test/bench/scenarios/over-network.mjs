@@ -1,6 +1,6 @@
 import { startGroup } from '../client-group.mjs';
 import { placeBaton } from '../contenders/baton.mjs';
-import { startDelayingProxy } from '../delaying-proxy.mjs';
+import { startProxy } from '../../support/tcp-proxy.mjs';
 import { medianOf, short } from '../figures.mjs';
 import { roomiest } from '../pinning.mjs';
 import { pingMs, withRedis } from '../redis.mjs';
@@ -14,7 +14,7 @@ const SHAPE = { processes: 2, callers: 1, holdMs: 1 };
 export function overNetwork({ contenders, ours, quick }) {
   return withRedis(roomiest.server, async (redis) => {
     await placeBaton(redis.client, 'hot');
-    const proxy = await startDelayingProxy(redis.port, ONE_WAY_MS);
+    const proxy = await startProxy(redis.port, { delayMs: ONE_WAY_MS });
     try {
       const roundTripMs = await pingMs(proxy.url);
       const rounds = await measure(proxy.url, contenders, quick ? { rounds: 1, ms: 500 } : { rounds: 3, ms: 1000 });

@@ -1,0 +1,57 @@
+import { Injectable } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import { shown } from '../errors/shown.js';
+import type { LockService } from '../lock.service.js';
+import { checkedModuleName, lockServiceToken } from '../lock.tokens.js';
+
+/** Which locks to look at. */
+export interface LockHealthOptions {
+  /** The `name` of the `RedisLockModule`. @default 'default' */
+  readonly module?: string;
+}
+
+/**
+ * Tells Terminus whether locks can be had. Add it to the `providers` of the module that imports `TerminusModule`.
+ *
+ * @example
+ * ```ts
+ * check() {
+ *   return this.health.check([() => this.locks.isHealthy('locks')]);
+ * }
+ * ```
+ */
+@Injectable()
+export class LockHealthIndicator {
+  readonly #health: HealthIndicatorService;
+  readonly #moduleRef: ModuleRef;
+
+  constructor(health: HealthIndicatorService, moduleRef: ModuleRef) {
+    this.#health = health;
+    this.#moduleRef = moduleRef;
+  }
+
+  /**
+   * Is up when a lock was had and given back just now, on a key of its own: a Redis that answers but grants nothing, as it is read-only, out of
+   * memory or forbids it, is down. Of a quorum it says how many nodes are up, and is down when they are no majority. Answers within `commandTimeout`.
+   *
+   * @throws LockOptionsError when there is no such module
+   */
+  async isHealthy<const Key extends string>(key: Key, { module }: LockHealthOptions = {}): Promise<HealthIndicatorResult<Key>> {
+    const { isUp, up, of, errors } = await this.#locks(module).health();
+    const indicator = this.#health.check(key);
+    const facts: Record<string, unknown> = of > 1 ? { nodes: { up, of } } : {};
+    if (isUp) return indicator.up(facts);
+    return indicator.down({ ...facts, message: [...new Set(errors.map(({ message }) => message))].join(' ') });
+  }
+
+  #locks(module: unknown): LockService {
+    const name = checkedModuleName('module', module);
+    try {
+      return this.#moduleRef.get(lockServiceToken(name), { strict: false });
+    } catch {
+      throw new LockOptionsError(`There is no RedisLockModule of the name ${shown(name)} to tell the health of. Import it, with this "name".`);
+    }
+  }
+}

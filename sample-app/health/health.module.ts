@@ -1,0 +1,11 @@
+import { Module } from '@nestjs/common';
+import { TerminusModule } from '@nestjs/terminus';
+import { LockHealthIndicator } from 'nest-redis-lock/terminus';
+import { HealthController } from './health.controller.js';
+
+@Module({
+  imports: [TerminusModule],
+  controllers: [HealthController],
+  providers: [LockHealthIndicator],
+})
+export class HealthModule {}

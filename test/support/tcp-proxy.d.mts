@@ -1,0 +1,73 @@
+/** Whether these bytes, on this connection, are swallowed. */
+export type Drops = (chunk: Buffer, wire: Wire) => boolean;
+
+/** What goes one way on a connection. */
+export interface Flow {
+  /** Keeps back what comes from now on. */
+  hold(): void;
+  /** Resolves when the next bytes are kept back. */
+  nextHeld(): Promise<void>;
+  /** Sends on what was kept back, and everything from now on. */
+  release(): void;
+  /** Swallows what comes from now on, or some of it. */
+  drop(drops?: Drops): void;
+  /** Swallows nothing from now on. */
+  pass(): void;
+}
+
+/** One connection through the proxy. */
+export interface Wire {
+  readonly requests: Flow;
+  readonly replies: Flow;
+  readonly isOpen: boolean;
+  /** Whether it was subscribed to something. */
+  readonly subscribes: boolean;
+  /** Breaks it, at both ends. */
+  cut(): void;
+  /** The client's end is gone; the server is not told. */
+  loseClient(): void;
+}
+
+export interface TcpProxy {
+  readonly port: number;
+  readonly url: string;
+  /** All connections there have been, by arrival. */
+  readonly wires: readonly Wire[];
+  /** Swallows what clients say from now on, or some of it: on all connections, new ones too. */
+  dropRequests(drops?: Drops): void;
+  /** Swallows what the server says from now on, or some of it; the clients' words still get through. */
+  dropReplies(drops?: Drops): void;
+  /** Swallows nothing from now on. */
+  heal(): void;
+  /** Resolves when the next bytes of the server have been swallowed, so the command has run. */
+  nextDroppedReply(): Promise<void>;
+  /** Breaks every connection. New ones are welcome. */
+  cut(): void;
+  /** Breaks every connection, and every new one until `welcome`. */
+  refuse(): void;
+  welcome(): void;
+  /** The connections that are subscribed to something, and no others. */
+  readonly subscribers: SubscriberFaults;
+  stop(): Promise<void>;
+}
+
+interface SubscriberFaults {
+  /** Breaks them. New ones are welcome. */
+  cut(): void;
+  /** Breaks them, and new ones as soon as they try to subscribe. */
+  refuse(): void;
+  /** Swallows what the server says to those that there are now, as a half-open connection does. */
+  swallow(): void;
+  /** Keeps what the server says to them until `heal`. */
+  hold(): void;
+  /** New ones are welcome, and what was held back arrives. */
+  heal(): void;
+}
+
+interface ProxyOptions {
+  /** How much later everything arrives, in ms each way: in order, and nothing waits for another. @default 0 */
+  readonly delayMs?: number;
+}
+
+/** Stands between clients and Redis on the loopback interface, and misbehaves when told to. */
+export function startProxy(targetPort: number, options?: ProxyOptions): Promise<TcpProxy>;

@@ -1,0 +1,160 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+
+const NEVER = () => false;
+const ALWAYS = () => true;
+
+/** What goes one way on a connection. */
+class Flow {
+  #to;
+  #wire;
+  #delayMs;
+  #drops;
+  #held;
+  #onHeld = [];
+  #onDropped;
+
+  constructor(to, { wire, delayMs, drops, onDropped }) {
+    this.#to = to;
+    this.#wire = wire;
+    this.#delayMs = delayMs;
+    this.#drops = drops;
+    this.#onDropped = onDropped;
+  }
+
+  hold() {
+    this.#held ??= [];
+  }
+
+  nextHeld() {
+    return new Promise((resolve) => this.#onHeld.push(resolve));
+  }
+
+  release() {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const chunk of held) this.#send(chunk);
+  }
+
+  drop(drops = ALWAYS) {
+    this.#drops = drops;
+  }
+
+  pass() {
+    this.#drops = NEVER;
+  }
+
+  write(chunk) {
+    if (this.#drops(chunk, this.#wire)) return void this.#onDropped();
+    if (!this.#held) return void this.#send(chunk);
+    this.#held.push(chunk);
+    for (const done of this.#onHeld.splice(0)) done();
+  }
+
+  #send(chunk) {
+    const send = () => this.#to.writable && this.#to.write(chunk);
+    if (this.#delayMs > 0) setTimeout(send, this.#delayMs);
+    else send();
+  }
+}
+
+export async function startProxy(targetPort, { delayMs = 0 } = {}) {
+  const sockets = new Set();
+  const wires = [];
+  let isOpen = true;
+  let maySubscribe = true;
+  let dropsRequests = NEVER;
+  let dropsReplies = NEVER;
+  const onDroppedReply = [];
+
+  const keep = (socket, onClose) => {
+    sockets.add(socket);
+    socket.setNoDelay(true);
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      sockets.delete(socket);
+      onClose();
+    });
+  };
+  const server = createServer((client) => {
+    if (!isOpen) return void client.on('error', () => undefined).destroy();
+    const redis = connect(targetPort, '127.0.0.1');
+    const wire = {
+      isOpen: true,
+      subscribes: false,
+      cut: () => client.destroy(),
+      loseClient() {
+        wire.isLost = true;
+        client.destroy();
+      },
+    };
+    wire.requests = new Flow(redis, { wire, delayMs, drops: dropsRequests, onDropped: () => undefined });
+    wire.replies = new Flow(client, { wire, delayMs, drops: dropsReplies, onDropped: () => onDroppedReply.splice(0).forEach((done) => done()) });
+    wires.push(wire);
+    keep(client, () => {
+      wire.isOpen = false;
+      if (!wire.isLost) redis.destroy();
+    });
+    keep(redis, () => client.destroy());
+    client.on('data', (chunk) => {
+      wire.subscribes ||= /\r\nsubscribe\r\n/i.test(chunk.toString('latin1'));
+      if (wire.subscribes && !maySubscribe) return wire.cut();
+      wire.requests.write(chunk);
+    });
+    redis.on('data', (chunk) => wire.replies.write(chunk));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+
+  const { port } = server.address();
+  const cut = () => sockets.forEach((socket) => socket.destroy());
+  const open = () => wires.filter((wire) => wire.isOpen);
+  const subscribers = () => open().filter(({ subscribes }) => subscribes);
+
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    wires,
+    dropRequests(drops = ALWAYS) {
+      dropsRequests = drops;
+      for (const { requests } of open()) requests.drop(drops);
+    },
+    dropReplies(drops = ALWAYS) {
+      dropsReplies = drops;
+      for (const { replies } of open()) replies.drop(drops);
+    },
+    heal() {
+      dropsRequests = dropsReplies = NEVER;
+      for (const { requests, replies } of open()) {
+        requests.pass();
+        replies.pass();
+      }
+    },
+    nextDroppedReply: () => new Promise((resolve) => onDroppedReply.push(resolve)),
+    cut,
+    refuse() {
+      isOpen = false;
+      cut();
+    },
+    welcome() {
+      isOpen = true;
+    },
+    subscribers: {
+      cut: () => subscribers().forEach((wire) => wire.cut()),
+      refuse() {
+        maySubscribe = false;
+        subscribers().forEach((wire) => wire.cut());
+      },
+      swallow: () => subscribers().forEach(({ replies }) => replies.drop()),
+      hold: () => subscribers().forEach(({ replies }) => replies.hold()),
+      heal() {
+        maySubscribe = true;
+        for (const { replies } of wires) replies.release();
+      },
+    },
+    async stop() {
+      cut();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
