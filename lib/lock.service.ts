@@ -1,11 +1,12 @@
 import { Lock } from './core/lock.js';
 import { LockAcquirer } from './core/lock-acquirer.js';
 import { now } from './clock/deadline.js';
-import { LockContext } from './core/lock-context.js';
+import { LockContext, type LockNode } from './core/lock-context.js';
 import { inspected, type LockInfo } from './core/lock-info.js';
 import { orderedKeys, type LockKey } from './core/lock-key.js';
 import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from './core/lock-options.js';
 import type { LockRequest, Refusal } from './core/lock-request.js';
+import { endOf } from './core/stream-end.js';
 import { LockLostError } from './errors/lock-lost.error.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
@@ -69,13 +70,16 @@ export class LockService {
     try {
       value = await this.#context.run(node, work);
     } catch (error) {
-      await lock.unlock();
+      await this.#leave(node, lock);
       if (!lock.lost || terms.onLost === 'ignore' || error === lock.lost) throw error;
       throw lostError(lock.lost, error);
-    } finally {
-      this.#context.leave(node);
     }
-    await lock.unlock();
+    const end = endOf(value);
+    if (end) {
+      void end.then(() => this.#leave(node, lock));
+      return value;
+    }
+    await this.#leave(node, lock);
     if (lock.lost && terms.onLost === 'throw') throw lostError(lock.lost);
     return value;
   }
@@ -159,6 +163,11 @@ export class LockService {
   /** Runs when the handlers have ended. @internal */
   async onApplicationShutdown(): Promise<void> {
     await this.#acquirer.close(this.#shutdownGraceMs);
+  }
+
+  #leave(node: LockNode, lock: Lock): Promise<boolean> {
+    this.#context.leave(node);
+    return lock.unlock();
   }
 
   /** @throws LockOptionsError */
