@@ -1,6 +1,7 @@
 export { RedisLockModule } from './redis-lock.module.js';
 export type { RedisLockModuleExtras, RedisLockModuleOptions, RedisLockOptions, RedisLockOptionsFactory } from './redis-lock.options.js';
 export { LockService } from './lock.service.js';
+export type { GuardedMethod } from './lock.service.js';
 export { WithLock } from './decorators/with-lock.decorator.js';
 export type { WithLockDecorator } from './decorators/with-lock.decorator.js';
 export type { LockTimeoutContext, RequestLockOptions, WithLockDecoratorOptions } from './decorators/with-lock.options.js';

@@ -22,6 +22,15 @@ export interface LockServiceParts {
   readonly shutdownGraceMs: number;
 }
 
+/** A method that `@WithLock` guards. */
+export interface GuardedMethod {
+  readonly className: string;
+  readonly method: string;
+  /** The templates of its keys. Undefined where a function makes them. */
+  readonly templates: readonly string[] | undefined;
+  readonly scope: 'call' | 'request';
+}
+
 /** Takes locks on keys, so that work on one key runs in one place at a time, over all processes that share the store. */
 export class LockService {
   /** The `name` of the module this service belongs to. */
@@ -33,6 +42,7 @@ export class LockService {
   readonly #acquirer: LockAcquirer;
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
+  #methods: readonly GuardedMethod[] = [];
   /** Terms of options objects that can't change, such as a decorator's: read once. */
   readonly #frozenTerms = new WeakMap<object, LockTerms>();
 
@@ -148,6 +158,16 @@ export class LockService {
   /** The innermost lock that the running async context is inside of and still holds; of this key, if one is named. */
   current(key?: string): Lock | undefined {
     return this.#context.current(key);
+  }
+
+  /** The methods of the app that take their locks from this service, by `@WithLock`. Known when the app has been initialised. */
+  methods(): readonly GuardedMethod[] {
+    return this.#methods;
+  }
+
+  /** @internal */
+  noteMethods(methods: readonly GuardedMethod[]): void {
+    this.#methods = Object.freeze(methods);
   }
 
   /** Begins to connect, so that an unreachable Redis is in the log of the boot. @internal */

@@ -23,6 +23,11 @@ interface RequestSite {
 /** The lock of the request that the running async context answers. */
 const holds = new AsyncLocalStorage<RequestHold>();
 
+const interceptors = new WeakSet<object>();
+
+/** Whether it is the interceptor of a handler with `scope: 'request'`. */
+export const isRequestLock = (type: unknown): boolean => typeof type === 'function' && interceptors.has(type);
+
 /**
  * Makes the two parts of a handler's lock with `scope: 'request'`: an interceptor that takes it, and what stands around the
  * handler, which does not run where the interceptor has not.
@@ -80,6 +85,7 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
       });
     }
   }
+  interceptors.add(RequestLockInterceptor);
   return RequestLockInterceptor;
 }
 

@@ -10,6 +10,7 @@ import { lazyIterator, lazyObservable } from './lazy-stream.js';
 import { lockCall } from './lock-call.js';
 import { noteLockedMethod } from './locked-methods.js';
 import { bindRequestLock } from './request-lock.js';
+import { TransactionWatch } from './transaction-order.js';
 import { checkedOptions, type RequestLockOptions, type WithLockDecoratorOptions } from './with-lock.options.js';
 import { wrapMethod, type Around } from './wrap-method.js';
 
@@ -53,8 +54,9 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     const method = checkedMethod(prototype, name, descriptor);
     const site = `${prototype.constructor.name}.${String(name)}`;
     const kind = scope === 'call' ? returnKind(prototype, name, method) : 'promise';
+    const watch = new TransactionWatch();
     const lockParameters = currentLockParameters(prototype, name);
-    const wrap = (around: Around) => (descriptor.value = wrapMethod(method, around) as unknown as typeof descriptor.value);
+    const wrap = (around: Around) => (descriptor.value = wrapMethod(method, around, watch) as unknown as typeof descriptor.value);
     if (scope === 'request') {
       const { around, bind } = bindRequestLock({ site, options: checked, keyOf: requestKeyResolver(key, site), lockParameters });
       wrap(around);
@@ -66,6 +68,6 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
       else wrap(call);
     }
     Inject(lockServiceToken(module))(prototype, lockServiceSlot(module));
-    noteLockedMethod(prototype, { owner: prototype, name, module, key, scope, locked: descriptor.value! });
+    noteLockedMethod(prototype, { owner: prototype, name, module, key, scope, transaction: () => watch.seen });
   };
 }
