@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { CurrentLock, type Lock, LockLostError, LockService, WithLock } from 'nest-redis-lock';
+import { CurrentLock, type Lock, LockLostError, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { lastValueFrom, Observable, Subject, toArray } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
@@ -46,7 +46,7 @@ class Feeds {
     return source.asObservable();
   }
 
-  @WithLock('feed', { lease: 100, watchdog: false })
+  @WithLock('feed', { lease: 100 })
   async promisedForAMoment() {
     return source.asObservable();
   }
@@ -179,7 +179,7 @@ describe('a method declared to return an Observable', () => {
   it('never runs when the subscriber leaves while it waits, and leaves nothing in the queue', async () => {
     const held = await locks.lock('feed');
     const { subscription } = heard(feeds.declared());
-    await until(async () => (await locks.tryLock('feed', { maxWaiters: 1, wait: '1ms' }).catch(() => 'full')) === null);
+    await until(async () => (await locks.lock('feed', { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) === 'too-many-waiters');
     subscription.unsubscribe();
     await held.unlock();
     await using again = await locks.lock('feed', { wait: '1s' });
