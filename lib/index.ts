@@ -7,6 +7,7 @@ export type { WithLockDecorator } from './decorators/with-lock.decorator.js';
 export type { LockTimeoutContext, RequestLockOptions, WithLockDecoratorOptions } from './decorators/with-lock.options.js';
 export { InjectLocks } from './decorators/inject-locks.decorator.js';
 export { CurrentLock } from './decorators/current-lock.decorator.js';
+export { LockExceptionFilter } from './http/lock-exception.filter.js';
 export { LockInterceptor } from './http/lock.interceptor.js';
 
 export { Lock } from './core/lock.js';

@@ -46,7 +46,7 @@ class Feeds {
     return source.asObservable();
   }
 
-  @WithLock('feed', { lease: 100 })
+  @WithLock('feed', { lease: 400 })
   async promisedForAMoment() {
     return source.asObservable();
   }
