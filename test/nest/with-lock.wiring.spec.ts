@@ -132,6 +132,24 @@ it('two @WithLock on one method hold both locks, one inside the other', async ()
   expect(await module.get(Transfers).transfer('1', '2')).toEqual([true, true, 'to:2']);
 });
 
+it('a method that only looks synchronous runs with its lock too, and its result comes as a promise', async () => {
+  @Injectable()
+  class Sums {
+    @Inject(LockService) readonly locks!: LockService;
+
+    // @ts-expect-error the compiler refuses it
+    @WithLock('sum')
+    add(one: number, two: number) {
+      return this.locks.current('sum')?.isHeld && one + two;
+    }
+  }
+
+  const module = await start({ providers: [Sums] });
+  const sum: unknown = module.get(Sums).add(1, 2);
+  expect(sum).toBeInstanceOf(Promise);
+  expect(await sum).toBe(3);
+});
+
 it('a class takes its locks from several modules, each method from its own', async () => {
   @Injectable()
   class Both {
