@@ -1,12 +1,13 @@
 import { Lock } from './core/lock.js';
 import { LockAcquirer } from './core/lock-acquirer.js';
 import { now } from './clock/deadline.js';
-import { LockContext } from './core/lock-context.js';
+import { LockContext, type LockNode } from './core/lock-context.js';
 import { inspected, type LockInfo } from './core/lock-info.js';
 import { orderedKeys, type LockKey } from './core/lock-key.js';
 import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from './core/lock-options.js';
 import type { LockRequest, Refusal } from './core/lock-request.js';
 import { healthOf, type StoreHealth } from './core/store-health.js';
+import { endOf } from './core/stream-end.js';
 import { LockLostError } from './errors/lock-lost.error.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
@@ -23,6 +24,15 @@ export interface LockServiceParts {
   readonly shutdownGraceMs: number;
 }
 
+/** A method that `@WithLock` guards. */
+export interface GuardedMethod {
+  readonly className: string;
+  readonly method: string;
+  /** The templates of its keys. Undefined where a function makes them. */
+  readonly templates: readonly string[] | undefined;
+  readonly scope: 'call' | 'request';
+}
+
 /** Takes locks on keys, so that work on one key runs in one place at a time, over all processes that share the store. */
 export class LockService {
   /** The `name` of the module this service belongs to. */
@@ -35,6 +45,7 @@ export class LockService {
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
   #isEnding = false;
+  #methods: readonly GuardedMethod[] = [];
   /** Terms of options objects that can't change, such as a decorator's: read once. */
   readonly #frozenTerms = new WeakMap<object, LockTerms>();
 
@@ -72,13 +83,16 @@ export class LockService {
     try {
       value = await this.#context.run(node, work);
     } catch (error) {
-      await lock.unlock();
+      await this.#leave(node, lock);
       if (!lock.lost || terms.onLost === 'ignore' || error === lock.lost) throw error;
       throw lostError(lock.lost, error);
-    } finally {
-      this.#context.leave(node);
     }
-    await lock.unlock();
+    const end = endOf(value);
+    if (end) {
+      void end.then(() => this.#leave(node, lock));
+      return value;
+    }
+    await this.#leave(node, lock);
     if (lock.lost && terms.onLost === 'throw') throw lostError(lock.lost);
     return value;
   }
@@ -155,6 +169,16 @@ export class LockService {
     return healthOf(this.#store);
   }
 
+  /** The methods of the app that take their locks from this service, by `@WithLock`. Known when the app has been initialised. */
+  methods(): readonly GuardedMethod[] {
+    return this.#methods;
+  }
+
+  /** @internal */
+  noteMethods(methods: readonly GuardedMethod[]): void {
+    this.#methods = Object.freeze(methods);
+  }
+
   /** Begins to connect, so that an unreachable Redis is in the log of the boot. @internal */
   onApplicationBootstrap(): void {
     this.#store.open?.();
@@ -169,6 +193,11 @@ export class LockService {
   /** Runs when the handlers have ended. @internal */
   async onApplicationShutdown(): Promise<void> {
     await this.#acquirer.close(this.#shutdownGraceMs);
+  }
+
+  #leave(node: LockNode, lock: Lock): Promise<boolean> {
+    this.#context.leave(node);
+    return lock.unlock();
   }
 
   /** @throws LockOptionsError */

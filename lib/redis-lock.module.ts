@@ -1,6 +1,7 @@
 import { type DynamicModule, Logger, Module } from '@nestjs/common';
-import { ApplicationConfig } from '@nestjs/core';
+import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { LockOptionsError } from './errors/lock-options.error.js';
+import { answerErrors } from './http/lock-exception.filter.js';
 import { guardRequests } from './http/lock-request.guard.js';
 import { LockExplorer } from './lock.explorer.js';
 import { LockService } from './lock.service.js';
@@ -12,6 +13,7 @@ import { redisStore } from './redis/redis-store.js';
 
 const logger = new Logger('RedisLock');
 const HTTP = Symbol('nest-redis-lock:http');
+const ERRORS = Symbol('nest-redis-lock:errors');
 
 /**
  * Supplies `LockService` and makes `@WithLock` work, in the whole app by default.
@@ -45,6 +47,7 @@ function withLockService(definition: DynamicModule, givenName: unknown): Dynamic
       ...(definition.providers ?? []),
       { provide: token, useFactory: (options?: RedisLockOptions) => lockService(name, options), inject: [MODULE_OPTIONS_TOKEN] },
       { provide: HTTP, useFactory: followRequests, inject: [MODULE_OPTIONS_TOKEN, ApplicationConfig] },
+      { provide: ERRORS, useFactory: answerErrors, inject: [ApplicationConfig, HttpAdapterHost, ModulesContainer] },
       LockExplorer,
     ],
     exports: [...(definition.exports ?? []), token],

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import type { ExecutionContext } from '@nestjs/common';
 import type { LockKey } from '../core/lock-key.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
 import { isLockError } from '../errors/lock.error.js';
@@ -15,7 +16,25 @@ const ROUTE_ARGUMENTS = '__routeArguments__';
  */
 export function keyResolver(key: unknown, prototype: object, method: string | symbol, site: string): (args: unknown[]) => LockKey {
   if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
-  const names = new Map([...routeNames(prototype, method), ...parameterNames(prototype, method)]);
+  return filledKey(key, site, new Map([...routeNames(prototype, method), ...parameterNames(prototype, method)]));
+}
+
+/** What a request brings that a key can be made from. */
+const OF_REQUEST = new Map(['params', 'query', 'body', 'headers'].map((part): [string, ArgumentPath] => [part, { index: 0, path: [part] }]));
+
+/**
+ * Makes the function that gives the key of an HTTP request.
+ *
+ * @throws LockOptionsError for a bad template
+ */
+export function requestKeyResolver(key: unknown, site: string): (context: ExecutionContext) => LockKey {
+  if (typeof key === 'function') return (context) => calledKey(key as KeyFunction, [context], site);
+  const lowerCase = (template: unknown): unknown => (typeof template === 'string' ? template.replace(/<headers\.[^<>]*>/g, (header) => header.toLowerCase()) : template);
+  const fill = filledKey(Array.isArray(key) ? key.map(lowerCase) : lowerCase(key), site, OF_REQUEST);
+  return (context) => fill([context.switchToHttp().getRequest()]);
+}
+
+function filledKey(key: unknown, site: string, names: ParameterNames): (args: unknown[]) => LockKey {
   if (!Array.isArray(key) || key.length === 0) {
     const template = new KeyTemplate(key, { method: site, names });
     return (args) => template.fill(args);

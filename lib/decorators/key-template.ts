@@ -21,7 +21,7 @@ type Part = string | Placeholder;
 const PLACEHOLDER = /<([^<>]*)>/;
 /** What is escaped in values where the template itself has it. */
 const SEPARATOR = /[^\p{L}\p{N}]/u;
-const PATH = /^(?:\d+|[\p{ID_Start}$_][\p{ID_Continue}$]*)(?:\.[\p{ID_Continue}$]+)*$/u;
+const PATH = /^(?:\d+|[\p{ID_Start}$_][\p{ID_Continue}$]*)(?:\.[\p{ID_Continue}$-]+)*$/u;
 
 /** A rest parameter takes all further arguments. */
 type Arguments = readonly unknown[];

@@ -1,13 +1,19 @@
 import 'reflect-metadata';
+import type { Method } from './checked-method.js';
+import type { TransactionWatch } from './transaction-order.js';
 
-type Method = (...args: unknown[]) => unknown;
+/** What is called instead of a method. */
+export type Around = (method: Method, self: object, args: unknown[]) => unknown;
 
 /**
- * Puts `call` around a method. The result is a Proxy, so `name` and `length` stay, and it carries the metadata that
+ * Puts `around` around a method. The result is a Proxy, so `name` and `length` stay, and it carries the metadata that
  * decorators below have set, so the order of decorators does not matter.
  */
-export function wrapMethod(method: Method, call: (method: Method, self: object, args: unknown[]) => unknown): Method {
-  const wrapped = new Proxy(method, { apply: (target, self: object, args: unknown[]) => call(target, self, args) });
+export function wrapMethod(method: Method, around: Around, watch: TransactionWatch): Method {
+  const wrapped = new Proxy(method, {
+    apply: (target, self: object, args: unknown[]) => around(target, self, args),
+    getPrototypeOf: (target) => watch.getPrototypeOf(target),
+  });
   for (const key of Reflect.getMetadataKeys(method) as unknown[]) {
     Reflect.defineMetadata(key, Reflect.getMetadata(key, method), wrapped);
   }

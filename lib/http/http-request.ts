@@ -68,10 +68,14 @@ class HttpRequest {
   }
 }
 
-function httpRequest(context: ExecutionContext): HttpRequest | undefined {
-  if (context.getType() !== 'http') return undefined;
+/** The response as Node knows it, on any platform. */
+export function rawResponse(context: ExecutionContext): ServerResponse {
   const response = context.switchToHttp().getResponse<ServerResponse & { raw?: ServerResponse }>();
-  return new HttpRequest(response.raw ?? response);
+  return response.raw ?? response;
+}
+
+function httpRequest(context: ExecutionContext): HttpRequest | undefined {
+  return context.getType() === 'http' ? new HttpRequest(rawResponse(context)) : undefined;
 }
 
 /** Makes the request known to everything that this async context calls from here on. */

@@ -13,7 +13,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   redis: ['redis', 'store', 'clock', 'errors', 'ioredis'],
   core: ['core', 'store', 'clock', 'errors'],
   http: ['http', 'errors', ...NEST, 'rxjs'],
-  decorators: ['decorators', 'http', 'core', 'errors', '.', ...NEST, 'reflect-metadata', 'acorn'],
+  decorators: ['decorators', 'http', 'core', 'errors', '.', ...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
   '.': ['.', 'decorators', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST],
   terminus: ['terminus', 'errors', '.', ...NEST, '@nestjs/terminus'],
   testing: ['testing', 'store', '.', ...NEST],

@@ -2,6 +2,7 @@
  * What the compiler must accept and refuse; `tsc` checks it, nobody runs it.
  * A line under `@ts-expect-error` that compiles is an error itself.
  */
+import { Readable } from 'node:stream';
 import { Redis } from 'ioredis';
 import { type Observable, of } from 'rxjs';
 import { CurrentLock, type Lock, type LockKey, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
@@ -96,6 +97,26 @@ export class Accepted {
 
   @WithLock('all')
   protected async notPublic(): Promise<void> {}
+
+  @WithLock('all')
+  observable(): Observable<number> {
+    return of(1);
+  }
+
+  @WithLock('all')
+  async *iterator() {
+    yield 1;
+  }
+
+  @WithLock('order:<params.id>', { scope: 'request' })
+  handler(id: string): string {
+    return id;
+  }
+
+  @WithLock((context) => context.switchToHttp().getRequest<{ url: string }>().url, { scope: 'request' })
+  handlerToo(id: string): string {
+    return id;
+  }
 
   @WithLock('all')
   returnsAPromise(value: string): Promise<string> {
@@ -194,16 +215,22 @@ export class Refused {
     return id;
   }
 
-  // @ts-expect-error nor has that of an Observable
+  // @ts-expect-error nor has that of a generator
   @WithLock('all')
-  observable(): Observable<number> {
-    return of(1);
+  *generator() {
+    yield 1;
   }
 
-  // @ts-expect-error nor has that of an async iterator
+  // @ts-expect-error nor has that of a stream, which the caller may not read
   @WithLock('all')
-  async *iterator() {
-    yield 1;
+  stream(): Readable {
+    return Readable.from([1]);
+  }
+
+  // @ts-expect-error an HTTP handler's key is made from the ExecutionContext
+  @WithLock((id: string) => id, { scope: 'request' })
+  async requestKey(id: string) {
+    return id;
   }
 
   // @ts-expect-error a property is not a method

@@ -132,6 +132,49 @@ it('two @WithLock on one method hold both locks, one inside the other', async ()
   expect(await module.get(Transfers).transfer('1', '2')).toEqual([true, true, 'to:2']);
 });
 
+it('a method that only looks synchronous runs with its lock too, and its result comes as a promise', async () => {
+  @Injectable()
+  class Sums {
+    @Inject(LockService) readonly locks!: LockService;
+
+    // @ts-expect-error the compiler refuses it
+    @WithLock('sum')
+    add(one: number, two: number) {
+      return this.locks.current('sum')?.isHeld && one + two;
+    }
+  }
+
+  const module = await start({ providers: [Sums] });
+  const sum: unknown = module.get(Sums).add(1, 2);
+  expect(sum).toBeInstanceOf(Promise);
+  expect(await sum).toBe(3);
+});
+
+it('a class takes its locks from several modules, each method from its own', async () => {
+  @Injectable()
+  class Both {
+    @WithLock('job')
+    async here(@CurrentLock() lock?: Lock) {
+      return lock!.isHeld;
+    }
+
+    @WithLock('job', { module: 'billing' })
+    async there(@CurrentLock() lock?: Lock) {
+      return lock!.isHeld;
+    }
+  }
+
+  const [here, there] = [new MemoryLockStore(), new MemoryLockStore()];
+  const imports = [LockTestingModule.forRoot({ store: here, wait: 0 }), LockTestingModule.forRoot({ name: 'billing', store: there, wait: 0 })];
+  for (const provider of [Both, { provide: Both, useFactory: () => new Both() }]) {
+    const module = await start({ imports, providers: [provider] });
+    await using held = await module.get(LockService).lock('job');
+    await expect(module.get(Both).here()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    expect(await module.get(Both).there()).toBe(true);
+    held.assertHeld();
+  }
+});
+
 describe('an object that Nest did not construct', () => {
   it.each([
     ['useFactory', { provide: Jobs, useFactory: () => new Jobs() }],

@@ -1,0 +1,52 @@
+import 'reflect-metadata';
+import { isObservable } from 'rxjs';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import { methodSource, returnsValue } from './class-source.js';
+
+export type Method = (...args: unknown[]) => unknown;
+
+/** What a locked method returns before its work is done: a promise, or a stream that begins when it is read. */
+export type ReturnKind = 'promise' | 'observable' | 'iterator';
+
+/** @throws LockOptionsError when @WithLock does not stand on a method of an instance */
+export function checkedMethod(prototype: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): Method {
+  if (typeof name === 'object' && name !== null && 'kind' in name) throw notLegacy(name as DecoratorContext);
+  const where = typeof prototype === 'function' ? `static ${prototype.name}` : (prototype as object).constructor.name;
+  if (typeof descriptor?.value !== 'function') throw new LockOptionsError(`@WithLock stands on ${where}.${String(name)}, which is not a method. Put it on an async method.`);
+  if (typeof prototype === 'function') {
+    throw new LockOptionsError(`@WithLock stands on ${where}.${String(name)}(). Nest injects nothing into a class itself: make it a method of an injectable, or use LockService.`);
+  }
+  return descriptor.value as Method;
+}
+
+/**
+ * Tells by its declared type and its source what a method returns.
+ *
+ * @throws LockOptionsError when it can't return anything that says when its work ends
+ */
+export function returnKind(prototype: object, name: string | symbol, method: Method): ReturnKind {
+  const source = methodSource(prototype, name);
+  const { async, generator } = source?.value ?? {};
+  if (Object.prototype.toString.call(method) === '[object AsyncGeneratorFunction]' || (async && generator)) return 'iterator';
+  const returns: unknown = Reflect.getMetadata('design:returntype', prototype, name);
+  if (typeof returns === 'function' && isObservable(returns.prototype)) return 'observable';
+  const isOther = returns !== undefined && returns !== Promise && returns !== Object;
+  const isVoid = returns === undefined && source && !async && (generator || !returnsValue(source));
+  if (isOther || isVoid) throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
+  return 'promise';
+}
+
+export function notAPromise(site: string): LockOptionsError {
+  return new LockOptionsError(`${site}() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends. Make it async.`);
+}
+
+interface DecoratorContext {
+  readonly kind: string;
+  readonly name: string | symbol;
+  readonly private?: boolean;
+}
+
+function notLegacy({ kind, name, private: isPrivate }: DecoratorContext): LockOptionsError {
+  if (isPrivate) return new LockOptionsError(`@WithLock stands on the private ${kind} ${String(name)}, which nothing can be put around. Make it a method with the keyword "private" instead of "#".`);
+  return new LockOptionsError(`@WithLock on ${String(name)} was compiled as a standard decorator; Nest needs "experimentalDecorators": true in tsconfig.json.`);
+}

@@ -1,0 +1,55 @@
+import { parse, type AnyNode, type ClassBody, type ClassDeclaration, type MethodDefinition } from 'acorn';
+
+const parsedClasses = new WeakMap<object, ReadonlyMap<string, MethodDefinition>>();
+
+/**
+ * Finds a method in the source of its class. (The source of the method itself is lost when another decorator wraps it
+ * first.) Undefined when the source can't be read.
+ */
+export function methodSource(prototype: object, method: string | symbol): MethodDefinition | undefined {
+  let methods = parsedClasses.get(prototype);
+  if (!methods) parsedClasses.set(prototype, (methods = readClass(prototype.constructor.toString())));
+  return methods.get(String(method));
+}
+
+/** Whether it calls the method that it overrides: `super.name(…)`, anywhere inside. */
+export function callsSuper({ value }: MethodDefinition, name: string | symbol): boolean {
+  return contains(value.body, (node) => node.type === 'MemberExpression' && node.object.type === 'Super' && node.property.type === 'Identifier' && node.property.name === name);
+}
+
+/** Whether it may return something, and not just end. */
+export function returnsValue({ value }: MethodDefinition): boolean {
+  return contains(value.body, (node) => node.type === 'ReturnStatement' && node.argument !== null, FUNCTIONS);
+}
+
+const FUNCTIONS = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression', 'ClassBody'];
+
+function contains(value: unknown, isIt: (node: AnyNode) => boolean, but: readonly string[] = []): boolean {
+  if (Array.isArray(value)) return value.some((one) => contains(one, isIt, but));
+  if (typeof value !== 'object' || value === null || !('type' in value)) return false;
+  const node = value as AnyNode;
+  if (but.includes(node.type)) return false;
+  return isIt(node) || Object.values(node).some((inner) => contains(inner, isIt, but));
+}
+
+function readClass(source: string): ReadonlyMap<string, MethodDefinition> {
+  const body = classBody(source);
+  const methods = (body?.body ?? []).filter((node): node is MethodDefinition => node.type === 'MethodDefinition' && !node.static && !node.computed);
+  return new Map(methods.map((node) => [nameOf(node), node]));
+}
+
+function classBody(source: string): ClassBody | undefined {
+  try {
+    // In brackets it is an expression, which may be anonymous.
+    const [statement] = parse(`(${source})`, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false }).body;
+    if (statement?.type !== 'ExpressionStatement' || statement.expression.type !== 'ClassExpression') return undefined;
+    return (statement.expression as unknown as ClassDeclaration).body;
+  } catch {
+    return undefined;
+  }
+}
+
+function nameOf({ key }: MethodDefinition): string {
+  if (key.type === 'Identifier') return key.name;
+  return key.type === 'Literal' ? String(key.value) : '';
+}

@@ -1,0 +1,102 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { isObservable, Observable, type Subscriber } from 'rxjs';
+import type { Lock } from '../core/lock.js';
+import { noteEnd } from '../core/stream-end.js';
+import { reported } from '../http/http-request.js';
+import { StreamHold } from './stream-hold.js';
+
+type OnLost = 'throw' | 'ignore';
+
+const holds = new WeakMap<object, StreamHold>();
+
+/**
+ * Makes an Observable or async iterator that a method has returned keep the lock until it completes, fails, or is left:
+ * unsubscribed, or ended by `return()`. It says so only when the key is free. Any other result is returned as it is.
+ */
+export function heldToItsEnd(result: unknown, lock: Lock, onLost: OnLost): unknown {
+  if (isObservable(result)) return heldObservable(result, lock, onLost);
+  if (isAsyncIterator(result)) return heldIterator(result, lock, onLost);
+  return result;
+}
+
+/** Gives back the lock of a stream that nobody will read. */
+export function abandon(stream: unknown): void {
+  if (typeof stream === 'object' && stream !== null) void holds.get(stream)?.end();
+}
+
+export function isAsyncIterator(value: unknown): value is AsyncIterator<unknown> {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value;
+}
+
+function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost): Observable<unknown> {
+  const hold = new StreamHold(lock);
+  const inside = AsyncLocalStorage.snapshot();
+  let readers = 0;
+  const leave = (): Promise<void> => (--readers > 0 ? Promise.resolve() : hold.end());
+
+  const held = new Observable((subscriber) => {
+    hold.begin(onLost);
+    readers++;
+    const stopListening = onLost === 'throw' ? failWhenLost(lock, subscriber) : undefined;
+    const end = (tell: () => void): void => {
+      stopListening?.();
+      void leave().then(tell);
+    };
+    const inner = inside(() =>
+      source.subscribe({
+        next: (value) => subscriber.next(value),
+        error: (error: unknown) => end(() => subscriber.error(error)),
+        complete: () => end(() => subscriber.complete()),
+      }),
+    );
+    return () => {
+      stopListening?.();
+      if (inner.closed) return;
+      inside(() => inner.unsubscribe());
+      void leave();
+    };
+  });
+  return noted(held, hold);
+}
+
+function failWhenLost({ signal }: Lock, subscriber: Subscriber<unknown>): () => void {
+  const fail = () => subscriber.error(reported(signal.reason));
+  signal.addEventListener('abort', fail, { once: true });
+  return () => signal.removeEventListener('abort', fail);
+}
+
+function heldIterator(source: AsyncIterator<unknown>, lock: Lock, onLost: OnLost): AsyncIterableIterator<unknown> {
+  const hold = new StreamHold(lock);
+  const inside = AsyncLocalStorage.snapshot();
+
+  const step = async (go: () => Promise<IteratorResult<unknown>>): Promise<IteratorResult<unknown>> => {
+    if (hold.hasEnded) return { done: true, value: undefined };
+    try {
+      hold.begin(onLost);
+      const result = await inside(go);
+      if (onLost === 'throw' && !hold.hasEnded) lock.assertHeld();
+      if (result.done) await hold.end();
+      return result;
+    } catch (error) {
+      await hold.end();
+      if (error === lock.lost) void Promise.resolve(inside(() => source.return?.())).catch(() => undefined);
+      throw reported(error);
+    }
+  };
+  const held: AsyncIterableIterator<unknown> = {
+    next: (...sent: [] | [unknown]) => step(() => source.next(...sent)),
+    return: (value: unknown) => step(async () => source.return?.(value) ?? { done: true, value }),
+    throw: (error: unknown) =>
+      step(() => {
+        if (!source.throw) throw error;
+        return source.throw(error);
+      }),
+    [Symbol.asyncIterator]: () => held,
+  };
+  return noted(held, hold);
+}
+
+function noted<T extends object>(held: T, hold: StreamHold): T {
+  holds.set(held, hold);
+  return noteEnd(held, hold.ended);
+}

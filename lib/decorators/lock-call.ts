@@ -1,0 +1,100 @@
+import type { Lock } from '../core/lock.js';
+import type { LockKey } from '../core/lock-key.js';
+import type { WithLockOptions } from '../core/lock-options.js';
+import { LockNotWiredError } from '../errors/lock-not-wired.error.js';
+import { LockTimeoutError } from '../errors/lock-timeout.error.js';
+import { reported } from '../http/http-request.js';
+import type { LockService } from '../lock.service.js';
+import { lockServiceSlot } from '../lock.tokens.js';
+import { notAPromise, type Method } from './checked-method.js';
+import { heldToItsEnd, isAsyncIterator } from './held-stream.js';
+import type { CheckedOptions } from './with-lock.options.js';
+
+/** What a call of a locked method needs to know of it. */
+export interface LockedSite {
+  /** `AccountService.withdraw` */
+  readonly site: string;
+  readonly options: CheckedOptions;
+  readonly keyOf: (args: unknown[]) => LockKey;
+  /** The parameters that `@CurrentLock()` stands on. */
+  readonly lockParameters: readonly number[];
+}
+
+/** Calls a body with its lock held. `unsubscribed` ends the wait, and the body does not begin. */
+export type LockCall = (body: Method, self: object, args: unknown[], unsubscribed?: AbortSignal) => Promise<unknown>;
+
+export function lockCall(site: LockedSite): LockCall {
+  return site.options.onTimeout === 'throw' ? plainCall(site) : callOr(site);
+}
+
+/** @throws LockNotWiredError */
+export function locksOf(self: object, site: string, module: string): LockService {
+  const locks = (self as Partial<Record<symbol, LockService>> | undefined)?.[lockServiceSlot(module)];
+  if (!locks) throw reported(new LockNotWiredError(site, module));
+  return locks;
+}
+
+function plainCall({ site, options, keyOf, lockParameters }: LockedSite): LockCall {
+  const { module, lockOptions } = options;
+  const onLost = lockOptions.onLost ?? 'throw';
+  // Not an async function: a lock costs little enough that one more promise shows.
+  return (body, self, args, unsubscribed) => {
+    try {
+      const work = (lock: Lock): unknown => {
+        unsubscribed?.throwIfAborted();
+        const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
+        return Promise.resolve(result).then((value) => checkedResult(heldToItsEnd(value, lock, onLost), site));
+      };
+      return locksOf(self, site, module).withLock(reportedKey(keyOf, args), work, endedBy(unsubscribed, lockOptions));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  };
+}
+
+function callOr(locked: LockedSite): LockCall {
+  const call = plainCall(locked);
+  const { onTimeout } = locked.options;
+  return async (body, self, args, unsubscribed) => {
+    let began = false;
+    const noted: Method = (...received) => {
+      began = true;
+      return Reflect.apply(body, self, received);
+    };
+    try {
+      return await call(noted, self, args, unsubscribed);
+    } catch (error) {
+      // A time-out from inside the method is the method's own.
+      if (began || !(error instanceof LockTimeoutError)) throw error;
+      return typeof onTimeout === 'function' ? onTimeout({ error, args }) : undefined;
+    }
+  };
+}
+
+function endedBy(signal: AbortSignal | undefined, options: WithLockOptions): WithLockOptions {
+  if (!signal) return options;
+  return { ...options, signal: options.signal ? AbortSignal.any([options.signal, signal]) : signal };
+}
+
+/** Makes the key of a call, or hands the error to the HTTP request of the call. */
+export function reportedKey<A>(keyOf: (args: A) => LockKey, args: A): LockKey {
+  try {
+    return keyOf(args);
+  } catch (error) {
+    throw reported(error);
+  }
+}
+
+/** A result that goes on working after the method has returned would go on without the lock. */
+function checkedResult(result: unknown, site: string): unknown {
+  if (typeof result !== 'object' || result === null || !('subscribe' in result) || typeof result.subscribe !== 'function') return result;
+  if (isAsyncIterator(result) || 'lift' in result) return result;
+  throw notAPromise(site);
+}
+
+export function withCurrentLock(args: unknown[], indexes: readonly number[], lock: Lock): unknown[] {
+  if (indexes.length === 0) return args;
+  const copy = [...args];
+  for (const index of indexes) copy[index] = lock;
+  return copy;
+}

@@ -1,0 +1,116 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor, UseInterceptors } from '@nestjs/common';
+import { Observable, of } from 'rxjs';
+import type { LockKey } from '../core/lock-key.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import { LockTimeoutError } from '../errors/lock-timeout.error.js';
+import { insideRequest, rawResponse, reported } from '../http/http-request.js';
+import type { LockService } from '../lock.service.js';
+import { lockServiceToken } from '../lock.tokens.js';
+import { reportedKey, withCurrentLock } from './lock-call.js';
+import { RequestHold } from './request-hold.js';
+import type { CheckedOptions } from './with-lock.options.js';
+import type { Around } from './wrap-method.js';
+
+interface RequestSite {
+  /** `OrdersController.confirm` */
+  readonly site: string;
+  readonly options: CheckedOptions;
+  readonly keyOf: (context: ExecutionContext) => LockKey;
+  readonly lockParameters: readonly number[];
+}
+
+/** The lock of the request that the running async context answers. */
+const holds = new AsyncLocalStorage<RequestHold>();
+
+const interceptors = new WeakSet<object>();
+
+/** Whether it is the interceptor of a handler with `scope: 'request'`. */
+export const isRequestLock = (type: unknown): boolean => typeof type === 'function' && interceptors.has(type);
+
+/**
+ * Makes the two parts of a handler's lock with `scope: 'request'`: an interceptor that takes it, and what stands around the
+ * handler, which does not run where the interceptor has not.
+ */
+export function bindRequestLock(request: RequestSite): { around: Around; bind: MethodDecorator } {
+  const token = {};
+  const around: Around = (body, self, args) => {
+    const hold = holds.getStore();
+    if (hold?.site !== token) return Promise.reject(reported(notARequest(request.site)));
+    const leave = hold.enter();
+    try {
+      const result: unknown = Reflect.apply(body, self, withCurrentLock(args, request.lockParameters, hold.lock));
+      void Promise.resolve(result).then(leave, leave);
+      return result;
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  };
+  return { around, bind: UseInterceptors(requestLockInterceptor(request, token)) };
+}
+
+function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: object): new () => NestInterceptor {
+  const { onTimeout, lockOptions, module } = options;
+
+  @Injectable()
+  class RequestLockInterceptor implements NestInterceptor {
+    @Inject(lockServiceToken(module)) readonly locks!: LockService;
+
+    intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+      if (context.getType() !== 'http') return Promise.reject(notARequest(site));
+      return insideRequest(context, () => this.#inLock(context, next));
+    }
+
+    #inLock(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+      const key = reportedKey(keyOf, context);
+      return new Promise((resolve, reject) => {
+        let began = false;
+        this.locks
+          .withLock(
+            key,
+            (lock) => {
+              began = true;
+              const hold = new RequestHold(token, lock, rawResponse(context));
+              resolve(answer(hold, holds.run(hold, () => next.handle()), lockOptions.onLost ?? 'throw'));
+              return hold.ended;
+            },
+            lockOptions,
+          )
+          .catch(async (error: unknown) => {
+            if (began || onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
+            resolve(of(typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined));
+          })
+          .catch(reject);
+      });
+    }
+  }
+  interceptors.add(RequestLockInterceptor);
+  return RequestLockInterceptor;
+}
+
+/** What the handler answers, unless the lock is lost before. */
+function answer(hold: RequestHold, source: Observable<unknown>, onLost: 'throw' | 'ignore'): Observable<unknown> {
+  return new Observable((subscriber) => {
+    const leave = hold.enter();
+    const inner = source.subscribe({
+      next: (value) => {
+        if (onLost === 'throw' && !hold.lock.isHeld) subscriber.error(reported(hold.lock.lost));
+        else subscriber.next(value);
+      },
+      error: (error: unknown) => subscriber.error(error),
+      complete: () => subscriber.complete(),
+    });
+    return () => {
+      inner.unsubscribe();
+      leave();
+    };
+  });
+}
+
+function notARequest(site: string): LockOptionsError {
+  return new LockOptionsError(
+    `${site}() has a lock with scope: 'request', but was not called as the handler of an HTTP request, so it did not run. ` +
+      `Leave out the scope to hold the lock for each call.`,
+  );
+}

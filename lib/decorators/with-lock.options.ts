@@ -1,0 +1,51 @@
+import { DEFAULT_TERMS, lockTerms, oneOf, wrongValue, type WithLockOptions } from '../core/lock-options.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
+import { shown } from '../errors/shown.js';
+import { checkedModuleName } from '../lock.tokens.js';
+
+/** What an `onTimeout` function gets to know. */
+export interface LockTimeoutContext {
+  readonly error: LockTimeoutError;
+  /** The arguments of the call that did not run; with `scope: 'request'`, the `ExecutionContext` of the request. */
+  readonly args: readonly unknown[];
+}
+
+export interface WithLockDecoratorOptions extends WithLockOptions {
+  /** The `name` of the `RedisLockModule` to use. @default 'default' */
+  readonly module?: string;
+  /**
+   * What to do when the key stays held. `'throw'`: reject with `LockTimeoutError`; `'skip'`: return `undefined`; a function:
+   * return what it returns. Covers this lock's own time-out only, never an error from inside the method.
+   * @default 'throw'
+   */
+  readonly onTimeout?: 'throw' | 'skip' | ((context: LockTimeoutContext) => unknown);
+  /**
+   * How long the lock is held. `'call'`: until what the method returns is done. `'request'`, on HTTP handlers: from before the pipes
+   * until the response has been sent, or the client has gone and the handler has ended.
+   * @default 'call'
+   */
+  readonly scope?: 'call' | 'request';
+}
+
+/** The options of an HTTP handler that holds its lock until the response has been sent. */
+export interface RequestLockOptions extends WithLockDecoratorOptions {
+  readonly scope: 'request';
+}
+
+export interface CheckedOptions {
+  readonly module: string;
+  readonly onTimeout: NonNullable<WithLockDecoratorOptions['onTimeout']>;
+  readonly scope: 'call' | 'request';
+  readonly lockOptions: WithLockOptions;
+}
+
+/** @throws LockOptionsError for an unknown option or a bad value */
+export function checkedOptions(options: WithLockDecoratorOptions): CheckedOptions {
+  if (typeof options !== 'object' || options === null) throw new LockOptionsError(`The options of @WithLock must be an object, not ${shown(options)}.`);
+  const { module, onTimeout = 'throw', scope = 'call', ...rest } = options;
+  if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip') throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
+  const lockOptions: WithLockOptions = Object.freeze(rest);
+  lockTerms(lockOptions, DEFAULT_TERMS, ['module', 'onTimeout', 'scope']);
+  return { module: checkedModuleName('module', module), onTimeout, scope: oneOf('scope', scope, ['call', 'request']), lockOptions };
+}

@@ -1,0 +1,91 @@
+import { type ArgumentsHost, Catch, type ExceptionFilter, Inject, Logger, Optional } from '@nestjs/common';
+import { type ApplicationConfig, BaseExceptionFilter, HttpAdapterHost, type ModulesContainer } from '@nestjs/core';
+import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
+import { throwError } from 'rxjs';
+import { LockError, type LockErrorBody } from '../errors/lock.error.js';
+
+/** What `@WebSocketGateway` marks a class with. */
+const GATEWAY = 'websockets:is_gateway';
+
+const logger = new Logger('RedisLock');
+
+/** What a client of a microservice or a gateway gets to read, in the form of Nest's own errors there. */
+interface Told {
+  readonly status: 'error';
+  readonly code: LockErrorBody['code'];
+  readonly statusCode: number;
+  readonly message: string;
+}
+
+/**
+ * Answers lock errors in the way of the context: microservices and gateways get `{ status: 'error', code, statusCode, message }`, GraphQL
+ * `extensions: { code, status }`, HTTP what Nest itself answers. None of them gets the key; the log has it.
+ *
+ * The module binds it before all filters of the app, so these go first. In a hybrid app, `connectMicroservice` does not hand global filters on: give it
+ * `{ inheritAppConfig: true }`, or put `@UseFilters(LockExceptionFilter)` on the controller.
+ */
+@Catch(LockError)
+export class LockExceptionFilter implements ExceptionFilter<LockError> {
+  readonly #http: HttpAdapterHost | undefined;
+
+  constructor(@Optional() @Inject(HttpAdapterHost) http?: HttpAdapterHost) {
+    this.#http = http;
+  }
+
+  catch(error: LockError, host: ArgumentsHost): unknown {
+    const context = host.getType<string>();
+    if (context === 'http') return new BaseExceptionFilter(this.#http?.httpAdapter).catch(error, host);
+    if (!['rpc', 'ws', 'graphql'].includes(context)) throw error;
+    logger.warn(error.message);
+    const told = toldOf(error);
+    if (context === 'rpc') return throwError(() => told);
+    if (context === 'graphql') throw new GraphqlError(told, error);
+    return sendToSocket(host, told);
+  }
+}
+
+/** Binds the filter while Nest still builds the app, so that those of the app are added later and go first: globally, and to each gateway, as global filters are not for these. */
+export function answerErrors(app: ApplicationConfig, http: HttpAdapterHost, modules: ModulesContainer): void {
+  if (app.getGlobalFilters().some((filter) => filter instanceof LockExceptionFilter)) return;
+  app.addGlobalFilter(new LockExceptionFilter(http));
+  for (const module of modules.values()) {
+    for (const { metatype } of module.providers.values()) if (typeof metatype === 'function' && Reflect.hasMetadata(GATEWAY, metatype)) bindTo(metatype);
+  }
+}
+
+function bindTo(gateway: object): void {
+  const filters = (Reflect.getMetadata(EXCEPTION_FILTERS_METADATA, gateway) ?? []) as unknown[];
+  if (filters.some((filter) => filter instanceof LockExceptionFilter)) return;
+  Reflect.defineMetadata(EXCEPTION_FILTERS_METADATA, [new LockExceptionFilter(), ...filters], gateway);
+}
+
+function toldOf(error: LockError): Told {
+  const { code, statusCode, message } = error.getResponse() as LockErrorBody;
+  return { status: 'error', code, statusCode, message };
+}
+
+/** GraphQL takes the `extensions` of an error over into its answer, and its `message`. */
+class GraphqlError extends Error {
+  readonly extensions: { readonly code: string; readonly status: number };
+
+  constructor({ message, code, statusCode }: Told, cause: LockError) {
+    super(message, { cause });
+    this.name = cause.name;
+    this.extensions = { code, status: statusCode };
+  }
+}
+
+interface Socket {
+  readonly readyState?: unknown;
+  send?(text: string): void;
+  emit(event: string, payload: unknown): void;
+}
+
+/** As Nest does: the event `exception`, by socket.io or on a plain websocket. */
+function sendToSocket(host: ArgumentsHost, told: Told): void {
+  const ws = host.switchToWs();
+  const client = ws.getClient<Socket>();
+  const data = { ...told, cause: { pattern: ws.getPattern(), data: ws.getData<unknown>() } };
+  if (typeof client.readyState === 'number' && client.send) client.send(JSON.stringify({ event: 'exception', data }));
+  else client.emit('exception', data);
+}

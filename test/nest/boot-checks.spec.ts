@@ -1,0 +1,324 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type CanActivate, Controller, Get, Injectable, Logger, type LoggerService, type ModuleMetadata, Scope } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+
+const ignore = () => undefined;
+const SILENT: LoggerService = { log: ignore, warn: ignore, error: ignore };
+const open: TestingModule[] = [];
+
+afterEach(async () => {
+  Logger.overrideLogger(false);
+  for (const module of open.splice(0)) await module.close();
+});
+
+async function start({ imports = [], ...metadata }: ModuleMetadata, logger: LoggerService = SILENT): Promise<TestingModule> {
+  const building = Test.createTestingModule({ imports: [LockTestingModule.forRoot(), ...imports], ...metadata });
+  const module = await building.setLogger(logger).compile();
+  open.push(module);
+  return module.init();
+}
+
+@Injectable()
+class Jobs {
+  @WithLock('job:<id>')
+  async run(id: string) {
+    return id;
+  }
+}
+
+/** A decorator that forgets the metadata of what it wraps, as many do. */
+const Forgetful: MethodDecorator = (_prototype, _name, descriptor) => {
+  const method = descriptor.value as (...args: unknown[]) => unknown;
+  descriptor.value = function (this: unknown, ...args: unknown[]) {
+    return method.apply(this, args);
+  } as typeof descriptor.value;
+};
+
+/** What each mistake is told as: when the class is defined, or when the app starts. */
+const MISTAKES: [mistake: string, make: () => ModuleMetadata | void, message: string][] = [
+  [
+    'a name that the method has not',
+    () => {
+      class Orders {
+        @WithLock('order:<orderId>')
+        async confirm(id: string) {
+          return id;
+        }
+      }
+      return { providers: [Orders] };
+    },
+    'The lock key "order:<orderId>" of Orders.confirm() names <orderId>. The parameters are: id. Use one of them, a position such as <0>, or a function.',
+  ],
+  [
+    'a part that a request has not',
+    () => {
+      class Orders {
+        @WithLock('order:<id>', { scope: 'request' })
+        async confirm(id: string) {
+          return id;
+        }
+      }
+      return { controllers: [Orders] };
+    },
+    'The lock key "order:<id>" of Orders.confirm() names <id>. The parameters are: params, query, body, headers. Use one of them, a position such as <0>, or a function.',
+  ],
+  [
+    'a static method',
+    () => {
+      class Orders {
+        @WithLock('order')
+        static async confirm() {}
+      }
+      return { providers: [Orders] };
+    },
+    '@WithLock stands on static Orders.confirm(). Nest injects nothing into a class itself: make it a method of an injectable, or use LockService.',
+  ],
+  [
+    'a method that returns nothing',
+    () => {
+      class Orders {
+        // @ts-expect-error the compiler refuses it too
+        @WithLock('order')
+        confirm() {}
+      }
+      return { providers: [Orders] };
+    },
+    `Orders.confirm() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends. Make it async.`,
+  ],
+  [
+    'an override that has lost its decorator',
+    () => {
+      @Injectable()
+      class NightJobs extends Jobs {
+        override async run(id: string) {
+          return `${id} by night`;
+        }
+      }
+      return { providers: [NightJobs] };
+    },
+    `NightJobs.run() overrides Jobs.run(), which has @WithLock, and would run without the lock.
+
+Potential solutions:
+- Put @WithLock on NightJobs.run() too.
+- Call super.run() in it.
+- If it needs no lock, give it another name.`,
+  ],
+  [
+    'such an override between two classes, in a request-scoped provider',
+    () => {
+      class NightJobs extends Jobs {
+        override async run(id: string) {
+          return `${id} by night`;
+        }
+      }
+      @Injectable({ scope: Scope.REQUEST })
+      class LateJobs extends NightJobs {
+        override async run(id: string) {
+          return super.run(id);
+        }
+      }
+      return { providers: [LateJobs] };
+    },
+    `NightJobs.run() overrides Jobs.run(), which has @WithLock, and would run without the lock.
+
+Potential solutions:
+- Put @WithLock on NightJobs.run() too.
+- Call super.run() in it.
+- If it needs no lock, give it another name.`,
+  ],
+  [
+    'two modules of one name',
+    () => ({ imports: [LockTestingModule.forRoot()] }),
+    `Two RedisLockModules are named "default".
+
+Potential solutions:
+- Import forRoot() once, in the root module: it is global.
+- Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).`,
+  ],
+  [
+    'a frozen object',
+    () => ({ providers: [{ provide: Jobs, useValue: Object.freeze(new Jobs()) }] }),
+    `The Jobs given to Nest is frozen, so it can't be given the LockService that its @WithLock methods need.
+
+Potential solutions:
+- Let Nest build it.
+- Don't freeze it.`,
+  ],
+  [
+    "scope: 'request' on a method that answers no request",
+    () => {
+      @Injectable()
+      class Orders {
+        @WithLock('order:<params.id>', { scope: 'request' })
+        async confirm() {}
+      }
+      return { providers: [Orders] };
+    },
+    `Orders.confirm() has a lock with scope: 'request', but is no HTTP handler, so every call would be refused.
+
+Potential solutions:
+- Leave out the scope: the lock is then held for each call.
+- Put it on the method that has @Get(), @Post() or the like.`,
+  ],
+  [
+    "a decorator that drops the interceptor of scope: 'request'",
+    () => {
+      @Controller('orders')
+      class Orders {
+        @Get()
+        @Forgetful
+        @WithLock('order:<params.id>', { scope: 'request' })
+        async confirm() {}
+      }
+      return { controllers: [Orders] };
+    },
+    `Orders.confirm() has a lock with scope: 'request', but a decorator above has dropped its metadata, so every call would be refused.
+
+Potential solutions:
+- Write @WithLock above that decorator.`,
+  ],
+  [
+    'several of them, in one list',
+    () => {
+      @Injectable()
+      class NightJobs extends Jobs {
+        override async run(id: string) {
+          return `${id} by night`;
+        }
+      }
+      return { imports: [LockTestingModule.forRoot()], providers: [NightJobs] };
+    },
+    `Two RedisLockModules are named "default".
+
+Potential solutions:
+- Import forRoot() once, in the root module: it is global.
+- Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).
+
+NightJobs.run() overrides Jobs.run(), which has @WithLock, and would run without the lock.
+
+Potential solutions:
+- Put @WithLock on NightJobs.run() too.
+- Call super.run() in it.
+- If it needs no lock, give it another name.`,
+  ],
+];
+
+describe('an app does not start with', () => {
+  it.each(MISTAKES)('%s', async (_mistake, make, message) => {
+    const booting = (async () => start(make() ?? {}))();
+    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(booting).rejects.toMatchObject({ message });
+  });
+});
+
+describe('an app starts with', () => {
+  it.each<[string, () => ModuleMetadata]>([
+    [
+      'an override that calls super somewhere',
+      () => {
+        @Injectable()
+        class NightJobs extends Jobs {
+          override async run(id: string) {
+            return Promise.all([1].map(() => super.run(id))).then(([one]) => one!);
+          }
+        }
+        return { providers: [NightJobs] };
+      },
+    ],
+    [
+      'a spy in the place of a locked method',
+      () => {
+        class NightJobs extends Jobs {}
+        NightJobs.prototype.run = async () => 'spied';
+        return { providers: [NightJobs] };
+      },
+    ],
+  ])('%s', async (_what, make) => {
+    await expect(start(make())).resolves.toBeDefined();
+  });
+});
+
+/** Hears what is logged while an app starts. */
+async function logged(metadata: ModuleMetadata): Promise<Record<'debug' | 'warn', string[]>> {
+  const lines: Record<'debug' | 'warn', string[]> = { debug: [], warn: [] };
+  await start(metadata, { ...SILENT, debug: (line: string) => lines.debug.push(line), warn: (line: string) => lines.warn.push(line) });
+  return lines;
+}
+
+@Injectable()
+class Billing {
+  @WithLock(['from:<from>', 'to:<to>'], { module: 'billing' })
+  async move(from: string, to: string) {
+    return [from, to];
+  }
+
+  @WithLock((id: string) => `bill:${id}`)
+  async bill(id: string) {
+    return id;
+  }
+}
+
+@Injectable({ scope: Scope.REQUEST })
+class NightJobs extends Jobs {}
+
+const BOTH: ModuleMetadata = { imports: [LockTestingModule.forRoot({ name: 'billing' })], providers: [Billing, NightJobs, Jobs] };
+
+describe('an app that starts', () => {
+  it('logs each guarded method once, for those who debug', async () => {
+    const { debug } = await logged(BOTH);
+    expect(debug.sort()).toEqual([
+      'Billing.bill() locks what its function says',
+      'Billing.move() locks "from:<from>" and "to:<to>" of the module "billing"',
+      'Jobs.run() locks "job:<id>"',
+      'NightJobs.run() locks "job:<id>"',
+    ]);
+  });
+
+  it('lists the guarded methods of each module', async () => {
+    const module = await start(BOTH);
+    const methods = (locks: LockService) => [...locks.methods()].sort((a, b) => a.className.localeCompare(b.className));
+    expect(methods(module.get(LockService))).toEqual([
+      { className: 'Billing', method: 'bill', templates: undefined, scope: 'call' },
+      { className: 'Jobs', method: 'run', templates: ['job:<id>'], scope: 'call' },
+      { className: 'NightJobs', method: 'run', templates: ['job:<id>'], scope: 'call' },
+    ]);
+    expect(methods(module.get<LockService>(Symbol.for('nest-redis-lock:LockService:billing')))).toEqual([
+      { className: 'Billing', method: 'move', templates: ['from:<from>', 'to:<to>'], scope: 'call' },
+    ]);
+  });
+
+  it('warns of a class that Nest does not know, and that has no decorator by which it could', async () => {
+    class Forgotten {
+      @WithLock('job')
+      async run() {}
+
+      @WithLock('job')
+      async walk() {}
+    }
+    const { warn } = await logged({ providers: [Jobs] });
+    expect(warn.filter((line) => line.includes(Forgotten.name))).toEqual([
+      `Forgotten.run(), Forgotten.walk() can't take a lock: Nest does not know the class Forgotten, so calls will be refused with LockNotWiredError.
+
+Potential solutions:
+- Make Forgotten a provider, and let Nest build it.
+- Use LockService.withLock() instead of the decorator.`,
+    ]);
+  });
+
+  it('wires guards that were made with new', async () => {
+    class Guard implements CanActivate {
+      @WithLock('guard')
+      async canActivate() {
+        return true;
+      }
+    }
+    const guard = new Guard();
+    const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()] }).compile();
+    const app = module.createNestApplication({ logger: false }).useGlobalGuards(guard);
+    open.push(app as unknown as TestingModule);
+    await app.init();
+    expect(await guard.canActivate()).toBe(true);
+  });
+});

@@ -1,0 +1,351 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  Body,
+  type CallHandler,
+  Controller,
+  type ExecutionContext,
+  Get,
+  HttpCode,
+  type INestApplication,
+  Injectable,
+  type MessageEvent,
+  type NestInterceptor,
+  Param,
+  ParseIntPipe,
+  type PipeTransform,
+  Post,
+  Res,
+  Scope,
+  Sse,
+  StreamableFile,
+  UseInterceptors,
+} from '@nestjs/common';
+import { CurrentLock, type Lock, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+import { EventEmitter, once } from 'node:events';
+import { type ClientRequest, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { concatMap, from, type Observable, Subject } from 'rxjs';
+import request from 'supertest';
+import { type Deferred, deferred, turn, until } from '../support/deferred.js';
+import { PLATFORMS, startApp } from './http-app.js';
+
+/** What the server says: `asks`, `inside`, `handled`. */
+const events = new EventEmitter();
+let locks: LockService;
+let goOn: Deferred;
+let file: PassThrough;
+let feed: Subject<MessageEvent>;
+const ran: string[] = [];
+
+/** Makes the answer of the handler wait. */
+class SlowAnswer implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(concatMap((value: unknown) => from((events.emit('handled'), goOn.promise.then(() => value)))));
+  }
+}
+
+class LockSeen implements PipeTransform {
+  async transform(id: string) {
+    return { id, wasLocked: await locks.isLocked(`order:${id}`) };
+  }
+}
+
+const keyOf = (context: ExecutionContext) => {
+  events.emit('asks');
+  return `order:${context.switchToHttp().getRequest<{ params: { id: string } }>().params.id}`;
+};
+
+@Controller('orders')
+class Orders {
+  @WithLock(keyOf, { scope: 'request', wait: '1m' })
+  @Post(':id/above')
+  async above(@Param('id') id: string) {
+    return this.#work(id);
+  }
+
+  @Post(':id/below')
+  @WithLock(keyOf, { scope: 'request', wait: '1m' })
+  async below(@Param('id') id: string) {
+    return this.#work(id);
+  }
+
+  async #work(id: string) {
+    events.emit('inside');
+    await goOn.promise;
+    ran.push(id);
+    return { id };
+  }
+
+  @Post(':id/slow-answer')
+  @UseInterceptors(SlowAnswer)
+  @WithLock('order:<params.id>', { scope: 'request' })
+  slowAnswer(@Param('id') id: string, @CurrentLock() lock?: Lock) {
+    return { id, key: lock?.key, current: locks.current(`order:${id}`)?.isHeld };
+  }
+
+  @Post(':id/piped')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
+  piped(@Param('id', LockSeen) seen: object) {
+    return seen;
+  }
+
+  @Post(':id/picky')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
+  picky(@Param('id', ParseIntPipe) id: number) {
+    ran.push(String(id));
+    return { id };
+  }
+
+  @Post(':id/failing')
+  @WithLock('order:<params.id>', { scope: 'request' })
+  failing() {
+    throw new Error('no');
+  }
+
+  @Get(':id/file')
+  @WithLock('order:<params.id>', { scope: 'request' })
+  file() {
+    return new StreamableFile(file);
+  }
+
+  @Get(':id/raw')
+  @WithLock('order:<params.id>', { scope: 'request' })
+  raw(@Res() response: { raw?: ServerResponse } & ServerResponse) {
+    file.pipe(response.raw ?? response);
+  }
+
+  @Sse(':id/feed')
+  @WithLock('order:<params.id>', { scope: 'request' })
+  feed() {
+    return feed.asObservable();
+  }
+
+  @Post(':id/lost')
+  @WithLock('order:<params.id>', { scope: 'request' })
+  async lost(@Param('id') id: string) {
+    await locks.forceUnlock(`order:${id}`);
+    return { id };
+  }
+
+  @Post(':id/skipped')
+  @HttpCode(200)
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0, onTimeout: ({ error, args }) => ({ code: error.code, asked: (args[0] as ExecutionContext).getType() }) })
+  skipped(@Param('id') id: string) {
+    return { id };
+  }
+
+  @Post('parts/:id')
+  @WithLock(['a:<params.id>', 'b:<query.q>', 'c:<body.items.0.sku>', 'd:<headers.X-Tenant-Id>'], { scope: 'request' })
+  parts(@Body() _body: unknown) {
+    return locks.current()?.keys;
+  }
+}
+
+@Controller({ path: 'scoped', scope: Scope.REQUEST })
+class ScopedOrders {
+  @Post(':id')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
+  run(@Param('id', LockSeen) seen: object) {
+    return seen;
+  }
+}
+
+@Injectable()
+class Named {
+  @WithLock('order:<id>')
+  async nested(id: string) {
+    return id;
+  }
+}
+
+describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adapter) => {
+  let app: INestApplication;
+
+  beforeEach(async () => {
+    goOn = deferred();
+    file = new PassThrough();
+    feed = new Subject();
+    ran.length = 0;
+    await start();
+  });
+
+  afterEach(async () => {
+    events.removeAllListeners();
+    file.end();
+    feed.complete();
+    await app.close();
+  });
+
+  async function start(options = {}) {
+    app = await startApp(adapter, { imports: [LockTestingModule.forRoot(options)], controllers: [Orders, ScopedOrders], providers: [Named] });
+    locks = app.get(LockService);
+  }
+
+  const isLocked = (id = '7') => locks.isLocked(`order:${id}`);
+  const isFree = async () => !(await isLocked());
+  const somebodyWaits = async () => (await locks.lock('order:7', { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) === 'too-many-waiters';
+  const post = (path: string, body?: object) => request(app.getHttpServer()).post(`/orders/${path}`).send(body);
+
+  /** Sends a request whose connection the test can cut. */
+  function send(method: string, path: string): ClientRequest {
+    const { port } = (app.getHttpServer() as { address(): { port: number } }).address();
+    const sent = httpRequest({ port, path: `/orders/${path}`, method, agent: false }).on('error', () => undefined);
+    sent.end();
+    return sent;
+  }
+
+  async function answerOf(sent: ClientRequest): Promise<IncomingMessage> {
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return response.on('error', () => undefined);
+  }
+
+  it.each(['above', 'below'])('is taken %s the decorator of the route, by one request at a time', async (place) => {
+    const held = await locks.lock('order:7');
+    const answers: Promise<request.Response>[] = [];
+    for (let number = 0; number < 2; number++) {
+      const asks = once(events, 'asks');
+      answers.push(post(`7/${place}`).then((answer) => answer));
+      await asks;
+    }
+    await turn();
+    const inside = once(events, 'inside');
+    await held.unlock();
+    await inside;
+    let second = false;
+    events.once('inside', () => (second = true));
+    await turn();
+    expect([ran, second, await isLocked()]).toEqual([[], false, true]);
+    goOn.resolve();
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([201, 201]);
+    expect(second).toBe(true);
+    await until(isFree);
+  });
+
+  it('is held until the response has been sent, longer than the handler runs', async () => {
+    const handled = once(events, 'handled');
+    const answer = post('7/slow-answer').then(({ body }) => body as object);
+    await handled;
+    expect(await isLocked()).toBe(true);
+    goOn.resolve();
+    expect(await answer).toEqual({ id: '7', key: 'order:7', current: true });
+    await until(isFree);
+  });
+
+  it('is taken before the pipes run', async () => {
+    expect((await post('7/piped')).body).toEqual({ id: '7', wasLocked: true });
+    const scoped = await request(app.getHttpServer()).post('/scoped/8');
+    expect(scoped.body).toEqual({ id: '8', wasLocked: true });
+    await until(isFree);
+  });
+
+  it('is free again when a pipe has refused the request, or the handler has failed', async () => {
+    await post('seven/picky').expect(400);
+    await until(async () => !(await isLocked('seven')));
+    await post('7/failing').expect(500);
+    await until(isFree);
+    expect(ran).toEqual([]);
+  });
+
+  it('that can not be had is answered with 409 and Retry-After, and the handler does not run', async () => {
+    await using held = await locks.lock('order:7');
+    const { status, headers, body } = await post('7/picky');
+    expect([status, headers['retry-after'], (body as { code: string }).code]).toEqual([409, '1', 'LOCK_TIMEOUT']);
+    expect(ran).toEqual([]);
+    held.assertHeld();
+  });
+
+  it('can be skipped, with an answer of its own', async () => {
+    await using held = await locks.lock('order:7');
+    await post('7/skipped').expect(200, { code: 'LOCK_TIMEOUT', asked: 'http' });
+    await post('8/skipped').expect(200, { id: '8' });
+    held.assertHeld();
+  });
+
+  it('that is lost is answered with 503', async () => {
+    const { status, headers, body } = await post('7/lost');
+    expect([status, headers['retry-after'], (body as { code: string }).code]).toEqual([503, '1', 'LOCK_LOST']);
+  });
+
+  it.each(['file', 'raw'])('is held while a %s is sent', async (kind) => {
+    const sent = send('GET', `7/${kind}`);
+    file.write('half');
+    const answer = await answerOf(sent);
+    await once(answer, 'data');
+    expect(await isLocked()).toBe(true);
+    file.end('whole');
+    await once(answer.resume(), 'end');
+    await until(isFree);
+  });
+
+  it('of a file is free when its client has gone', async () => {
+    const sent = send('GET', '7/file');
+    file.write('half');
+    await once(await answerOf(sent), 'data');
+    expect(await isLocked()).toBe(true);
+    sent.destroy();
+    await until(isFree);
+  });
+
+  it.each<[string, (sent: ClientRequest) => void]>([
+    ['has completed', () => feed.complete()],
+    ['has failed', () => feed.error(new Error('no'))],
+    ["'s client has gone", (sent) => sent.destroy()],
+  ])('is held until the stream of events %s', async (_how, end) => {
+    const sent = send('GET', '7/feed');
+    await until(() => feed.observed);
+    feed.next({ data: 'one' });
+    await once(await answerOf(sent), 'data');
+    expect(await isLocked()).toBe(true);
+    end(sent);
+    await until(isFree);
+    expect(feed.observed).toBe(false);
+    sent.destroy();
+  });
+
+  it('is held until the handler has ended, if its client goes before', async () => {
+    const inside = once(events, 'inside');
+    const connection = once(app.getHttpServer() as EventEmitter, 'connection') as Promise<[EventEmitter]>;
+    const sent = send('POST', '7/above');
+    await inside;
+    const gone = once((await connection)[0], 'close');
+    sent.destroy();
+    await gone;
+    await turn();
+    expect(await isLocked()).toBe(true);
+    goOn.resolve();
+    await until(isFree);
+    expect(ran).toEqual(['7']);
+  });
+
+  it.each([{}, { http: false }])('is not waited for any more when the client has gone, with %j', async (options) => {
+    await app.close();
+    await start(options);
+    const held = await locks.lock('order:7');
+    const sent = send('POST', '7/below');
+    await until(somebodyWaits);
+    sent.destroy();
+    await until(async () => !(await somebodyWaits()));
+    await held.unlock();
+    await (await locks.lock('order:7', { wait: '1s' })).unlock();
+    expect(ran).toEqual([]);
+  });
+
+  it('has its key from the parts of the request', async () => {
+    const { body } = await request(app.getHttpServer())
+      .post('/orders/parts/1:x?q=2')
+      .set('X-Tenant-Id', 'three')
+      .send({ items: [{ sku: 4 }] });
+    expect(body).toEqual(['a:1%3Ax', 'b:2', 'c:4', 'd:three']);
+  });
+
+  it('is answered with 400 where a part is missing', async () => {
+    const { status, body } = await request(app.getHttpServer()).post('/orders/parts/1?q=2').send({ items: [] });
+    expect([status, (body as { code: string }).code]).toEqual([400, 'LOCK_KEY_INVALID']);
+  });
+
+  it('is refused to a call that is no request', async () => {
+    await expect(app.get(Orders).above('7')).rejects.toMatchObject({ code: 'LOCK_OPTIONS_INVALID' });
+    expect(ran).toEqual([]);
+  });
+});

@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
+import { Controller, type INestApplicationContext, type MessageEvent, Sse } from '@nestjs/common';
+import { GraphQLModule, Query, Resolver, Subscription } from '@nestjs/graphql';
+import { ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { WsAdapter } from '@nestjs/platform-ws';
+import { Test } from '@nestjs/testing';
+import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
+import { LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { Observable, Subject } from 'rxjs';
+import { WebSocket } from 'ws';
+import { freePort } from '../support/redis-server.js';
+import { until } from '../support/deferred.js';
+import { PLATFORMS, startApp } from './http-app.js';
+
+/** What the streams of the handlers send. */
+let feed: Subject<MessageEvent>;
+let locks: LockService;
+const closing: (() => unknown)[] = [];
+
+beforeEach(() => {
+  feed = new Subject();
+});
+
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+const imports = () => [LockTestingModule.forRoot({ wait: 0 })];
+const isFree = async () => !(await locks.isLocked('feed'));
+
+function opened(app: INestApplicationContext): void {
+  locks = app.get(LockService);
+  closing.push(() => app.close());
+}
+
+/** Sends something, and sees that it comes, and that the lock is held meanwhile. */
+async function isHeldWhile(read: () => Promise<unknown>): Promise<void> {
+  await until(() => feed.observed);
+  expect(await isFree()).toBe(false);
+  const got = read();
+  feed.next({ data: 'one' });
+  await got;
+  expect(await isFree()).toBe(false);
+}
+
+@Controller('feeds')
+class Feeds {
+  @Sse('declared')
+  @WithLock('feed')
+  declared(): Observable<MessageEvent> {
+    return feed;
+  }
+
+  @WithLock('feed')
+  @Sse('undeclared')
+  undeclared() {
+    return feed.asObservable();
+  }
+
+  @Sse('promised')
+  @WithLock('feed')
+  async promised() {
+    return feed.asObservable();
+  }
+
+  @MessagePattern('declared')
+  @WithLock('feed')
+  message(): Observable<MessageEvent> {
+    return feed;
+  }
+
+  @MessagePattern('undeclared')
+  @WithLock('feed')
+  undeclaredMessage() {
+    return feed.asObservable();
+  }
+}
+
+describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
+  async function connect(path: string): Promise<{ response: IncomingMessage; leave: () => void }> {
+    const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
+    opened(app);
+    const request = get(`${await app.getUrl()}/feeds/${path}`, { agent: false }).on('error', () => undefined);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.on('error', () => undefined);
+    return { response, leave: () => void request.destroy() };
+  }
+
+  it.each(['declared', 'undeclared', 'promised'])('of a method whose Observable is %s hold the lock until they have ended', async (path) => {
+    const { response } = await connect(path);
+    await isHeldWhile(() => once(response, 'data'));
+    feed.complete();
+    await until(isFree);
+  });
+
+  it.each(['declared', 'undeclared', 'promised'])('of a method whose Observable is %s hold the lock until the client has gone', async (path) => {
+    const { response, leave } = await connect(path);
+    await isHeldWhile(() => once(response, 'data'));
+    leave();
+    await until(isFree);
+    expect(feed.observed).toBe(false);
+  });
+});
+
+it.each(['declared', 'undeclared'])('an Observable of @MessagePattern that is %s holds the lock until it has ended', async (pattern) => {
+  const options = { host: '127.0.0.1', port: await freePort() };
+  const module = await Test.createTestingModule({ imports: imports(), controllers: [Feeds] }).compile();
+  const app = module.createNestMicroservice({ transport: Transport.TCP, options, logger: false });
+  await app.listen();
+  opened(app);
+  const client = ClientProxyFactory.create({ transport: Transport.TCP, options });
+  closing.push(() => client.close());
+
+  const heard = new Subject<unknown>();
+  const subscription = client.send(pattern, {}).subscribe(heard);
+  await isHeldWhile(() => new Promise((resolve) => heard.subscribe(resolve)));
+  feed.complete();
+  await until(isFree);
+  subscription.unsubscribe();
+});
+
+describe('a stream over a websocket', () => {
+  @WebSocketGateway()
+  class Gateway {
+    @SubscribeMessage('feed')
+    @WithLock('feed')
+    declared(): Observable<MessageEvent> {
+      return feed;
+    }
+  }
+
+  it('holds the lock until it has ended', async () => {
+    const app = await startApp(() => new ExpressAdapter(), { imports: imports(), providers: [Gateway] }, (app) => app.useWebSocketAdapter(new WsAdapter(app)));
+    opened(app);
+    const socket = new WebSocket((await app.getUrl()).replace('http', 'ws'));
+    closing.push(() => socket.terminate());
+    await once(socket, 'open');
+    socket.send(JSON.stringify({ event: 'feed' }));
+    await isHeldWhile(() => once(socket, 'message'));
+    feed.complete();
+    await until(isFree);
+  });
+});
+
+describe('a GraphQL subscription', () => {
+  let left: boolean;
+
+  @Resolver()
+  class FeedResolver {
+    @Query('nothing')
+    nothing() {
+      return null;
+    }
+
+    @Subscription('feed')
+    @WithLock('feed')
+    feed(): AsyncIterableIterator<unknown> {
+      const values = [{ feed: 'one' }];
+      return {
+        next: () => (values.length > 0 ? Promise.resolve({ done: false, value: values.pop() }) : new Promise(() => undefined)),
+        return: async () => {
+          left = true;
+          return { done: true, value: undefined };
+        },
+        [Symbol.asyncIterator]() {
+          return this;
+        },
+      };
+    }
+  }
+
+  it('holds the lock until the client has gone', async () => {
+    left = false;
+    const typeDefs = 'type Query { nothing: String } type Subscription { feed: String }';
+    const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, typeDefs, graphiql: false, subscriptions: { 'graphql-ws': true } });
+    const app = await startApp(() => new ExpressAdapter(), { imports: [...imports(), graphql], providers: [FeedResolver] });
+    opened(app);
+    const socket = new WebSocket(`${(await app.getUrl()).replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
+    closing.push(() => socket.terminate());
+    await once(socket, 'open');
+    const next = async () => JSON.parse(((await once(socket, 'message')) as [Buffer])[0].toString()) as { type: string };
+    const acknowledged = next();
+    socket.send(JSON.stringify({ type: 'connection_init' }));
+    await acknowledged;
+    const first = next();
+    socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query: 'subscription { feed }' } }));
+    expect(await first).toMatchObject({ type: 'next', payload: { data: { feed: 'one' } } });
+    expect([left, await isFree()]).toEqual([false, false]);
+    socket.terminate();
+    await until(() => left);
+    await until(isFree);
+  });
+});

@@ -1,0 +1,283 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import { CurrentLock, type Lock, LockLostError, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+import { lastValueFrom, Observable, Subject, toArray } from 'rxjs';
+import { type Deferred, deferred, turn, until } from '../support/deferred.js';
+
+const ran: string[] = [];
+/** What the bodies emit. */
+let source: Subject<number>;
+let current: () => Lock | undefined;
+let left: Deferred;
+
+async function* numbers(): AsyncGenerator<number> {
+  try {
+    yield 1;
+    expect(current()?.key).toBe('feed');
+    yield 2;
+  } finally {
+    left.resolve();
+  }
+}
+
+@Injectable()
+class Feeds {
+  @WithLock('feed')
+  declared(): Observable<number> {
+    ran.push('declared');
+    expect(current()?.key).toBe('feed');
+    return new Observable((subscriber) => {
+      expect(current()?.key).toBe('feed');
+      return source.subscribe(subscriber);
+    });
+  }
+
+  @WithLock('feed')
+  undeclared() {
+    ran.push('undeclared');
+    return source.asObservable();
+  }
+
+  @WithLock('feed')
+  async promised() {
+    ran.push('promised');
+    return source.asObservable();
+  }
+
+  @WithLock('feed', { lease: 400 })
+  async promisedForAMoment() {
+    return source.asObservable();
+  }
+
+  @WithLock('feed')
+  async *generator() {
+    ran.push('generator');
+    yield* numbers();
+  }
+
+  @WithLock('feed')
+  async promisedIterator() {
+    return numbers();
+  }
+
+  @WithLock('feed', { onTimeout: 'skip', wait: 0 })
+  skipping(): Observable<number> {
+    return source;
+  }
+
+  @WithLock('feed', { onTimeout: ({ error }) => error.code, wait: 0 })
+  async *explaining(): AsyncGenerator<unknown> {
+    yield* numbers();
+  }
+
+  @WithLock('feed', { onLost: 'ignore' })
+  careless(@CurrentLock() _lock?: Lock): Observable<number> {
+    return source;
+  }
+}
+
+let module: TestingModule;
+let feeds: Feeds;
+let locks: LockService;
+
+beforeEach(async () => {
+  ran.length = 0;
+  source = new Subject();
+  left = deferred();
+  module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Feeds] }).compile();
+  feeds = module.get(Feeds);
+  locks = module.get(LockService);
+  current = () => locks.current();
+});
+
+afterEach(() => module.close());
+
+const isFree = async () => !(await locks.isLocked('feed'));
+const hasReader = () => until(() => source.observed);
+
+/** What a stream says, in one list. */
+function heard(stream: Observable<unknown>) {
+  const said: unknown[] = [];
+  const ended = deferred();
+  const subscription = stream.subscribe({
+    next: (value) => said.push(value),
+    error: (error: { code?: string; message: string }) => ended.resolve(void said.push(error.code ?? error.message)),
+    complete: () => ended.resolve(void said.push('complete')),
+  });
+  return { said, ended: ended.promise, subscription };
+}
+
+const OBSERVABLES: [string, () => Promise<Observable<unknown>>][] = [
+  ['an Observable, as it is declared', async () => feeds.declared()],
+  ['an Observable that is not declared', async () => feeds.undeclared()],
+  ['a promise of an Observable', () => feeds.promised()],
+];
+
+describe.each(OBSERVABLES)('a method that returns %s holds its lock', (_what, call) => {
+  it('until it completes, and says so when the key is free', async () => {
+    const { said, ended } = heard(await call());
+    await hasReader();
+    source.next(1);
+    expect(await isFree()).toBe(false);
+    source.complete();
+    await ended;
+    expect(await isFree()).toBe(true);
+    expect(said).toEqual([1, 'complete']);
+  });
+
+  it('until it fails, with its own error', async () => {
+    const { said, ended } = heard(await call());
+    await hasReader();
+    expect(await isFree()).toBe(false);
+    source.error(new Error('no more'));
+    await ended;
+    expect(await isFree()).toBe(true);
+    expect(said).toEqual(['no more']);
+  });
+
+  it('until nobody is subscribed any more', async () => {
+    const { subscription } = heard(await call());
+    await hasReader();
+    expect(await isFree()).toBe(false);
+    subscription.unsubscribe();
+    expect(source.observed).toBe(false);
+    await until(isFree);
+  });
+
+  it('and ends with LockLostError when it is lost', async () => {
+    const { said, ended } = heard(await call());
+    await hasReader();
+    source.next(1);
+    await locks.forceUnlock('feed');
+    await ended;
+    expect(said).toEqual([1, 'LOCK_LOST']);
+    expect(source.observed).toBe(false);
+  });
+});
+
+describe('a method declared to return an Observable', () => {
+  it('runs when somebody subscribes, once for each', async () => {
+    const stream = feeds.declared();
+    await turn();
+    expect(ran).toEqual([]);
+
+    const [one, two] = [heard(stream), heard(stream)];
+    await hasReader();
+    expect(ran).toEqual(['declared']);
+    const first = source;
+    source = new Subject();
+    first.complete();
+    await one.ended;
+    await hasReader();
+    expect(ran).toEqual(['declared', 'declared']);
+    source.complete();
+    await two.ended;
+  });
+
+  it('never runs when the subscriber leaves while it waits, and leaves nothing in the queue', async () => {
+    const held = await locks.lock('feed');
+    const { subscription } = heard(feeds.declared());
+    await until(async () => (await locks.lock('feed', { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) === 'too-many-waiters');
+    subscription.unsubscribe();
+    await held.unlock();
+    await using again = await locks.lock('feed', { wait: '1s' });
+    expect([again.isHeld, ran]).toEqual([true, []]);
+  });
+
+  it('completes without a value where the lock is skipped, and says what onTimeout says', async () => {
+    await using held = await locks.lock('feed');
+    expect(await lastValueFrom(feeds.skipping().pipe(toArray()))).toEqual([]);
+    expect(await feeds.explaining().next()).toEqual({ done: false, value: 'LOCK_TIMEOUT' });
+    held.assertHeld();
+  });
+
+  it("with onLost: 'ignore' goes on without the lock", async () => {
+    const { said, ended } = heard(feeds.careless());
+    await hasReader();
+    await locks.forceUnlock('feed');
+    source.next(1);
+    source.complete();
+    await ended;
+    expect(said).toEqual([1, 'complete']);
+  });
+});
+
+describe('an Observable that a promise has brought', () => {
+  it('does not hold the lock for ever when nobody reads it; who reads it too late gets LockLostError', async () => {
+    const stream = await feeds.promisedForAMoment();
+    await until(isFree);
+    await expect(lastValueFrom(stream)).rejects.toBeInstanceOf(LockLostError);
+    expect(source.observed).toBe(false);
+  });
+
+  it('is not read a second time without the lock', async () => {
+    const stream = await feeds.promised();
+    const { ended } = heard(stream);
+    source.complete();
+    await ended;
+    source = new Subject();
+    await expect(lastValueFrom(stream)).rejects.toBeInstanceOf(LockLostError);
+  });
+
+  it('can be read by several, and holds the lock until the last has left', async () => {
+    const stream = await feeds.promised();
+    const [one, two] = [heard(stream), heard(stream)];
+    one.subscription.unsubscribe();
+    await turn();
+    expect(await isFree()).toBe(false);
+    two.subscription.unsubscribe();
+    await until(isFree);
+  });
+});
+
+const ITERATORS: [string, () => Promise<AsyncIterator<number> & AsyncIterable<number>>][] = [
+  ['an async generator', async () => feeds.generator()],
+  ['a promise of an async iterator', () => feeds.promisedIterator()],
+];
+
+describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call) => {
+  it('until it is done', async () => {
+    const iterator = await call();
+    expect(await iterator.next()).toEqual({ done: false, value: 1 });
+    expect(await isFree()).toBe(false);
+    expect(await iterator.next()).toEqual({ done: false, value: 2 });
+    expect(await isFree()).toBe(false);
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+    expect(await isFree()).toBe(true);
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+  });
+
+  it('until the loop that reads it is left', async () => {
+    for await (const value of await call()) {
+      expect([value, await isFree()]).toEqual([1, false]);
+      break;
+    }
+    await left.promise;
+    expect(await isFree()).toBe(true);
+  });
+
+  it('until it fails', async () => {
+    const iterator = await call();
+    await iterator.next();
+    await expect(iterator.throw!(new Error('no more'))).rejects.toThrow('no more');
+    await left.promise;
+    expect(await isFree()).toBe(true);
+  });
+
+  it('and fails with LockLostError when it is lost', async () => {
+    const iterator = await call();
+    await iterator.next();
+    await locks.forceUnlock('feed');
+    await expect(iterator.next()).rejects.toBeInstanceOf(LockLostError);
+    await left.promise;
+  });
+});
+
+it('an async generator that nobody asks for a value takes no lock', async () => {
+  const iterator = feeds.generator();
+  await turn();
+  expect([await isFree(), await iterator.return(undefined)]).toEqual([true, { done: true, value: undefined }]);
+  expect(ran).toEqual([]);
+});
