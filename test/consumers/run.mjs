@@ -66,6 +66,7 @@ async function node(version) {
 async function install({ name, type, nest }, tarball, home) {
   cpSync(join(import.meta.dirname, 'app'), home, { recursive: true });
   cpSync('test/nest/with-lock.types.ts', join(home, 'types.ts'));
+  writeReadmeApp(home);
   const dependencies = { ...nest, ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node'), 'nest-redis-lock': `file:${tarball}` };
   for (const peer of Object.keys(peerDependencies)) assert.ok(dependencies[peer], `the apps do not install ${peer}`);
   writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type, dependencies, devDependencies: { typescript: '~5.9.3' } }));
@@ -73,12 +74,20 @@ async function install({ name, type, nest }, tarball, home) {
   return home;
 }
 
+/** The files that the README shows to get started with, on our Redis. */
+function writeReadmeApp(home) {
+  const blocks = [...readFileSync('README.md', 'utf8').matchAll(/^```ts\n\/\/ (src\/\S+)\n([\s\S]*?)^```/gm)];
+  assert.ok(blocks.length >= 3, 'the README shows no app');
+  mkdirSync(join(home, 'src'));
+  for (const [, file, code] of blocks) writeFileSync(join(home, file), code.replace("'redis://127.0.0.1:6379'", "process.env['REDIS_URL'] ?? ''"));
+}
+
 async function check({ name, module, compilers }, home, nodes, url) {
   const compilerOptions = {
     target: 'es2022', module, types: ['node'], esModuleInterop: true, strict: true, skipLibCheck: false, noUncheckedIndexedAccess: true,
     experimentalDecorators: true, emitDecoratorMetadata: true, rootDir: '.', outDir: 'dist',
   }; // prettier-ignore
-  writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
+  writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts', 'src'] }));
   for (const compiler of compilers) {
     const tsc = { 5: join(home, 'node_modules/.bin/tsc'), 6: resolve('node_modules/.bin/tsc6'), 7: resolve('node_modules/.bin/tsc') }[compiler];
     const { stdout: version } = await run(tsc, ['--version']);

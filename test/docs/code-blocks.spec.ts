@@ -11,22 +11,30 @@ const PRELUDE = `
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Cluster, Redis } from 'ioredis';
-import { CurrentLock, InjectLocks, LockService, RedisLockModule, WithLock, type Lock } from 'nest-redis-lock';
-import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+import { CurrentLock, getLockServiceToken, InjectLocks, LockService, RedisLockModule, WithLock, type Lock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 `;
 
 /** The app's own classes that examples speak of, and do not show. */
 const APP = {
   AccountRepository: 'declare class AccountRepository { balanceOf(id: string): Promise<number>; setBalance(id: string, balance: number): Promise<void> }',
   AccountService: 'declare class AccountService {}',
+  AppModule: 'declare class AppModule {}',
+  Database: `
+    declare class Transaction { run(sql: string, values: unknown[]): Promise<void> }
+    declare class Database { transaction(work: (transaction: Transaction) => Promise<void>): Promise<void> }`,
   OrderDto: 'interface OrderDto { readonly items: readonly { readonly sku: string }[] }',
 };
 
-/** A block that imports from the package is a file of its own; it may begin with its name, as in `// src/app.module.ts`, for the others of its page. */
+/**
+ * A block that imports from the package is whole, and so is one that begins with its name, such as `// src/app.module.ts`: others of its page may
+ * import it. Before any other block stands what it may use without saying so.
+ */
 function asFile({ name, code }: CodeBlock): { file: string; text: string } {
   const folder = join(process.cwd(), 'test', 'docs', name.replace(/:.*/, '').replace(/\W/g, '-'));
-  const file = join(folder, /^\/\/ (src\/\S+\.ts)\n/.exec(code)?.[1] ?? `${name.replace(/\W/g, '-')}.ts`);
-  if (/from 'nest-redis-lock/.test(code)) return { file, text: code };
+  const named = /^\/\/ (src\/\S+\.ts)\n/.exec(code)?.[1];
+  const file = join(folder, named ?? `${name.replace(/\W/g, '-')}.ts`);
+  if (named || /from 'nest-redis-lock/.test(code)) return { file, text: code };
   const app = Object.entries(APP).filter(([name]) => !code.includes(`class ${name} `));
   return { file, text: PRELUDE + app.map(([, declaration]) => declaration).join('\n') + '\n' + code };
 }
