@@ -40,6 +40,7 @@ try {
       await check(app, installed.get(app.nest), nodes, url);
     }
   });
+  if (ALL) await unitTest(tarball, join(folder, 'jest'));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -72,6 +73,23 @@ async function install({ name, type, nest }, tarball, home) {
   writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type, dependencies, devDependencies: { typescript: '~5.9.3' } }));
   await step(`${name}: npm install`, run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
   return home;
+}
+
+/** Runs Jest in an app of NestJS 11, with each configuration that the guide on testing shows. */
+async function unitTest(tarball, home) {
+  cpSync(join(import.meta.dirname, 'jest'), home, { recursive: true });
+  const own = { ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node', '@swc/core', '@swc/jest'), 'nest-redis-lock': `file:${tarball}` };
+  const dependencies = { ...NEST_11, ...own, jest: '^30.0.0', 'ts-jest': '^29.0.0', typescript: '~5.9.3' };
+  writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type: 'commonjs', dependencies }));
+  await step('Jest: npm install', run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
+  const configs = [...readFileSync('docs/guides/testing.md', 'utf8').matchAll(/^```json\n([\s\S]*?)^```/gm)].map(([, json]) => JSON.parse(json));
+  for (const [index, module] of ['nodenext', 'commonjs'].entries()) {
+    const compilerOptions = { target: 'es2022', module, esModuleInterop: true, experimentalDecorators: true, emitDecoratorMetadata: true, skipLibCheck: true };
+    if (module === 'nodenext') compilerOptions.isolatedModules = true;
+    writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+    writeFileSync(join(home, 'jest.config.json'), JSON.stringify({ ...configs[index], testRegex: '/accounts\\.test\\.ts$' }));
+    await step(`Jest, ${module}`, run(process.execPath, ['node_modules/jest/bin/jest.js', '--config', 'jest.config.json'], { cwd: home, env: { ...process.env, NODE_OPTIONS: '' } }));
+  }
 }
 
 /** The files that the README shows to get started with, on our Redis. */
