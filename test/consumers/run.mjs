@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { promisify } from 'node:util';
 import { withRedis } from '../bench/redis.mjs';
+import redisServerInstalled from '../support/redis-server-installed.mjs';
 import { pack } from './tarball.mjs';
 
 const run = promisify(execFile);
@@ -28,6 +29,7 @@ const APPS = [
   { name: 'NestJS 11, CommonJS, the older way to find modules', type: 'commonjs', nest: NEST_11, module: 'commonjs', compilers: [5] },
 ];
 
+redisServerInstalled();
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
 try {
   const tarball = pack(folder);
