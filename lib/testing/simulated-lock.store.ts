@@ -34,7 +34,7 @@ export class SimulatedLockStore implements LockStore {
   /** Begins a situation; the one before is over. */
   begin(situation: LockSituation): void {
     this.situation = situation;
-    for (const lock of this.#asked.values()) if (this.#isLost(lock)) this.#lose(lock);
+    for (const lock of [...this.#asked.values()]) if (this.#isLost(lock)) this.#lose(lock);
     // Who waits asks again, and meets the new situation.
     for (const listener of this.#listeners) listener.doubt();
   }
@@ -130,8 +130,9 @@ export class SimulatedLockStore implements LockStore {
   }
 
   #lose(lock: Renewal): void {
-    if (!this.#asked.has(lock.token)) return;
-    for (const listener of this.#listeners) listener.lost(lock.token);
+    const holder = this.#listeners.find((listener) => listener.describe(lock.token));
+    if (!holder) return; // given back, or not had yet
+    holder.lost(lock.token);
     void this.release(lock);
   }
 }

@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { promisify } from 'node:util';
 import { withRedis } from '../bench/redis.mjs';
+import redisServerInstalled from '../support/redis-server-installed.mjs';
 import { pack } from './tarball.mjs';
 
 const run = promisify(execFile);
@@ -28,6 +29,7 @@ const APPS = [
   { name: 'NestJS 11, CommonJS, the older way to find modules', type: 'commonjs', nest: NEST_11, module: 'commonjs', compilers: [5] },
 ];
 
+redisServerInstalled();
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
 try {
   const tarball = pack(folder);
@@ -40,6 +42,7 @@ try {
       await check(app, installed.get(app.nest), nodes, url);
     }
   });
+  if (ALL) await unitTest(tarball, join(folder, 'jest'));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -66,6 +69,7 @@ async function node(version) {
 async function install({ name, type, nest }, tarball, home) {
   cpSync(join(import.meta.dirname, 'app'), home, { recursive: true });
   cpSync('test/nest/with-lock.types.ts', join(home, 'types.ts'));
+  writeReadmeApp(home);
   const dependencies = { ...nest, ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node'), 'nest-redis-lock': `file:${tarball}` };
   for (const peer of Object.keys(peerDependencies)) assert.ok(dependencies[peer], `the apps do not install ${peer}`);
   writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type, dependencies, devDependencies: { typescript: '~5.9.3' } }));
@@ -73,12 +77,37 @@ async function install({ name, type, nest }, tarball, home) {
   return home;
 }
 
+/** Runs Jest in an app of NestJS 11, with each configuration that the guide on testing shows. */
+async function unitTest(tarball, home) {
+  cpSync(join(import.meta.dirname, 'jest'), home, { recursive: true });
+  const own = { ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node', '@swc/core', '@swc/jest'), 'nest-redis-lock': `file:${tarball}` };
+  const dependencies = { ...NEST_11, ...own, jest: '^30.0.0', 'ts-jest': '^29.0.0', typescript: '~5.9.3' };
+  writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type: 'commonjs', dependencies }));
+  await step('Jest: npm install', run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
+  const configs = [...readFileSync('docs/guides/testing.md', 'utf8').matchAll(/^```json\n([\s\S]*?)^```/gm)].map(([, json]) => JSON.parse(json));
+  for (const [index, module] of ['nodenext', 'commonjs'].entries()) {
+    const compilerOptions = { target: 'es2022', module, esModuleInterop: true, experimentalDecorators: true, emitDecoratorMetadata: true, skipLibCheck: true };
+    if (module === 'nodenext') compilerOptions.isolatedModules = true;
+    writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+    writeFileSync(join(home, 'jest.config.json'), JSON.stringify({ ...configs[index], testRegex: '/accounts\\.test\\.ts$' }));
+    await step(`Jest, ${module}`, run(process.execPath, ['node_modules/jest/bin/jest.js', '--config', 'jest.config.json'], { cwd: home, env: { ...process.env, NODE_OPTIONS: '' } }));
+  }
+}
+
+/** The files that the README shows to get started with, on our Redis. */
+function writeReadmeApp(home) {
+  const blocks = [...readFileSync('README.md', 'utf8').matchAll(/^```ts\n\/\/ (src\/\S+)\n([\s\S]*?)^```/gm)];
+  assert.ok(blocks.length >= 3, 'the README shows no app');
+  mkdirSync(join(home, 'src'));
+  for (const [, file, code] of blocks) writeFileSync(join(home, file), code.replace("'redis://127.0.0.1:6379'", "process.env['REDIS_URL'] ?? ''"));
+}
+
 async function check({ name, module, compilers }, home, nodes, url) {
   const compilerOptions = {
     target: 'es2022', module, types: ['node'], esModuleInterop: true, strict: true, skipLibCheck: false, noUncheckedIndexedAccess: true,
     experimentalDecorators: true, emitDecoratorMetadata: true, rootDir: '.', outDir: 'dist',
   }; // prettier-ignore
-  writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
+  writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts', 'src'] }));
   for (const compiler of compilers) {
     const tsc = { 5: join(home, 'node_modules/.bin/tsc'), 6: resolve('node_modules/.bin/tsc6'), 7: resolve('node_modules/.bin/tsc') }[compiler];
     const { stdout: version } = await run(tsc, ['--version']);

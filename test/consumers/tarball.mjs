@@ -12,9 +12,14 @@ export function pack(folder) {
   return join(folder, packed.filename);
 }
 
-/** Of each source its code and its types. */
+/** Of each source its code and its types; and what the README refers to. */
 function filesForUsers() {
-  const sources = readdirSync('lib', { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
-  const built = sources.flatMap((file) => ['.js', '.d.ts'].map((ending) => `dist/${file.replaceAll('\\', '/').replace(/\.ts$/, ending)}`));
-  return [...built, 'package.json', 'README.md', 'CHANGELOG.md', 'LICENSE'];
+  const built = filesBelow('lib', '.ts').flatMap((file) => ['.js', '.d.ts'].map((ending) => `dist/${file.replace(/\.ts$/, ending)}`));
+  const pages = filesBelow('docs', '.md').filter((file) => !file.startsWith('decisions/'));
+  return [...built, ...pages.map((file) => `docs/${file}`), 'package.json', 'README.md', 'CHANGELOG.md', 'LICENSE'];
+}
+
+function filesBelow(folder, ending) {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith(ending));
+  return files.map((file) => file.replaceAll('\\', '/'));
 }

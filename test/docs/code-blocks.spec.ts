@@ -1,5 +1,5 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
 import { codeBlocks, type CodeBlock } from './code-blocks.js';
@@ -10,37 +10,53 @@ const DOCUMENTS = ['README.md', ...readdirSync('docs', { recursive: true, encodi
 const PRELUDE = `
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { Redis } from 'ioredis';
-import { CurrentLock, InjectLocks, LockService, RedisLockModule, WithLock, type Lock } from 'nest-redis-lock';
-import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+import { Cluster, Redis } from 'ioredis';
+import { CurrentLock, getLockServiceToken, InjectLocks, LockService, RedisLockModule, WithLock, type Lock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 `;
 
 /** The app's own classes that examples speak of, and do not show. */
 const APP = {
   AccountRepository: 'declare class AccountRepository { balanceOf(id: string): Promise<number>; setBalance(id: string, balance: number): Promise<void> }',
   AccountService: 'declare class AccountService {}',
+  AppModule: 'declare class AppModule {}',
+  Database: `
+    declare class Transaction { run(sql: string, values: unknown[]): Promise<void> }
+    declare class Database { transaction(work: (transaction: Transaction) => Promise<void>): Promise<void> }`,
   OrderDto: 'interface OrderDto { readonly items: readonly { readonly sku: string }[] }',
 };
 
+/**
+ * A block that imports from the package is whole, and so is one that begins with its name, such as `// src/app.module.ts`: others of its page may
+ * import it. Before any other block stands what it may use without saying so.
+ */
+function asFile({ name, code }: CodeBlock): { file: string; text: string } {
+  const folder = join(process.cwd(), 'test', 'docs', name.replace(/:.*/, '').replace(/\W/g, '-'));
+  const named = /^\/\/ (src\/\S+\.ts)\n/.exec(code)?.[1];
+  const file = join(folder, named ?? `${name.replace(/\W/g, '-')}.ts`);
+  if (named || /from 'nest-redis-lock/.test(code)) return { file, text: code };
+  const app = Object.entries(APP).filter(([name]) => !code.includes(`class ${name} `));
+  return { file, text: PRELUDE + app.map(([, declaration]) => declaration).join('\n') + '\n' + code };
+}
+
+/** What the compiler has to say, with the types of the built package. */
 function problems(blocks: readonly CodeBlock[]): string[] {
-  const files = new Map(blocks.map(({ name, code }) => [join(process.cwd(), 'test', 'docs', `${name.replace(/\W/g, '-')}.ts`), { name, code }]));
+  const files = new Map(blocks.map((block) => [asFile(block).file, { name: block.name, text: asFile(block).text }]));
+  const folders = new Set([...files.keys()].flatMap((file) => [dirname(file), dirname(dirname(file))]));
   const { config } = ts.readConfigFile('tsconfig.json', (file) => readFileSync(file, 'utf8')) as { config: object };
-  const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: ['lib/index.ts'] }, ts.sys, process.cwd());
-  const host = ts.createCompilerHost({ ...options, noUnusedLocals: false, noUnusedParameters: false });
+  const parsed = ts.parseJsonConfigFileContent({ ...config, include: [], files: ['dist/index.d.ts'] }, ts.sys, process.cwd());
+  const paths = { 'nest-redis-lock': ['./dist/index.d.ts'], 'nest-redis-lock/testing': ['./dist/testing/index.d.ts'] };
+  const options = { ...parsed.options, paths, noUnusedLocals: false, noUnusedParameters: false };
+  const host = ts.createCompilerHost(options);
   const disk = { ...host };
-  const source = (file: string) => {
-    const code = files.get(file)?.code;
-    if (code === undefined) return undefined;
-    const app = Object.entries(APP).filter(([name]) => !code.includes(`class ${name} `));
-    return PRELUDE + app.map(([, declaration]) => declaration).join('\n') + '\n' + code;
-  };
   host.getSourceFile = (file, target, ...rest) => {
-    const text = source(file);
+    const text = files.get(file)?.text;
     return text === undefined ? disk.getSourceFile(file, target, ...rest) : ts.createSourceFile(file, text, target);
   };
   host.fileExists = (file) => files.has(file) || disk.fileExists(file);
-  host.readFile = (file) => source(file) ?? disk.readFile(file);
-  const program = ts.createProgram([...files.keys()], { ...options, noUnusedLocals: false, noUnusedParameters: false }, host);
+  host.directoryExists = (folder) => folders.has(folder) || disk.directoryExists!(folder);
+  host.readFile = (file) => files.get(file)?.text ?? disk.readFile(file);
+  const program = ts.createProgram([...files.keys()], options, host);
   return ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => {
     const where = file ? (files.get(file.fileName)?.name ?? file.fileName) : 'options';
     return `${where}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
@@ -56,5 +72,13 @@ describe('The examples in the README and in docs/', () => {
 
   it('are checked by a check that fails', () => {
     expect(problems([{ name: 'bad.md:1', code: 'export const locks: LockService = 42;' }])).toEqual([expect.stringMatching(/^bad\.md:1: Type 'number'/)]);
+    const one = `// src/one.ts\nimport { Lock } from 'nest-redis-lock';\nexport const one = 1;`;
+    const two = `// src/two.ts\nimport { WithLock } from 'nest-redis-lock';\nimport { one } from './one.js';\nWithLock(one);`;
+    expect(problems([{ name: 'bad.md:1', code: one }, { name: 'bad.md:5', code: two }])).toEqual([expect.stringMatching(/^bad\.md:5: No overload/)]);
   }, 60_000);
+
+  it('are marked as TypeScript in one way, so that none goes unchecked', () => {
+    const unmarked = DOCUMENTS.filter((file) => /^[ \t]+```ts|^[ \t]*```(?:typescript|tsx|js|javascript|mjs)\b/m.test(readFileSync(file, 'utf8')));
+    expect(unmarked).toEqual([]);
+  });
 });

@@ -168,6 +168,20 @@ describe('simulate({ lost })', () => {
     await expect(second).rejects.toBeInstanceOf(LockLostError);
   });
 
+  it('takes nothing from a waiter who is given the lock by that', async () => {
+    await locks.lock('a');
+    const waiting = locks.lock('a', { fair: true });
+    await turn();
+    locks.simulate({ lost: 'a' });
+    locks.reset();
+    const lock = await waiting;
+    expect(await locks.tryLock('a')).toBeNull();
+    lock.assertHeld();
+
+    locks.simulate({ lost: 'a' });
+    expect(lock.signal.aborted).toBe(true);
+  });
+
   it('gives the key to others, as it belongs to somebody else now', async () => {
     await locks.lock('a');
     locks.simulate({ lost: 'a' });

@@ -73,6 +73,18 @@ async function serve(redis: Redis): Promise<void> {
   await app.close();
 }
 
+/** The app of the README's first page, which `run.mjs` puts beside this file. */
+async function getStarted(): Promise<void> {
+  const { AppModule } = (await import(String('./src/app.module.js'))) as { AppModule: new () => unknown };
+  const app = await NestFactory.create(AppModule, { logger: ['error'] });
+  await app.listen(0, '127.0.0.1');
+  const url = `${await app.getUrl()}/accounts/42/withdraw`;
+  const withdraw = async (amount: number) => (await (await fetch(`${url}/${amount}`, { method: 'POST' })).json()) as { balance: number };
+  const balances = (await Promise.all([200, 300].map(withdraw))).map(({ balance }) => balance);
+  assert.equal(Math.min(...balances), 500);
+  await app.close();
+}
+
 async function unitTest(): Promise<void> {
   const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] }).compile();
   const [accounts, locks] = [module.get(Accounts), module.get(TestLockService)];
@@ -86,6 +98,7 @@ async function unitTest(): Promise<void> {
 async function main(): Promise<void> {
   const redis = new Redis(connection);
   await serve(redis);
+  await getStarted();
   await unitTest();
   assert.equal(await redis.ping(), 'PONG');
   await redis.quit();

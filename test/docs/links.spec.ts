@@ -1,0 +1,35 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, it } from '@jest/globals';
+
+const inDocs = readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((file) => join('docs', file));
+const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...inDocs].filter((file) => file.endsWith('.md'));
+
+/** The links of a page that lead nowhere: no such file, or no such heading in it. */
+function deadLinks(page: string, text: string): string[] {
+  const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!).filter((link) => !/^[a-z]+:/.test(link));
+  return links.filter((link) => {
+    const [path, anchor] = link.split('#');
+    const target = path ? join(dirname(page), path) : page;
+    return !existsSync(target) || (anchor !== undefined && !anchors(readFileSync(target, 'utf8')).includes(anchor));
+  });
+}
+
+function anchors(text: string): string[] {
+  const headings = text.replace(/^```[\s\S]*?^```/gm, '').matchAll(/^#+ (.*)$/gm);
+  return [...headings].map(([, heading]) => heading!.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-'));
+}
+
+it.each(DOCUMENTS)('all links of %s lead somewhere', (page) => {
+  expect(deadLinks(page, readFileSync(page, 'utf8'))).toEqual([]);
+});
+
+it('every page of docs/ can be reached from the README', () => {
+  const linked = [...readFileSync('README.md', 'utf8').matchAll(/\]\((docs\/[^)#]+)/g)].map(([, path]) => path!);
+  const pages = DOCUMENTS.filter((page) => page.startsWith('docs') && !linked.some((path) => page === path || page.startsWith(`${path}/`)));
+  expect(pages).toEqual([]);
+});
+
+it('a dead link is found', () => {
+  expect(deadLinks('README.md', '[a](docs/none.md) [b](docs/redis.md#none) [c](docs/redis.md#in-a-redis-cluster) [d](https://nowhere.example)')).toEqual(['docs/none.md', 'docs/redis.md#none']);
+});
