@@ -80,7 +80,7 @@ describe('A grant that must be durable', () => {
   });
 
   it('lasts only as far as a replica has its renewals: a master that none follows may have been replaced', async () => {
-    const [lock, taken] = [await here.lock('a'), await here.lock('b')];
+    const [lock, taken] = [await here.lock('a'), await there.lock('b', { lease: 1500 })];
     for (const { pid } of servers.replicas) process.kill(pid, 'SIGSTOP');
     await redis.del('lock:b');
     expect(await aborted(taken.signal)).toMatchObject({ reason: 'taken' });
