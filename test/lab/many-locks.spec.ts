@@ -22,7 +22,7 @@ describe('Many locks', () => {
       await new Promise((done) => setTimeout(done, sized(4000, 30_000)));
       const expired = locks.filter(({ isHeld }) => !isHeld).length;
       process.kill(servers.replicas[0]!.pid, 'SIGCONT');
-      figures('Locks held while one of two replicas hangs; durability: one of two replicas', '0 expire', { 'locks': count, 'expired': expired });
+      figures(`Locks held while one of two replicas hangs; lease ${sized(3, 5)} s; durability: one of two replicas`, '0 expire', { 'locks': count, 'expired': expired });
       expect(expired).toBe(0);
     } finally {
       await here.close();
