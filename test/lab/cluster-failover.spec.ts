@@ -53,7 +53,7 @@ describe('Cluster failover under full load', () => {
     figures('Cluster failover, a master is killed; durability can\'t be had', 'fences grow; calls recover', {
       'failovers': ROUNDS, 'sections': sections.length, 'double grants': doubleGrants, 'fences that went back': fencesBack,
       'no grants on its keys for, ms: p50': percentile(silences, 0.5), 'longest': Math.max(...silences),
-      'locks lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
+      'held at the failure and lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
     }); // prettier-ignore
     expect({ fencesBack, examples: fencesBack > 0 ? examples : '' }).toEqual({ fencesBack: 0, examples: '' });
   }, LONG ? 600_000 : 60_000);

@@ -11,7 +11,7 @@ import { startReplicated } from '../support/replicas.js';
 describe('Many locks', () => {
   it('are all renewed while one of two replicas hangs, and one is asked for', async () => {
     const servers = await startReplicated(2);
-    const terms: RedisLockModuleOptions = { connection: servers.master.url, lease: '2s', wait: '10s', shutdownGrace: 0, durability: { replicas: 1, timeout: 500 } };
+    const terms: RedisLockModuleOptions = { connection: servers.master.url, lease: sized(3000, 5000), wait: '10s', shutdownGrace: 0, durability: { replicas: 1, timeout: 500 } };
     const here = lockService(redisStore(terms), terms);
     try {
       await until(() => here.lock('first').then((lock) => lock.unlock(), (error) => !(error instanceof LockUnavailableError)), 10_000);
@@ -19,10 +19,10 @@ describe('Many locks', () => {
       const locks = await Promise.all(Array.from({ length: count }, (_, number) => here.lock(`account:${number}`)));
       process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
       // Each is renewed several times meanwhile.
-      await new Promise((done) => setTimeout(done, sized(3000, 30_000)));
+      await new Promise((done) => setTimeout(done, sized(4000, 30_000)));
       const expired = locks.filter(({ isHeld }) => !isHeld).length;
       process.kill(servers.replicas[0]!.pid, 'SIGCONT');
-      figures('Locks held while one of two replicas hangs; durability: one of two replicas', '0 expire', { 'locks': count, 'expired': expired });
+      figures(`Locks held while one of two replicas hangs; lease ${sized(3, 5)} s; durability: one of two replicas`, '0 expire', { 'locks': count, 'expired': expired });
       expect(expired).toBe(0);
     } finally {
       await here.close();

@@ -62,7 +62,7 @@ describe('Sentinel failover under full load', () => {
     figures(`Sentinel failover, ${what}; durability: ${durability}`, isDurable ? '0 double grants; fences grow' : 'calls recover', {
       'failovers': ROUNDS, 'sections': sections.length, 'double grants': doubleGrants, 'fences that went back': fencesBack,
       'no grants for, ms: p50': percentile(silences, 0.5), 'longest': Math.max(...silences),
-      'locks lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
+      'held at the failure and lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
     }); // prettier-ignore
     if (isDurable) expect(examples).toBe('');
     // Otherwise the old master gives locks for a moment together with the new one, each with fences of its own.
