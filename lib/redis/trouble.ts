@@ -1,8 +1,6 @@
 import type { Redis } from 'ioredis';
 import { now } from '../clock/deadline.js';
 
-const TLS = 'Look whether this port speaks TLS; if not, use redis:// or leave out "tls".';
-
 /** What to do about what a server or the network said. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^NOAUTH/, 'It asks for a password: put it into "connection".'],
@@ -15,7 +13,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)/, 'It is a node of a Redis Cluster: give an ioredis Cluster client as "connection", and look at "CLUSTER INFO".'],
   [/max number of clients|EPIPE|ECONNRESET|Connection is closed/, 'It closes new connections: look at its "maxclients", at firewalls and proxies, and whether it wants TLS (rediss://).'],
   [/certificate|altnames/i, 'Its certificate is not trusted: give the authority that signed it, "connection.tls.ca".'],
-  [/TLS|SSL|socket disconnected before secure/, TLS],
+  [/TLS|SSL|socket disconnected before secure/, 'Look whether this port speaks TLS; if not, use redis:// or leave out "tls".'],
   [/ENOTFOUND|EAI_AGAIN/, 'Look at the host name in "connection".'],
   [/ETIMEDOUT|EHOSTUNREACH|ENETUNREACH/, 'Look at the host and the port in "connection", at the network and at firewalls.'],
   [/./, 'Check that it runs and that "connection" is right.'],
@@ -30,8 +28,8 @@ export function diagnosis(error: Error): string {
 }
 
 /** Where an error has no message, its code. Without the place in a script, which says nothing to a reader. */
-function wordsOf({ message, ...error }: Error): string {
-  const words = message || (error as NodeJS.ErrnoException).code || 'unknown error';
+function wordsOf({ message, code }: NodeJS.ErrnoException): string {
+  const words = message || code || 'unknown error';
   return words.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.?$/, '').replace(/\.$/, '');
 }
 
