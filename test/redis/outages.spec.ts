@@ -8,7 +8,7 @@ import { lockService, redisStore, trustingQuorum, type ClosableLockService } fro
 import { startProxy } from '../support/tcp-proxy.mjs';
 import { PASSWORD, TroubledRedis, urlOf } from '../support/troubled-redis.js';
 
-const COMMAND_TIMEOUT_MS = 300;
+const COMMAND_TIMEOUT_MS = 800;
 const WRONG_PASSWORD = 'S3cret-wrong';
 const SECRET = /S3cret/;
 
@@ -48,7 +48,7 @@ const OUTAGES: readonly Outage[] = [
       await redis.server.kill();
       return { url: url(), end: () => redis.server.restart() };
     },
-    told: /can't be reached \(waited 300 ms\): connect ECONNREFUSED 127\.0\.0\.1:\d+\. Check that it runs/,
+    told: /can't be reached \(waited 800 ms\): connect ECONNREFUSED 127\.0\.0\.1:\d+\. Check that it runs/,
     cause: /ECONNREFUSED/,
   },
   {
@@ -57,15 +57,15 @@ const OUTAGES: readonly Outage[] = [
       process.kill(redis.server.pid, 'SIGSTOP');
       return { url: url(), end: () => process.kill(redis.server.pid, 'SIGCONT') };
     },
-    told: /takes connections and says nothing for 300 ms: it hangs/,
+    told: /takes connections and says nothing for 800 ms: it hangs/,
     cause: /hangs/,
   },
   {
     what: 'it hangs while it is in use',
     later: true,
     begin: async () => ({ url: url(), end: () => process.kill(redis.server.pid, 'SIGCONT') }),
-    told: /did not answer within 300 ms\. Look at its load and the network/,
-    cause: /said nothing for 300 ms/,
+    told: /did not answer within 800 ms\. Look at its load and the network/,
+    cause: /said nothing for 800 ms/,
   },
   {
     what: 'the network swallows everything',
@@ -74,7 +74,7 @@ const OUTAGES: readonly Outage[] = [
       proxy.dropRequests();
       return { url: urlOf(proxy.port), end: () => proxy.heal(), stop: () => proxy.stop() };
     },
-    told: /takes connections and says nothing for 300 ms: it hangs/,
+    told: /takes connections and says nothing for 800 ms: it hangs/,
     cause: /hangs/,
   },
   {
@@ -298,7 +298,7 @@ describe('When Redis is of no use', () => {
     open.push(() => cluster.disconnect());
     const locks = serviceOn(cluster);
     for (const error of await unavailable([...writesOf(locks), ...readsOf(locks)])) {
-      expect(error.message).toMatch(/The Redis Cluster did not do it within 300 ms: .*WRONGPASS.* Look at the user and the password/);
+      expect(error.message).toMatch(/The Redis Cluster did not do it within 800 ms: .*WRONGPASS.* Look at the user and the password/);
     }
   });
 });
