@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { type ArgumentsHost, Catch, Controller, type ExceptionFilter, Injectable, type INestApplicationContext, Logger, type LoggerService, type Type, UseFilters } from '@nestjs/common';
 import { GraphQLModule, Query, Resolver } from '@nestjs/graphql';
@@ -14,6 +14,8 @@ import { lastValueFrom, throwError } from 'rxjs';
 import { WebSocket } from 'ws';
 import { freePort } from '../support/redis-server.js';
 import { startApp } from './http-app.js';
+
+jest.setTimeout(30_000);
 
 const imports = () => [LockTestingModule.forRoot({ wait: 0 })];
 const closing: (() => unknown)[] = [];

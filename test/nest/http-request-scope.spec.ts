@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import {
   Body,
   type CallHandler,
@@ -29,6 +29,8 @@ import { concatMap, from, type Observable, Subject } from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
+
+jest.setTimeout(30_000);
 
 /** What the server says: `asks`, `inside`, `handled`. */
 const events = new EventEmitter();

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { Controller, type INestApplicationContext, type MessageEvent, Sse } from '@nestjs/common';
 import { GraphQLModule, Query, Resolver, Subscription } from '@nestjs/graphql';
@@ -16,6 +16,8 @@ import { WebSocket } from 'ws';
 import { freePort } from '../support/redis-server.js';
 import { until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
+
+jest.setTimeout(30_000);
 
 /** What the streams of the handlers send. */
 let feed: Subject<MessageEvent>;

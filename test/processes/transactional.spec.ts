@@ -12,7 +12,7 @@ async function said(order: 'lock above' | 'lock below'): Promise<unknown> {
 it('@WithLock above @Transactional holds the lock until the transaction is committed', async () => {
   const turn = (id: string) => ['begin, locked', `pay ${id}`, 'commit, locked'];
   expect(await said('lock above')).toEqual({ journal: [...turn('1'), ...turn('2')] });
-});
+}, 60_000);
 
 it('@WithLock below @Transactional, which would commit after the unlock, stops the boot with the remedy', async () => {
   expect(await said('lock below')).toEqual({
@@ -22,4 +22,4 @@ it('@WithLock below @Transactional, which would commit after the unlock, stops t
 Potential solutions:
 - Write @WithLock above @Transactional: the lock is then held until the transaction has ended.`,
   });
-});
+}, 60_000);

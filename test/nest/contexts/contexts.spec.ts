@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { LockService } from 'nest-redis-lock';
 import { turn } from '../../support/deferred.js';
 import { type Context, lockedIn, PLACES, type Running } from './context.js';
@@ -8,6 +8,8 @@ import { PROVIDERS } from './providers.js';
 import { REQUESTS } from './requests.js';
 import { Room } from './room.js';
 import { TIMERS } from './timers.js';
+
+jest.setTimeout(30_000);
 
 const CONTEXTS: Record<string, Context> = { ...PROVIDERS, ...REQUESTS, ...MESSAGES, ...TIMERS, ...JOBS };
 const TABLE = Object.entries(CONTEXTS).flatMap(([context, start]) => PLACES.map((place) => ({ context, place, start })));
