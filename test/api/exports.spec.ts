@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import * as main from 'nest-redis-lock';
+import * as terminus from 'nest-redis-lock/terminus';
 import * as testing from 'nest-redis-lock/testing';
 
 /** What is there at run time; the types are in the reports beside this file. */
@@ -9,6 +10,7 @@ it('nest-redis-lock exports what users need, and nothing else', () => {
     'InjectLocks',
     'Lock',
     'LockError',
+    'LockExceptionFilter',
     'LockInterceptor',
     'LockKeyError',
     'LockLostError',
@@ -26,4 +28,8 @@ it('nest-redis-lock exports what users need, and nothing else', () => {
 
 it('nest-redis-lock/testing exports what tests need, and nothing else', () => {
   expect(Object.keys(testing).sort()).toEqual(['LockTestingModule', 'MemoryLockStore', 'TestLockService']);
+});
+
+it('nest-redis-lock/terminus exports its indicator, and nothing else', () => {
+  expect(Object.keys(terminus)).toEqual(['LockHealthIndicator']);
 });

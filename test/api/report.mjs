@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
 
-const ENTRIES = { 'nest-redis-lock': 'dist/index.d.ts', 'nest-redis-lock.testing': 'dist/testing/index.d.ts' };
+const ENTRIES = { 'nest-redis-lock': 'dist/index.d.ts', 'nest-redis-lock.terminus': 'dist/terminus/index.d.ts', 'nest-redis-lock.testing': 'dist/testing/index.d.ts' };
 const FOLDER = import.meta.dirname;
 const check = process.argv.includes('--check');
 

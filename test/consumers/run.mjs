@@ -16,7 +16,7 @@ const { devDependencies, peerDependencies } = JSON.parse(readFileSync('package.j
 const ALL = process.argv.includes('--all');
 const NODES = ALL ? ['20.19.0', '20', '22.12.0', '22', '24'] : [];
 
-const NEST_12 = versions('@nestjs/common', '@nestjs/core', '@nestjs/platform-express', '@nestjs/testing');
+const NEST_12 = versions('@nestjs/common', '@nestjs/core', '@nestjs/platform-express', '@nestjs/terminus', '@nestjs/testing');
 const NEST_11 = Object.fromEntries(Object.keys(NEST_12).map((name) => [name, '^11.0.0']));
 
 /** TypeScript 5 is the app's own, as its `tsc` would get into the way of ours; 6 and 7 are those of this repository. */

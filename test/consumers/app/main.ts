@@ -3,9 +3,11 @@ import 'reflect-metadata';
 import assert from 'node:assert/strict';
 import { Controller, Get, Injectable, Module, Param, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import { CurrentLock, InjectLocks, isLockError, type Lock, LockService, LockTimeoutError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { LockHealthIndicator } from 'nest-redis-lock/terminus';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
 
 const connection = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
@@ -44,16 +46,30 @@ class AccountController {
   }
 }
 
+@Controller('health')
+class HealthController {
+  constructor(
+    private readonly health: HealthCheckService,
+    private readonly locks: LockHealthIndicator,
+  ) {}
+
+  @Get()
+  check(): Promise<unknown> {
+    return this.health.check([() => this.locks.isHealthy('locks')]);
+  }
+}
+
 async function serve(redis: Redis): Promise<void> {
   @Module({
-    imports: [RedisLockModule.forRoot({ connection }), RedisLockModule.forRootAsync({ name: 'borrowed', useFactory: () => ({ connection: redis }) })],
-    providers: [Accounts],
-    controllers: [AccountController],
+    imports: [RedisLockModule.forRoot({ connection }), RedisLockModule.forRootAsync({ name: 'borrowed', useFactory: () => ({ connection: redis }) }), TerminusModule],
+    providers: [Accounts, LockHealthIndicator],
+    controllers: [AccountController, HealthController],
   })
   class AppModule {}
 
   const app = await NestFactory.create(AppModule, { logger: ['error'] });
   await app.listen(0, '127.0.0.1');
+  assert.equal((await fetch(`${await app.getUrl()}/health`)).status, 200);
   const url = `${await app.getUrl()}/accounts/42`;
   const answers = await Promise.all([200, 300].map((amount) => fetch(`${url}/withdraw/${amount}`, { method: 'POST' })));
   assert.deepEqual(answers.map(({ status }) => status), [201, 201]);
