@@ -18,8 +18,9 @@ describe.each(MASTERS)('Redlock on %i masters of which %i fail', (count, failing
 
   beforeEach(async () => {
     servers = await RedisServers.start(count);
-    here = lockService(redisStore({ connection: servers.urls }), { lease: LEASE_MS });
-  });
+    await servers.trusted(LEASE_MS);
+    here = lockService(redisStore({ connection: servers.urls, lease: LEASE_MS }), { lease: LEASE_MS });
+  }, 20_000);
 
   afterEach(async () => {
     await load?.end();
@@ -84,4 +85,16 @@ describe.each(MASTERS)('Redlock on %i masters of which %i fail', (count, failing
     }
     await judged('are dead', { 'rounds': ROUNDS, 'time of a section, compared with all healthy: p50': percentile(slower, 0.5), p99: percentile(slower, 0.99) });
   }, LONG ? 300_000 : 60_000);
+
+  it('are restarted empty again and again: nobody is let in twice', async () => {
+    const load = await start();
+    await load.goesOn();
+    for (let round = 0; round < ROUNDS; round++) {
+      await servers.restart(...which(round));
+      await load.goesOn(5);
+      // Only so many have forgotten something at a time.
+      await servers.trusted(LEASE_MS);
+    }
+    await judged('are restarted empty', { rounds: ROUNDS });
+  }, LONG ? 600_000 : 60_000);
 });

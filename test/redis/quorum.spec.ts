@@ -41,6 +41,9 @@ describe('On a quorum of five Redis', () => {
     return service;
   }
 
+  /** Of a lock that is held: a majority gives it, the others may still be connecting. */
+  const onAllNodes = () => until(async () => (await servers.keys()).length === servers.all.length);
+
   const tookMs = async (work: () => Promise<unknown>) => {
     const startedAt = performance.now();
     await work();
@@ -205,7 +208,7 @@ describe('On a quorum of five Redis', () => {
     it('a grant that comes late is given back when it arrives', async () => {
       const proxies = await Promise.all([3, 4].map((at) => startProxy(servers.all[at]!.port)));
       const locks = serviceOn([...servers.urls.slice(0, 3), ...proxies.map(({ url }) => url)], { lease: '1m' });
-      await locks.withLock('warm up', () => undefined);
+      await locks.withLock('warm up', onAllNodes);
       await servers.nothingLeft();
       for (const at of [0, 1, 2]) await servers.clients[at]!.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
       const replies = proxies.flatMap(({ wires }) => wires.map((wire) => wire.replies));
@@ -221,7 +224,7 @@ describe('On a quorum of five Redis', () => {
     it('the release of a lock reaches also a node whose grant comes after it', async () => {
       const proxy = await startProxy(servers.all[4]!.port);
       const locks = serviceOn([...servers.urls.slice(0, 4), proxy.url], { lease: '1m' });
-      await locks.withLock('warm up', () => undefined);
+      await locks.withLock('warm up', onAllNodes);
       await servers.nothingLeft();
       const [commands] = proxy.wires;
       commands!.requests.hold();
