@@ -88,4 +88,23 @@ describe('One Redis', () => {
     }
     figures('Event loop blocked for 0.3 to 3 leases', 'signal aborted before the next timer runs', { 'times': rounds, 'signals too late': 0 });
   }, LONG ? 120_000 : 20_000);
+
+  it('gives the lock of a process that stands still to the next, and that process knows as soon as it goes on', async () => {
+    const rounds = sized(4, 100);
+    const load = await Load.start({ connection: server.url, options: { lease: LEASE_MS, wait: '20s' }, keys: ['a', 'b', 'c'], processes: 3, callers: 3, holdMs: [0, 10], stayMs: [100, 600] });
+    try {
+      for (let round = 0; round < rounds; round++) {
+        await load.standStill(round, LEASE_MS * (0.5 + Math.random() * 4.5));
+        await load.goesOn(2);
+      }
+      const { sections, failed } = await load.stop();
+      const { doubleGrants, fencesBack, examples } = judge(sections);
+      figures('A process stands still (SIGSTOP) for 0.5 to 5 leases', 'nobody else is inside while its locks say that they are held; fences grow', {
+        'times': rounds, 'sections': sections.length, 'locks lost': sections.filter(({ isHeld }) => !isHeld).length, 'double grants': doubleGrants, 'fences that went back': fencesBack, ...failed,
+      }); // prettier-ignore
+      expect(examples).toBe('');
+    } finally {
+      await load.end();
+    }
+  }, LONG ? 600_000 : 60_000);
 });

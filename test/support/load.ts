@@ -45,6 +45,14 @@ export class Load {
     });
   }
 
+  /** Stops one of the processes, as it is, for so long. */
+  async standStill(which: number, ms: number): Promise<void> {
+    const { process: child } = this.#children[which % this.#children.length]!;
+    child.kill('SIGSTOP');
+    await new Promise((over) => setTimeout(over, ms));
+    child.kill('SIGCONT');
+  }
+
   /** Lets all come to their end. Answers what they did, and how many calls failed, by code. */
   async stop(): Promise<{ readonly sections: readonly Section[]; readonly failed: Readonly<Record<string, number>> }> {
     for (const child of this.#children) child.send('stop');
