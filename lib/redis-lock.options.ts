@@ -39,11 +39,12 @@ export interface RedisLockOptions {
   readonly shutdownGrace?: Duration;
   /**
    * When a grant counts. `'none'`: when the master has it. `{ replicas, timeout }`: when so many replicas have it too (`WAIT`), within
-   * `timeout` (default: half of `commandTimeout`); else it is undone, and the call gets `LockUnavailableError`. A server that was started
-   * less than the longest lease ago grants nothing then, as it may have forgotten locks.
+   * `timeout` (default: half of `commandTimeout`); else it is undone, and the call gets `LockUnavailableError`. With `aof: true`, when the master and
+   * so many replicas, which may be 0 then, have it on disk, in their append-only files (`WAITAOF`: Redis 7.2 or later, or Valkey). A server that was
+   * started less than the longest lease ago grants nothing then, as it may have forgotten locks.
    * @default 'none'
    */
-  readonly durability?: 'none' | { readonly replicas: number; readonly timeout?: Duration };
+  readonly durability?: 'none' | { readonly replicas: number; readonly timeout?: Duration; readonly aof?: boolean };
   /** Whether lock errors get `Retry-After` and a log line, and a wait ends when its HTTP client has gone. @default true */
   readonly http?: boolean;
 }
@@ -107,12 +108,14 @@ export function resolveLockOptions(options: RedisLockModuleOptions = {}): Resolv
 function durabilityTerms({ durability = 'none', store }: RedisLockModuleOptions, commandTimeoutMs: number): DurabilityTerms | undefined {
   if (durability === 'none') return undefined;
   if (store !== undefined) throw new LockOptionsError('"durability" is about replicas of Redis: a "store" of your own has to see to it itself.');
-  if (typeof durability !== 'object' || durability === null) throw wrongValue('durability', durability, '"none" or { replicas, timeout }');
-  const unknown = Object.keys(durability).find((name) => name !== 'replicas' && name !== 'timeout');
-  if (unknown) throw unknownOption(`durability.${unknown}`, ['durability.replicas', 'durability.timeout']);
+  if (typeof durability !== 'object' || durability === null) throw wrongValue('durability', durability, '"none" or { replicas, timeout, aof }');
+  const unknown = Object.keys(durability).find((name) => !['replicas', 'timeout', 'aof'].includes(name));
+  if (unknown) throw unknownOption(`durability.${unknown}`, ['durability.replicas', 'durability.timeout', 'durability.aof']);
   const { replicas, timeout = commandTimeoutMs / 2 } = durability;
-  if (!Number.isInteger(replicas) || replicas < 1) throw wrongValue('durability.replicas', replicas, 'a whole number of at least 1');
+  const aof = booleanOption('durability.aof', durability.aof ?? false);
+  const least = aof ? 0 : 1;
+  if (!Number.isInteger(replicas) || replicas < least) throw wrongValue('durability.replicas', replicas, `a whole number of at least ${least}`);
   const timeoutMs = durationMs('durability.timeout', timeout, { min: 1 });
   if (timeoutMs >= commandTimeoutMs) throw wrongValue('durability.timeout', timeout, `shorter than "commandTimeout" (${commandTimeoutMs} ms)`);
-  return Object.freeze({ replicas, timeoutMs });
+  return Object.freeze({ replicas, timeoutMs, aof });
 }

@@ -8,6 +8,14 @@ export interface DurabilityTerms {
   readonly replicas: number;
   /** How long to wait for them, in ms. */
   readonly timeoutMs: number;
+  /** Whether the master and the replicas must have it on disk, in their append-only files. */
+  readonly aof: boolean;
+}
+
+/** Who has a grant. */
+interface Confirmation {
+  readonly master: boolean;
+  readonly replicas: number;
 }
 
 /** What a `DurableLockStore` is made of. */
@@ -16,15 +24,15 @@ export interface DurableLockStoreOptions extends WaryLockStoreOptions {
 }
 
 /**
- * Locks on one Redis with replicas: a grant counts only when so many of them have it (`WAIT`), and is undone otherwise. And a
- * server that was restarted within the longest lease grants nothing.
+ * Locks on one Redis with replicas: a grant counts only when so many of them have it (`WAIT`), or it is on disk (`WAITAOF`), and is undone
+ * otherwise. And a server that was restarted within the longest lease grants nothing.
  *
- * Renewals go over a connection of their own, as `WAIT` holds up all that comes after it.
+ * Renewals go over a connection of their own, as both commands hold up all that comes after them.
  */
 export class DurableLockStore extends WaryLockStore {
   readonly #durability: DurabilityTerms;
   /** The confirmation that is about to be asked for: one for all grants of a tick. */
-  #confirmation: Promise<number> | undefined;
+  #confirmation: Promise<Confirmation> | undefined;
 
   constructor({ durability, ...options }: DurableLockStoreOptions) {
     super({ ...options, renewsApart: true });
@@ -43,20 +51,24 @@ export class DurableLockStore extends WaryLockStore {
     return grant;
   }
 
-  /** `WAIT` knows only of its own connection. */
+  /** Both commands know only of their own connection. */
   protected override async verify(drops: number): Promise<void> {
-    const { replicas, timeoutMs } = this.#durability;
+    const { replicas, timeoutMs, aof } = this.#durability;
     const have = await (this.#confirmation ??= this.#ask());
     if (drops !== this.redis.drops) throw new LockUnavailableError(`The connection to Redis at ${this.redis.server} dropped before its replicas were known to have the lock, so it was given back.`);
-    if (have >= replicas) return;
+    if (!have.master) throw new LockUnavailableError(`Redis at ${this.redis.server} had not written the lock to its disk within ${timeoutMs} ms, so it was given back. Look at its disk, and at "appendfsync".`);
+    if (have.replicas >= replicas) return;
     throw new LockUnavailableError(
-      `Only ${have} of the ${replicas} replicas that "durability" asks for had the lock within ${timeoutMs} ms, so it was given back. Look at the replicas of Redis at ${this.redis.server}.`,
+      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was given back. Look at the replicas of Redis at ${this.redis.server}.`,
     );
   }
 
-  async #ask(): Promise<number> {
+  async #ask(): Promise<Confirmation> {
     await Promise.resolve();
     this.#confirmation = undefined;
-    return Number(await this.redis.command('WAIT', this.#durability.replicas, this.#durability.timeoutMs));
+    const { replicas, timeoutMs, aof } = this.#durability;
+    if (!aof) return { master: true, replicas: Number(await this.redis.command('WAIT', replicas, timeoutMs)) };
+    const [master, others] = (await this.redis.command('WAITAOF', 1, replicas, timeoutMs)) as [number, number];
+    return { master: Number(master) === 1, replicas: Number(others) };
   }
 }

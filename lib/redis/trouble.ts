@@ -8,6 +8,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^NOPERM|user executing the script can't/, 'Its user lacks rights: docs/redis.md has a list of those it needs.'],
   [/^READONLY/, 'It is a replica: give the master as "connection", or the Sentinels that know it.'],
   [/^OOM/, 'It is out of memory and evicts nothing: raise its "maxmemory", or delete something.'],
+  [/unknown command '?WAITAOF/i, 'Only Redis 7.2 or later, and Valkey, can wait for a disk: upgrade it, or leave out "durability.aof".'],
+  [/WAITAOF cannot be used when numlocal/, 'It keeps no append-only file: set "appendonly yes", or leave out "durability.aof".'],
   [/^MISCONF/, 'It can\'t write to its disk: look at its log.'],
   [/^LOADING/, 'It is reading its data from disk: wait, or look at its log.'],
   [/^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)/, 'It is a node of a Redis Cluster: give an ioredis Cluster client as "connection", and look at "CLUSTER INFO".'],

@@ -119,7 +119,8 @@ describe('A grant that must be durable', () => {
   it.each([
     [{ replicas: 0 }, /"durability\.replicas" is 0/],
     [{ replicas: 1, timeout: '5s' }, /"durability\.timeout" is "5s", but must be shorter than "commandTimeout" \(1000 ms\)/],
-    [{ replicas: 1, aof: true }, /There is no option "durability\.aof"/],
+    [{ replicas: 1, fsync: true }, /There is no option "durability\.fsync"/],
+    [{ replicas: 1, aof: 'always' }, /"durability\.aof" is "always"/],
     ['majority', /"durability" is "majority"/],
   ])('refuses the option %j', (durability, message) => {
     expect(() => redisStore({ durability } as RedisLockModuleOptions)).toThrow(message);

@@ -17,7 +17,7 @@ export default function redisServerInstalled() {
 
 function found() {
   try {
-    execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
+    execFileSync(process.env.REDIS_SERVER ?? 'redis-server', ['--version'], { stdio: 'ignore' });
     return true;
   } catch {
     return false;

@@ -2,6 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
+/** Another server to test on: `REDIS_SERVER=valkey-server npm test`. */
+export const SERVER = process.env['REDIS_SERVER'] ?? 'redis-server';
+
 export interface RedisServer {
   readonly port: number;
   readonly url: string;
@@ -9,7 +12,7 @@ export interface RedisServer {
   readonly isRunning: boolean;
   /** Kills it without a goodbye. */
   kill(): Promise<void>;
-  /** Starts it again on its port, empty. */
+  /** Starts it again on its port, empty, if it keeps nothing on disk. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -47,7 +50,7 @@ interface Launched {
 
 /** Starts a redis-server; resolves when it has said so. */
 export async function launch(options: readonly string[], ready: string): Promise<Launched> {
-  const server = spawn('redis-server', options, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn(SERVER, options, { stdio: ['ignore', 'pipe', 'inherit'] });
   const killIt = () => server.kill('SIGKILL');
   process.once('exit', killIt);
   server.once('exit', () => process.off('exit', killIt));

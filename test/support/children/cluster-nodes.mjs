@@ -25,7 +25,7 @@ function launch(which) {
     'cluster-enabled': 'yes', 'cluster-port': busPort, 'cluster-announce-ip': '127.0.0.1', 'cluster-node-timeout': 2000,
     'cluster-require-full-coverage': 'no', 'repl-diskless-sync': 'yes', 'repl-diskless-sync-delay': 0,
   }; // prettier-ignore
-  const server = spawn('redis-server', Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn(process.env.REDIS_SERVER ?? 'redis-server', Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]), { stdio: ['ignore', 'pipe', 'inherit'] });
   servers.push(server);
   return new Promise((resolve, reject) => {
     let log = '';
