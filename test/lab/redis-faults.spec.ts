@@ -98,9 +98,9 @@ describe('One Redis', () => {
         await load.goesOn(2);
       }
       const { sections, failed } = await load.stop();
-      const { doubleGrants, fencesBack, examples } = judge(sections);
+      const { doubleGrants, fencesBack, staleWrites, examples } = judge(sections);
       figures('A process stands still (SIGSTOP) for 0.5 to 5 leases', 'nobody else is inside while its locks say that they are held; fences grow', {
-        'times': rounds, 'sections': sections.length, 'locks lost': sections.filter(({ isHeld }) => !isHeld).length, 'double grants': doubleGrants, 'fences that went back': fencesBack, ...failed,
+        'times': rounds, 'sections': sections.length, 'locks lost': sections.filter(({ isHeld }) => !isHeld).length, 'double grants': doubleGrants, 'fences that went back': fencesBack, 'stale writes, which a comparison of fences refuses': staleWrites, ...failed,
       }); // prettier-ignore
       expect(examples).toBe('');
     } finally {

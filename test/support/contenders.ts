@@ -34,7 +34,10 @@ export interface Section {
   readonly beganAt: number;
   /** Until when its lease lasted, by its own clock, as far as it noted that. */
   readonly goodUntil: number;
+  /** When it ended, or its lease did. */
   readonly endedAt: number;
+  /** When its holder was through, whether it still held the lock or not: the moment of its write. Undefined if it never was. */
+  readonly wroteAt?: number;
 }
 
 interface Report {

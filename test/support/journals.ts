@@ -74,8 +74,9 @@ function sectionsOf(file: string): Section[] {
   const { entries, renewals, exits } = linesOf(file);
   return entries.map((entry) => {
     const goodUntil = renewals.get(entry.number)?.goodUntil ?? entry.goodUntil;
-    const { isHeld = true, endedAt = goodUntil } = exits.get(entry.number) ?? {};
-    return { ...entry, isHeld, goodUntil, endedAt: isHeld ? endedAt : Math.min(endedAt, goodUntil) };
+    const exit = exits.get(entry.number);
+    const { isHeld = true, endedAt = goodUntil } = exit ?? {};
+    return { ...entry, isHeld, goodUntil, endedAt: isHeld ? endedAt : Math.min(endedAt, goodUntil), ...(exit && { wroteAt: exit.endedAt }) };
   });
 }
 

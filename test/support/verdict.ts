@@ -6,23 +6,38 @@ export interface Verdict {
   readonly doubleGrants: number;
   /** How often a fence was not larger than that of one who was in before. */
   readonly fencesBack: number;
+  /** How many writes came after one with a larger fence: a register that compares fences refuses them. */
+  readonly staleWrites: number;
   /** For people to read. */
   readonly examples: string;
 }
 
 const EXAMPLES = 5;
 
-/** Judges exclusive locks, key by key: S1, one holder at a time; S2, fences that grow. */
+/** Judges exclusive locks, key by key: S1, one holder at a time; S2, fences that grow; S5, that only who has lost the lock writes too late. */
 export function judge(sections: readonly Section[]): Verdict {
-  const keys = new Set(sections.flatMap((section) => section.keys));
-  const found = [...keys].flatMap((key) => findings(sections.filter((section) => section.keys.includes(key)).sort((a, b) => a.beganAt - b.beganAt)));
-  const double = found.filter(({ what }) => what === 'both inside');
-  const back = found.filter(({ what }) => what === 'fence not larger');
-  return { doubleGrants: double.length, fencesBack: back.length, examples: [...double.slice(0, EXAMPLES), ...back.slice(0, EXAMPLES)].map(({ text }) => text).join('\n\n') };
+  const keys = [...new Set(sections.flatMap((section) => section.keys))];
+  const ofKey = (key: string) => sections.filter((section) => section.keys.includes(key));
+  const stale = keys.flatMap((key) => staleWrites(ofKey(key)));
+  const found = [...keys.flatMap((key) => findings(ofKey(key).sort((a, b) => a.beganAt - b.beganAt))), ...stale.filter(({ late }) => late.isHeld).map(({ late, newer }) => finding('wrote too late', newer, late))];
+  const of = (what: Finding['what']) => found.filter((finding) => finding.what === what);
+  const examples = [of('both inside'), of('fence not larger'), of('wrote too late')].flatMap((some) => some.slice(0, EXAMPLES).map(({ text }) => text));
+  return { doubleGrants: of('both inside').length, fencesBack: of('fence not larger').length, staleWrites: stale.length, examples: examples.join('\n\n') };
+}
+
+/** What a register that remembers the largest fence it has seen would refuse, each with the write that came before it. */
+function staleWrites(sections: readonly Section[]): { readonly late: Section; readonly newer: Section }[] {
+  const writes = sections.filter(({ wroteAt }) => wroteAt !== undefined).sort((a, b) => a.wroteAt! - b.wroteAt!);
+  let newest = writes[0];
+  return writes.flatMap((late) => {
+    const newer = newest!;
+    if (late.fence >= newer.fence) newest = late;
+    return late.fence < newer.fence ? [{ late, newer }] : [];
+  });
 }
 
 interface Finding {
-  readonly what: 'both inside' | 'fence not larger';
+  readonly what: 'both inside' | 'fence not larger' | 'wrote too late';
   readonly text: string;
 }
 
