@@ -21,7 +21,7 @@ describe('A job that three processes start again and again, with wait: 0 and atL
     const runs = journals.sections();
     // It is kept from a moment on between the call and the run.
     const gaps = runs.slice(1).map(({ beganAt }, index) => beganAt - runs[index]!.askedAt);
-    figures('a job with atLeast', { runs: runs.length, 'from call to next run ms: least': Math.min(...gaps), most: Math.max(...gaps) });
+    figures('A job with atLeast, wanted by several processes', 'one run in each window', { runs: runs.length, 'from call to next run ms: least': Math.min(...gaps), most: Math.max(...gaps) });
     expect(Math.min(...gaps)).toBeGreaterThan(AT_LEAST_MS - 2); // the clock of Redis counts whole ms
     expect(Math.max(...gaps)).toBeLessThan(AT_LEAST_MS + 1000);
     expect(percentile(runs.map(({ beganAt, endedAt }) => endedAt - beganAt), 0.5)).toBeLessThan(AT_LEAST_MS / 3);

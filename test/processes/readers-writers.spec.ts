@@ -47,7 +47,7 @@ describe('Readers and writers in several processes', () => {
     const ofReaders = sections.filter(({ mode }) => mode === 'read');
     const ofWriters = sections.filter(({ mode }) => mode === 'write');
     const afterKill = kills.map((killedAt) => ofWriters.find(({ beganAt }) => beganAt > killedAt)!.beganAt - killedAt);
-    figures('readers and writers', {
+    figures('50 readers and 5 writers, processes of readers killed', 'a writer is alone, readers share, nobody starves', {
       readers: ofReaders.length,
       writers: ofWriters.length,
       'readers at once': mostAtOnce(ofReaders),
@@ -94,7 +94,7 @@ describe('Readers and writers in several processes', () => {
       expect(partEndedAt - killedAt).toBeLessThan(2 * LEASE_MS);
       expect(await redis.exists(`lock:${KEY}`)).toBe(0);
     }
-    figures('reader killed', { rounds: late.length, 'writer after ms: p50': percentile(late, 0.5), most: Math.max(...late) });
+    figures('A reader is killed while another renews his lease', 'a writer is in when the dead one\'s lease is over', { rounds: late.length, 'writer after ms: p50': percentile(late, 0.5), most: Math.max(...late) });
     expect(Math.max(...late)).toBeLessThan(LEASE_MS + CHECK_MS);
   }, LONG ? 300_000 : 30_000);
 });

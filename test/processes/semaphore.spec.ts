@@ -41,7 +41,7 @@ describe('A semaphore of 10, used by several processes', () => {
     await Promise.all(survivors.map((survivor) => survivor.report()));
 
     const all = journals.sections();
-    figures('semaphore', {
+    figures('A semaphore of 10, 160 callers, processes killed', 'never more than 10 inside', {
       sections: all.length,
       'at once': mostAtOnce(all),
       lost: all.filter(({ isHeld }) => !isHeld).length,
@@ -83,7 +83,7 @@ describe('A semaphore of 10, used by several processes', () => {
       expect(await here.tryLock(KEY, permit)).toBeNull();
       await unlockAll([...others, ...entered.map(({ lock }) => lock)]);
     }
-    figures('permits of a killed process', { rounds: back.length, 'all back after ms: p50': percentile(back, 0.5), most: Math.max(...back) });
+    figures('A process with permits is killed', 'they come back with their leases', { rounds: back.length, 'all back after ms: p50': percentile(back, 0.5), most: Math.max(...back) });
     expect(Math.max(...back)).toBeLessThan(LEASE_MS + CHECK_MS);
   }, LONG ? 300_000 : 30_000);
 });
