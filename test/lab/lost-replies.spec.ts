@@ -102,9 +102,11 @@ describe('When replies get lost, and the connections with them', () => {
     });
     for (let count = 0; count < ROUNDS; count++) {
       rate = 0.01 + 0.19 * random.next();
-      await round({ here, there, key: `${name}:${count}` }).catch((error: unknown) => {
+      await round({ here, there, key: `${name}:${count}` }).catch(async (error: unknown) => {
         if (!(error instanceof LockUnavailableError)) throw new Error(`round ${count} of SEED=${SEED}`, { cause: error });
         unavailable++;
+        // While it is down, calls fail at once, and no reply could get lost.
+        await until(() => here.isLocked('anything').then(() => true, () => false));
       });
     }
     rate = 0;
