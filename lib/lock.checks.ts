@@ -2,26 +2,19 @@ import { INTERCEPTORS_METADATA, METHOD_METADATA } from '@nestjs/common/constants
 import { callsSuper, methodSource } from './decorators/class-source.js';
 import { lockedMethods, lockOwners, type LockedMethod } from './decorators/locked-methods.js';
 import { isRequestLock } from './decorators/request-lock.js';
+import { mistake } from './errors/mistakes.js';
 
-/** Something that would break a lock, and what can be done. */
-export interface Mistake {
-  readonly what: string;
-  readonly remedies: readonly string[];
-}
-
-/** One text of all mistakes, in the form of Nest's own messages. */
-export function describeMistakes(mistakes: readonly Mistake[]): string {
-  const list = mistakes.map(({ what, remedies }) => `${what}\n\nPotential solutions:\n${remedies.map((remedy) => `- ${remedy}`).join('\n')}`);
-  return list.join('\n\n');
-}
-
-/** @param prototype of a class that Nest knows */
-export function mistakesOf(prototype: object): readonly Mistake[] {
+/**
+ * What would break a lock of this class.
+ *
+ * @param prototype of a class that Nest knows
+ */
+export function mistakesOf(prototype: object): readonly string[] {
   const methods = lockedMethods(prototype);
   const owners = (name: string | symbol) => methods.filter((method) => method.name === name).map(({ owner }) => owner);
   const lost = [...new Set(methods.map(({ name }) => name))].flatMap((name) => lostDecorator(prototype, name, owners(name)));
   const own = methods.filter(({ owner, name }) => owner === ownerOf(prototype, name));
-  return [...lost, ...own.flatMap((method) => [...wrongOrder(method), ...noRequest(prototype, method)])];
+  return [...methods.flatMap(({ mistakes }) => mistakes ?? []), ...lost, ...own.flatMap((method) => [...wrongOrder(method), ...noRequest(prototype, method)])];
 }
 
 /** `Jobs.run()` */
@@ -37,7 +30,7 @@ export function ownerOf(prototype: object | null, name: string | symbol): object
 }
 
 /** An override hides the lock of the method it overrides, unless it has one itself or calls that method. */
-function lostDecorator(prototype: object, name: string | symbol, locked: readonly object[]): readonly Mistake[] {
+function lostDecorator(prototype: object, name: string | symbol, locked: readonly object[]): readonly string[] {
   let owner = ownerOf(prototype, name);
   while (owner && !locked.includes(owner)) {
     const source = methodSource(owner, name);
@@ -45,10 +38,11 @@ function lostDecorator(prototype: object, name: string | symbol, locked: readonl
     if (!source) return [];
     if (!callsSuper(source, name)) {
       return [
-        {
-          what: `${nameOf(owner, name)} overrides ${nameOf(locked[0]!, name)}, which has @WithLock, and would run without the lock.`,
-          remedies: [`Put @WithLock on ${nameOf(owner, name)} too.`, `Call super.${String(name)}() in it.`, 'If it needs no lock, give it another name.'],
-        },
+        mistake(`${nameOf(owner, name)} overrides ${nameOf(locked[0]!, name)}, which has @WithLock, and would run without the lock.`, [
+          `Put @WithLock on ${nameOf(owner, name)} too.`,
+          `Call super.${String(name)}() in it.`,
+          'If it needs no lock, give it another name.',
+        ]),
       ];
     }
     owner = ownerOf(Object.getPrototypeOf(owner) as object | null, name);
@@ -56,39 +50,41 @@ function lostDecorator(prototype: object, name: string | symbol, locked: readonl
   return [];
 }
 
-function wrongOrder({ owner, name, transaction }: LockedMethod): readonly Mistake[] {
+function wrongOrder({ owner, name, transaction }: LockedMethod): readonly string[] {
   const by = transaction();
   if (!by) return [];
   return [
-    {
-      what: `${nameOf(owner, name)} has @Transactional (of ${by}) above @WithLock, so its transaction would be committed when others have the lock already.`,
-      remedies: ['Write @WithLock above @Transactional: the lock is then held until the transaction has ended.'],
-    },
+    mistake(`${nameOf(owner, name)} has @Transactional (of ${by}) above @WithLock, so its transaction would be committed when others have the lock already.`, [
+      'Write @WithLock above @Transactional: the lock is then held until the transaction has ended.',
+    ]),
   ];
 }
 
-function noRequest(prototype: object, { owner, name, scope }: LockedMethod): readonly Mistake[] {
-  if (scope === 'call') return [];
+function noRequest(prototype: object, { owner, name, scope, mistakes }: LockedMethod): readonly string[] {
+  if (scope === 'call' || mistakes) return [];
   const handler = (owner as Record<string | symbol, object>)[name]!;
   const interceptors = (Reflect.getMetadata(INTERCEPTORS_METADATA, handler) ?? []) as unknown[];
   const isHandler = Reflect.hasMetadata(METHOD_METADATA, handler);
   if (isHandler && interceptors.some(isRequestLock)) return [];
   return [
-    {
-      what: `${nameOf(prototype, name)} has a lock with scope: 'request', but ${isHandler ? 'a decorator above has dropped its metadata' : 'is no HTTP handler'}, so every call would be refused.`,
-      remedies: isHandler ? ['Write @WithLock above that decorator.'] : ["Leave out the scope: the lock is then held for each call.", 'Put it on the method that has @Get(), @Post() or the like.'],
-    },
+    mistake(
+      `${nameOf(prototype, name)} has a lock with scope: 'request', but ${isHandler ? 'a decorator above has dropped its metadata' : 'is no HTTP handler'}, so every call would be refused.`,
+      isHandler ? ['Write @WithLock above that decorator.'] : ['Leave out the scope: the lock is then held for each call.', 'Put it on the method that has @Get(), @Post() or the like.'],
+    ),
   ];
 }
 
 /** Classes with locked methods of which Nest knows nothing at all, not even a decorator. Their calls are going to be refused. */
-export function outOfReach(known: ReadonlySet<object>): readonly Mistake[] {
+export function outOfReach(known: ReadonlySet<object>): readonly string[] {
   return lockOwners()
     .filter((owner) => !known.has(owner) && isPlain(owner.constructor))
-    .map((owner) => ({
-      what: `${lockedMethods(owner).map(({ name }) => nameOf(owner, name)).join(', ')} can't take a lock: Nest does not know the class ${owner.constructor.name}, so calls will be refused with LockNotWiredError.`,
-      remedies: [`Make ${owner.constructor.name} a provider, and let Nest build it.`, 'Use LockService.withLock() instead of the decorator.'],
-    }));
+    .map((owner) => {
+      const methods = lockedMethods(owner).map(({ name }) => nameOf(owner, name)).join(', ');
+      return mistake(`${methods} can't take a lock: Nest does not know the class ${owner.constructor.name}, so calls will be refused with LockNotWiredError.`, [
+        `Make ${owner.constructor.name} a provider, and let Nest build it.`,
+        'Use LockService.withLock() instead of the decorator.',
+      ]);
+    });
 }
 
 /** What `@WithLock` and the compiler themselves put on a class. */

@@ -2,7 +2,8 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, ModulesContainer } from '@nestjs/core';
 import { type LockedMethod, lockedMethods } from './decorators/locked-methods.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
-import { describeMistakes, type Mistake, mistakesOf, nameOf, outOfReach, ownerOf } from './lock.checks.js';
+import { mistake, mistakeList } from './errors/mistakes.js';
+import { mistakesOf, nameOf, outOfReach, ownerOf } from './lock.checks.js';
 import { type GuardedMethod, LockService } from './lock.service.js';
 import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from './lock.tokens.js';
 
@@ -35,10 +36,10 @@ export class LockExplorer implements OnModuleInit {
     const known = [...this.#known()];
     const prototypes = new Set(known.map(({ prototype }) => prototype));
     const mistakes = [...this.#twins(known), ...this.#wire(known), ...[...prototypes].flatMap(mistakesOf)];
-    if (mistakes.length > 0) throw new LockOptionsError(describeMistakes(distinct(mistakes)));
+    if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
     this.#list(prototypes);
     const strangers = outOfReach(withBases(prototypes));
-    if (strangers.length > 0) logger.warn(describeMistakes(strangers));
+    if (strangers.length > 0) logger.warn(mistakeList(strangers));
   }
 
   /** Of several modules, one looks for all. */
@@ -50,8 +51,8 @@ export class LockExplorer implements OnModuleInit {
     return true;
   }
 
-  #wire(known: readonly Known[]): readonly Mistake[] {
-    const mistakes: Mistake[] = [];
+  #wire(known: readonly Known[]): readonly string[] {
+    const mistakes: string[] = [];
     for (const { instance, isBuiltByNest } of known) {
       if (!instance || isBuiltByNest) continue;
       for (const { module } of lockedMethods(instance)) {
@@ -74,13 +75,11 @@ export class LockExplorer implements OnModuleInit {
     return undefined;
   }
 
-  #twins(known: readonly Known[]): readonly Mistake[] {
+  #twins(known: readonly Known[]): readonly string[] {
     const services = new Set(known.map(({ instance }) => instance).filter((instance) => instance instanceof LockService));
     const names = [...services].map(({ moduleName }) => moduleName);
-    return names.filter((name, index) => names.indexOf(name) < index).map((name) => ({
-      what: `Two RedisLockModules are named "${name}".`,
-      remedies: ['Import forRoot() once, in the root module: it is global.', 'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).'],
-    }));
+    const remedies = ['Import forRoot() once, in the root module: it is global.', 'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).'];
+    return names.filter((name, index) => names.indexOf(name) < index).map((name) => mistake(`Two RedisLockModules are named "${name}".`, remedies));
   }
 
   /** Tells the log and the services which methods are guarded. */
@@ -110,15 +109,9 @@ export class LockExplorer implements OnModuleInit {
 
 const asObject = (value: unknown): object | undefined => (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) ? value : undefined);
 
-function frozen(instance: object): Mistake {
-  return {
-    what: `The ${instance.constructor.name} given to Nest is frozen, so it can't be given the LockService that its @WithLock methods need.`,
-    remedies: ['Let Nest build it.', "Don't freeze it."],
-  };
-}
-
-function distinct(mistakes: readonly Mistake[]): readonly Mistake[] {
-  return [...new Map(mistakes.map((mistake) => [mistake.what, mistake])).values()];
+function frozen(instance: object): string {
+  const what = `The ${instance.constructor.name} given to Nest is frozen, so it can't be given the LockService that its @WithLock methods need.`;
+  return mistake(what, ['Let Nest build it.', "Don't freeze it."]);
 }
 
 function withBases(prototypes: ReadonlySet<object>): ReadonlySet<object> {

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { isObservable } from 'rxjs';
 import { LockOptionsError } from '../errors/lock-options.error.js';
+import { mistake } from '../errors/mistakes.js';
 import { methodSource, returnsValue } from './class-source.js';
 
 export type Method = (...args: unknown[]) => unknown;
@@ -37,7 +38,12 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
 }
 
 export function notAPromise(site: string): LockOptionsError {
-  return new LockOptionsError(`${site}() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends. Make it async.`);
+  return new LockOptionsError(
+    mistake(`${site}() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends.`, [
+      'Make it async.',
+      'If it starts work that goes on, return a promise of its end.',
+    ]),
+  );
 }
 
 interface DecoratorContext {

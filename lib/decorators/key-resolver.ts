@@ -3,7 +3,8 @@ import type { ExecutionContext } from '@nestjs/common';
 import type { LockKey } from '../core/lock-key.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
 import { isLockError } from '../errors/lock.error.js';
-import { KeyTemplate } from './key-template.js';
+import { Mistakes } from '../errors/mistakes.js';
+import { KeyTemplate, type TemplateSite } from './key-template.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from './parameter-names.js';
 
 /** Where Nest keeps what `@Param('userId')` and its like say of a handler's parameters. */
@@ -16,11 +17,15 @@ const ROUTE_ARGUMENTS = '__routeArguments__';
  */
 export function keyResolver(key: unknown, prototype: object, method: string | symbol, site: string): (args: unknown[]) => LockKey {
   if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
-  return filledKey(key, site, new Map([...routeNames(prototype, method), ...parameterNames(prototype, method)]));
+  const names = new Map([...routeNames(prototype, method), ...parameterNames(prototype, method)]);
+  return filledKey(key, { method: site, names, remedies: METHOD_REMEDIES });
 }
 
+const METHOD_REMEDIES = ['Name one of them.', 'Name a position, such as <0> or <0.id>.', 'Give a function of the arguments.'];
+
 /** What a request brings that a key can be made from. */
-const OF_REQUEST = new Map(['params', 'query', 'body', 'headers'].map((part): [string, ArgumentPath] => [part, { index: 0, path: [part] }]));
+const REQUEST_NAMES = new Map(['params', 'query', 'body', 'headers'].map((part): [string, ArgumentPath] => [part, { index: 0, path: [part] }]));
+const REQUEST_REMEDIES = ['Name a part of one of them, such as <params.id>.', 'Give a function of the ExecutionContext.'];
 
 /**
  * Makes the function that gives the key of an HTTP request.
@@ -30,16 +35,18 @@ const OF_REQUEST = new Map(['params', 'query', 'body', 'headers'].map((part): [s
 export function requestKeyResolver(key: unknown, site: string): (context: ExecutionContext) => LockKey {
   if (typeof key === 'function') return (context) => calledKey(key as KeyFunction, [context], site);
   const lowerCase = (template: unknown): unknown => (typeof template === 'string' ? template.replace(/<headers\.[^<>]*>/g, (header) => header.toLowerCase()) : template);
-  const fill = filledKey(Array.isArray(key) ? key.map(lowerCase) : lowerCase(key), site, OF_REQUEST);
+  const fill = filledKey(Array.isArray(key) ? key.map(lowerCase) : lowerCase(key), { method: site, names: REQUEST_NAMES, remedies: REQUEST_REMEDIES });
   return (context) => fill([context.switchToHttp().getRequest()]);
 }
 
-function filledKey(key: unknown, site: string, names: ParameterNames): (args: unknown[]) => LockKey {
+function filledKey(key: unknown, site: TemplateSite): (args: unknown[]) => LockKey {
   if (!Array.isArray(key) || key.length === 0) {
-    const template = new KeyTemplate(key, { method: site, names });
+    const template = new KeyTemplate(key, site);
     return (args) => template.fill(args);
   }
-  const templates = key.map((one: unknown) => new KeyTemplate(one, { method: site, names }));
+  const mistakes = new Mistakes();
+  const templates = key.flatMap((one: unknown) => mistakes.try(() => new KeyTemplate(one, site)) ?? []);
+  if (mistakes.error) throw mistakes.error;
   return (args) => templates.map((template) => template.fill(args));
 }
 

@@ -1,6 +1,7 @@
 import { LONGEST_KEY } from '../core/lock-key.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
+import { mistake } from '../errors/mistakes.js';
 import { shown } from '../errors/shown.js';
 import type { ArgumentPath, ParameterNames } from './parameter-names.js';
 
@@ -9,6 +10,8 @@ export interface TemplateSite {
   /** `AccountService.withdraw` */
   readonly method: string;
   readonly names: ParameterNames;
+  /** For who has named another one. */
+  readonly remedies: readonly string[];
 }
 
 interface Placeholder extends ArgumentPath {
@@ -39,7 +42,7 @@ export class KeyTemplate {
   /** @throws LockOptionsError for a template that can't be filled from this method's parameters */
   constructor(template: unknown, site: TemplateSite) {
     if (typeof template !== 'string' || template === '') {
-      throw new LockOptionsError(`The key of @WithLock on ${site.method}() must be a non-empty template, an array of them, or a function, not ${shown(template)}.`);
+      throw new LockOptionsError(`The lock key of ${site.method}() must be a non-empty template, an array of them, or a function, not ${shown(template)}.`);
     }
     this.#template = template;
     this.#site = site;
@@ -58,23 +61,29 @@ export class KeyTemplate {
   #parse(template: string): Part[] {
     // Splitting by a pattern with a group puts what the group caught at the odd places.
     const texts = template.split(PLACEHOLDER);
-    return texts.flatMap((text, index): Part[] => {
-      if (index % 2 === 1) return [this.#placeholder(text)];
-      if (/[<>]/.test(text)) throw this.#wrong('has a "<" or ">" without its partner');
+    const unknown: string[] = [];
+    const parts = texts.flatMap((text, index): Part[] => {
+      if (index % 2 === 1) return this.#placeholder(text, unknown);
+      if (/[<>]/.test(text)) throw this.#wrong('has a "<" or ">" without its partner', ['Write each placeholder as <name>.', 'If the key itself has such a character, give a function.']);
       const isBetween = index > 0 && index < texts.length - 1;
-      if (isBetween && !SEPARATOR.test(text)) throw this.#wrong('has two placeholders with nothing between them that keeps their values apart; put ":" there');
+      if (isBetween && !SEPARATOR.test(text)) throw this.#wrong('has two placeholders with nothing between them that keeps their values apart', ['Put ":" there.']);
       return text === '' ? [] : [text];
     });
+    if (unknown.length > 0) throw this.#unknownNames(unknown);
+    return parts;
   }
 
-  #placeholder(inside: string): Placeholder {
+  #placeholder(inside: string, unknown: string[]): Placeholder[] {
     const text = `<${inside}>`;
-    if (!PATH.test(inside)) throw this.#wrong(`has the placeholder ${text}, which is neither a name, a path such as <dto.id>, nor a position such as <0.id>`);
+    if (!PATH.test(inside)) {
+      throw this.#wrong(`has the placeholder ${text}`, ['Write a name such as <userId>, a path such as <dto.id>, or a position such as <0.id>.', 'For anything else, give a function.']);
+    }
     const [first = '', ...rest] = inside.split('.');
-    if (/^\d+$/.test(first)) return { text, index: Number(first), path: rest };
+    if (/^\d+$/.test(first)) return [{ text, index: Number(first), path: rest }];
     const at = this.#site.names.get(first);
-    if (!at) throw this.#unknownName(text);
-    return { text, index: at.index, path: [...at.path, ...rest] };
+    if (at) return [{ text, index: at.index, path: [...at.path, ...rest] }];
+    unknown.push(text);
+    return [];
   }
 
   #escaped({ text, index, path }: Placeholder, args: Arguments): string {
@@ -101,14 +110,14 @@ export class KeyTemplate {
     );
   }
 
-  #unknownName(text: string): LockOptionsError {
-    const names = [...this.#site.names.keys()];
-    const known = names.length > 0 ? `The parameters are: ${names.join(', ')}` : 'Its parameter names can\'t be read';
-    return this.#wrong(`names ${text}. ${known}. Use one of them, a position such as <0>, or a function`);
+  #unknownNames(texts: readonly string[]): LockOptionsError {
+    const { names, remedies } = this.#site;
+    const known = names.size > 0 ? `The names there are: ${[...names.keys()].join(', ')}` : "The names of its parameters can't be read";
+    return this.#wrong(`names ${texts.join(' and ')}. ${known}`, names.size > 0 ? remedies : remedies.slice(1));
   }
 
-  #wrong(what: string): LockOptionsError {
-    return new LockOptionsError(`The lock key "${this.#template}" of ${this.#site.method}() ${what}.`);
+  #wrong(what: string, remedies: readonly string[]): LockOptionsError {
+    return new LockOptionsError(mistake(`The lock key "${this.#template}" of ${this.#site.method}() ${what}.`, remedies));
   }
 }
 

@@ -10,6 +10,8 @@ export interface LockedMethod {
   /** As it was given: a template, several, or a function. */
   readonly key: unknown;
   readonly scope: 'call' | 'request';
+  /** What is wrong with it: the app does not start then, and its calls are refused. */
+  readonly mistakes: string | undefined;
   /** What has begun a transaction around the lock, where `@WithLock` stands below it. */
   readonly transaction: () => string | undefined;
 }

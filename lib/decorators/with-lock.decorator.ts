@@ -2,18 +2,15 @@ import 'reflect-metadata';
 import { type ExecutionContext, Inject } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import type { LockKey } from '../core/lock-key.js';
-import { lockServiceSlot, lockServiceToken } from '../lock.tokens.js';
+import { Mistakes } from '../errors/mistakes.js';
+import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../lock.tokens.js';
 import { checkedMethod, returnKind } from './checked-method.js';
-import { currentLockParameters } from './current-lock.decorator.js';
-import { keyResolver, requestKeyResolver } from './key-resolver.js';
-import { lazyIterator, lazyObservable } from './lazy-stream.js';
-import { lockCall } from './lock-call.js';
 import { noteLockedMethod } from './locked-methods.js';
-import { bindRequestLock } from './request-lock.js';
+import { callGuard, refusal, requestGuard, siteOf } from './method-guard.js';
 import type { Fills } from './template-types.js';
 import { TransactionWatch } from './transaction-order.js';
-import { checkedOptions, type RequestLockOptions, type WithLockDecoratorOptions } from './with-lock.options.js';
-import { wrapMethod, type Around } from './wrap-method.js';
+import { optionsOf, type RequestLockOptions, type WithLockDecoratorOptions } from './with-lock.options.js';
+import { wrapMethod } from './wrap-method.js';
 
 type CallOptions = WithLockDecoratorOptions & { readonly scope?: 'call' };
 
@@ -45,33 +42,30 @@ export type WithLockDecorator<Args extends unknown[], Key = unknown> = <M extend
  * With `scope: 'request'`, on an HTTP handler, the key is made from `<params.id>`, `<query.x>`, `<body.x>` and `<headers.x>` or by a
  * function of the `ExecutionContext`, and the lock is held until the response has been sent.
  *
- * @throws LockOptionsError when the class is defined, for a bad template or option
- * @throws LockTimeoutError, LockUnavailableError, LockLostError, LockKeyError, LockNotWiredError from the decorated method
+ * A bad template or option is told when the app starts, in one list with all others, and its method refuses to be called.
+ *
+ * @throws LockOptionsError when the class is defined, where it does not stand on a method of an instance
+ * @throws LockTimeoutError, LockUnavailableError, LockLostError, LockKeyError, LockOptionsError, LockNotWiredError from the decorated method
  */
 export function WithLock(key: string | readonly string[] | ((context: ExecutionContext) => LockKey), options: RequestLockOptions): MethodDecorator;
 export function WithLock<const Key extends string | readonly string[]>(key: Key, options?: CallOptions): WithLockDecorator<[], Key>;
 export function WithLock<Args extends unknown[]>(key: (...args: Args) => LockKey, options?: CallOptions): WithLockDecorator<Args>;
 export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): WithLockDecorator<[]> {
-  const checked = checkedOptions(options);
-  const { module, scope } = checked;
   return (prototype, name, descriptor) => {
     const method = checkedMethod(prototype, name, descriptor);
-    const site = `${prototype.constructor.name}.${String(name)}`;
-    const kind = scope === 'call' ? returnKind(prototype, name, method) : 'promise';
+    const scope = options?.scope === 'request' ? 'request' : 'call';
     const watch = new TransactionWatch();
-    const lockParameters = currentLockParameters(prototype, name);
-    const wrap = (around: Around) => (descriptor.value = wrapMethod(method, around, watch) as unknown as typeof descriptor.value);
-    if (scope === 'request') {
-      const { around, bind } = bindRequestLock({ site, options: checked, keyOf: requestKeyResolver(key, site), lockParameters });
-      wrap(around);
-      bind(prototype, name, descriptor);
-    } else {
-      const call = lockCall({ site, options: checked, keyOf: keyResolver(key, prototype, name, site), lockParameters });
-      if (kind === 'observable') wrap((body, self, args) => lazyObservable((unsubscribed) => call(body, self, args, unsubscribed)));
-      else if (kind === 'iterator') wrap((body, self, args) => lazyIterator(() => call(body, self, args)));
-      else wrap(call);
-    }
-    Inject(lockServiceToken(module))(prototype, lockServiceSlot(module));
-    noteLockedMethod(prototype, { owner: prototype, name, module, key, scope, transaction: () => watch.seen });
+
+    const mistakes = new Mistakes();
+    const checked = mistakes.try(() => optionsOf(siteOf(prototype, name), options));
+    const kind = mistakes.try(() => (scope === 'call' ? returnKind(prototype, name, method) : 'promise')) ?? 'promise';
+    const guard = mistakes.try(() => (scope === 'call' ? callGuard(key, prototype, name, kind) : requestGuard(key, prototype, name)));
+    const { error } = mistakes;
+
+    const { around, bind } = checked && guard && !error ? guard(checked) : refusal(error!, kind);
+    descriptor.value = wrapMethod(method, around, watch) as unknown as typeof descriptor.value;
+    bind?.(prototype, name, descriptor);
+    if (checked) Inject(lockServiceToken(checked.module))(prototype, lockServiceSlot(checked.module));
+    noteLockedMethod(prototype, { owner: prototype, name, module: checked?.module ?? DEFAULT_MODULE, key, scope, mistakes: error?.message, transaction: () => watch.seen });
   };
 }

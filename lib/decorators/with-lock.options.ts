@@ -36,16 +36,25 @@ export interface RequestLockOptions extends WithLockDecoratorOptions {
 export interface CheckedOptions {
   readonly module: string;
   readonly onTimeout: NonNullable<WithLockDecoratorOptions['onTimeout']>;
-  readonly scope: 'call' | 'request';
   readonly lockOptions: WithLockOptions;
 }
 
-/** @throws LockOptionsError for an unknown option or a bad value */
-export function checkedOptions(options: WithLockDecoratorOptions): CheckedOptions {
+/** @throws LockOptionsError for an unknown option or a bad value, naming the method */
+export function optionsOf(site: string, options: WithLockDecoratorOptions): CheckedOptions {
+  try {
+    return checkedOptions(options);
+  } catch (error) {
+    if (!(error instanceof LockOptionsError)) throw error;
+    throw new LockOptionsError(`@WithLock on ${site}(): ${error.message}`);
+  }
+}
+
+function checkedOptions(options: WithLockDecoratorOptions): CheckedOptions {
   if (typeof options !== 'object' || options === null) throw new LockOptionsError(`The options of @WithLock must be an object, not ${shown(options)}.`);
   const { module, onTimeout = 'throw', scope = 'call', ...rest } = options;
   if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip') throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
   const lockOptions: WithLockOptions = Object.freeze(rest);
   lockTerms(lockOptions, DEFAULT_TERMS, ['module', 'onTimeout', 'scope']);
-  return { module: checkedModuleName('module', module), onTimeout, scope: oneOf('scope', scope, ['call', 'request']), lockOptions };
+  oneOf('scope', scope, ['call', 'request']);
+  return { module: checkedModuleName('module', module), onTimeout, lockOptions };
 }

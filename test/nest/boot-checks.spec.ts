@@ -49,7 +49,12 @@ const MISTAKES: [mistake: string, make: () => ModuleMetadata | void, message: st
       }
       return { providers: [Orders] };
     },
-    'The lock key "order:<orderId>" of Orders.confirm() names <orderId>. The parameters are: id. Use one of them, a position such as <0>, or a function.',
+    `The lock key "order:<orderId>" of Orders.confirm() names <orderId>. The names there are: id.
+
+Potential solutions:
+- Name one of them.
+- Name a position, such as <0> or <0.id>.
+- Give a function of the arguments.`,
   ],
   [
     'a part that a request has not',
@@ -62,7 +67,11 @@ const MISTAKES: [mistake: string, make: () => ModuleMetadata | void, message: st
       }
       return { controllers: [Orders] };
     },
-    'The lock key "order:<id>" of Orders.confirm() names <id>. The parameters are: params, query, body, headers. Use one of them, a position such as <0>, or a function.',
+    `The lock key "order:<id>" of Orders.confirm() names <id>. The names there are: params, query, body, headers.
+
+Potential solutions:
+- Name a part of one of them, such as <params.id>.
+- Give a function of the ExecutionContext.`,
   ],
   [
     'a static method',
@@ -85,7 +94,11 @@ const MISTAKES: [mistake: string, make: () => ModuleMetadata | void, message: st
       }
       return { providers: [Orders] };
     },
-    `Orders.confirm() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends. Make it async.`,
+    `Orders.confirm() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends.
+
+Potential solutions:
+- Make it async.
+- If it starts work that goes on, return a promise of its end.`,
   ],
   [
     'an override that has lost its decorator',
@@ -180,7 +193,74 @@ Potential solutions:
 - Write @WithLock above that decorator.`,
   ],
   [
-    'several of them, in one list',
+    'a template that is not closed',
+    () => {
+      class Orders {
+        @WithLock('order:<id')
+        async confirm(id: string) {
+          return id;
+        }
+      }
+      return { providers: [Orders] };
+    },
+    `The lock key "order:<id" of Orders.confirm() has a "<" or ">" without its partner.
+
+Potential solutions:
+- Write each placeholder as <name>.
+- If the key itself has such a character, give a function.`,
+  ],
+  [
+    'an option that there is not',
+    () => {
+      class Orders {
+        @WithLock('order', { retries: 3 } as object)
+        async confirm() {}
+      }
+      return { providers: [Orders] };
+    },
+    '@WithLock on Orders.confirm(): There is no option "retries". Known options: wait, lease, watchdog, maxHold, atLeast, mode, permits, label, maxWaiters, fair, reentrant, signal, onLost, module, onTimeout, scope.',
+  ],
+  [
+    'all mistakes of all methods, in one list',
+    () => {
+      class Orders {
+        @WithLock(['order:<orderId>:<lineId>', 'customer:<customer>'], { wait: 'soon' })
+        async confirm(id: string) {
+          return id;
+        }
+      }
+      @Controller()
+      class Bills {
+        @WithLock('bill:<billId>')
+        async pay(_id: string, _sum: number) {}
+      }
+      return { providers: [Orders, { provide: 'again', useClass: Orders }], controllers: [Bills] };
+    },
+    `@WithLock on Orders.confirm(): "wait" is "soon", but must be a duration of at least 0 ms: a number of milliseconds or a string such as "250ms", "30s", "2m", or Infinity.
+
+The lock key "order:<orderId>:<lineId>" of Orders.confirm() names <orderId> and <lineId>. The names there are: id.
+
+Potential solutions:
+- Name one of them.
+- Name a position, such as <0> or <0.id>.
+- Give a function of the arguments.
+
+The lock key "customer:<customer>" of Orders.confirm() names <customer>. The names there are: id.
+
+Potential solutions:
+- Name one of them.
+- Name a position, such as <0> or <0.id>.
+- Give a function of the arguments.
+
+The lock key "bill:<billId>" of Bills.pay() names <billId>. The names there are: _id, _sum.
+
+Potential solutions:
+- Name one of them.
+- Name a position, such as <0> or <0.id>.
+- Give a function of the arguments.`,
+  ],
+  [
+    'mistakes of several kinds, in one list',
     () => {
       @Injectable()
       class NightJobs extends Jobs {
@@ -298,12 +378,12 @@ describe('an app that starts', () => {
       async walk() {}
     }
     const { warn } = await logged({ providers: [Jobs] });
-    expect(warn.filter((line) => line.includes(Forgotten.name))).toEqual([
-      `Forgotten.run(), Forgotten.walk() can't take a lock: Nest does not know the class Forgotten, so calls will be refused with LockNotWiredError.
+    expect(warn).toEqual([
+      expect.stringContaining(`${Forgotten.name}.run(), Forgotten.walk() can't take a lock: Nest does not know the class Forgotten, so calls will be refused with LockNotWiredError.
 
 Potential solutions:
 - Make Forgotten a provider, and let Nest build it.
-- Use LockService.withLock() instead of the decorator.`,
+- Use LockService.withLock() instead of the decorator.`),
     ]);
   });
 

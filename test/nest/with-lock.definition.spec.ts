@@ -1,11 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockOptionsError, WithLock } from 'nest-redis-lock';
+import { boot } from './boot.js';
 
 /** What the compiler refuses, and JavaScript lets through. */
 const anyDecorator = (key: unknown, options?: unknown) => WithLock(key as string, options as object) as MethodDecorator & PropertyDecorator & ClassDecorator;
 
-describe('a class is refused with LockOptionsError when it is defined, naming the option,', () => {
-  const withOptions = (options: unknown) => () => {
+describe('an app does not start with options that there are not, or that are wrong: it names the method, the option and what is allowed', () => {
+  const withOptions = (options: unknown) => {
     class Jobs {
       @anyDecorator('job', options)
       async run() {}
@@ -13,14 +14,14 @@ describe('a class is refused with LockOptionsError when it is defined, naming th
     return Jobs;
   };
 
-  it.each(['durability', 'retries', 'token', 'toString', '__proto__'])('for the option "%s", which there is not', (option) => {
+  it.each(['durability', 'retries', 'token', 'toString', '__proto__'])('for the option "%s", which there is not', async (option) => {
     const options: unknown = JSON.parse(`{ ${JSON.stringify(option)}: 1 }`);
-    expect(withOptions(options)).toThrow(LockOptionsError);
-    expect(withOptions(options)).toThrow(new RegExp(`no option "${option}".*\\bwait\\b.*\\blease\\b.*\\bmaxWaiters\\b`));
+    await expect(boot(withOptions(options))).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(boot(withOptions(options))).rejects.toThrow(new RegExp(`@WithLock on Jobs\\.run\\(\\): There is no option "${option}".*\\bwait\\b.*\\blease\\b.*\\bmaxWaiters\\b`));
   });
 
-  it('telling all the options there are', () => {
-    expect(withOptions({ retries: 1 })).toThrow(/(?=.*\bmodule\b)(?=.*\bonTimeout\b)(?=.*\bonLost\b)(?=.*\bsignal\b)/);
+  it('telling all the options there are', async () => {
+    await expect(boot(withOptions({ retries: 1 }))).rejects.toThrow(/(?=.*\bmodule\b)(?=.*\bonTimeout\b)(?=.*\bonLost\b)(?=.*\bsignal\b)/);
   });
 
   it.each<[string, unknown]>([
@@ -52,9 +53,10 @@ describe('a class is refused with LockOptionsError when it is defined, naming th
     ['module', ''],
     ['module', 5],
     ['module', null],
-  ])('for %s: %p', (option, value) => {
-    expect(withOptions({ [option]: value })).toThrow(LockOptionsError);
-    expect(withOptions({ [option]: value })).toThrow(new RegExp(`"${option}" is .*must be `));
+  ])('for %s: %p', async (option, value) => {
+    const Jobs = withOptions({ [option]: value });
+    await expect(boot(Jobs)).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(boot(Jobs)).rejects.toThrow(new RegExp(`@WithLock on Jobs\\.run\\(\\): "${option}" is .*must be `));
   });
 
   it.each<[unknown, string]>([
@@ -62,12 +64,12 @@ describe('a class is refused with LockOptionsError when it is defined, naming th
     [-Infinity, '-Infinity'],
     ['soon', '"soon"'],
     [-1, '-1'],
-  ])('and the value %p as it was given', (wait, shown) => {
-    expect(withOptions({ wait })).toThrow(`"wait" is ${shown},`);
+  ])('and the value %p as it was given', async (wait, shown) => {
+    await expect(boot(withOptions({ wait }))).rejects.toThrow(`"wait" is ${shown},`);
   });
 
-  it.each([null, 'skip', 5, true])('for options that are %p instead of an object', (options) => {
-    expect(withOptions(options)).toThrow(LockOptionsError);
+  it.each([null, 'skip', 5, true])('for options that are %p instead of an object', async (options) => {
+    await expect(boot(withOptions(options))).rejects.toThrow(/The options of @WithLock must be an object/);
   });
 });
 
@@ -110,44 +112,6 @@ describe('a class is refused with LockOptionsError when it is defined, where @Wi
       class Jobs {}
       return Jobs;
     }).toThrow(LockOptionsError);
-  });
-
-  it('a method that says it returns a plain value', () => {
-    expect(() => {
-      class Jobs {
-        @anyDecorator('job')
-        run(): string {
-          return '';
-        }
-      }
-      return Jobs;
-    }).toThrow(/Jobs\.run\(\) does not return a promise.*Make it async/);
-  });
-
-  it('a method that returns nothing, so that its work has no end', () => {
-    expect(() => {
-      class Jobs {
-        @anyDecorator('job')
-        run() {
-          setImmediate(() => [1].map((one) => {
-            return one;
-          }));
-        }
-      }
-      return Jobs;
-    }).toThrow(/Jobs\.run\(\) does not return a promise/);
-  });
-
-  it('a generator', () => {
-    expect(() => {
-      class Jobs {
-        @anyDecorator('job')
-        *run() {
-          yield 1;
-        }
-      }
-      return Jobs;
-    }).toThrow(/Jobs\.run\(\) does not return a promise/);
   });
 
   it('a private method, where a compiler lets it', () => {
