@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { isObservable } from 'rxjs';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistake } from '../errors/mistakes.js';
-import { methodSource, returnsValue } from './class-source.js';
+import { isSynchronous, methodSource } from './class-source.js';
 
 export type Method = (...args: unknown[]) => unknown;
 
@@ -28,13 +28,19 @@ export function checkedMethod(prototype: unknown, name: unknown, descriptor: Pro
 export function returnKind(prototype: object, name: string | symbol, method: Method): ReturnKind {
   const source = methodSource(prototype, name);
   const { async, generator } = source?.value ?? {};
-  if (Object.prototype.toString.call(method) === '[object AsyncGeneratorFunction]' || (async && generator)) return 'iterator';
+  const itself = Object.prototype.toString.call(method);
+  if (itself === '[object AsyncGeneratorFunction]' || (async && generator)) return 'iterator';
   const returns: unknown = Reflect.getMetadata('design:returntype', prototype, name);
   if (typeof returns === 'function' && isObservable(returns.prototype)) return 'observable';
-  const isOther = returns !== undefined && returns !== Promise && returns !== Object;
-  const isVoid = returns === undefined && source && !async && (generator || !returnsValue(source));
-  if (isOther || isVoid) throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
+  if (itself === '[object AsyncFunction]' || isThenable(returns)) return 'promise';
+  // Undefined where it is declared as void, but also where nothing is declared. Object where it is anything.
+  const isOpen = returns === undefined || returns === Object;
+  if (!isOpen || (source && isSynchronous(source))) throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
   return 'promise';
+}
+
+function isThenable(type: unknown): boolean {
+  return typeof type === 'function' && typeof (type.prototype as Partial<Promise<unknown>> | undefined)?.then === 'function';
 }
 
 export function notAPromise(site: string): LockOptionsError {

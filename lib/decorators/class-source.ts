@@ -1,4 +1,4 @@
-import { parse, type AnyNode, type ClassBody, type ClassDeclaration, type MethodDefinition } from 'acorn';
+import { parse, type AnyNode, type ClassBody, type ClassDeclaration, type Expression, type MethodDefinition, type Property } from 'acorn';
 
 const parsedClasses = new WeakMap<object, ReadonlyMap<string, MethodDefinition>>();
 
@@ -17,10 +17,37 @@ export function callsSuper({ value }: MethodDefinition, name: string | symbol): 
   return contains(value.body, (node) => node.type === 'MemberExpression' && node.object.type === 'Super' && node.property.type === 'Identifier' && node.property.name === name);
 }
 
-/** Whether it may return something, and not just end. */
-export function returnsValue({ value }: MethodDefinition): boolean {
-  return contains(value.body, (node) => node.type === 'ReturnStatement' && node.argument !== null, FUNCTIONS);
+/** Whether all is done when it returns: it is not async, and what it returns, if anything, is surely no promise or stream. */
+export function isSynchronous({ value }: MethodDefinition): boolean {
+  if (value.async) return false;
+  return value.generator || !contains(value.body, (node) => node.type === 'ReturnStatement' && !!node.argument && !isPlain(node.argument), FUNCTIONS);
 }
+
+/** Whether an expression is a text, a number and the like, or an object that is written out here. Of a variable or a call, nobody knows. */
+function isPlain(node: Expression): boolean {
+  switch (node.type) {
+    case 'Literal':
+    case 'TemplateLiteral':
+    case 'BinaryExpression':
+    case 'UnaryExpression':
+    case 'UpdateExpression':
+    case 'ArrayExpression':
+      return true;
+    case 'Identifier':
+      return node.name === 'undefined';
+    case 'LogicalExpression':
+      return isPlain(node.left) && isPlain(node.right);
+    case 'ConditionalExpression':
+      return isPlain(node.consequent) && isPlain(node.alternate);
+    case 'ObjectExpression':
+      return node.properties.every((property) => property.type === 'Property' && !property.computed && !ASYNC_FIELDS.includes(nameOf(property)));
+    default:
+      return false;
+  }
+}
+
+/** What makes an object a promise, a stream or an iterator. */
+const ASYNC_FIELDS = ['then', 'subscribe', 'next'];
 
 const FUNCTIONS = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression', 'ClassBody'];
 
@@ -49,7 +76,7 @@ function classBody(source: string): ClassBody | undefined {
   }
 }
 
-function nameOf({ key }: MethodDefinition): string {
+function nameOf({ key }: MethodDefinition | Property): string {
   if (key.type === 'Identifier') return key.name;
   return key.type === 'Literal' ? String(key.value) : '';
 }

@@ -1,0 +1,116 @@
+import { describe, expect, it } from '@jest/globals';
+import { SetMetadata, type Type } from '@nestjs/common';
+import { transformSync } from '@swc/core';
+import { LockOptionsError, WithLock } from 'nest-redis-lock';
+import { Observable } from 'rxjs';
+import ts from 'typescript';
+import { boot } from './boot.js';
+
+const tsc = (target: 'ES2016' | 'ES2022') => (source: string) =>
+  ts.transpileModule(source, { compilerOptions: { target: ts.ScriptTarget[target], module: ts.ModuleKind.CommonJS, experimentalDecorators: true, emitDecoratorMetadata: true } }).outputText;
+
+const swc = (target: 'es2016' | 'es2022') => (source: string) =>
+  transformSync(source, { jsc: { target, parser: { syntax: 'typescript', decorators: true }, transform: { legacyDecorator: true, decoratorMetadata: true } }, module: { type: 'commonjs' } }).code;
+
+/** Plain JavaScript: no types, so no metadata. */
+const noTypes = (source: string) =>
+  ts.transpileModule(source, { compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.CommonJS, experimentalDecorators: true } }).outputText;
+
+/** Before ES2017 there are no async functions: what is `async` in the source becomes a plain function. */
+const COMPILERS: [name: string, compile: (source: string) => string][] = [
+  ['tsc', tsc('ES2022')],
+  ['tsc for ES2016', tsc('ES2016')],
+  ['swc', swc('es2022')],
+  ['swc for ES2016', swc('es2016')],
+  ['JavaScript', noTypes],
+];
+
+const Bluebird = class {
+  then() {}
+};
+const Below: MethodDecorator = (_prototype, _name, descriptor) => {
+  const method = descriptor.value as () => unknown;
+  descriptor.value = (async () => method()) as typeof descriptor.value;
+};
+
+/** A class with this method, as the compiler makes it. */
+function compiled(compile: (source: string) => string, method: string): Type {
+  const scope = { Lock: WithLock('job'), Tag: SetMetadata('tag', 1), Below, Observable, Bluebird };
+  const code = compile(`class Jobs { x: any; @Lock ${method} }\nexports.Jobs = Jobs;`);
+  const exports: { Jobs?: Type } = {};
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is our own code, and must have our own Promise
+  const define = new Function('exports', ...Object.keys(scope), code) as (...args: unknown[]) => void;
+  define(exports, ...Object.values(scope));
+  return exports.Jobs!;
+}
+
+const SYNCHRONOUS = [
+  'run(): string { return this.x }',
+  'run(): number { return this.x }',
+  'run(): boolean { return this.x }',
+  'run(): string[] { return this.x }',
+  'run(): Date { return this.x }',
+];
+
+/** Whose source tells. */
+const PLAINLY_SYNCHRONOUS = [
+  'run(): void { this.x() }',
+  'run() {}',
+  'run() { this.x(async () => { return 1 }) }',
+  'run() { if (this.x) return; this.x() }',
+  'run() { return 5 }',
+  'run() { return "done" }',
+  'run(): any { return `${this.x}!` }',
+  'run(a: number, b: number) { return a + b }',
+  'run() { return !this.x }',
+  'run() { return null }',
+  'run() { return undefined }',
+  'run() { return [this.x] }',
+  'run() { return { x: this.x } }',
+  'run(): unknown { return this.x ? 1 : 2 || 3 }',
+  'run() { if (this.x) return 1; return 2 }',
+  '*run() { yield 1 }',
+  '@Tag run() { return 5 }',
+];
+
+const ASYNCHRONOUS_BY_TYPE = ['run(): Promise<void> { throw new Error() }', 'run(): Observable<void> { throw new Error() }', 'run(): Bluebird<void> { throw new Error() }'];
+
+const ASYNCHRONOUS = [
+  'async run() {}',
+  'async run() { return 5 }',
+  'async run(a = 1, { b }: any) { return a + b }',
+  'async *run() { yield 1 }',
+  'run(): Observable<number> { return this.x }',
+  'run(): Bluebird<number> { return this.x }',
+  '@Tag async run() { return 5 }',
+  '@Below run() { return 5 }',
+  'run(): AsyncGenerator<number> { return this.x }',
+];
+
+/** Of which nobody knows before the call. */
+const UNKNOWN = [
+  'run() { return this.x() }',
+  'run(): any { return this.x }',
+  'run(): unknown { return this.x || 5 }',
+  'run() { return this.x ? 5 : this.x() }',
+  'run() { return new Promise(() => {}) }',
+  'run() { return { then: this.x } }',
+  'run() { return { [Symbol.asyncIterator]: this.x } }',
+  'run() { return { ...this.x } }',
+  'run() { if (this.x) return null; return this.x() }',
+];
+
+const TYPED = COMPILERS.filter(([name]) => name !== 'JavaScript');
+const each = (compilers: typeof COMPILERS, methods: readonly string[]) => compilers.flatMap(([name, compile]) => methods.map((method) => ({ name, compile, method })));
+
+describe('at boot', () => {
+  it.each([...each(TYPED, SYNCHRONOUS), ...each(COMPILERS, PLAINLY_SYNCHRONOUS)])('$method is refused ($name)', async ({ compile, method }) => {
+    const booting = boot(compiled(compile, method));
+    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(booting).rejects.toThrow(/^Jobs\.run\(\) does not return a promise, an Observable or an async iterator.*\s+Potential solutions:\s+- Make it async/);
+  });
+
+  it.each([...each(TYPED, ASYNCHRONOUS_BY_TYPE), ...each(COMPILERS, [...ASYNCHRONOUS, ...UNKNOWN])])('$method is not refused ($name)', async ({ compile, method }) => {
+    await boot(compiled(compile, method));
+  });
+});
