@@ -3,39 +3,36 @@ import { ApplicationConfig, ModulesContainer } from '@nestjs/core';
 import { type LockedMethod, lockedMethods } from './decorators/locked-methods.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { mistake, mistakeList } from './errors/mistakes.js';
+import { isFactoryOfMany, type Known, knownTo, providersOf } from './lock.known.js';
 import { mistakesOf, nameOf, outOfReach, ownerOf } from './lock.checks.js';
 import { type GuardedMethod, LockService } from './lock.service.js';
-import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from './lock.tokens.js';
+import { DEFAULT_MODULE } from './lock.tokens.js';
+import { LockWiring } from './lock.wiring.js';
 
 const logger = new Logger('RedisLock');
 
-/** An object that Nest knows, or only its class, where it builds one for each request. */
-interface Known {
-  readonly instance: object | undefined;
-  readonly prototype: object;
-  readonly isBuiltByNest: boolean;
-}
-
 /**
- * Looks through the app at boot. It wires objects that Nest did not construct itself (`useFactory`, `useValue`), and refuses to start
- * an app in which a lock would not hold. It wraps nothing: `@WithLock` did that when the class was defined.
+ * Looks through the app at boot. It wires objects that Nest did not construct itself (`useFactory`, `useValue`, guards made with `new`), and refuses to start
+ * an app in which a lock would not hold. It wraps no method: `@WithLock` did that when the class was defined.
  */
 @Injectable()
 export class LockExplorer implements OnModuleInit {
   readonly #modules: ModulesContainer;
   readonly #app: ApplicationConfig;
+  readonly #wiring: LockWiring;
 
   constructor(modules: ModulesContainer, app: ApplicationConfig) {
     this.#modules = modules;
     this.#app = app;
+    this.#wiring = new LockWiring(modules);
   }
 
   /** @throws LockOptionsError with all mistakes there are */
   onModuleInit(): void {
     if (!this.#isFirst()) return;
-    const known = [...this.#known()];
+    const known = [...knownTo(this.#modules, this.#app)];
     const prototypes = new Set(known.map(({ prototype }) => prototype));
-    const mistakes = [...this.#twins(known), ...this.#wire(known), ...[...prototypes].flatMap(mistakesOf)];
+    const mistakes = [...twins(known), ...this.#wire(known), ...[...prototypes].flatMap(mistakesOf)];
     if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
     this.#list(prototypes);
     const strangers = outOfReach(withBases(prototypes));
@@ -52,34 +49,8 @@ export class LockExplorer implements OnModuleInit {
   }
 
   #wire(known: readonly Known[]): readonly string[] {
-    const mistakes: string[] = [];
-    for (const { instance, isBuiltByNest } of known) {
-      if (!instance || isBuiltByNest) continue;
-      for (const { module } of lockedMethods(instance)) {
-        const value = this.#serviceOf(module);
-        if (!value) continue;
-        // Writable, as an object given by useValue can live on in the next app of a test.
-        if (Object.isExtensible(instance)) Object.defineProperty(instance, lockServiceSlot(module), { value, writable: true, configurable: true });
-        else mistakes.push(frozen(instance));
-      }
-    }
-    return mistakes;
-  }
-
-  /** What the app has for the service, a fake of a test included. */
-  #serviceOf(moduleName: string): unknown {
-    for (const module of this.#modules.values()) {
-      const provider = module.providers.get(lockServiceToken(moduleName));
-      if (provider) return provider.instance;
-    }
-    return undefined;
-  }
-
-  #twins(known: readonly Known[]): readonly string[] {
-    const services = new Set(known.map(({ instance }) => instance).filter((instance) => instance instanceof LockService));
-    const names = [...services].map(({ moduleName }) => moduleName);
-    const remedies = ['Import forRoot() once, in the root module: it is global.', 'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).'];
-    return names.filter((name, index) => names.indexOf(name) < index).map((name) => mistake(`Two RedisLockModules are named "${name}".`, remedies));
+    for (const provider of providersOf(this.#modules)) if (isFactoryOfMany(provider)) this.#wiring.wireAll(provider);
+    return known.flatMap(({ instance, isBuiltByNest }) => (instance && !isBuiltByNest ? this.#wiring.wire(instance) : []));
   }
 
   /** Tells the log and the services which methods are guarded. */
@@ -87,31 +58,18 @@ export class LockExplorer implements OnModuleInit {
     const guarded = [...prototypes].flatMap((prototype) => lockedMethods(prototype).filter(({ owner, name }) => isReached(prototype, owner, name)).map((method) => ({ prototype, method })));
     for (const { prototype, method } of guarded) logger.debug(`${nameOf(prototype, method.name)} locks ${keyText(method)}`);
     for (const module of new Set(guarded.map(({ method }) => method.module))) {
-      const service = this.#serviceOf(module);
+      const service = this.#wiring.serviceOf(module);
       const own = guarded.filter(({ method }) => method.module === module);
       if (service instanceof LockService) service.noteMethods(own.map(({ prototype, method }) => guardedMethod(prototype, method)));
     }
   }
-
-  *#known(): Iterable<Known> {
-    for (const module of this.#modules.values()) {
-      for (const wrapper of [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values()]) {
-        const instance: unknown = wrapper.isDependencyTreeStatic() ? wrapper.instance : undefined;
-        const type: unknown = wrapper.isNotMetatype ? undefined : wrapper.metatype;
-        if (typeof type === 'function' && type.prototype) yield { instance: asObject(instance), prototype: type.prototype as object, isBuiltByNest: true };
-        else if (asObject(instance)) yield { instance: asObject(instance), prototype: Object.getPrototypeOf(instance) as object, isBuiltByNest: false };
-      }
-    }
-    const enhancers = [this.#app.getGlobalGuards(), this.#app.getGlobalInterceptors(), this.#app.getGlobalPipes(), this.#app.getGlobalFilters()].flat();
-    for (const instance of enhancers) yield { instance, prototype: Object.getPrototypeOf(instance) as object, isBuiltByNest: false };
-  }
 }
 
-const asObject = (value: unknown): object | undefined => (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) ? value : undefined);
-
-function frozen(instance: object): string {
-  const what = `The ${instance.constructor.name} given to Nest is frozen, so it can't be given the LockService that its @WithLock methods need.`;
-  return mistake(what, ['Let Nest build it.', "Don't freeze it."]);
+function twins(known: readonly Known[]): readonly string[] {
+  const services = new Set(known.map(({ instance }) => instance).filter((instance) => instance instanceof LockService));
+  const names = [...services].map(({ moduleName }) => moduleName);
+  const remedies = ['Import forRoot() once, in the root module: it is global.', 'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).'];
+  return names.filter((name, index) => names.indexOf(name) < index).map((name) => mistake(`Two RedisLockModules are named "${name}".`, remedies));
 }
 
 function withBases(prototypes: ReadonlySet<object>): ReadonlySet<object> {

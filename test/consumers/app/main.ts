@@ -1,7 +1,7 @@
 // What a user's app does with the package, once: over HTTP, on a real Redis, by hand, and in a unit test.
 import 'reflect-metadata';
 import assert from 'node:assert/strict';
-import { Controller, Get, Injectable, Module, Param, Post } from '@nestjs/common';
+import { type CanActivate, Controller, Get, Inject, Injectable, Module, Param, Post, Scope, UseGuards } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test } from '@nestjs/testing';
@@ -59,17 +59,37 @@ class HealthController {
   }
 }
 
+/** Which Nest does not build: it is given one by a factory for each request, or in a decorator. */
+class Doorman implements CanActivate {
+  @WithLock('door')
+  async canActivate(): Promise<boolean> {
+    return true;
+  }
+}
+
+@Controller({ path: 'door', scope: Scope.REQUEST })
+class DoorController {
+  constructor(@Inject('doorman') private readonly doorman: Doorman) {}
+
+  @UseGuards(new Doorman())
+  @Get()
+  open(): Promise<boolean> {
+    return this.doorman.canActivate();
+  }
+}
+
 async function serve(redis: Redis): Promise<void> {
   @Module({
     imports: [RedisLockModule.forRoot({ connection }), RedisLockModule.forRootAsync({ name: 'borrowed', useFactory: () => ({ connection: redis }) }), TerminusModule],
-    providers: [Accounts, LockHealthIndicator],
-    controllers: [AccountController, HealthController],
+    providers: [Accounts, LockHealthIndicator, { provide: 'doorman', scope: Scope.REQUEST, useFactory: () => new Doorman() }],
+    controllers: [AccountController, HealthController, DoorController],
   })
   class AppModule {}
 
   const app = await NestFactory.create(AppModule, { logger: ['error'] });
   await app.listen(0, '127.0.0.1');
   assert.equal((await fetch(`${await app.getUrl()}/health`)).status, 200);
+  assert.equal(await (await fetch(`${await app.getUrl()}/door`)).text(), 'true');
   const url = `${await app.getUrl()}/accounts/42`;
   const answers = await Promise.all([200, 300].map((amount) => fetch(`${url}/withdraw/${amount}`, { method: 'POST' })));
   assert.deepEqual(answers.map(({ status }) => status), [201, 201]);

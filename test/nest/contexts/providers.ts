@@ -39,6 +39,8 @@ export const PROVIDERS: Record<string, Context> = {
   'a request-scoped provider': provided(Scope.REQUEST, itself, resolved),
   'a transient provider': provided(Scope.TRANSIENT, itself, resolved),
   'a provider of useFactory': provided(Scope.DEFAULT, (type) => ({ provide: type, useFactory: () => new type() }), got),
+  'a request-scoped provider of useFactory': provided(Scope.DEFAULT, (type) => ({ provide: type, scope: Scope.REQUEST, useFactory: () => new type() }), resolved),
+  'a transient provider of useFactory': provided(Scope.DEFAULT, (type) => ({ provide: type, scope: Scope.TRANSIENT, useFactory: () => new type() }), resolved),
   'a provider of useValue': provided(Scope.DEFAULT, (type) => ({ provide: type, useValue: new type() }), got),
   'a provider of useClass': provided(Scope.DEFAULT, (type) => ({ provide: type, useClass: type }), got),
   'what ModuleRef.create() makes': provided(Scope.DEFAULT, () => ({ provide: 'nothing', useValue: 1 }), (app, type) => app.get(ModuleRef).create(type)),

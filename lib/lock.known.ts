@@ -1,0 +1,71 @@
+import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
+import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+
+/** What Nest keeps of a provider. */
+export type Provider = ValueOf<ValueOf<ModulesContainer>['providers']>;
+type ValueOf<M> = M extends Map<unknown, infer Value> ? Value : never;
+
+/** An object that Nest knows, or only its class, where it builds one for each request. */
+export interface Known {
+  readonly instance: object | undefined;
+  readonly prototype: object;
+  readonly isBuiltByNest: boolean;
+}
+
+const ENHANCERS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
+
+export function* providersOf(modules: ModulesContainer): Iterable<Provider> {
+  for (const module of modules.values()) yield* [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values()];
+}
+
+/** All objects and classes that Nest knows when the app starts. */
+export function* knownTo(modules: ModulesContainer, app: ApplicationConfig): Iterable<Known> {
+  for (const provider of providersOf(modules)) {
+    const type: unknown = provider.isNotMetatype ? undefined : provider.metatype;
+    if (typeof type === 'function' && type.prototype) {
+      yield { instance: provider.isDependencyTreeStatic() ? asObject(provider.instance) : undefined, prototype: type.prototype as object, isBuiltByNest: true };
+      yield* given(enhancersOf(type, type.prototype as object));
+    } else {
+      yield* given(instancesOf(provider));
+    }
+  }
+  yield* given([app.getGlobalGuards(), app.getGlobalInterceptors(), app.getGlobalPipes(), app.getGlobalFilters()].flat());
+}
+
+/** Whether a factory makes objects also after the app has started: for each request, or for each object that asks for one. */
+export function isFactoryOfMany(provider: Provider): boolean {
+  return provider.isFactory && !provider.isAlias && (provider.isTransient || !provider.isDependencyTreeStatic());
+}
+
+function instancesOf(provider: Provider): readonly unknown[] {
+  if (!provider.isDependencyTreeStatic()) return [];
+  return [provider.instance, ...provider.getStaticTransientInstances().map((made) => made?.instance)];
+}
+
+/** What was made with `new` for `@UseGuards` and its like, or for a parameter such as `@Param('id', new MyPipe())`. */
+function enhancersOf(type: object, prototype: object): readonly unknown[] {
+  const methods = methodsOf(prototype);
+  const bound = [type, ...methods.values()].flatMap((target) => ENHANCERS.flatMap((kind) => Reflect.getMetadata(kind, target) as unknown));
+  const parameters = [...methods.keys()].flatMap((name) => Object.values((Reflect.getMetadata(ROUTE_ARGS_METADATA, type, name) ?? {}) as Record<string, { pipes?: unknown[] }>));
+  return [...bound, ...parameters.flatMap(({ pipes }) => pipes ?? [])];
+}
+
+/** The methods of a class, inherited ones included. */
+function methodsOf(prototype: object | null): ReadonlyMap<string, object> {
+  const methods = new Map<string, object>();
+  for (let owner = prototype; owner && owner !== Object.prototype; owner = Object.getPrototypeOf(owner) as object | null) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(owner) as Record<string, PropertyDescriptor>)) {
+      if (typeof value === 'function' && !methods.has(name)) methods.set(name, value as object);
+    }
+  }
+  return methods;
+}
+
+function* given(objects: Iterable<unknown>): Iterable<Known> {
+  for (const object of objects) {
+    const instance = asObject(object);
+    if (instance) yield { instance, prototype: Object.getPrototypeOf(instance) as object, isBuiltByNest: false };
+  }
+}
+
+const asObject = (value: unknown): object | undefined => (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) ? value : undefined);
