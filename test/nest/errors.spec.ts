@@ -4,6 +4,7 @@ import { type ArgumentsHost, Catch, Controller, type ExceptionFilter, Injectable
 import { GraphQLModule, Query, Resolver } from '@nestjs/graphql';
 import { type ClientProxy, ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
+import { IoAdapter } from '@nestjs/platform-socket.io';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { Test } from '@nestjs/testing';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
@@ -11,6 +12,7 @@ import { isLockError, LockExceptionFilter, LockService, WithLock } from 'nest-re
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { once } from 'node:events';
 import { lastValueFrom, throwError } from 'rxjs';
+import { io } from 'socket.io-client';
 import { WebSocket } from 'ws';
 import { freePort } from '../support/redis-server.js';
 import { startApp } from './http-app.js';
@@ -168,12 +170,14 @@ describe('a lock error of a gateway', () => {
     expect(await failure(OwnGateway, 'service')).toEqual({ event: 'mine', data: { mine: 'LOCK_TIMEOUT' } });
   });
 
-  it('is emitted to a socket.io client', () => {
-    const emitted: unknown[] = [];
-    const ws = { getClient: () => ({ emit: (...what: unknown[]) => emitted.push(what) }), getPattern: () => 'open', getData: () => 42 };
-    const host = { getType: () => 'ws', switchToWs: () => ws } as unknown as ArgumentsHost;
-    new LockExceptionFilter().catch({ message: 'm', getResponse: () => TOLD } as never, host);
-    expect(emitted).toEqual([['exception', { ...TOLD, cause: { pattern: 'open', data: 42 } }]]);
+  it.each(['handler', 'service'])('is the event "exception" of a socket.io client, where the %s takes the lock', async (event) => {
+    const app = await startApp(() => new ExpressAdapter(), { imports: imports(), providers: [Accounts, Gateway] }, (app) => app.useWebSocketAdapter(new IoAdapter(app)));
+    await hold(app);
+    const client = io(await app.getUrl(), { transports: ['websocket'], reconnection: false });
+    closing.push(() => client.disconnect());
+    const told = new Promise((resolve, reject) => client.once('exception', resolve).once('connect_error', reject));
+    client.emit(event, '42');
+    expect(await told).toEqual({ ...TOLD, cause: { pattern: event, data: '42' } });
   });
 });
 

@@ -1,5 +1,6 @@
-import { Controller, type Type } from '@nestjs/common';
+import { Controller, type INestApplication, type Type, type WebSocketAdapter } from '@nestjs/common';
 import { ClientProxyFactory, EventPattern, MessagePattern, Transport } from '@nestjs/microservices';
+import { IoAdapter } from '@nestjs/platform-socket.io';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { Test } from '@nestjs/testing';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
@@ -7,6 +8,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { lastValueFrom } from 'rxjs';
+import { io } from 'socket.io-client';
 import { WebSocket } from 'ws';
 import { freePort } from '../../support/redis-server.js';
 import { type Context, type Running, silently, twice } from './context.js';
@@ -26,13 +28,25 @@ async function tcp(controller: Type, send: 'send' | 'emit'): Promise<Running> {
   };
 }
 
-/** A websocket client that asks twice, on one connection. */
-async function websocket(gateway: Type): Promise<Running> {
+async function startGateway(gateway: Type, adapter: (app: INestApplication) => WebSocketAdapter): Promise<[app: INestApplication, port: number]> {
   const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [gateway] }).compile();
   const app = module.createNestApplication({ logger: false });
-  app.useWebSocketAdapter(new WsAdapter(app));
+  app.useWebSocketAdapter(adapter(app));
   await app.listen(0, '127.0.0.1');
-  const { port } = (app.getHttpServer() as { address(): AddressInfo }).address();
+  return [app, (app.getHttpServer() as { address(): AddressInfo }).address().port];
+}
+
+/** A client of socket.io that asks twice, on one connection. */
+async function socketIo(gateway: Type): Promise<Running> {
+  const [app, port] = await startGateway(gateway, (app) => new IoAdapter(app));
+  const client = io(`http://127.0.0.1:${port}`, { transports: ['websocket'], reconnection: false });
+  await new Promise((resolve, reject) => client.once('connect', () => resolve(undefined)).once('connect_error', reject));
+  return { app, call: () => twice(() => client.emitWithAck('visit', {}) as Promise<unknown>), close: () => client.disconnect() };
+}
+
+/** A websocket client that asks twice, on one connection. */
+async function websocket(gateway: Type): Promise<Running> {
+  const [app, port] = await startGateway(gateway, (app) => new WsAdapter(app));
   const client = new WebSocket(`ws://127.0.0.1:${port}`);
   await once(client, 'open');
   const answers: ((answer: unknown) => void)[] = [];
@@ -65,6 +79,17 @@ export const MESSAGES: Record<string, Context> = {
       }
     }
     return tcp(Visitors, 'emit');
+  },
+
+  '@SubscribeMessage (socket.io)': async (room, locked) => {
+    @WebSocketGateway()
+    class Visitors {
+      @locked(SubscribeMessage('visit'))
+      async run() {
+        return room.visit();
+      }
+    }
+    return socketIo(Visitors);
   },
 
   '@SubscribeMessage (ws)': async (room, locked) => {
