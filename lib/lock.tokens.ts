@@ -18,7 +18,12 @@ export function lockServiceToken(moduleName: string = DEFAULT_MODULE): typeof Lo
   return moduleName === DEFAULT_MODULE ? LockService : Symbol.for(`nest-redis-lock:LockService:${moduleName}`);
 }
 
-/** The property under which an object that Nest built carries the `LockService` its `@WithLock` methods use. */
+/**
+ * The property under which an object that Nest built carries the `LockService` its `@WithLock` methods use.
+ *
+ * Nest names it when there is no such service in the app: so it says what is missing.
+ */
 export function lockServiceSlot(moduleName: string): symbol {
-  return Symbol.for(`nest-redis-lock:slot:${moduleName}`);
+  const name = moduleName === DEFAULT_MODULE ? '' : `{ name: "${moduleName}" }`;
+  return Symbol.for(`LockService of RedisLockModule.forRoot(${name})`);
 }

@@ -41,6 +41,17 @@ describe('forRoot', () => {
     expect(performance.now() - calledAt).toBeLessThan(1000);
   });
 
+  it.each([
+    [undefined, 'LockService of RedisLockModule.forRoot()'],
+    ['billing', 'LockService of RedisLockModule.forRoot({ name: "billing" })'],
+  ])('that is missing (%s) is named by the error that Nest has for an app with locked methods', async (module, missing) => {
+    class Jobs {
+      @WithLock('job', { module })
+      async run() {}
+    }
+    await expect(compile({ providers: [Jobs] })).rejects.toThrow(`resolve dependencies of the Jobs. Please make sure that the "Symbol(${missing})" property is available`);
+  });
+
   it('takes a store instead of a connection', async () => {
     const store = new MemoryLockStore();
     const module = await start({ imports: [RedisLockModule.forRoot({ store, wait: 5 })] });
