@@ -1,6 +1,6 @@
 import { LockError } from './lock.error.js';
 
-/** Thrown when a `@WithLock` method is called on an object that Nest did not build. The body does not run. */
+/** Thrown when a `@WithLock` method is called on an object that Nest did not build and was not given. The body does not run. */
 export class LockNotWiredError extends LockError {
   declare readonly code: 'LOCK_NOT_WIRED';
 
@@ -9,7 +9,7 @@ export class LockNotWiredError extends LockError {
     super(
       'LockNotWiredError',
       `${method}() needs a lock, but this object has no LockService, so the method did not run. ` +
-        `Potential solutions: let Nest build the object (don't call "new" yourself); import ${module} in the app; ` +
+        `Potential solutions: let Nest build the object, instead of calling "new" yourself; or give it to Nest (useValue, useFactory); import ${module} in the app; ` +
         `in a unit test import LockTestingModule.forRoot() from "nest-redis-lock/testing".`,
       { code: 'LOCK_NOT_WIRED', status: 500, clientMessage: 'Internal server error' },
     );
