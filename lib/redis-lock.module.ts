@@ -10,6 +10,7 @@ import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } fro
 import { resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions } from './redis-lock.options.js';
 import type { OutageLog } from './redis/redis-connection.js';
 import { redisStore } from './redis/redis-store.js';
+import { diagnosis } from './redis/trouble.js';
 
 const logger = new Logger('RedisLock');
 const HTTP = Symbol('nest-redis-lock:http');
@@ -80,13 +81,9 @@ function outageLog(nodes: number): OutageLog {
   const consequence = isQuorum ? `Locks go on while ${(nodes + 1) / 2} of the ${nodes} nodes work.` : 'Calls that need a lock fail until it is back.';
   const meanwhile = isQuorum ? 'While no node has one, nobody hears that others wait, or that a lock was taken by force.' : 'Until it is up, who waits asks about once a second.';
   return {
-    down: (server, cause) => logger.warn(`Redis at ${server} can't be reached: ${cause.message || String(cause)}. ${consequence}`),
+    down: (server, cause) => logger.warn(`Redis at ${server} can't be reached: ${diagnosis(cause)} ${consequence}`),
     up: (server) => logger.log(`Redis at ${server} can be reached again.`),
-    deaf: (server, cause) =>
-      logger.warn(
-        `The subscription that tells this app of its locks is down (Redis at ${server}${cause ? `: ${cause.message || String(cause)}` : ''}). ` +
-          `${meanwhile} If it stays so, look whether the user may SUBSCRIBE (docs/redis.md).`,
-      ),
+    deaf: (server, cause) => logger.warn(`The subscription at Redis at ${server}, which tells this app of its locks, is down${cause ? `: ${diagnosis(cause)}` : '.'} ${meanwhile}`),
     hears: (server) => logger.log(`The subscription at Redis at ${server} is up again.`),
   };
 }

@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import { LockService, LockUnavailableError, RedisLockModule, type RedisLockModuleOptions, WithLock } from 'nest-redis-lock';
 import { until } from '../support/deferred.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 
-Logger.overrideLogger(false);
+const ignore = () => undefined;
 
 @Injectable()
 class Accounts {
@@ -37,9 +37,9 @@ afterEach(async () => {
 
 afterAll(() => server.stop());
 
-async function start(options: RedisLockModuleOptions = {}): Promise<TestingModule> {
+async function start(options: RedisLockModuleOptions = {}, warn: (line: string) => void = ignore): Promise<TestingModule> {
   const imports = [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '500ms', ...options })];
-  const module = await Test.createTestingModule({ imports, providers: [Accounts] }).compile();
+  const module = await Test.createTestingModule({ imports, providers: [Accounts] }).setLogger({ log: ignore, error: ignore, warn }).compile();
   open.push(module);
   return module.init();
 }
@@ -129,6 +129,19 @@ describe('an outage', () => {
 
     await server.restart();
     await until(() => accounts.withdraw('42').then(() => true, () => false));
+  });
+
+  it('at boot is in the log, with what to do', async () => {
+    redis.disconnect();
+    await server.kill();
+    const warnings: string[] = [];
+    await start({}, (line) => warnings.push(line));
+
+    await until(() => warnings.length === 2);
+    expect(warnings.sort()).toEqual([
+      expect.stringMatching(/^Redis at \S+ can't be reached: connect ECONNREFUSED \S+\. Check that it runs .* Calls that need a lock fail until it is back\.$/),
+      expect.stringMatching(/^The subscription at Redis at .* is down: connect ECONNREFUSED \S+\. Check that it runs .* Until it is up, who waits asks about once a second\.$/),
+    ]);
   });
 
   it('leaves no timer behind that keeps the process alive when the app closes before it is over', async () => {
