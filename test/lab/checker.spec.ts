@@ -70,7 +70,9 @@ describe('The checker of the lab', () => {
     const late = stay(1, { isHeld: false, endedAt: 5150, abortedAt: 5150, lost: 'expired', wroteAt: 5260, unlocked: false, unlockedAt: 5261 });
     const readers = [stay(1, { ...read, keys: ['b'], fence: 4, beganAt: 5000 }), stay(2, { ...read, keys: ['b'], fence: 3, beganAt: 5001 }), stay(3, { mode: 'write', keys: ['b'], fence: 5 })];
     const permits = [1, 2].map((number) => stay(number, { ...permit, keys: ['c'], fence: 3 - number, beganAt: 5000 + number, askedAt: 4990 }));
-    const verdict = judge([late, stay(2), ...readers, ...permits, stay(4, { keys: ['a', 'b'], fence: 9 })], { census: { keys: [], channels: [], left: { 41: [] } } });
+    // The last one asked before the others were in, and was slow to note that it was.
+    const slow = [{ fence: 9, beganAt: 5000 }, { fence: 10, beganAt: 5020 }, { fence: 3, beganAt: 5040, askedAt: 4990 }].map((more, index) => stay(index + 1, { ...permit, keys: ['d'], ...more }));
+    const verdict = judge([late, stay(2), ...readers, ...permits, ...slow, stay(4, { keys: ['a', 'b'], fence: 9 })], { census: { keys: [], channels: [], left: { 41: [] } } });
     expect(verdict.examples()).toBe('');
     expect(verdict.refusedWrites).toBe(1);
   });

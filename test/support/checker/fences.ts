@@ -17,20 +17,18 @@ export function fencesBack(key: string, sections: readonly Section[]): Finding[]
   });
 }
 
-/** The largest fence so far; of permits, only of those whose grant is known to be the earlier one. */
+/** Those with the largest fence so far, by the time of entry. */
 class Largest {
-  #section: Section | undefined;
-  #recent: Section[] = [];
+  readonly #since: { readonly at: number; readonly section: Section }[] = [];
 
   add(section: Section): void {
-    this.#recent.push(section);
+    const { section: largest = section } = this.#since.at(-1) ?? {};
+    this.#since.push({ at: section.beganAt, section: section.fence > largest.fence ? section : largest });
   }
 
+  /** Of permits, only those count whose grant is known to be the earlier one. */
   before({ mode, askedAt }: Section): Section | undefined {
-    const isEarlier = (other: Section) => mode !== 'permit' || other.beganAt < askedAt;
-    for (const other of this.#recent) if (isEarlier(other) && other.fence > (this.#section?.fence ?? -Infinity)) this.#section = other;
-    this.#recent = this.#recent.filter((other) => !isEarlier(other));
-    return this.#section;
+    return this.#since.findLast(({ at }) => mode !== 'permit' || at < askedAt)?.section;
   }
 }
 
