@@ -8,9 +8,11 @@ import { performance } from 'node:perf_hooks';
 import { page } from './page.mjs';
 import { endAll, runSpec } from './specs.mjs';
 
-/** The soak takes ten minutes and measures no times; those that run beside it don't either. */
-const SOAK = 'test/lab/soak.spec.ts';
-const BESIDE_IT = ['test/lab/lost-replies.spec.ts', 'test/lab/refusals.spec.ts', 'test/lab/cluster-slots.spec.ts'];
+/** What takes long and does not mind company runs at the same time; the others measure times, and have the machine for themselves. */
+const TOGETHER = [
+  [['test/lab/soak.spec.ts'], ['test/lab/refusals.spec.ts', 'test/lab/cluster-slots.spec.ts', 'test/lab/redlock-amnesia.spec.ts']],
+  [['test/lab/sentinel-failover.spec.ts'], ['test/lab/lost-replies.spec.ts']],
+];
 
 const chosen = process.argv.slice(2);
 const all = ['test/lab', 'test/processes'].flatMap((folder) => readdirSync(folder).filter((name) => name.endsWith('.spec.ts')).map((name) => `${folder}/${name}`));
@@ -37,8 +39,8 @@ async function run(these) {
   }
 }
 
-await Promise.all([run([SOAK]), run(BESIDE_IT)]);
-await run(all.filter((spec) => spec !== SOAK && !BESIDE_IT.includes(spec)));
+for (const lanes of TOGETHER) await Promise.all(lanes.map(run));
+await run(all.filter((spec) => !TOGETHER.flat(2).includes(spec)));
 
 const inOrder = specs.map((spec) => outcomes.get(spec));
 const failed = inOrder.flatMap((outcome) => outcome.failed);
