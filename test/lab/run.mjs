@@ -21,7 +21,7 @@ const specs = chosen.length > 0 ? all.filter((spec) => chosen.some((word) => spe
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-lab-'));
 process.on('exit', () => {
   endAll();
-  rmSync(folder, { recursive: true });
+  rmSync(folder, { recursive: true, maxRetries: 3 });
 });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
 

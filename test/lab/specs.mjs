@@ -12,7 +12,8 @@ export async function runSpec(spec, folder) {
   const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
   const child = spawn(process.execPath, [...jest, '--runTestsByPath', spec, '--json', '--outputFile', results], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, LAB: 'long', LAB_FIGURES: figures },
+    // Whatever it leaves in its folders goes with this one.
+    env: { ...process.env, LAB: 'long', LAB_FIGURES: figures, TMPDIR: folder },
     detached: true,
   });
   groups.add(child.pid);
