@@ -1,10 +1,10 @@
 import { now } from '../clock/deadline.js';
-import type { Cancellation } from '../store/lock-store.js';
+import { ALIVE_MS, type Cancellation } from '../store/lock-store.js';
 
 const FIRST_RETRY_MS = 500;
 
 interface Orphan {
-  /** When its lease is over, and Redis has dropped it by itself. */
+  /** When its lease is over, and its time in the queue: Redis has dropped it by itself then. */
   readonly until: number;
   tryAt: number;
   delayMs: number;
@@ -12,7 +12,7 @@ interface Orphan {
 
 /**
  * Locks that Redis may or may not hold for us: a command was sent and its answer never came. Each is released by its token
- * as soon as Redis answers again, and then ever more rarely until its lease is over: a command that was lost on a slow
+ * as soon as Redis answers again, and then ever more rarely until Redis drops it by itself: a command that was lost on a slow
  * connection can still arrive.
  */
 export class Orphans {
@@ -26,7 +26,7 @@ export class Orphans {
   }
 
   add(lock: Cancellation): void {
-    this.#orphans.set(lock, { until: now() + lock.leaseMs, tryAt: now() + FIRST_RETRY_MS, delayMs: FIRST_RETRY_MS });
+    this.#orphans.set(lock, { until: now() + Math.max(lock.leaseMs, ALIVE_MS), tryAt: now() + FIRST_RETRY_MS, delayMs: FIRST_RETRY_MS });
     this.#tryLater();
   }
 

@@ -11,11 +11,14 @@ type Publish = (channel: string, message: string) => Promise<number>;
 /** Asks other processes what they know of their locks, and answers them. */
 export class Questions {
   readonly #publish: Publish;
+  readonly #onSilence: () => void;
   readonly #open = new Map<string, (details: LockDetails | undefined) => void>();
   #last = 0;
 
-  constructor(publish: Publish) {
+  /** @param onSilence hears of each question that stays without an answer: perhaps it is we who don't hear */
+  constructor(publish: Publish, onSilence: () => void) {
     this.#publish = publish;
+    this.#onSilence = onSilence;
   }
 
   /** Asks the process that listens on a channel; it answers on `replyTo`. Undefined when there is no answer in time. */
@@ -32,6 +35,7 @@ export class Questions {
         );
       },
       () => this.#open.delete(question),
+      () => void this.#onSilence(),
     );
   }
 

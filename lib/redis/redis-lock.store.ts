@@ -29,7 +29,10 @@ export class RedisLockStore implements QuorumNode {
   readonly #channel: WakeChannel;
   readonly #listeners = new Listeners();
   readonly #kept = new KeptTokens();
-  readonly #questions = new Questions((channel, message) => this.redis.publish(channel, message));
+  readonly #questions = new Questions(
+    (channel, message) => this.redis.publish(channel, message),
+    () => this.#channel.doubt(),
+  );
   /** Locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
   readonly #sentTwice = new Set<string>();
 

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { judge } from '../support/checker/verdict.js';
 import { clock } from '../support/contenders.js';
 import { until } from '../support/deferred.js';
 import { longestSilenceMs, lostAfter } from '../support/faults.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
 import { Load } from '../support/load.js';
 import { keyAt, startCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.js';
-import { judge } from '../support/verdict.js';
 
 const LEASE_MS = 1500;
 const ROUNDS = sized(1, 20);
@@ -46,15 +46,16 @@ describe('Cluster failover under full load', () => {
       await cluster.restart(master);
     }
     const { sections, failed } = await load.stop();
-    const { doubleGrants, fencesBack, examples } = judge(sections);
+    const verdict = judge(sections, { redisForgets: true });
     const of = (hit: readonly string[]) => sections.filter(({ keys: [key] }) => hit.includes(key!));
     const silences = faults.map(({ at, hit }) => longestSilenceMs(of(hit), at));
     const lost = faults.flatMap(({ at, hit }) => lostAfter(of(hit), at, 10_000));
     figures('Cluster failover, a master is killed; durability can\'t be had', 'fences grow; calls recover', {
-      'failovers': ROUNDS, 'sections': sections.length, 'double grants': doubleGrants, 'fences that went back': fencesBack,
+      'failovers': ROUNDS, 'sections': sections.length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'),
       'no grants on its keys for, ms: p50': percentile(silences, 0.5), 'longest': Math.max(...silences),
       'held at the failure and lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
     }); // prettier-ignore
-    expect({ fencesBack, examples: fencesBack > 0 ? examples : '' }).toEqual({ fencesBack: 0, examples: '' });
+    // Without durability two may be in at once.
+    expect(verdict.examples('S2', 'S3', 'S7')).toBe('');
   }, LONG ? 600_000 : 60_000);
 });

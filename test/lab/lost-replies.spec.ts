@@ -11,7 +11,7 @@ import type { RedisServer } from '../support/redis-server.js';
 
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1e6);
 const ROUNDS = sized(8, 1000);
-const COMMAND_TIMEOUT_MS = 150;
+const COMMAND_TIMEOUT_MS = 75;
 /** Nothing in here may last as long. */
 const LEASE = '1m';
 /** Whoever waits misses the message that it is its turn, and asks again. */

@@ -1,28 +1,52 @@
-// Runs everything in test/lab and test/processes at full size, one after the other, and writes docs/reliability.md with the figures. Words
-// after it choose specs: "npm run lab -- sentinel"; then the figures are only shown.
+// Runs everything in test/lab and test/processes at full size, and writes docs/reliability.md with the figures; goes on when something
+// fails, and says so there. Words after it choose specs: "npm run lab -- sentinel"; then the figures are only shown.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import { page } from './page.mjs';
+import { endAll, runSpec } from './specs.mjs';
+
+/** What takes long and does not mind company runs at the same time; the others measure times, and have the machine for themselves. */
+const TOGETHER = [
+  [['test/lab/soak.spec.ts'], ['test/lab/refusals.spec.ts', 'test/lab/cluster-slots.spec.ts', 'test/lab/redlock-amnesia.spec.ts']],
+  [['test/lab/sentinel-failover.spec.ts'], ['test/lab/lost-replies.spec.ts']],
+];
 
 const chosen = process.argv.slice(2);
+const all = ['test/lab', 'test/processes'].flatMap((folder) => readdirSync(folder).filter((name) => name.endsWith('.spec.ts')).map((name) => `${folder}/${name}`));
+const specs = chosen.length > 0 ? all.filter((spec) => chosen.some((word) => spec.includes(word))) : all;
+
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-lab-'));
-const figures = join(folder, 'figures.jsonl');
-writeFileSync(figures, '');
-try {
-  const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
-  const { status } = spawnSync(process.execPath, [...jest, ...(chosen.length > 0 ? chosen : ['test/lab', 'test/processes'])], {
-    stdio: 'inherit',
-    env: { ...process.env, LAB: 'long', LAB_FIGURES: figures },
-  });
-  process.exitCode = status ?? 1;
-  const redis = /v=(\S+)/.exec(spawnSync('redis-server', ['--version'], { encoding: 'utf8' }).stdout)?.[1];
-  const machine = `on a shared ${cpus().length}-core machine, Node ${process.versions.node}, Redis ${redis} on loopback`;
-  const lines = readFileSync(figures, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line));
-  const text = page(lines, { passed: status === 0, when: new Date().toISOString().slice(0, 10), machine });
-  if (chosen.length > 0) process.stdout.write(text);
-  else writeFileSync('docs/reliability.md', text);
-} finally {
-  rmSync(folder, { recursive: true });
+process.on('exit', () => {
+  endAll();
+  rmSync(folder, { recursive: true, maxRetries: 3 });
+});
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
+
+const startedAt = performance.now();
+const time = (sinceMs) => `${((performance.now() - sinceMs) / 60_000).toFixed(1)} min`;
+const outcomes = new Map();
+
+async function run(these) {
+  for (const spec of these.filter((spec) => specs.includes(spec))) {
+    const beganAt = performance.now();
+    process.stderr.write(`\n== ${spec}\n`);
+    const outcome = await runSpec(spec, folder);
+    outcomes.set(spec, outcome);
+    process.stderr.write(`== ${spec}: ${outcome.failed.length > 0 ? `FAILED: ${outcome.failed.join('; ')}` : 'held'}, ${time(beganAt)}; ${outcomes.size} of ${specs.length} after ${time(startedAt)}\n`);
+  }
 }
+
+for (const lanes of TOGETHER) await Promise.all(lanes.map(run));
+await run(all.filter((spec) => !TOGETHER.flat(2).includes(spec)));
+
+const inOrder = specs.map((spec) => outcomes.get(spec));
+const failed = inOrder.flatMap((outcome) => outcome.failed);
+const redis = /v=(\S+)/.exec(spawnSync(process.env.REDIS_SERVER ?? 'redis-server', ['--version'], { encoding: 'utf8' }).stdout)?.[1];
+const machine = `on a shared ${cpus().length}-core machine, Node ${process.versions.node}, Redis ${redis} on loopback, in ${time(startedAt)}`;
+const text = page(inOrder.flatMap(({ figures }) => figures), { failed, when: new Date().toISOString().slice(0, 10), machine });
+if (chosen.length > 0) process.stdout.write(text);
+else writeFileSync('docs/reliability.md', text);
+process.exitCode = failed.length > 0 || specs.length === 0 ? 1 : 0;

@@ -1,8 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import { clock, type Plan } from '../support/contenders.js';
+import { judge } from '../support/checker/verdict.js';
+import { clock, longestWaitMs, lost, type Plan } from '../support/contenders.js';
+import { averageAtOnce, mostAtOnce } from '../support/crowds.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { averageAtOnce, fencesOutOfOrder, longestWaitMs, mostAtOnce, notAlone } from '../support/sharing-oracle.js';
 import { Stage } from '../support/stage.js';
 
 const KEY = 'account:1';
@@ -54,14 +55,13 @@ describe('Readers and writers in several processes', () => {
       'on average': averageAtOnce(ofReaders),
       'took s': (sections.at(-1)!.endedAt - sections[0]!.beganAt) / 1000,
       kills: kills.length,
-      lost: sections.filter(({ isHeld }) => !isHeld).length,
+      lost: lost(sections).length,
       'longest wait ms: reader': longestWaitMs(ofReaders),
       writer: longestWaitMs(ofWriters),
       'writer after a kill ms: p50': percentile(afterKill, 0.5),
       most: Math.max(...afterKill),
     });
-    expect(notAlone(sections)).toEqual([]);
-    expect(fencesOutOfOrder(sections)).toEqual([]);
+    expect(judge(sections).examples()).toBe('');
     expect(averageAtOnce(ofReaders)).toBeGreaterThan(2);
     expect(Math.max(...afterKill)).toBeLessThan(LEASE_MS + CHECK_MS);
     // Two kills may fall into one wait.

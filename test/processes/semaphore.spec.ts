@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Lock } from 'nest-redis-lock';
-import { clock, type Plan } from '../support/contenders.js';
+import { judge } from '../support/checker/verdict.js';
+import { clock, longestWaitMs, lost, type Plan } from '../support/contenders.js';
+import { mostAtOnce } from '../support/crowds.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { longestWaitMs, mostAtOnce } from '../support/sharing-oracle.js';
 import { Stage } from '../support/stage.js';
 
 const KEY = 'printers';
@@ -44,12 +45,12 @@ describe('A semaphore of 10, used by several processes', () => {
     figures('A semaphore of 10, 160 callers, processes killed', 'never more than 10 inside', {
       sections: all.length,
       'at once': mostAtOnce(all),
-      lost: all.filter(({ isHeld }) => !isHeld).length,
+      lost: lost(all).length,
       'longest wait ms': longestWaitMs(all),
       'took s': (all.at(-1)!.endedAt - all[0]!.beganAt) / 1000,
     });
     expect(mostAtOnce(all)).toBe(PERMITS);
-    expect(new Set(all.map(({ fence }) => fence)).size).toBe(all.length);
+    expect(judge(all).examples()).toBe('');
     for (const { file } of survivors) expect(journals.inside(file)).toBe(0);
     const inTheEnd = await takeAll();
     expect(await here.tryLock(KEY, permit)).toBeNull();

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
-import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
 import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { keyAt, startCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.js';
+import { SlotMove } from '../support/slot-move.js';
 
 const [a, b, c] = [0, 1, 2].map((master) => keyAt(master)) as [string, string, string];
 
@@ -107,30 +107,20 @@ describe('When the nodes of a Redis Cluster change', () => {
   }, 30_000);
 
   describe('a slot that is moved', () => {
-    const slot = slotOf(`lock:${a}`);
-    const move = (key: string) => master(0).redis.call('MIGRATE', '127.0.0.1', master(1).port, key, 0, 5000);
-
-    async function startToMove(): Promise<void> {
-      await master(1).redis.cluster('SETSLOT', slot, 'IMPORTING', master(0).id);
-      await master(0).redis.cluster('SETSLOT', slot, 'MIGRATING', master(1).id);
-    }
-
-    async function moveTheRest(): Promise<void> {
-      for (const key of await master(0).redis.cluster('GETKEYSINSLOT', slot, 100)) await move(String(key));
-      for (const index of [1, 0, 2]) await master(index).redis.cluster('SETSLOT', slot, 'NODE', master(1).id);
-    }
+    let move: SlotMove;
+    beforeEach(() => void (move = new SlotMove(cluster, a, 0, 1)));
 
     it('takes a held lock along, which is renewed meanwhile, and nobody else gets it', async () => {
       const lock = await here.lock(a, { lease: 600 });
-      await startToMove();
-      await move(`lock:${a}`);
+      await move.begin();
+      await move.take(`lock:${a}`);
       const heldUntil = performance.now() + 1500;
       while (performance.now() < heldUntil) {
         const other = await there.tryLock(a).catch((error: unknown) => expect(error).toBeInstanceOf(LockUnavailableError));
         expect(other ?? null).toBeNull();
       }
       expect(lock.isHeld).toBe(true);
-      await moveTheRest();
+      await move.finish();
       expect(await there.tryLock(a)).toBeNull();
       expect(await lock.unlock()).toBe(true);
       const next = await lockInTheEnd(there, a);
@@ -142,8 +132,8 @@ describe('When the nodes of a Redis Cluster change', () => {
       const lock = await here.lock(a, { lease: 600 });
       const waiting = there.lock(a);
       await queued(master(0), a);
-      await startToMove();
-      await moveTheRest();
+      await move.begin();
+      await move.finish();
       await queued(master(1), a);
       expect(await lock.unlock()).toBe(true);
       const next = await waiting;
@@ -154,11 +144,11 @@ describe('When the nodes of a Redis Cluster change', () => {
 
     it('does not lose readers whose companion has moved before', async () => {
       const reader = await here.lock(a, { mode: 'read', lease: 600 });
-      await startToMove();
-      await move(`{lock:${a}}:holders`);
+      await move.begin();
+      await move.take(`{lock:${a}}:holders`);
       // Its renewals fail for this long, as nobody knows where the rest of it is.
       await new Promise((resolve) => setTimeout(resolve, 250));
-      await moveTheRest();
+      await move.finish();
       await expect(there.lock(a, { wait: 1200 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
       expect(reader.isHeld).toBe(true);
       await reader.unlock();

@@ -55,6 +55,18 @@ describe('When Redis fails', () => {
     expect((await locks.lock('account:1')).isHeld).toBe(true);
   });
 
+  it('a call that waits and was never heard of leaves the queue as soon as Redis answers, also when its lease would be over by then', async () => {
+    await redis.set('lock:account:1', 'somebody else');
+    proxy.dropReplies();
+    await unavailable(locks.lock('account:1', { lease: 100 }));
+    // The lease is over when this one has failed too.
+    await unavailable(locks.isLocked('account:2'));
+    expect(await redis.zcard('{lock:account:1}:queue')).toBe(1);
+    proxy.heal();
+    proxy.cut();
+    await until(async () => (await redis.zcard('{lock:account:1}:queue')) === 0);
+  });
+
   it('a call that is under way when the connection drops is sent again, and neither blocks itself nor looks lost', async () => {
     proxy.dropReplies();
     const acquired = proxy.nextDroppedReply();

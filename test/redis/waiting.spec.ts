@@ -123,6 +123,16 @@ describe('A caller that waits', () => {
       expect(said).toEqual(['deaf', 'hears']);
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
     }, 20_000);
+
+    it('notices the same after one question to another process that stays without an answer', async () => {
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+      const { fence } = await here.lock('account:1');
+      proxy.subscribers.swallow();
+      expect((await there.inspect('account:1'))!.holder.fence).toBeUndefined();
+      await until(() => said.length > 1);
+      expect(said).toEqual(['deaf', 'hears']);
+      expect((await there.inspect('account:1'))!.holder.fence).toBe(fence);
+    }, 20_000);
   });
 
   describe('whose user may not use the channel', () => {

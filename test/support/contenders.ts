@@ -1,4 +1,4 @@
-import type { HeldMode, LockOptions } from 'nest-redis-lock';
+import type { HeldMode, LockOptions, LostReason } from 'nest-redis-lock';
 import { TestChild } from './child-process.js';
 
 /** What the callers of a process do: see `children/contend.mjs`. */
@@ -22,10 +22,13 @@ export interface Plan {
 /** The key that all take; of several, each takes some in any order. */
 export type Keys = string | readonly string[];
 
-/** One stay inside a lock, in ms of a clock that all processes share. */
+/** One stay inside a lock, as its process noted it, in ms of a clock that all processes share. */
 export interface Section {
+  readonly pid: number;
   readonly keys: readonly string[];
   readonly mode: HeldMode;
+  /** Of a semaphore: how many it has. */
+  readonly permits?: number;
   readonly token: string;
   readonly fence: number;
   /** Whether it was still held when the work was done. */
@@ -38,6 +41,16 @@ export interface Section {
   readonly endedAt: number;
   /** When its holder was through, whether it still held the lock or not: the moment of its write. Undefined if it never was. */
   readonly wroteAt?: number;
+  /** When its signal aborted, and why. */
+  readonly abortedAt?: number;
+  readonly lost?: LostReason;
+  /** When a task ran after the end of its lease that saw no abort. */
+  readonly silentAt?: number;
+  /** What `unlock()` answered, and when. */
+  readonly unlocked?: boolean;
+  readonly unlockedAt?: number;
+  /** With which code its call failed, as if it had not been let in. */
+  readonly refused?: string;
 }
 
 interface Report {
@@ -98,14 +111,15 @@ export function merged(reports: readonly Report[]): Section[] {
   return reports.flatMap(({ journal }) => journal).sort((a, b) => a.beganAt - b.beganAt);
 }
 
-/** Sections that began before the one before them had ended, or with a fence that is not larger, or that were lost. */
-export function violations(sections: readonly Section[]): Section[][] {
-  const pairs = sections.slice(1).map((section, index) => [sections[index]!, section]);
-  const broken = pairs.filter(([before, after]) => after!.beganAt < before!.endedAt || after!.fence <= before!.fence);
-  return [...broken, ...sections.filter(({ isHeld }) => !isHeld).map((section) => [section])];
-}
-
 /** The longest time between the end of a section and the begin of the next. */
 export function longestGapMs(sections: readonly Section[]): number {
   return sections.slice(1).reduce((longest, { beganAt }, index) => Math.max(longest, beganAt - sections[index]!.endedAt), 0);
 }
+
+/** The longest that any of them waited, in ms. */
+export function longestWaitMs(sections: readonly Section[]): number {
+  return sections.reduce((longest, { askedAt, beganAt }) => Math.max(longest, beganAt - askedAt), 0);
+}
+
+/** Those that were not held any more when their work was done. */
+export const lost = (sections: readonly Section[]): Section[] => sections.filter(({ isHeld }) => !isHeld);

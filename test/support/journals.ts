@@ -3,9 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Section } from './contenders.js';
 
-type Entry = Omit<Section, 'endedAt' | 'isHeld'> & { readonly number: number };
-type Renewal = Pick<Entry, 'number' | 'goodUntil'>;
-type Exit = Pick<Section, 'endedAt' | 'isHeld'> & { readonly number: number };
+type Entry = Omit<Section, 'endedAt' | 'isHeld'>;
+type Exit = Pick<Section, 'endedAt' | 'isHeld' | 'abortedAt' | 'lost'>;
+type After = Pick<Section, 'unlocked' | 'unlockedAt' | 'refused'>;
+
+/** What a holder saw while it was inside: whether its signal had aborted, and until when its lease lasts, if it does. */
+interface Look {
+  readonly lookedAt: number;
+  readonly aborted: boolean;
+  readonly goodUntil?: number;
+}
+
+/** A line is about the stay with this number in its process. */
+type Line = { readonly number: number } & (Entry | Look | Exit | After);
 
 /** A file for each process, where it notes who goes in and out: also what one that was killed has done can be read there. */
 export class Journals {
@@ -71,26 +81,24 @@ export class Journals {
 
 /** Whoever was killed inside, or lost the lock there, counts until the end of the lease that it knew of last. */
 function sectionsOf(file: string): Section[] {
-  const { entries, renewals, exits } = linesOf(file);
-  return entries.map((entry) => {
-    const goodUntil = renewals.get(entry.number)?.goodUntil ?? entry.goodUntil;
-    const exit = exits.get(entry.number);
-    const { isHeld = true, endedAt = goodUntil } = exit ?? {};
-    return { ...entry, isHeld, goodUntil, endedAt: isHeld ? endedAt : Math.min(endedAt, goodUntil), ...(exit && { wroteAt: exit.endedAt }) };
-  });
+  const stays = new Map<number, Line[]>();
+  for (const text of readFileSync(file, 'utf8').split('\n').slice(0, -1)) {
+    const line = JSON.parse(text) as Line;
+    if ('beganAt' in line) stays.set(line.number, [line]);
+    else stays.get(line.number)!.push(line);
+  }
+  return [...stays.values()].map(sectionOf);
 }
 
-function linesOf(file: string) {
-  const text = readFileSync(file, 'utf8');
-  const lines = text.split('\n').slice(0, -1).map((line) => JSON.parse(line) as Entry | Renewal | Exit);
-  const exits = lines.filter((line) => 'endedAt' in line);
-  const renewals = lines.filter((line) => 'goodUntil' in line);
-  return {
-    entries: lines.filter((line) => 'beganAt' in line),
-    /** The last one of each. */
-    renewals: new Map(renewals.map((renewal) => [renewal.number, renewal])),
-    exits: new Map(exits.map((exit) => [exit.number, exit])),
-  };
+function sectionOf(lines: readonly Line[]): Section {
+  const looks = lines.filter((line): line is Line & Look => 'lookedAt' in line);
+  const exit = lines.find((line): line is Line & Exit => 'endedAt' in line);
+  const entry = lines[0] as Entry;
+  const goodUntil = looks.reduce((until, look) => look.goodUntil ?? until, entry.goodUntil);
+  const silentAt = looks.find(({ lookedAt, aborted, goodUntil: left }) => !aborted && left === undefined && lookedAt > goodUntil)?.lookedAt;
+  const { isHeld = true, endedAt = goodUntil } = exit ?? {};
+  const noted = Object.assign({}, ...lines.filter((line) => !('lookedAt' in line))) as Section;
+  return { ...noted, isHeld, goodUntil, endedAt: isHeld ? endedAt : Math.min(endedAt, goodUntil), ...(exit && { wroteAt: exit.endedAt }), ...(silentAt !== undefined && { silentAt }) };
 }
 
 function readFrom(file: string, at: number): Buffer {

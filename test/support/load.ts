@@ -16,12 +16,26 @@ export interface LoadPlan {
   readonly stayMs: readonly [number, number];
 }
 
+/** What a process says in the end. */
+interface Report {
+  readonly failed: Readonly<Record<string, number>>;
+  readonly left: readonly string[];
+}
+
+/** What all processes did. */
+interface Outcome {
+  readonly sections: readonly Section[];
+  readonly failed: Readonly<Record<string, number>>;
+  /** Timers and sockets, by process. */
+  readonly left: Readonly<Record<string, readonly string[]>>;
+}
+
 /** Real processes that take and give back locks for as long as they are let, whatever happens to Redis. */
 export class Load {
   readonly #journals = new Journals();
   readonly #files: string[] = [];
   readonly #children: TestChild[] = [];
-  #reports: Promise<Record<string, number>>[] = [];
+  #reports: Promise<Report>[] = [];
 
   static async start({ processes, ...plan }: LoadPlan): Promise<Load> {
     const load = new Load();
@@ -31,7 +45,7 @@ export class Load {
       load.#children.push(new TestChild('hammer.mjs', JSON.stringify({ ...plan, file })));
     }
     await Promise.all(load.#children.map((child) => child.message()));
-    load.#reports = load.#children.map((child) => child.message<Record<string, number>>());
+    load.#reports = load.#children.map((child) => child.message<Report>());
     for (const child of load.#children) child.send('go');
     return load;
   }
@@ -53,13 +67,17 @@ export class Load {
     child.kill('SIGCONT');
   }
 
-  /** Lets all come to their end. Answers what they did, and how many calls failed, by code. */
-  async stop(): Promise<{ readonly sections: readonly Section[]; readonly failed: Readonly<Record<string, number>> }> {
+  /** Lets all come to their end. Answers what they did, how many calls failed, by code, and what is left in the processes. */
+  async stop(): Promise<Outcome> {
     for (const child of this.#children) child.send('stop');
     const failed: Record<string, number> = {};
-    for (const report of await Promise.all(this.#reports)) for (const [code, count] of Object.entries(report)) failed[code] = (failed[code] ?? 0) + count;
+    const left: Record<string, readonly string[]> = {};
+    for (const [index, report] of (await Promise.all(this.#reports)).entries()) {
+      for (const [code, count] of Object.entries(report.failed)) failed[code] = (failed[code] ?? 0) + count;
+      left[this.#children[index]!.process.pid!] = report.left;
+    }
     await Promise.all(this.#children.map((child) => child.exit()));
-    return { sections: this.#journals.sections(), failed };
+    return { sections: this.#journals.sections(), failed, left };
   }
 
   async end(): Promise<void> {

@@ -18,10 +18,13 @@ export interface RedisServer {
 }
 
 /** Starts a real, empty redis-server of its own on a free port of the loopback interface; `more` are options such as `--maxclients`. */
-export async function startRedis(...more: string[]): Promise<RedisServer> {
+export const startRedis = (...more: string[]): Promise<RedisServer> => startRedisIn({}, ...more);
+
+/** The same, in an environment with these variables besides. */
+export async function startRedisIn(env: NodeJS.ProcessEnv, ...more: string[]): Promise<RedisServer> {
   const port = await freePort();
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no', ...more];
-  let server = await launch(options, READY);
+  let server = await launch(options, READY, env);
   return {
     port,
     url: `redis://127.0.0.1:${port}`,
@@ -35,7 +38,7 @@ export async function startRedis(...more: string[]): Promise<RedisServer> {
     stop: () => server.stop(),
     restart: async () => {
       await server.stop();
-      server = await launch(options, READY);
+      server = await launch(options, READY, env);
     },
   };
 }
@@ -49,8 +52,8 @@ interface Launched {
 }
 
 /** Starts a redis-server; resolves when it has said so. */
-export async function launch(options: readonly string[], ready: string): Promise<Launched> {
-  const server = spawn(SERVER, options, { stdio: ['ignore', 'pipe', 'inherit'] });
+export async function launch(options: readonly string[], ready: string, env: NodeJS.ProcessEnv = {}): Promise<Launched> {
+  const server = spawn(SERVER, options, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
   const killIt = () => server.kill('SIGKILL');
   process.once('exit', killIt);
   server.once('exit', () => process.off('exit', killIt));

@@ -2,11 +2,9 @@
 // its journal when all of them are through, or soon after "stop". { cancel: 9 } ends the wait of every 9th caller. If it is named
 // a file, what happens stands there as well, before it goes on: that survives a SIGKILL.
 /* global AbortController */
-import { openSync, writeSync } from 'node:fs';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { Journal } from './journal.mjs';
 import { boot, clock } from './locks.mjs';
-
-const NOTE_EVERY_MS = 100;
 
 const [url, keys, plan] = process.argv.slice(2);
 const { callers, sections, holdMs, arriveWithinMs = 0, pauseMs = 0, file, lease, options } = JSON.parse(plan);
@@ -15,10 +13,8 @@ const { app, locks } = await boot({ connection: url.includes(',') ? url.split(',
 
 const enter = options.wait === 0 ? locks.tryLock.bind(locks) : locks.lock.bind(locks);
 const cancels = Array.from({ length: callers }, () => new AbortController());
-const opened = file && openSync(file, 'a');
-const write = (line) => void (file && writeSync(opened, `${JSON.stringify(line)}\n`));
-const journal = [];
-let entered = 0;
+const journal = new Journal(file);
+const stays = [];
 let cancelled = 0;
 let stopped = false;
 
@@ -28,30 +24,17 @@ function picker(keys) {
   return () => keys.map((key) => ({ key, at: Math.random() })).sort((a, b) => a.at - b.at).slice(0, 1 + Math.floor(Math.random() * 4)).map(({ key }) => key);
 }
 
-/** Notes now and then how long the lease lasts, if it stays for long. */
-async function hold(lock, number) {
-  const [least, most] = [holdMs].flat();
-  let left = most === undefined ? least : least + Math.random() * (most - least);
-  for (; left > NOTE_EVERY_MS; left -= NOTE_EVERY_MS) {
-    await delay(NOTE_EVERY_MS);
-    if (lock.isHeld) write({ number, goodUntil: clock() + lock.remaining() });
-  }
-  await (left > 0 ? delay(left) : turn());
-}
-
 async function enterOnce(signal) {
   const askedAt = clock();
   const lock = await enter(pick(), { ...options, signal });
   if (!lock) return;
-  const beganAt = clock();
-  const { keys, mode, token, fence } = lock;
-  const entry = { number: ++entered, keys, mode, token, fence, askedAt, beganAt, goodUntil: beganAt + lock.remaining() };
-  write(entry);
-  await hold(lock, entry.number);
-  const exit = { number: entry.number, isHeld: lock.isHeld, endedAt: clock() };
-  write(exit);
-  journal.push({ ...entry, ...exit });
-  await lock.unlock();
+  const stay = journal.enter(lock, { askedAt, permits: options.permits });
+  const [least, most] = [holdMs].flat();
+  const ms = most === undefined ? least : least + Math.random() * (most - least);
+  if (ms > 0) await stay.stay(ms);
+  else await turn();
+  stays.push(stay.exit());
+  stay.unlocked(await lock.unlock());
 }
 
 async function call({ signal }) {
@@ -72,7 +55,7 @@ process.on('message', async (message) => {
   if (message.cancel) cancels.filter((_, index) => index % message.cancel === 0).forEach((cancel) => cancel.abort('cancelled'));
   if (message !== 'go') return;
   await Promise.all(cancels.map(call));
-  await new Promise((sent) => process.send({ journal, cancelled }, sent));
+  await new Promise((sent) => process.send({ journal: stays, cancelled }, sent));
   await app.close();
   process.disconnect();
 });

@@ -1,51 +1,60 @@
 // Callers that take any of some keys again and again, whatever Redis does meanwhile, and note when each was inside. Says "ready", begins at
-// "go", ends soon after "stop" and sends how many calls failed, by code. What happens stands in a file before it goes on.
-import { openSync, writeSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
+// "go", ends soon after "stop" and sends how many calls failed, by code, and what is left in the process then. A key that begins with
+// "shared" is read, and now and then written; one that begins with "permits" has three.
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
+import { Journal } from './journal.mjs';
 import { boot, clock } from './locks.mjs';
 
-const NOTE_EVERY_MS = 50;
 const AFTER_A_FAILURE_MS = 20;
+const SOCKETS_CLOSE_MS = 3000;
 
 const { connection, options, keys, callers, holdMs, stayMs, file } = JSON.parse(process.argv[2]);
 const cluster = connection.cluster && new Cluster(connection.cluster, { clusterRetryStrategy: () => 100 });
 cluster?.on('error', () => undefined);
 const { app, locks } = await boot({ connection: cluster ?? connection, shutdownGrace: '5s', ...options });
 
-const opened = openSync(file, 'a');
-const write = (line) => writeSync(opened, `${JSON.stringify(line)}\n`);
+const journal = new Journal(file);
 const between = ([least, most]) => least + Math.random() * (most - least);
 const failed = {};
-let entered = 0;
 let stopped = false;
 
-/** Stays for a moment, and one time in twenty for long; leaves when the lock is lost. */
-async function stay(lock, number) {
-  const until = clock() + between(Math.random() < 0.05 ? stayMs : holdMs);
-  let noted = clock();
-  while (clock() < until && lock.isHeld) {
-    await delay(Math.min(NOTE_EVERY_MS, until - clock()), undefined, { signal: lock.signal }).catch(() => undefined);
-    if (clock() < noted + NOTE_EVERY_MS || !lock.isHeld) continue;
-    noted = clock();
-    write({ number, goodUntil: noted + lock.remaining() });
-  }
+/** For a moment, and one time in twenty for long. */
+const howLong = () => between(Math.random() < 0.05 ? stayMs : holdMs);
+
+function kindOf(key) {
+  if (key.startsWith('shared')) return { mode: Math.random() < 0.75 ? 'read' : 'write' };
+  return key.startsWith('permits') ? { permits: 3 } : {};
 }
 
-async function enterOnce() {
+async function lockAndUnlock(key, kind) {
   const askedAt = clock();
-  const lock = await locks.lock(keys[Math.floor(Math.random() * keys.length)]);
-  const beganAt = clock();
-  const number = ++entered;
-  write({ number, keys: lock.keys, mode: lock.mode, token: lock.token, fence: lock.fence, askedAt, beganAt, goodUntil: beganAt + lock.remaining() });
-  await stay(lock, number);
-  write({ number, isHeld: lock.isHeld, endedAt: clock() });
-  await lock.unlock();
+  const lock = await locks.lock(key, kind);
+  const stay = journal.enter(lock, { askedAt, ...kind });
+  await stay.stay(howLong(), { leaves: true });
+  stay.exit();
+  stay.unlocked(await lock.unlock());
+}
+
+async function withLock(key, kind) {
+  const askedAt = clock();
+  let stay;
+  try {
+    await locks.withLock(key, async (lock) => {
+      stay = journal.enter(lock, { askedAt, ...kind });
+      await stay.stay(howLong(), { leaves: true });
+      stay.exit();
+    }, kind);
+  } catch (error) {
+    stay?.failed(error.code);
+    throw error;
+  }
 }
 
 async function call() {
   while (!stopped) {
-    await enterOnce().catch((error) => {
+    const key = keys[Math.floor(Math.random() * keys.length)];
+    await (Math.random() < 0.5 ? lockAndUnlock : withLock)(key, kindOf(key)).catch((error) => {
       if (!error.code?.startsWith('LOCK_')) throw error;
       failed[error.code] = (failed[error.code] ?? 0) + 1;
       return delay(AFTER_A_FAILURE_MS);
@@ -53,13 +62,18 @@ async function call() {
   }
 }
 
+/** What would keep the process, but for its parent. */
+const left = () => process.getActiveResourcesInfo().filter((resource) => /Timeout|Immediate|TCP/.test(resource));
+
 process.on('message', async (message) => {
   if (message === 'stop') stopped = true;
   if (message !== 'go') return;
   await Promise.all(Array.from({ length: callers }, call));
-  await new Promise((sent) => process.send(failed, sent));
   await app.close();
   cluster?.disconnect();
+  // The server has to close its end of the sockets too.
+  for (const closedAt = clock(); left().length > 0 && clock() < closedAt + SOCKETS_CLOSE_MS; ) await turn();
+  await new Promise((sent) => process.send({ failed, left: left() }, sent));
   process.disconnect();
 });
 process.send('ready');

@@ -1,0 +1,44 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { judge } from '../support/checker/verdict.js';
+import { figures, LONG, sized } from '../support/lab.js';
+import { Load } from '../support/load.js';
+import { RedisServers } from '../support/redis-servers.js';
+
+const LEASE_MS = 1000;
+const ROUNDS = sized(3, 100);
+
+const MASTERS = LONG ? [[3, 1] as const, [5, 2] as const] : [[5, 2] as const];
+
+describe.each(MASTERS)('Redlock on %i masters of which %i forget everything', (count, failing) => {
+  let servers: RedisServers;
+  let load: Load | undefined;
+
+  beforeEach(async () => {
+    servers = await RedisServers.start(count);
+    await servers.trusted(LEASE_MS);
+  }, 20_000);
+
+  afterEach(async () => {
+    await load?.end();
+    await servers.stop();
+  });
+
+  it('are restarted empty again and again: nobody is let in twice', async () => {
+    load = await Load.start({
+      connection: servers.urls, options: { lease: LEASE_MS, wait: '20s' }, keys: ['a', 'b', 'c', 'd'], processes: 2, callers: 3, holdMs: [0, 10], stayMs: [100, 600],
+    }); // prettier-ignore
+    for (let round = 0; round < ROUNDS; round++) {
+      await load.goesOn(5);
+      await servers.restart(...Array.from({ length: failing }, (_, number) => (round + number) % count));
+      await load.goesOn(5);
+      // Only so many have forgotten something at a time.
+      await servers.trusted(LEASE_MS);
+    }
+    const { sections, failed } = await load.stop();
+    const verdict = judge(sections, { redisForgets: true });
+    figures(`Redlock, ${failing} of ${count} masters are restarted empty`, '0 double majorities', {
+      'rounds': ROUNDS, 'sections': sections.length, 'double majorities': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed,
+    }); // prettier-ignore
+    expect(verdict.examples()).toBe('');
+  }, LONG ? 600_000 : 60_000);
+});
