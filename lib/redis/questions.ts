@@ -3,7 +3,7 @@ import { now } from '../clock/deadline.js';
 import type { LockDetails } from '../store/lock-store.js';
 
 /** How long to wait for another process to answer, in ms. One that is stalled does not. */
-const PATIENCE_MS = 250;
+export const PATIENCE_MS = 250;
 
 /** Publishes a message on a channel, and answers how many heard it. */
 type Publish = (channel: string, message: string) => Promise<number>;

@@ -63,6 +63,8 @@ export class RedisConnection {
   #isDown = false;
   #drops = 0;
   #connectedAt = 0;
+  /** Whether this connection is to be followed by another. */
+  #isCutOff = false;
   #repliedAt = 0;
 
   constructor({ redis, borrowed }: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: (again: boolean) => void) {
@@ -181,7 +183,14 @@ export class RedisConnection {
     if (isDead || isParked) this.#noteTrouble(silent);
     this.#isDown ||= isDead || isParked;
     this.#fail(call, isParked ? this.#unreachable(`waited ${this.#timeoutMs} ms`, call) : this.#noAnswer(silent));
-    if (isDead && !this.#borrowed) this.#redis.disconnect(true);
+    if (isDead) this.#cutOff();
+  }
+
+  /** Connects anew. Once for each connection, not for each call that it lets down: the client would take notes of each. */
+  #cutOff(): void {
+    if (this.#borrowed || this.#isCutOff) return;
+    this.#isCutOff = true;
+    this.#redis.disconnect(true);
   }
 
   #fail(call: Call, error: LockUnavailableError): void {
@@ -192,6 +201,7 @@ export class RedisConnection {
 
   readonly #connected = (): void => {
     this.#connectedAt = now();
+    this.#isCutOff = false;
   };
 
   readonly #becameReady = (): void => {

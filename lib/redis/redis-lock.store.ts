@@ -1,3 +1,5 @@
+import { now } from '../clock/deadline.js';
+import { waitFor } from '../clock/wait-for.js';
 import { otherPermits } from '../errors/other-permits.js';
 import { fencesFor, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type StoreListener } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
@@ -9,7 +11,7 @@ import { kindOf } from './lock-kind.js';
 import type { LockOperation, Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
 import { hear } from './hear.js';
-import { Questions } from './questions.js';
+import { PATIENCE_MS, Questions } from './questions.js';
 import { reachRedis, type Operations, type Reach, type ReachOptions } from './reach.js';
 import { NotSentError, RefusedError, type Connection } from './redis-connection.js';
 import { HOLDERS_OF } from './scripts/holders-of.script.js';
@@ -142,7 +144,7 @@ export class RedisLockStore implements QuorumNode {
     const own = this.#listeners.source;
     const known = this.#listeners.describe(token);
     if (known || !source || !own) return known;
-    await this.#channel.open();
+    await waitFor<void>(now() + PATIENCE_MS, [], (opened) => void this.#channel.open().then(opened), () => undefined);
     if (this.#channel.state !== 'up') return undefined;
     return this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own));
   }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockLostError, LockUnavailableError } from 'nest-redis-lock';
 import { aborted, turn, until } from '../support/deferred.js';
@@ -180,6 +180,15 @@ describe('When Redis fails', () => {
     ]);
     process.kill(server.pid, 'SIGCONT');
     await until(() => locks.withLock('account:1', () => true).catch(() => false));
+  });
+
+  it('a connection that is dead is given up once, however many calls it lets down', async () => {
+    const disconnect = jest.spyOn(Redis.prototype, 'disconnect');
+    process.kill(server.pid, 'SIGSTOP');
+    await Promise.all(Array.from({ length: 20 }, (_, n) => unavailable(locks.isLocked(`account:${n}`))));
+    expect(disconnect).toHaveBeenCalledTimes(1);
+    disconnect.mockRestore();
+    process.kill(server.pid, 'SIGCONT');
   });
 
   it('calls fail in time while it is down, and work again when it is back', async () => {
