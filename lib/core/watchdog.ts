@@ -10,6 +10,9 @@ const BATCH = 128;
 /** Renewal times are rounded down to this part of the interval, so that locks renew together. */
 const RENEWAL_STEP = 1 / 20;
 
+/** A lease is ended so long before its end, in ms: a timer may be late by as much, and nobody is to see a lease that is over and a signal that is not. */
+const TIMER_LATE_MS = 2;
+
 /**
  * Renews every lease at a third of it, in batches, from one shared timer; and ends a lease at its own deadline when
  * no renewal was confirmed, whether the store answers or not. An error is tried again until that deadline.
@@ -58,6 +61,7 @@ export class Watchdog {
     const time = now();
     const due: Lease[] = [];
     for (const lease of leases) {
+      if (time >= endingOf(lease)) lease.lose('expired');
       if (!lease.isHeld) continue;
       if (time < lease.renewUntil) due.push(lease);
       else this.#lookAgainAt(lease, lease.endsAt);
@@ -74,7 +78,7 @@ export class Watchdog {
     const sentAt = now();
     const sent = leases.map(({ leaseMs }) => leaseMs);
     // Should the answer stay away, neither the next try nor the end of a lease waits for it.
-    const patience = timerAt(Math.min(sentAt + Math.min(...sent) / 4, ...leases.map(({ endsAt }) => endsAt)), () => this.#planAll(leases, now()));
+    const patience = timerAt(Math.min(sentAt + Math.min(...sent) / 4, ...leases.map(endingOf)), () => this.#planAll(leases, now()));
     try {
       const { gone, unknown } = await this.#store.renew(leases).then(wholly, partly);
       for (const lease of gone) (lease as Lease).lose('taken');
@@ -102,7 +106,7 @@ export class Watchdog {
   }
 
   #lookAgainAt(lease: Lease, atMs: number): void {
-    lease.dueAt = Math.floor(Math.min(atMs, lease.endsAt));
+    lease.dueAt = Math.min(Math.floor(atMs), endingOf(lease));
     this.#wheel.add(lease.dueAt, lease);
   }
 
@@ -113,6 +117,9 @@ export class Watchdog {
     return roundedDown(confirmedAt + interval, interval * RENEWAL_STEP);
   }
 }
+
+/** When a lease that nobody has renewed is ended. */
+const endingOf = ({ endsAt }: Lease): number => Math.floor(endsAt - TIMER_LATE_MS);
 
 type Outcome = Pick<PartlyRenewedError, 'gone' | 'unknown'>;
 

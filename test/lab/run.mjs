@@ -1,4 +1,4 @@
-// Runs everything in test/lab and test/processes at full size, and writes docs/reliability.md with the figures; goes on when something
+// Runs everything in test/lab and test/processes, and the random schedules, at full size, and writes docs/reliability.md with the figures; goes on when something
 // fails, and says so there. Words after it choose specs: "npm run lab -- sentinel"; then the figures are only shown.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,8 @@ const TOGETHER = [
 ];
 
 const chosen = process.argv.slice(2);
-const all = ['test/lab', 'test/processes'].flatMap((folder) => readdirSync(folder).filter((name) => name.endsWith('.spec.ts')).map((name) => `${folder}/${name}`));
+const inFolders = ['test/lab', 'test/processes'].flatMap((folder) => readdirSync(folder).filter((name) => name.endsWith('.spec.ts')).map((name) => `${folder}/${name}`));
+const all = [...inFolders, 'test/redis/schedules.spec.ts'];
 const specs = chosen.length > 0 ? all.filter((spec) => chosen.some((word) => spec.includes(word))) : all;
 
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-lab-'));
