@@ -14,7 +14,8 @@ export function mistakesOf(prototype: object): readonly string[] {
   const owners = (name: string | symbol) => methods.filter((method) => method.name === name).map(({ owner }) => owner);
   const lost = [...new Set(methods.map(({ name }) => name))].flatMap((name) => lostDecorator(prototype, name, owners(name)));
   const own = methods.filter(({ owner, name }) => owner === ownerOf(prototype, name));
-  return [...methods.flatMap(({ mistakes }) => mistakes ?? []), ...lost, ...own.flatMap((method) => [...wrongOrder(method), ...noRequest(prototype, method)])];
+  const bad = methods.filter((method) => isReached(prototype, method)).flatMap(({ mistakes }) => mistakes ?? []);
+  return [...bad, ...lost, ...own.flatMap((method) => [...wrongOrder(method), ...noRequest(prototype, method)])];
 }
 
 /** `Jobs.run()` */
@@ -27,6 +28,12 @@ export function ownerOf(prototype: object | null, name: string | symbol): object
   let owner = prototype;
   while (owner && !Object.hasOwn(owner, name)) owner = Object.getPrototypeOf(owner) as object | null;
   return owner ?? undefined;
+}
+
+/** Whether a call comes to this method: itself, or by `super`. */
+export function isReached(prototype: object, { owner, name }: LockedMethod): boolean {
+  const first = ownerOf(prototype, name);
+  return first === owner || !lockedMethods(prototype).some((method) => method.name === name && method.owner === first);
 }
 
 /** An override hides the lock of the method it overrides, unless it has one itself or calls that method. */
@@ -74,10 +81,15 @@ function noRequest(prototype: object, { owner, name, scope, mistakes }: LockedMe
   ];
 }
 
-/** Classes with locked methods of which Nest knows nothing at all, not even a decorator. Their calls are going to be refused. */
+/**
+ * What is to be told of classes with locked methods that are no part of the app now: what is wrong with a method; and that Nest knows nothing at all
+ * of a class, not even a decorator, so that its calls are going to be refused.
+ */
 export function outOfReach(known: ReadonlySet<object>): readonly string[] {
-  return lockOwners()
-    .filter((owner) => !known.has(owner) && isPlain(owner.constructor))
+  const strangers = lockOwners().filter((owner) => !known.has(owner));
+  const bad = strangers.flatMap((owner) => lockedMethods(owner).filter((method) => method.owner === owner).flatMap(({ mistakes }) => mistakes ?? []));
+  const plain = strangers
+    .filter((owner) => isPlain(owner.constructor))
     .map((owner) => {
       const methods = lockedMethods(owner).map(({ name }) => nameOf(owner, name)).join(', ');
       return mistake(`${methods} can't take a lock: Nest does not know the class ${owner.constructor.name}, so calls will be refused with LockNotWiredError.`, [
@@ -85,6 +97,7 @@ export function outOfReach(known: ReadonlySet<object>): readonly string[] {
         'Use LockService.withLock() instead of the decorator.',
       ]);
     });
+  return [...bad, ...plain];
 }
 
 /** What `@WithLock` and the compiler themselves put on a class. */

@@ -4,7 +4,7 @@ import { type LockedMethod, lockedMethods } from './decorators/locked-methods.js
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { mistake, mistakeList } from './errors/mistakes.js';
 import { isFactoryOfMany, type Known, knownTo, providersOf } from './lock.known.js';
-import { mistakesOf, nameOf, outOfReach, ownerOf } from './lock.checks.js';
+import { isReached, mistakesOf, nameOf, outOfReach } from './lock.checks.js';
 import { type GuardedMethod, LockService } from './lock.service.js';
 import { DEFAULT_MODULE } from './lock.tokens.js';
 import { LockWiring } from './lock.wiring.js';
@@ -55,7 +55,7 @@ export class LockExplorer implements OnModuleInit {
 
   /** Tells the log and the services which methods are guarded. */
   #list(prototypes: ReadonlySet<object>): void {
-    const guarded = [...prototypes].flatMap((prototype) => lockedMethods(prototype).filter(({ owner, name }) => isReached(prototype, owner, name)).map((method) => ({ prototype, method })));
+    const guarded = [...prototypes].flatMap((prototype) => lockedMethods(prototype).filter((method) => isReached(prototype, method)).map((method) => ({ prototype, method })));
     for (const { prototype, method } of guarded) logger.debug(`${nameOf(prototype, method.name)} locks ${keyText(method)}`);
     for (const module of new Set(guarded.map(({ method }) => method.module))) {
       const service = this.#wiring.serviceOf(module);
@@ -78,12 +78,6 @@ function withBases(prototypes: ReadonlySet<object>): ReadonlySet<object> {
     for (; prototype; prototype = Object.getPrototypeOf(prototype) as object | null) all.add(prototype);
   }
   return all;
-}
-
-/** Whether a call comes to the method of that owner: itself, or by `super`. */
-function isReached(prototype: object, owner: object, name: string | symbol): boolean {
-  const first = ownerOf(prototype, name);
-  return first === owner || !lockedMethods(prototype).some((method) => method.name === name && method.owner === first);
 }
 
 function guardedMethod(prototype: object, { name, key, scope }: LockedMethod): GuardedMethod {

@@ -15,7 +15,7 @@ export interface Known {
 const ENHANCERS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
 
 export function* providersOf(modules: ModulesContainer): Iterable<Provider> {
-  for (const module of modules.values()) yield* [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values()];
+  for (const module of modules.values()) yield* [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values(), ...module.middlewares.values()];
 }
 
 /** All objects and classes that Nest knows when the app starts. */

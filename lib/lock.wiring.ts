@@ -21,7 +21,7 @@ export class LockWiring {
     const mistakes: string[] = [];
     for (const { module } of lockedMethods(instance)) {
       const value = this.serviceOf(module);
-      if (!value) continue;
+      if (!value || (instance as Record<symbol, unknown>)[lockServiceSlot(module)] === value) continue;
       // Writable, as an object given by useValue can live on in the next app of a test.
       if (Object.isExtensible(instance)) Object.defineProperty(instance, lockServiceSlot(module), { value, writable: true, configurable: true });
       else mistakes.push(frozen(instance));
@@ -32,7 +32,7 @@ export class LockWiring {
   /** Wires what a factory is going to make: for each request, or for each object that asks for it. */
   wireAll(provider: Provider): void {
     const make = provider.metatype as Factory;
-    const checked = new Set<object>();
+    const checked = new WeakSet<object>();
     provider.metatype = async (...dependencies: unknown[]) => {
       const made = await make(...dependencies);
       if (typeof made !== 'object' || made === null || lockedMethods(made).length === 0) return made;

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { isObservable } from 'rxjs';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistake } from '../errors/mistakes.js';
-import { isSynchronous, methodSource } from './class-source.js';
+import { isSourceOf, isSynchronous, methodSource } from './class-source.js';
 
 export type Method = (...args: unknown[]) => unknown;
 
@@ -35,7 +35,7 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   if (itself === '[object AsyncFunction]' || isThenable(returns)) return 'promise';
   // Undefined where it is declared as void, but also where nothing is declared. Object where it is anything.
   const isOpen = returns === undefined || returns === Object;
-  if (!isOpen || (source && isSynchronous(source))) throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
+  if (!isOpen || (source && isSourceOf(source, prototype, method) && isSynchronous(source))) throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
   return 'promise';
 }
 

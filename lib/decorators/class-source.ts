@@ -1,5 +1,8 @@
 import { parse, type AnyNode, type ClassBody, type ClassDeclaration, type Expression, type MethodDefinition, type Property } from 'acorn';
 
+/** In brackets a class is an expression, which may be anonymous. */
+const BEFORE = '(';
+
 const parsedClasses = new WeakMap<object, ReadonlyMap<string, MethodDefinition>>();
 
 /**
@@ -17,9 +20,14 @@ export function callsSuper({ value }: MethodDefinition, name: string | symbol): 
   return contains(value.body, (node) => node.type === 'MemberExpression' && node.object.type === 'Super' && node.property.type === 'Identifier' && node.property.name === name);
 }
 
-/** Whether all is done when it returns: it is not async, and what it returns, if anything, is surely no promise or stream. */
+/** Whether a method of this class is this very function, and not what another decorator has put in its place. */
+export function isSourceOf({ start, end }: MethodDefinition, prototype: object, method: (...args: unknown[]) => unknown): boolean {
+  return method.toString() === prototype.constructor.toString().slice(start - BEFORE.length, end - BEFORE.length);
+}
+
+/** Whether all is done when it returns: it is not async, and what it returns, if anything, is surely no promise or stream. One that only throws never returns. */
 export function isSynchronous({ value }: MethodDefinition): boolean {
-  if (value.async) return false;
+  if (value.async || value.body.body.at(-1)?.type === 'ThrowStatement') return false;
   return value.generator || !contains(value.body, (node) => node.type === 'ReturnStatement' && !!node.argument && !isPlain(node.argument), FUNCTIONS);
 }
 
@@ -67,8 +75,7 @@ function readClass(source: string): ReadonlyMap<string, MethodDefinition> {
 
 function classBody(source: string): ClassBody | undefined {
   try {
-    // In brackets it is an expression, which may be anonymous.
-    const [statement] = parse(`(${source})`, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false }).body;
+    const [statement] = parse(`${BEFORE}${source})`, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false }).body;
     if (statement?.type !== 'ExpressionStatement' || statement.expression.type !== 'ClassExpression') return undefined;
     return (statement.expression as unknown as ClassDeclaration).body;
   } catch {

@@ -18,14 +18,22 @@ const ROUTE_ARGUMENTS = '__routeArguments__';
 export function keyResolver(key: unknown, prototype: object, method: string | symbol, site: string): (args: unknown[]) => LockKey {
   if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
   const names = new Map([...routeNames(prototype, method), ...parameterNames(prototype, method)]);
-  return filledKey(key, { method: site, names, remedies: METHOD_REMEDIES });
+  return filledKey(key, { ...OF_METHOD, method: site, names });
 }
 
-const METHOD_REMEDIES = ['Name one of them.', 'Name a position, such as <0> or <0.id>.', 'Give a function of the arguments.'];
+const OF_METHOD = {
+  examples: 'a name, <userId>; a path into it, <dto.id>; a position, <0> or <0.id>',
+  hasPositions: true,
+  remedies: ['Name one of them.', 'Name a position, such as <0> or <0.id>.', 'Give a function of the arguments.'],
+};
 
 /** What a request brings that a key can be made from. */
-const REQUEST_NAMES = new Map(['params', 'query', 'body', 'headers'].map((part): [string, ArgumentPath] => [part, { index: 0, path: [part] }]));
-const REQUEST_REMEDIES = ['Name a part of one of them, such as <params.id>.', 'Give a function of the ExecutionContext.'];
+const OF_REQUEST = {
+  names: new Map(['params', 'query', 'body', 'headers'].map((part): [string, ArgumentPath] => [part, { index: 0, path: [part] }])),
+  examples: '<params.id>, <query.id>, <body.account.id>, <headers.x-id>',
+  hasPositions: false,
+  remedies: ['Name a part of one of them, such as <params.id>.', 'Give a function of the ExecutionContext.'],
+};
 
 /**
  * Makes the function that gives the key of an HTTP request.
@@ -35,7 +43,7 @@ const REQUEST_REMEDIES = ['Name a part of one of them, such as <params.id>.', 'G
 export function requestKeyResolver(key: unknown, site: string): (context: ExecutionContext) => LockKey {
   if (typeof key === 'function') return (context) => calledKey(key as KeyFunction, [context], site);
   const lowerCase = (template: unknown): unknown => (typeof template === 'string' ? template.replace(/<headers\.[^<>]*>/g, (header) => header.toLowerCase()) : template);
-  const fill = filledKey(Array.isArray(key) ? key.map(lowerCase) : lowerCase(key), { method: site, names: REQUEST_NAMES, remedies: REQUEST_REMEDIES });
+  const fill = filledKey(Array.isArray(key) ? key.map(lowerCase) : lowerCase(key), { ...OF_REQUEST, method: site });
   return (context) => fill([context.switchToHttp().getRequest()]);
 }
 

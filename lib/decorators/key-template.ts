@@ -10,6 +10,10 @@ export interface TemplateSite {
   /** `AccountService.withdraw` */
   readonly method: string;
   readonly names: ParameterNames;
+  /** Placeholders as they can be. */
+  readonly examples: string;
+  /** Whether `<0>` is the first argument. */
+  readonly hasPositions: boolean;
   /** For who has named another one. */
   readonly remedies: readonly string[];
 }
@@ -76,10 +80,10 @@ export class KeyTemplate {
   #placeholder(inside: string, unknown: string[]): Placeholder[] {
     const text = `<${inside}>`;
     if (!PATH.test(inside)) {
-      throw this.#wrong(`has the placeholder ${text}`, ['Write a name such as <userId>, a path such as <dto.id>, or a position such as <0.id>.', 'For anything else, give a function.']);
+      throw this.#wrong(`has the placeholder ${text}`, [`Write it as one of these: ${this.#site.examples}.`, 'For anything else, give a function.']);
     }
     const [first = '', ...rest] = inside.split('.');
-    if (/^\d+$/.test(first)) return [{ text, index: Number(first), path: rest }];
+    if (this.#site.hasPositions && /^\d+$/.test(first)) return [{ text, index: Number(first), path: rest }];
     const at = this.#site.names.get(first);
     if (at) return [{ text, index: at.index, path: [...at.path, ...rest] }];
     unknown.push(text);

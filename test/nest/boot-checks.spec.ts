@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type CanActivate, Controller, Get, Injectable, Logger, type LoggerService, type ModuleMetadata, Scope } from '@nestjs/common';
+import { type CanActivate, Controller, Get, Injectable, Logger, type LoggerService, type MiddlewareConsumer, type ModuleMetadata, type NestMiddleware, Scope } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
@@ -72,6 +72,29 @@ Potential solutions:
 Potential solutions:
 - Name a part of one of them, such as <params.id>.
 - Give a function of the ExecutionContext.`,
+  ],
+  [
+    'a position in a request, and what is no placeholder',
+    () => {
+      class Orders {
+        @WithLock(['order:<0.id>', 'order:<params id>'], { scope: 'request' })
+        async confirm(id: string) {
+          return id;
+        }
+      }
+      return { controllers: [Orders] };
+    },
+    `The lock key "order:<0.id>" of Orders.confirm() names <0.id>. The names there are: params, query, body, headers.
+
+Potential solutions:
+- Name a part of one of them, such as <params.id>.
+- Give a function of the ExecutionContext.
+
+The lock key "order:<params id>" of Orders.confirm() has the placeholder <params id>.
+
+Potential solutions:
+- Write it as one of these: <params.id>, <query.id>, <body.account.id>, <headers.x-id>.
+- For anything else, give a function.`,
   ],
   [
     'a static method',
@@ -308,6 +331,33 @@ describe('an app starts with', () => {
       },
     ],
     [
+      'an override of a method that only says what is wrong with its lock',
+      () => {
+        abstract class Payments {
+          @WithLock('pay:<amount>')
+          async pay(id: string) {
+            return id;
+          }
+        }
+        @Injectable()
+        class CardPayments extends Payments {
+          @WithLock('pay:<id>')
+          override async pay(id: string) {
+            return id;
+          }
+        }
+        return { providers: [CardPayments] };
+      },
+    ],
+    [
+      'a frozen object that has what it needs',
+      () => {
+        @Injectable()
+        class FrozenJobs extends Jobs {}
+        return { providers: [FrozenJobs, { provide: 'alias', inject: [FrozenJobs], useFactory: (jobs: FrozenJobs) => Object.freeze(jobs) }] };
+      },
+    ],
+    [
       'a spy in the place of a locked method',
       () => {
         class NightJobs extends Jobs {}
@@ -385,6 +435,37 @@ Potential solutions:
 - Make Forgotten a provider, and let Nest build it.
 - Use LockService.withLock() instead of the decorator.`),
     ]);
+  });
+
+  it('warns of what is wrong with a class that is no part of it yet', async () => {
+    @Injectable()
+    class Later {
+      @WithLock('job:<id>')
+      async walk(jobId: string) {
+        return jobId;
+      }
+    }
+    const { warn } = await logged({ providers: [Jobs] });
+    expect(warn).toEqual([expect.stringContaining(`The lock key "job:<id>" of ${Later.name}.walk() names <id>. The names there are: jobId`)]);
+  });
+
+  it('has been told what is wrong with a middleware', async () => {
+    @Injectable()
+    class Turnstile implements NestMiddleware {
+      @WithLock('gate:<gateId>')
+      async use(_request: unknown, _response: unknown, next: () => void) {
+        next();
+      }
+    }
+    class Gates {
+      configure(consumer: MiddlewareConsumer) {
+        consumer.apply(Turnstile).forRoutes('gates');
+      }
+    }
+    const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot(), Gates] }).compile();
+    const app = module.createNestApplication({ logger: false });
+    await expect(app.init()).rejects.toThrow(/of Turnstile\.use\(\) names <gateId>/);
+    await app.close();
   });
 
   it('wires guards that were made with new', async () => {

@@ -31,7 +31,7 @@ describe('an app does not start with a class whose key template does not fit its
     ['an empty placeholder', 'a:<>', /placeholder <>/],
     ['a space in a placeholder', 'a:<from >', /placeholder <from >/],
     ['an expression', 'a:<from || to>', /placeholder <from \|\| to>/],
-    ['a path with a gap', 'a:<from..id>', /placeholder <from\.\.id>\.[^]*a path such as/],
+    ['a path with a gap', 'a:<from..id>', /placeholder <from\.\.id>\.[^]*a path into it/],
     ['an empty template', '', /non-empty template/],
     ['an empty template among several', ['a:<from>', ''], /non-empty template/],
     ['no key at all', [], /non-empty template/],
