@@ -61,8 +61,7 @@ export class Watchdog {
     const time = now();
     const due: Lease[] = [];
     for (const lease of leases) {
-      if (time >= endingOf(lease)) lease.lose('expired');
-      if (!lease.isHeld) continue;
+      if (isOver(lease)) continue;
       if (time < lease.renewUntil) due.push(lease);
       else this.#lookAgainAt(lease, lease.endsAt);
     }
@@ -100,7 +99,7 @@ export class Watchdog {
   }
 
   #plan(lease: Lease, atMs: number): void {
-    if (!lease.isHeld) return;
+    if (isOver(lease)) return;
     this.unwatch(lease);
     this.#lookAgainAt(lease, atMs);
   }
@@ -120,6 +119,12 @@ export class Watchdog {
 
 /** When a lease that nobody has renewed is ended. */
 const endingOf = ({ endsAt }: Lease): number => Math.floor(endsAt - TIMER_LATE_MS);
+
+/** Ends a lease whose time has come. */
+function isOver(lease: Lease): boolean {
+  if (now() >= endingOf(lease)) lease.lose('expired');
+  return !lease.isHeld;
+}
 
 type Outcome = Pick<PartlyRenewedError, 'gone' | 'unknown'>;
 
