@@ -1,10 +1,16 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { LockUnavailableError } from 'nest-redis-lock';
 import { deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 import { ScriptedStore } from '../support/scripted-store.js';
+
+/** As when the machine has no time for the process. */
+function standStill(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
 
 describe('A store that takes its time', () => {
   let store: ScriptedStore;
@@ -34,6 +40,18 @@ describe('A store that takes its time', () => {
     await renewed.promise;
     await turn();
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
+  });
+
+  it('never gets the work started when the process stands still for too long just after the grant', async () => {
+    const acquire = store.acquire.bind(store);
+    store.acquire = (command) => {
+      const granted = acquire(command);
+      queueMicrotask(() => void granted.then(() => standStill(120)));
+      return granted;
+    };
+    const work = jest.fn();
+    await expect(locks.withLock('a', work, { lease: 100 })).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    expect(work).not.toHaveBeenCalled();
   });
 
   it('never gets the work started when its grant comes after the lease', async () => {
