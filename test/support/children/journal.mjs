@@ -30,6 +30,7 @@ class Stay {
   #signal;
   #loss = {};
   #entry;
+  #goodUntil;
 
   constructor(write, number, { lock, askedAt, permits }) {
     const beganAt = clock();
@@ -38,6 +39,7 @@ class Stay {
     this.#signal = lock?.signal;
     this.#signal?.addEventListener('abort', () => (this.#loss = { abortedAt: clock(), lost: this.#signal.reason.reason }));
     this.#entry = { pid: process.pid, keys: lock?.keys ?? ['?'], mode: lock?.mode, permits, token: lock?.token, fence: lock?.fence, askedAt, beganAt, goodUntil: beganAt + (lock?.remaining() ?? 0) };
+    this.#goodUntil = this.#entry.goodUntil;
     this.#write(this.#entry);
   }
 
@@ -48,8 +50,11 @@ class Stay {
     for (let left = ms; left > 0 && !(leaves && this.#signal.aborted); left = until - clock()) {
       await delay(Math.min(NOTE_EVERY_MS, left), undefined, leaves ? { signal: this.#signal } : {}).catch(() => undefined);
       await turn();
+      // A process that stood still goes on here before any of its timers: those that are due come first.
+      if (clock() >= this.#goodUntil && !this.#signal.aborted) await delay(1).then(() => turn());
       const [lookedAt, { aborted }] = [clock(), this.#signal];
       const remaining = this.#lock.remaining();
+      if (remaining > 0) this.#goodUntil = lookedAt + remaining;
       if (lookedAt < notedAt + NOTE_EVERY_MS && remaining > 0) continue;
       notedAt = lookedAt;
       this.#write({ lookedAt, aborted, goodUntil: remaining > 0 ? lookedAt + remaining : undefined });
