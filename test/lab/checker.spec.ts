@@ -77,6 +77,14 @@ describe('The checker of the lab', () => {
     expect(verdict.refusedWrites).toBe(1);
   });
 
+  it('lets a process that was made to stand still find out on its first line that it is too late', () => {
+    const tooLate = stay(2, { fence: 1, goodUntil: 5200, isHeld: false, unlocked: false });
+    expect(judge([stay(1, { fence: 2 }), tooLate]).count('S7')).toBe(1);
+    const verdict = judge([stay(1, { fence: 2 }), tooLate], { standsStill: true });
+    expect(verdict.examples()).toBe('');
+    expect(verdict.refusedWrites).toBe(1);
+  });
+
   it('does not blame anybody for what Redis forgot, and shows five examples of each at most', () => {
     const taken = Array.from({ length: 9 }, (_, number) => stay(number + 1, { isHeld: false, abortedAt: 5000, lost: 'taken' }));
     expect(judge(taken, { redisForgets: true }).examples()).toBe('');

@@ -1,8 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Lock } from 'nest-redis-lock';
 import { census } from '../support/checker/census.js';
-import { judge } from '../support/checker/verdict.js';
+import { beganTooLate, judge } from '../support/checker/verdict.js';
 import { lost } from '../support/contenders.js';
 import { aborted } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
@@ -100,15 +101,19 @@ describe('One Redis', () => {
     try {
       // Two of the three at a time.
       for (let round = 0; round < rounds; round += 2) {
+        // At any moment of their work: not just after somebody went in, which is when we hear of it.
+        await delay(Math.random() * 50);
         await Promise.all([round, round + 1].map((which) => load.standStill(which, LEASE_MS * (0.5 + Math.random() * 4.5))));
         await load.goesOn(2);
       }
       const { sections, failed, left } = await load.stop();
-      const verdict = judge(sections, { census: await census([redis], LEASE_MS, left) });
+      const verdict = judge(sections, { standsStill: true, census: await census([redis], LEASE_MS, left) });
+      const tooLate = sections.filter(beganTooLate).length;
       figures('A process stands still (SIGSTOP) for 0.5 to 5 leases', 'nobody else is inside while its locks say that they are held; fences grow', {
-        'times': rounds, 'sections': sections.length, 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'), 'stale writes, which a comparison of fences refuses': verdict.refusedWrites, ...failed,
+        'times': rounds, 'sections': sections.length, 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'), 'stale writes, which a comparison of fences refuses': verdict.refusedWrites, 'stood still just before the first line': tooLate, ...failed,
       }); // prettier-ignore
       expect(verdict.examples()).toBe('');
+      expect(tooLate).toBeLessThanOrEqual(1 + rounds / 20);
     } finally {
       await load.end();
     }

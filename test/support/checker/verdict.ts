@@ -8,6 +8,8 @@ import { together } from './together.js';
 interface Circumstances {
   /** Whether Redis lost data, or was told to: then a holder may lose a lock within its lease. */
   readonly redisForgets?: boolean;
+  /** Whether processes were made to stand still: also between the last look at a lock and the first line of its body, which nobody can help. */
+  readonly standsStill?: boolean;
   /** What was there in the end. */
   readonly census?: Census;
 }
@@ -41,9 +43,10 @@ export class Verdict {
 }
 
 /** Judges exclusive locks, readers and writers, and semaphores by what all processes noted. */
-export function judge(sections: readonly Section[], { redisForgets = false, census }: Circumstances = {}): Verdict {
+export function judge(all: readonly Section[], { redisForgets = false, standsStill = false, census }: Circumstances = {}): Verdict {
+  const sections = standsStill ? all.filter((section) => !beganTooLate(section)) : all;
   const keys = [...byKey(sections)];
-  const registers = keys.map(([key, stays]) => register(key, stays));
+  const registers = [...byKey(all)].map(([key, stays]) => register(key, stays));
   const findings = [
     ...keys.flatMap(([key, stays]) => [...together(key, stays), ...fencesBack(key, stays)]),
     ...registers.flatMap(({ found }) => found),
@@ -53,6 +56,9 @@ export function judge(sections: readonly Section[], { redisForgets = false, cens
   ];
   return new Verdict(findings, registers.reduce((sum, { refused }) => sum + refused, 0));
 }
+
+/** Whether the lease was over on the first line of the body. */
+export const beganTooLate = ({ beganAt, goodUntil }: Section): boolean => goodUntil <= beganAt;
 
 function byKey(sections: readonly Section[]): Map<string, Section[]> {
   const stays = new Map<string, Section[]>();

@@ -30,7 +30,6 @@ function kindOf(key) {
 async function lockAndUnlock(key, kind) {
   const askedAt = clock();
   const lock = await locks.lock(key, kind);
-  if (!lock.isHeld) return void (await lock.unlock());
   const stay = journal.enter(lock, { askedAt, ...kind });
   await stay.stay(howLong(), { leaves: true });
   stay.exit();

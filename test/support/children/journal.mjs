@@ -33,13 +33,15 @@ class Stay {
   #goodUntil;
 
   constructor(write, number, { lock, askedAt, permits }) {
+    // In this order: should the process stand still in between, it notes a lease that is over, not one that lasts too long.
     const beganAt = clock();
+    const goodUntil = beganAt + (lock?.remaining() ?? 0);
     this.#write = (line) => write({ number, ...line });
     this.#lock = lock;
     this.#signal = lock?.signal;
     this.#signal?.addEventListener('abort', () => (this.#loss = { abortedAt: clock(), lost: this.#signal.reason.reason }));
-    this.#entry = { pid: process.pid, keys: lock?.keys ?? ['?'], mode: lock?.mode, permits, token: lock?.token, fence: lock?.fence, askedAt, beganAt, goodUntil: beganAt + (lock?.remaining() ?? 0) };
-    this.#goodUntil = this.#entry.goodUntil;
+    this.#entry = { pid: process.pid, keys: lock?.keys ?? ['?'], mode: lock?.mode, permits, token: lock?.token, fence: lock?.fence, askedAt, beganAt, goodUntil };
+    this.#goodUntil = goodUntil;
     this.#write(this.#entry);
   }
 
