@@ -81,8 +81,8 @@ export class LockService {
     const node = this.#context.enter(lock);
     let value: T;
     try {
-      // The process may have stood still since it was let in.
-      lock.assertHeld();
+      // The process may have stood still since it was let in. A nested call is told by its signal that the outer one has ended.
+      if (!lock.nesting) lock.assertHeld();
       value = await this.#context.run(node, work);
     } catch (error) {
       await this.#leave(node, lock);
