@@ -18,7 +18,7 @@ describe('Three processes that take one to four of six keys, named in any order'
     ['one process fair', {}, { fair: true }],
   ])('all get them, without a deadlock; each key is one caller\'s at a time; nothing is left in Redis (%s)', async (name, options, ofTheThird) => {
     const { journals, redis } = stage;
-    const plan: Plan = { callers: CALLERS, sections: sized(70, 1_000), holdMs: 0, options };
+    const plan: Plan = { callers: CALLERS, sections: sized(70, 3_334), holdMs: 0, options };
     const processes = await stage.contenders(KEYS, plan, plan, { ...plan, options: ofTheThird });
     // A process that gets an error, such as that of a wait that is over, reports none.
     const reports = await Promise.all(processes.map((contender) => contender.report()));
