@@ -1,8 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { Redis } from 'ioredis';
+import { freePort } from '../support/free-port.mjs';
 import { median } from './figures.mjs';
 import { onCore } from './pinning.mjs';
 
@@ -107,13 +107,4 @@ export async function pingMs(url) {
 
 function field(info, name) {
   return Number(new RegExp(`^${name}:(.*)\\r$`, 'm').exec(info)[1]);
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }

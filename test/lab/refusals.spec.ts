@@ -9,7 +9,8 @@ import { lost } from '../support/contenders.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, sized } from '../support/lab.js';
 import { Load } from '../support/load.js';
-import { freePort, startRedis, type RedisServer } from '../support/redis-server.js';
+import { freePort } from '../support/free-port.mjs';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
 
 const LEASE_MS = 600;
 const ROUNDS = sized(2, 50);

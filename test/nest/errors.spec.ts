@@ -14,7 +14,7 @@ import { once } from 'node:events';
 import { lastValueFrom, throwError } from 'rxjs';
 import { io } from 'socket.io-client';
 import { WebSocket } from 'ws';
-import { freePort } from '../support/redis-server.js';
+import { freePort } from '../support/free-port.mjs';
 import { startApp } from './http-app.js';
 
 jest.setTimeout(30_000);

@@ -13,7 +13,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { Observable, Subject } from 'rxjs';
 import { WebSocket } from 'ws';
-import { freePort } from '../support/redis-server.js';
+import { freePort } from '../support/free-port.mjs';
 import { until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
 

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { Cluster, Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
+import { freePort } from '../support/free-port.mjs';
 import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
 import { startProxy } from '../support/tcp-proxy.mjs';
 import { PASSWORD, TroubledRedis, urlOf } from '../support/troubled-redis.js';
@@ -175,7 +176,7 @@ const OUTAGES: readonly Outage[] = [
   {
     what: 'it is a node of a cluster that is down',
     begin: async () => {
-      const node = await redis.another('--cluster-enabled', 'yes', '--dbfilename', 'none');
+      const node = await redis.another('--cluster-enabled', 'yes', '--cluster-port', String(await freePort()), '--dbfilename', 'none');
       return { url: urlOf(node.port) };
     },
     told: /CLUSTERDOWN .*\. It is a node of a Redis Cluster: give an ioredis Cluster client/,

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
+import { freePort } from '../support/free-port.mjs';
 
 const port = await freePort();
 const withoutServers = { ...process.env, DATABASE_URL: '', REDIS_URL: '', PORT: String(port) };
@@ -69,12 +70,4 @@ function answers(port) {
     const socket = connect(port, '127.0.0.1', () => resolve(true));
     socket.on('connect', () => socket.destroy()).on('error', () => resolve(false));
   });
-}
-
-async function freePort() {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address();
-  probe.close();
-  return port;
 }

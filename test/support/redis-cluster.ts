@@ -3,7 +3,7 @@ import { Cluster, Redis } from 'ioredis';
 import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
 import { TestChild } from './child-process.js';
 import { until } from './deferred.js';
-import { freePort } from './redis-server.js';
+import { freePort } from './free-port.mjs';
 
 export interface ClusterNode {
   readonly id: string;

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis, type RedisOptions } from 'ioredis';
 import { until } from './deferred.js';
-import { freePort, launch, startRedis, type RedisServer } from './redis-server.js';
+import { freePort } from './free-port.mjs';
+import { launch, startRedis, type RedisServer } from './redis-server.js';
 
 const NAME = 'main';
 const SENTINELS = 3;

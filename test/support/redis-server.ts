@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { freePort } from './free-port.mjs';
 
 /** Another server to test on: `REDIS_SERVER=valkey-server npm test`. */
 export const SERVER = process.env['REDIS_SERVER'] ?? 'redis-server';
@@ -80,20 +80,4 @@ export async function launch(options: readonly string[], ready: string, env: Nod
       await exited;
     },
   };
-}
-
-/** Finds a port that nobody uses, below those that the system gives to clients: one of them could have it before a server does. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000);
-    const probe = createServer().listen(port, '127.0.0.1');
-    const isFree = await once(probe, 'listening').then(
-      () => true,
-      () => false,
-    );
-    if (!isFree) continue;
-    probe.close();
-    await once(probe, 'close');
-    return port;
-  }
 }

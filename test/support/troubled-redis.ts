@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { freePort, startRedis, type RedisServer } from './redis-server.js';
+import { freePort } from './free-port.mjs';
+import { startRedis, type RedisServer } from './redis-server.js';
 
 export const USER = 'locks';
 export const PASSWORD = 'S3cret-right';

@@ -10,7 +10,7 @@ import { LockTestingModule } from 'nest-redis-lock/testing';
 import { lastValueFrom } from 'rxjs';
 import { io } from 'socket.io-client';
 import { WebSocket } from 'ws';
-import { freePort } from '../../support/redis-server.js';
+import { freePort } from '../../support/free-port.mjs';
 import { type Context, type Running, silently, twice } from './context.js';
 
 async function tcp(controller: Type, send: 'send' | 'emit'): Promise<Running> {
