@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
 import { figures, LONG, sized } from '../support/lab.js';
 import { Load } from '../support/load.js';
@@ -34,8 +35,8 @@ describe.each(MASTERS)('Redlock on %i masters of which %i forget everything', (c
       // Only so many have forgotten something at a time.
       await servers.trusted(LEASE_MS);
     }
-    const { sections, failed } = await load.stop();
-    const verdict = judge(sections, { redisForgets: true });
+    const { sections, failed, left } = await load.stop();
+    const verdict = judge(sections, { redisForgets: true, census: await census(servers.clients, LEASE_MS, left) });
     figures(`Redlock, ${failing} of ${count} masters are restarted empty`, '0 double majorities', {
       'rounds': ROUNDS, 'sections': sections.length, 'double majorities': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed,
     }); // prettier-ignore

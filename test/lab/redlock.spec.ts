@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
@@ -49,8 +50,8 @@ describe.each(MASTERS)('Redlock on %i masters of which %i fail', (count, failing
   };
 
   async function judged(what: string, values: Readonly<Record<string, number>>): Promise<void> {
-    const { sections, failed } = await load!.stop();
-    const verdict = judge(sections);
+    const { sections, failed, left } = await load!.stop();
+    const verdict = judge(sections, { census: await census(servers.able, LEASE_MS, left) });
     figures(`Redlock, ${failing} of ${count} masters ${what}`, '0 double majorities; nobody waits for those that fail', {
       ...values, 'sections': sections.length, 'double majorities': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed,
     }); // prettier-ignore

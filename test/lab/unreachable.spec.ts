@@ -10,8 +10,7 @@ import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
 
 const LEASE_MS = 600;
 const COMMAND_TIMEOUT_MS = 200;
-/** Of each of the three: 102 times in all. */
-const ROUNDS = sized(2, 34);
+const ROUNDS = sized(2, 100);
 
 /** What a call may take longer than the command time-out on a busy machine. */
 const SOME_MS = 500;

@@ -72,7 +72,7 @@ describe('Whatever callers do, and when,', () => {
         const kept = keys.length > 0 ? await redis.exists(...keys) : 0;
         expect({ replayWith: `SEED=${seed}`, renewedAfterRelease: kept }).toEqual({ replayWith: `SEED=${seed}`, renewedAfterRelease: 0 });
       };
-      for (const seed of seeds(sized(150, 3000))) {
+      for (const seed of seeds(sized(150, 10_000))) {
         const schedule = drawSchedule(seed, SERVICES, true);
         const outcome = await runSchedule(schedule, stage);
         const wrong = [...outcome.wrong];
@@ -85,7 +85,7 @@ describe('Whatever callers do, and when,', () => {
       }
       for (const one of wereSetBack) await notRenewed(one);
       expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
-      figures('Random schedules: calls begin, give up, are aborted and cut off at any moment', 'one holder at a time; every call settles; nothing left, nothing renewed after its release', { schedules: seeds(sized(150, 3000)).length, grants, cuts: cut });
+      figures('Random schedules: calls begin, give up, are aborted and cut off at any moment', 'one holder at a time; every call settles; nothing left, nothing renewed after its release', { schedules: seeds(sized(150, 10_000)).length, grants, cuts: cut });
     }, sized(90_000, 3_600_000));
   });
 

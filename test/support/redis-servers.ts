@@ -22,6 +22,11 @@ export class RedisServers {
     return this.all.map(({ url }) => url);
   }
 
+  /** Those that can be asked. */
+  get able(): readonly Redis[] {
+    return this.clients.filter((_client, at) => !this.#stopped.has(at) && !this.#dead.has(at));
+  }
+
   /** Resolves when all have been up for so long that they are trusted to know all locks with this lease. */
   async trusted(leaseMs: number): Promise<void> {
     for (const client of this.clients) await until(async () => (Number(/uptime_in_seconds:(\d+)/.exec(await client.info('server'))![1]) - 1) * 1000 >= leaseMs, leaseMs + 5000);
@@ -58,10 +63,9 @@ export class RedisServers {
     await Promise.all(this.clients.map((client) => client.flushall()));
   }
 
-  /** What stands in those that can be asked, but for the notes of the last fences. */
+  /** What stands in them, but for the notes of the last fences. */
   async keys(): Promise<string[]> {
-    const able = this.clients.filter((_client, at) => !this.#stopped.has(at) && !this.#dead.has(at));
-    const keys = await Promise.all(able.map((client) => client.keys('*')));
+    const keys = await Promise.all(this.able.map((client) => client.keys('*')));
     return keys.flat().filter((key) => !key.endsWith(':fence'));
   }
 

@@ -6,7 +6,7 @@ import type { Finding } from './finding.js';
 export interface Census {
   /** Keys in Redis, but for the notes of the last fences. */
   readonly keys: readonly string[];
-  /** Channels that others than this process listen to. */
+  /** Channels that others than this process, and sentinels, listen to. */
   readonly channels: readonly string[];
   /** By process: timers and sockets that are left after the app was closed. */
   readonly left: Readonly<Record<string, readonly string[]>>;
@@ -18,7 +18,7 @@ const LATE_MS = 500;
 /** Waits until leases of this length are over, no longer than is needed, and looks what is left. */
 export async function census(servers: readonly Redis[], leaseMs: number, left: Census['left'] = {}): Promise<Census> {
   const keys = async () => (await Promise.all(servers.map((redis) => redis.keys('*')))).flat().filter((key) => !key.endsWith(':fence'));
-  const channels = async () => (await Promise.all(servers.map((redis) => redis.pubsub('CHANNELS') as Promise<string[]>))).flat().filter((channel) => !channel.includes(`:${process.pid}:`));
+  const channels = async () => (await Promise.all(servers.map((redis) => redis.pubsub('CHANNELS') as Promise<string[]>))).flat().filter((channel) => !channel.startsWith('__sentinel__:') && !channel.includes(`:${process.pid}:`));
   await until(async () => (await keys()).length + (await channels()).length === 0, leaseMs + LATE_MS).catch(() => undefined);
   return { keys: await keys(), channels: await channels(), left };
 }
