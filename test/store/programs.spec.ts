@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, it } from '@jest/globals';
 import fc from 'fast-check';
 import { sized } from '../support/lab.js';
-import { programs, type Operation } from '../support/lock-program.js';
 import { MemoryWorld } from '../support/memory-world.js';
-import { ProgramRun } from '../support/program-run.js';
+import { answersAsModel } from '../support/program-property.js';
 import type { ProgramWorld } from '../support/program-world.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { RedisWorld } from '../support/redis-world.js';
@@ -11,27 +10,8 @@ import { RedisWorld } from '../support/redis-world.js';
 /** `SEED=42` draws the programs of that seed; with `AT=3:1:0`, which fast-check calls the path, only the one that failed. */
 const { SEED, AT } = process.env;
 
-/** Ends are 1 s away from what a program does at least: one that took nearly as long says nothing. */
-const TOO_LONG_MS = 800;
-
-async function run(world: ProgramWorld, program: readonly Operation[]): Promise<void> {
-  const startedAt = process.hrtime.bigint();
-  await world.begin();
-  try {
-    await new ProgramRun(world).run(program);
-  } catch (error) {
-    fc.pre(process.hrtime.bigint() - startedAt < BigInt(TOO_LONG_MS * 1e6));
-    throw error;
-  } finally {
-    await world.end();
-  }
-}
-
 const check = (world: ProgramWorld, numRuns: number): Promise<void> =>
-  fc.assert(
-    fc.asyncProperty(programs, (program) => run(world, program)),
-    { numRuns, ...(SEED && { seed: Number(SEED) }), ...(AT && { path: AT }) },
-  );
+  fc.assert(answersAsModel(world), { numRuns, ...(SEED && { seed: Number(SEED) }), ...(AT && { path: AT }) });
 
 describe('Whatever is asked of a store, all its answers are those of the model, and nothing is left,', () => {
   it('in memory', () => check(new MemoryWorld(), sized(500, 100_000)), sized(60_000, 3_600_000));

@@ -56,7 +56,6 @@ local function free(i, token)
     call('ZREM', holdersOf(i), token)
     lastWithHolders(i, value)
     value, count = count > 1 and value, count - 1
-    if not value then sharing = nil end
     handOver(i, nil, value, sharing, count)
   elseif not handOver(i) then
     call('DEL', KEYS[i])
@@ -67,10 +66,7 @@ end
 -- Takes the token from the queue of KEYS[i], and KEYS[i] from it. Those behind it may be able to share it now.
 local function giveUp(i, token, lease, kind)
   local left, freed = leave(i, token, lease, kind), free(i, token)
-  if left and freed == 0 then
-    local value, sharing, count = state(i)
-    if sharing or not value then handOver(i, nil, value, sharing, count) end
-  end
+  if left and freed == 0 then handOver(i, nil, state(i)) end
   return freed
 end
 

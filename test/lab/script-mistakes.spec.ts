@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import { LuaScript } from '../../lib/redis/lua-script.js';
+import { HOLDERS_OF } from '../../lib/redis/scripts/holders-of.script.js';
+import { INSPECT } from '../../lib/redis/scripts/inspect.script.js';
+import { LOCKS } from '../../lib/redis/scripts/locks.script.js';
+import { PUBLISH } from '../../lib/redis/scripts/publish.script.js';
+import { RENEW } from '../../lib/redis/scripts/renew.script.js';
+import { figures, LONG } from '../support/lab.js';
+import { answersAsModel } from '../support/program-property.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { RedisWorld } from '../support/redis-world.js';
+import { scriptBench } from '../support/script-bench.js';
+import { CLUSTER_LOCKS, SCRIPT_CASES } from '../support/script-cases.js';
+import { mistakesIn, type Mistake } from '../support/script-mistakes.js';
+
+/** `ONLY=ZADD` tries those that match this and no others. */
+const ONLY = process.env['ONLY'];
+
+const SCRIPTS: readonly LuaScript<unknown>[] = [LOCKS, CLUSTER_LOCKS, RENEW, INSPECT, HOLDERS_OF, PUBLISH];
+const PROGRAMS = 300;
+/** The same programs for each mistake, and each time. */
+const SEED = 1;
+const EVERY = LONG || ONLY ? 1 : 40;
+
+/** A script that never ends, or a process that is never told, has been noticed too. */
+const PATIENCE_MS = 30_000;
+
+/** Makes no difference for what happens, but for how long it takes at most; or by a ms. */
+const HARMLESS: readonly RegExp[] = [
+  // The quick way does nothing that the rest of the script would not do.
+  /local count = .*=> {2}local count = \(#ARGV - a\)/,
+  /if #KEYS == 1 \+ 2 \* count then/,
+  /if count > 1 then {2}=> {2}if false/,
+  /if \(count == 1 and call\('EXISTS', queues\[3\]\) or .*=> {2}(if false|if \(count == 1 and .* and )/,
+  /if what == 'queue' or what == 'run' .*=> {2}(if false|if what == 'queue' and)/,
+  /if not call\('SET', KEYS\[first\], token, 'NX', .*=> {2}if true/,
+  /elseif what == 'release' and redis\.pcall\('GET', KEYS\[first\]\) == token then {2}=> {2}elseif false/,
+  /if a > #ARGV then return .*=> {2}(gone|if false|if a >= #ARGV)/,
+  // Nothing is as good as false.
+  /: return false {2}=> {2}gone/,
+  // What is equal is written once more.
+  /if tonumber\(call\('GET', note\) or 0\) < tonumber\(least\) .*<= tonumber\(least\)/,
+  /call\('PTTL', (KEYS\[i\]|key|name)\) < tonumber\(lease\) .*<= tonumber\(lease\)/,
+  /tonumber\((ends|call\('ZSCORE', holdersOf\(i\), token\))\) < now \+ lease .*<= now \+ lease/,
+  // Looks at a queue in vain, or gives a free key to its first waiter, as whoever asks does.
+  /if left and freed == 0 then .*=> {2}if (true|left or freed == 0)/,
+  /if \(sharing or not value\) and call\('EXISTS', KEYS\[i \+ 1\]\) == 1 then .*=> {2}(if true|if \(sharing or not value\) or)/,
+  // A ms more or less.
+  /if aliveUntil < now then {2}=> {2}if aliveUntil <= now/,
+  /if tonumber\(found\[i \+ 1\]\) > now then {2}=> {2}if tonumber\(found\[i \+ 1\]\) >= now/,
+  // Asks for the time once more.
+  /if not now then {2}=> {2}if true/,
+];
+
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await startRedis();
+});
+
+afterAll(() => server.stop());
+
+async function aCaseFails(): Promise<boolean> {
+  const redis = new Redis(server.url, { retryStrategy: null }).on('error', () => undefined);
+  try {
+    for (const holds of Object.values(SCRIPT_CASES)) {
+      await redis.flushall();
+      const bench = scriptBench(redis);
+      await holds(bench).finally(() => bench.close());
+    }
+    return false;
+  } catch {
+    return true;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function aProgramFails(): Promise<boolean> {
+  const world = new RedisWorld(server);
+  try {
+    await world.open();
+    return (await fc.check(answersAsModel(world), { numRuns: PROGRAMS, seed: SEED, endOnFailure: true })).failed;
+  } catch {
+    return true;
+  } finally {
+    await world.close().catch(() => undefined);
+  }
+}
+
+/** Answers whether a test fails with the scripts as they are now. */
+async function isNoticed(): Promise<boolean> {
+  const within = new AbortController();
+  const found = (async () => (await aCaseFails()) || (await aProgramFails()))();
+  const timer = setTimeout(() => within.abort(), PATIENCE_MS);
+  const tooLong = new Promise<boolean>((resolve) => within.signal.addEventListener('abort', () => resolve(true)));
+  const answer = await Promise.race([found, tooLong]);
+  clearTimeout(timer);
+  await server.restart();
+  await found;
+  return answer;
+}
+
+async function isNoticedOf({ script, source }: Mistake): Promise<boolean> {
+  const { bySha1, bySource, source: before } = script;
+  Object.assign(script, new LuaScript({ source, decode: script.decode }));
+  try {
+    return await isNoticed();
+  } finally {
+    Object.assign(script, { bySha1, bySource, source: before });
+  }
+}
+
+it('a mistake in a script is noticed by a test, wherever it is', async () => {
+  const found = SCRIPTS.flatMap((script) => mistakesIn(script, script === CLUSTER_LOCKS ? LOCKS : undefined));
+  expect(HARMLESS.filter((harmless) => !found.some(({ name }) => harmless.test(name)))).toEqual([]);
+  const harmful = found.filter(({ name }) => !HARMLESS.some((harmless) => harmless.test(name)));
+  const tried = harmful.filter(({ name }, index) => index % EVERY === 0 && (!ONLY || name.includes(ONLY)));
+  expect(await isNoticed()).toBe(false);
+  const unnoticed: string[] = [];
+  for (const mistake of tried) {
+    if (!(await isNoticedOf(mistake))) unnoticed.push(mistake.name);
+  }
+  figures('Mistakes made in the Lua scripts, one at a time', 'each is noticed by a test', { 'mistakes': tried.length, 'unnoticed': unnoticed.length, 'harmless, not tried': found.length - harmful.length });
+  expect(unnoticed).toEqual([]);
+}, LONG ? 3_600_000 : 120_000);

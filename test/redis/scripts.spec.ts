@@ -1,0 +1,20 @@
+import { afterEach, beforeEach, describe, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { scriptBench, type ScriptBench } from '../support/script-bench.js';
+import { SCRIPT_CASES } from '../support/script-cases.js';
+import { withRedis } from '../support/with-redis.js';
+
+describe('In the scripts,', () => {
+  let redis: Redis;
+  let bench: ScriptBench;
+
+  withRedis((one) => ({ redis } = one));
+
+  beforeEach(() => {
+    bench = scriptBench(redis);
+  });
+
+  afterEach(() => bench.close());
+
+  it.each(Object.entries(SCRIPT_CASES))('%s', (_what, holds) => holds(bench));
+});

@@ -1,0 +1,244 @@
+import { createHash } from 'node:crypto';
+import { expect } from '@jest/globals';
+import { HOLDERS_OF } from '../../lib/redis/scripts/holders-of.script.js';
+import { INSPECT } from '../../lib/redis/scripts/inspect.script.js';
+import { clusterLocks } from '../../lib/redis/scripts/locks.script.js';
+import { PUBLISH } from '../../lib/redis/scripts/publish.script.js';
+import { RENEW } from '../../lib/redis/scripts/renew.script.js';
+import { fencesFor, RUN_MARK } from '../../lib/store/lock-store.js';
+import { A, ALIVE, B, HOLDERS, LEASE, names, QUEUE, type ScriptBench } from './script-bench.js';
+
+const NOTE = names.fence;
+
+export const CLUSTER_LOCKS = clusterLocks(names.wakeChannel(''));
+
+/** Far in the future of the server's clock, in µs. */
+const AHEAD = 5e15;
+
+const [MINE, THEIRS, NEXT, LAST] = ['me.1', 'they.1', 'next.1', 'last.1'];
+const waiter = (token: string, kind = 'exclusive') => `${token} ${LEASE} ${kind}`;
+const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');
+
+/** What the lines of the scripts are there for, as far as the random programs of test/store/programs.spec.ts don't notice when they are wrong. */
+export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promise<void>>> = {
+  'the note of the last fence is raised to a number, and never lowered': async ({ redis, locks }) => {
+    await locks(['raise', '', 7]);
+    expect(await redis.get(NOTE)).toBe('7');
+    await locks(['raise', '', 5]);
+    expect(await redis.get(NOTE)).toBe('7');
+  },
+
+  'the note of the last fence is brought up to the time of the server, or to a number that is larger': async ({ redis, locks }) => {
+    const [seconds] = await redis.time();
+    await locks(['clock', '', 1]);
+    expect(Number(await redis.get(NOTE))).toBeGreaterThanOrEqual(Number(seconds) * 1e6);
+    expect(await locks(['clock', '', AHEAD], ['try', MINE, LEASE, 'a'])).toBe(AHEAD + 1);
+  },
+
+  'fences begin at the time of the server, in µs, where there is no note': async ({ redis, locks }) => {
+    const [seconds] = await redis.time();
+    expect(await locks(['try', MINE, LEASE, 'a'])).toBeGreaterThan(Number(seconds) * 1e6);
+    await redis.del(NOTE);
+    expect(await locks(['try 2', MINE, LEASE, 'a', 'b'])).toBeGreaterThan(Number(seconds) * 1e6);
+    expect(await redis.pttl(NOTE)).toBeGreaterThan(0);
+  },
+
+  'fences count on from the note, also when it is ahead of the clock; below zero, others wait': async ({ redis, locks, queue }) => {
+    await redis.set(NOTE, AHEAD);
+    expect(await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])).toEqual([AHEAD + 1, AHEAD + 2]);
+    expect(await redis.mget(A, B)).toEqual([MINE, MINE]);
+    await redis.del(A);
+    await queue(waiter(NEXT));
+    expect(await locks(['try', MINE, LEASE, 'a'])).toBeLessThan(-(AHEAD + 2));
+  },
+
+  'only who may run reserves fences': async ({ redis, locks }) => {
+    const used = async (what: string, token: string) => {
+      const before = Number(await redis.get(NOTE));
+      await locks([what, token, LEASE, 'a']);
+      await redis.del(A);
+      return Number(await redis.get(NOTE)) - before;
+    };
+    await redis.set(NOTE, 1);
+    expect(await used('try', MINE)).toBe(1);
+    expect(await used('queue', MINE)).toBe(1);
+    expect(await used('ask', MINE)).toBe(1);
+    expect(await used('ask', MINE + RUN_MARK)).toBe(fencesFor(RUN_MARK));
+    expect(await used('run', MINE + RUN_MARK)).toBe(fencesFor(RUN_MARK));
+  },
+
+  'a release needs no note': async ({ redis, locks }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await redis.del(NOTE);
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.keys('*')).toEqual([]);
+  },
+
+  'a free key is the first waiter\'s, also when another is asked for in the same call': async ({ redis, locks, queue, listens }) => {
+    const heard = await listens('next');
+    await queue(waiter(NEXT));
+    const replies = (await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])) as unknown[];
+    expect(replies[0]).toEqual([NEXT, LEASE, 0, expect.any(Number)]);
+    expect(replies[1]).toEqual(expect.any(Number));
+    expect(await redis.get(A)).toBe(NEXT);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+  },
+
+  'a key whose sharers have all run out is free': async ({ redis, locks, share }) => {
+    await share('read', { [THEIRS]: -1 });
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(0);
+    expect(await redis.exists(A)).toBe(0);
+    await share('read', { [THEIRS]: -1 });
+    expect(await locks(['try', MINE, LEASE, 'a'])).toBeGreaterThan(0);
+    expect(await redis.get(A)).toBe(MINE);
+  },
+
+  'who was not told is not given a key': async ({ redis, locks, locksBy, queue, listens, without }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await listens('next');
+    await queue(waiter(NEXT));
+    expect(await locksBy(await without('-publish'), ['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.exists(A)).toBe(0);
+    expect(await redis.zcard(QUEUE)).toBe(1);
+  },
+
+  'a writer that can\'t hear of its turn does not keep readers out': async ({ locks, share, queue }) => {
+    await share('read', { [THEIRS]: LEASE });
+    await queue(waiter(NEXT));
+    expect(await locks(['try 1 read', MINE, LEASE, 'a'])).toEqual(expect.any(Number));
+  },
+
+  'when a writer gives up, the readers behind it are in': async ({ redis, locks, share, queue, listens }) => {
+    const [, heard] = [await listens('next'), await listens('last')];
+    await share('read', { [THEIRS]: LEASE });
+    await queue(waiter(NEXT), waiter(LAST, 'read'));
+    expect(await locks(['cancel', NEXT, LEASE, 'a'])).toBe(0);
+    expect(await redis.zrange(HOLDERS, '0', '-1')).toEqual(expect.arrayContaining([THEIRS, LAST]));
+    expect(await heard()).toEqual([expect.stringMatching(/^granted last\.1 /)]);
+  },
+
+  'one key that is no lock does not spoil the others of a call': async ({ redis, locks }) => {
+    await redis.hset(A, 'no', 'lock');
+    for (const what of ['try', 'ask', 'queue']) {
+      const replies = (await locks([what, MINE, LEASE, 'a'], [what, MINE, LEASE, 'b'])) as unknown[];
+      expect(String(replies[0])).toContain('WRONGTYPE');
+      expect(replies[1]).toEqual(expect.any(Number));
+      expect(await redis.exists(QUEUE)).toBe(0);
+      await redis.del(names.lock('b'));
+    }
+  },
+
+  'a holder hears that somebody will be back': async ({ locks, listens }) => {
+    const heard = await listens('they');
+    await locks(['try', THEIRS, LEASE, 'a']);
+    await locks(['try', MINE, LEASE, 'a']);
+    expect(await heard()).toEqual([]);
+    await locks(['ask', MINE, LEASE, 'a']);
+    expect(await heard()).toEqual([`wanted ${THEIRS}`]);
+  },
+
+  'nobody queues for permits that others were given another number of': async ({ redis, locks, share, queue }) => {
+    await share('permits:3', { [THEIRS]: LEASE });
+    expect(await locks(['queue 1 permits:2', MINE, LEASE, 'a'])).toEqual(['permits:3']);
+    expect(await redis.exists(QUEUE)).toBe(0);
+    await queue(waiter(MINE, 'permits:2'));
+    expect(await locks(['queue 1 permits:2', MINE, LEASE, 'a'])).toEqual(['permits:3']);
+    expect(await redis.exists(QUEUE)).toBe(0);
+  },
+
+  'who reserves fences has its lock renewed': async ({ redis, locks }) => {
+    await locks(['try', MINE, 1000, 'a']);
+    expect(await locks(['reserve', MINE, LEASE, 'a'])).toBeGreaterThan(0);
+    expect(await redis.pttl(A)).toBeGreaterThan(1000);
+  },
+
+  'who asks again for less has its lock for no shorter': async ({ redis, locks }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    expect(await locks(['try', MINE, 1000, 'a'])).toBeGreaterThan(0);
+    expect(await redis.pttl(A)).toBeGreaterThan(1000);
+  },
+
+  'who asks again for its part of a key has it renewed': async ({ redis, locks, share }) => {
+    await share('read', { [MINE]: 1000 });
+    await redis.pexpire(A, 1000);
+    expect(await locks(['try 1 read', MINE, LEASE, 'a'])).toBeGreaterThan(0);
+    expect(await redis.pttl(A)).toBeGreaterThan(1000);
+    expect(Number(await redis.zscore(HOLDERS, MINE))).toBeGreaterThan(Date.now() + 1000);
+  },
+
+  'a writer that becomes a reader lets in the readers that come next, and once': async ({ redis, locks, queue, listens }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await listens('next');
+    await queue(waiter(NEXT, 'read'));
+    expect(await locks(['downgrade', MINE, LEASE, 'a'])).toBe(1);
+    expect((await redis.zrange(HOLDERS, '0', '-1')).sort()).toEqual([MINE, NEXT].sort());
+    await redis.zadd(HOLDERS, Date.now() + 1000, MINE);
+    expect(await locks(['downgrade', MINE, LEASE, 'a'])).toBe(1);
+    expect(Number(await redis.zscore(HOLDERS, MINE))).toBeLessThanOrEqual(Date.now() + 1000);
+  },
+
+  'what is kept ends after the time that it was given': async ({ redis, locks, share }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    expect(await locks(['keep', MINE, 1000, 'a'])).toBe(1);
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(1000);
+    expect((await redis.keys('*')).sort()).toEqual([A, NOTE].sort());
+    await redis.del(A);
+    await share('read', { [MINE]: LEASE });
+    expect(await locks(['keep 1 read', MINE, 1000, 'a'])).toBe(1);
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(1000);
+    expect(await redis.pttl(HOLDERS)).toBeLessThanOrEqual(1000);
+  },
+
+  'only the holder that was seen is removed by force': async ({ redis, run, locks }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    const [seen] = (await run(HOLDERS_OF, names.ofKey('a'), [])) as string[];
+    expect(seen).toBe(sha1(MINE));
+    expect(await locks(['force', sha1(THEIRS), 0, 'a'])).toBe(0);
+    expect(await locks(['force', sha1(THEIRS), 0, 'b'])).toBe(0);
+    expect(await redis.get(A)).toBe(MINE);
+    expect(await locks(['force', seen!, 0, 'a'])).toBe(1);
+    expect(await redis.exists(A)).toBe(0);
+  },
+
+  'a part that can\'t be asked about is not taken for lost': async ({ run, share, without }) => {
+    await share('read', { [MINE]: LEASE });
+    await expect(run(RENEW, [A], [MINE, LEASE], await without('-zscore'))).rejects.toThrow(/can't run this command/);
+    expect(await run(RENEW, [A], [MINE, LEASE])).toEqual([]);
+  },
+
+  'only who holds and who waits is seen': async ({ redis, run, share, queue }) => {
+    await share('read', { [MINE]: LEASE, [THEIRS]: -1 });
+    await queue(waiter(NEXT), waiter(LAST));
+    await redis.zadd(ALIVE, Date.now() - 1000, NEXT);
+    const [value, , holders, waiters] = (await run(INSPECT, names.ofKey('a'), [])) as unknown[];
+    expect(value).toBe('nest-redis-lock:read');
+    expect(holders).toEqual([MINE, expect.anything()]);
+    expect(waiters).toEqual([waiter(LAST)]);
+    await redis.zadd(HOLDERS, Date.now() - 1, MINE);
+    expect(await run(INSPECT, names.ofKey('a'), [])).toBeNull();
+  },
+
+  'a process is told something on its channel': async ({ run, listens }) => {
+    const heard = await listens('next');
+    expect(await run(PUBLISH, [], [names.wakeChannel('next'), 'something'])).toBe(1);
+    expect(await heard()).toEqual(['something']);
+  },
+
+  'in a cluster, a waiter has a key for a moment only, as nobody knows whether it heard': async ({ redis, locks, run, queue, listens }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(waiter(NEXT));
+    const heard = await listens('next');
+    expect(await run(CLUSTER_LOCKS, [NOTE, ...names.ofKey('a')], ['release', MINE, 0])).toBe(1);
+    expect(await redis.get(A)).toBe(NEXT);
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(2000);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+  },
+
+  'in a cluster, who can\'t have been told is not given a key': async ({ redis, locks, run, queue, without }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(waiter('foreign'), waiter(NEXT));
+    expect(await run(CLUSTER_LOCKS, [NOTE, ...names.ofKey('a')], ['release', MINE, 0], await without('-publish'))).toBe(1);
+    expect(await redis.exists(A)).toBe(0);
+    expect(await redis.zcard(QUEUE)).toBe(2);
+  },
+};
