@@ -5,8 +5,10 @@ const contender = (file, form, name) => ({ file, form, name });
 
 export const floor = contender('raw', 'plain', 'floor: SET NX PX + EVALSHA');
 export const floorAgain = contender('raw', 'plain', 'the floor again');
+export const fencedFloor = contender('raw', 'fenced', 'floor, with a fence and a look at the queue');
 export const pipelinedFloor = contender('raw', 'auto-pipelining', 'floor, auto-pipelining');
 export const baton = contender('baton', 'BLPOP', 'floor: BLPOP baton');
+export const promises = contender('promises', 'queue', 'promises, without Redis');
 export const renewals = contender('renewals', 'pipelined', 'floor: pipelined PEXPIRE');
 
 export const withLock = contender('ours', 'withLock', 'nest-redis-lock `withLock`');

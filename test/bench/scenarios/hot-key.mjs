@@ -1,6 +1,6 @@
 import { startClient } from '../client-process.mjs';
 import { placeBaton } from '../contenders/baton.mjs';
-import { baton, rivals, withLock } from '../contenders/index.mjs';
+import { baton, promises, rivals, withLock } from '../contenders/index.mjs';
 import { median, medianOf, percentile, ratio, short } from '../figures.mjs';
 import { sharedStory } from '../hand-offs.mjs';
 import { nowUs } from '../now.mjs';
@@ -10,7 +10,7 @@ import { interleaved, nthOf, ratios } from '../rounds.mjs';
 import { target, TARGET_HEAD } from '../targets.mjs';
 import { countTraffic } from '../traffic.mjs';
 
-const contenders = [baton, withLock, ...rivals];
+const contenders = [baton, promises, withLock, ...rivals];
 const CALLERS = [8, 32, 128];
 const SHORT_HOLD = { holdMs: 1, limitMs: 120_000 };
 /** What each process does before it is measured: the compiler needs some thousand sections. */
