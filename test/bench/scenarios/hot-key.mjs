@@ -14,7 +14,7 @@ const contenders = [baton, promises, withLock, ...rivals];
 const CALLERS = [8, 32, 128];
 const SHORT_HOLD = { holdMs: 1, limitMs: 120_000 };
 /** What each process does before it is measured: the compiler needs some thousand sections. */
-const WARM_UP = { callers: 8, holdMs: 0, ms: 2000 };
+const WARM_UP = { callers: 8, holdMs: 0, ms: 1000 };
 const LONG_BURST = { callers: 40, holdMs: 10, limitMs: 8000 };
 
 /** Many callers of one process want the same key: how long it lies idle between one and the next, and what that costs Redis. */

@@ -12,7 +12,7 @@ const TARGETS = { 'same core': { solid: 1.15, goal: 1.1 }, split: { solid: 1.08,
 
 /** One caller, one free key, nothing to do inside: what a lock costs when nobody is in the way. */
 export async function uncontended({ quick }) {
-  const size = quick ? { starts: 1, warmUps: 4, rounds: 5, sections: 500 } : { starts: 2, warmUps: 4, rounds: 12, sections: 600 };
+  const size = quick ? { starts: 1, warmUps: 4, rounds: 5, sections: 500 } : { starts: 2, warmUps: 4, rounds: 10, sections: 600 };
   const results = [];
   for (const pinning of pinnings) results.push({ pinning, ...(await underPinning(pinning, size)) });
 

@@ -10,7 +10,7 @@ import { target, TARGET_HEAD } from '../targets.mjs';
 const LOCKS = 10_000;
 const LEASE_MS = 3000;
 /** A whole number of renewals of each: they come every 1 s, or every 2.4 s. */
-const WATCH_MS = 12_000;
+const WATCH_MS = 9000;
 const RENEWING = ['redis-semaphore', 'redlock `using`', 'redlock-universal `using`'];
 const contenders = [renewals, withLock, ...[...rivals, ...otherForms].filter(({ name }) => RENEWING.includes(name))];
 
