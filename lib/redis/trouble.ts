@@ -5,7 +5,7 @@ import { now } from '../clock/deadline.js';
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^NOAUTH/, 'It asks for a password: put it into "connection".'],
   [/^WRONGPASS|invalid password/, 'Look at the user and the password in "connection".'],
-  [/^NOPERM|user executing the script can't/, 'Its user lacks rights: docs/redis.md has a list of those it needs.'],
+  [/^NOPERM|user executing the script can't|ACL failure in script/, 'Its user lacks rights: docs/redis.md has a list of those it needs.'],
   [/^READONLY/, 'It is a replica: give the master as "connection", or the Sentinels that know it.'],
   [/^OOM/, 'It is out of memory and evicts nothing: raise its "maxmemory", or delete something.'],
   [/unknown command '?WAITAOF/i, 'Only Redis 7.2 or later, and Valkey, can wait for a disk: upgrade it, or leave out "durability.aof".'],

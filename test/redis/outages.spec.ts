@@ -160,7 +160,7 @@ const OUTAGES: readonly Outage[] = [
       await redis.allow('resetkeys', '~other:*');
       return { url: url(), end: () => redis.allow('~*') };
     },
-    told: /NOPERM .*keys.* Its user lacks rights/,
+    told: /NOPERM .*key.* Its user lacks rights/,
     cause: /^NOPERM/,
   },
   {
@@ -169,8 +169,8 @@ const OUTAGES: readonly Outage[] = [
       await redis.allow('-set');
       return { url: url(), end: () => redis.allow('+set') };
     },
-    told: /can't run this command or subcommand\. Its user lacks rights/,
-    cause: /can't run this command/,
+    told: /(can't run this command or subcommand|no permissions to run the 'set' command)\. Its user lacks rights/,
+    cause: /can't run this command|no permissions/,
     reads: true,
   },
   {
