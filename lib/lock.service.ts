@@ -73,7 +73,8 @@ export class LockService {
     let lock: Lock | Refusal;
     try {
       terms = this.#read(options, this.#terms);
-      lock = await this.#take(key, terms);
+      const until = now() + terms.waitMs;
+      for (lock = await this.#take(key, terms); isOutlived(lock); lock = await this.#take(key, { ...terms, waitMs: Math.max(0, until - now()) })) void lock.unlock();
       if (!(lock instanceof Lock)) throw new LockTimeoutError(lock);
     } catch (error) {
       throw reported(error);
@@ -81,8 +82,8 @@ export class LockService {
     const node = this.#context.enter(lock);
     let value: T;
     try {
-      // The process may have stood still since it was let in. A nested call is told by its signal that the outer one has ended.
-      if (!lock.nesting) lock.assertHeld();
+      // The process may have stood still since it was let in.
+      lock.assertHeld();
       value = await this.#context.run(node, work);
     } catch (error) {
       await this.#leave(node, lock);
@@ -236,6 +237,11 @@ function waitSignals(this: LockRequest): readonly AbortSignal[] {
 
 function lostError({ keys, reason, heldMs }: LockLostError, cause?: unknown): LockLostError {
   return reported(new LockLostError({ keys, reason, heldMs, cause }));
+}
+
+/** Whether the call that it is nested in has ended since it was let in: it has to take the lock anew. */
+function isOutlived(lock: Lock | Refusal): lock is Lock {
+  return lock instanceof Lock && lock.nesting !== undefined && !lock.isHeld;
 }
 
 function notReentrant(keys: readonly string[]): LockOptionsError {

@@ -150,6 +150,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
               nested = here.withLock(
                 KEY,
                 async (lock) => {
+                  expect(lock.isHeld).toBe(true);
                   await turn();
                   if (lock.signal.aborted) return; // it got in before the outer call ended, and is told
                   expect(lock.isHeld).toBe(true);
