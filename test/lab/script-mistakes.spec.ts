@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
@@ -92,12 +93,10 @@ async function aProgramFails(): Promise<boolean> {
 
 /** Answers whether a test fails with the scripts as they are now. */
 async function isNoticed(): Promise<boolean> {
-  const within = new AbortController();
-  const found = (async () => (await aCaseFails()) || (await aProgramFails()))();
-  const timer = setTimeout(() => within.abort(), PATIENCE_MS);
-  const tooLong = new Promise<boolean>((resolve) => within.signal.addEventListener('abort', () => resolve(true)));
-  const answer = await Promise.race([found, tooLong]);
-  clearTimeout(timer);
+  const patience = new AbortController();
+  const found = aCaseFails().then((failed) => failed || aProgramFails());
+  const answer = await Promise.race([found, delay(PATIENCE_MS, true, { signal: patience.signal })]);
+  patience.abort();
   await server.restart();
   await found;
   return answer;

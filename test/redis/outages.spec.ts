@@ -160,7 +160,7 @@ const OUTAGES: readonly Outage[] = [
       await redis.allow('resetkeys', '~other:*');
       return { url: url(), end: () => redis.allow('~*') };
     },
-    told: /NOPERM .*key.* Its user lacks rights/,
+    told: /NOPERM .*(one of the keys|a key\.).* Its user lacks rights/,
     cause: /^NOPERM/,
   },
   {
@@ -170,7 +170,7 @@ const OUTAGES: readonly Outage[] = [
       return { url: url(), end: () => redis.allow('+set') };
     },
     told: /(can't run this command or subcommand|no permissions to run the 'set' command)\. Its user lacks rights/,
-    cause: /can't run this command|no permissions/,
+    cause: /can't run this command|no permissions to run the 'set' command/,
     reads: true,
   },
   {

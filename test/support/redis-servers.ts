@@ -63,7 +63,7 @@ export class RedisServers {
     await Promise.all(this.clients.map((client) => client.flushall()));
   }
 
-  /** What stands in them, but for the notes of the last fences. */
+  /** What stands in those that can be asked, but for the notes of the last fences. */
   async keys(): Promise<string[]> {
     const keys = await Promise.all(this.able.map((client) => client.keys('*')));
     return keys.flat().filter((key) => !key.endsWith(':fence'));
