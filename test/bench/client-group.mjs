@@ -6,8 +6,8 @@ import { nowUs } from './now.mjs';
 /** They begin together, a moment after the slowest has heard of it. */
 const HEAD_START_US = 20_000;
 
-/** Several processes of one contender, which share a key. */
-export async function startGroup({ processes, ...what }) {
+/** Several processes of one contender, which share a key. They warm up for a while, without holding it: the compiler needs some thousand sections. */
+export async function startGroup({ processes, warmUpMs, ...what }) {
   const clients = await Promise.all(Array.from({ length: processes }, () => startClient({ ...what, workload: 'hot-key' })));
 
   async function loop({ processes: some, callers, ...how }) {
@@ -26,5 +26,6 @@ export async function startGroup({ processes, ...what }) {
     return { p50: median(story.handOffs), p99: percentile(story.handOffs, 0.99), longestWaitMs, ...fairness(story, logs, shape.callers) };
   }
 
+  await loop({ processes, callers: 2, holdMs: 0, ms: warmUpMs });
   return { loop, measure, stop: () => clients.forEach((client) => client.stop()) };
 }

@@ -39,6 +39,8 @@ export interface TcpProxy {
   dropReplies(drops?: Drops): void;
   /** Swallows nothing from now on. */
   heal(): void;
+  /** How much later everything arrives from now on, in ms each way: in order, and nothing waits for another. At first 0. */
+  delay(ms: number): void;
   /** Resolves when the next bytes of the server have been swallowed, so the command has run. */
   nextDroppedReply(): Promise<void>;
   /** Breaks every connection. New ones are welcome. */
@@ -64,10 +66,5 @@ interface SubscriberFaults {
   heal(): void;
 }
 
-interface ProxyOptions {
-  /** How much later everything arrives, in ms each way: in order, and nothing waits for another. @default 0 */
-  readonly delayMs?: number;
-}
-
 /** Stands between clients and Redis on the loopback interface, and misbehaves when told to. */
-export function startProxy(targetPort: number, options?: ProxyOptions): Promise<TcpProxy>;
+export function startProxy(targetPort: number): Promise<TcpProxy>;

@@ -8,16 +8,16 @@ const ALWAYS = () => true;
 class Flow {
   #to;
   #wire;
-  #delayMs;
+  #way;
   #drops;
   #held;
   #onHeld = [];
   #onDropped;
 
-  constructor(to, { wire, delayMs, drops, onDropped }) {
+  constructor(to, { wire, way, drops, onDropped }) {
     this.#to = to;
     this.#wire = wire;
-    this.#delayMs = delayMs;
+    this.#way = way;
     this.#drops = drops;
     this.#onDropped = onDropped;
   }
@@ -53,12 +53,13 @@ class Flow {
 
   #send(chunk) {
     const send = () => this.#to.writable && this.#to.write(chunk);
-    if (this.#delayMs > 0) setTimeout(send, this.#delayMs);
+    if (this.#way.delayMs > 0) setTimeout(send, this.#way.delayMs);
     else send();
   }
 }
 
-export async function startProxy(targetPort, { delayMs = 0 } = {}) {
+export async function startProxy(targetPort) {
+  const way = { delayMs: 0 };
   const sockets = new Set();
   const wires = [];
   let isOpen = true;
@@ -88,8 +89,8 @@ export async function startProxy(targetPort, { delayMs = 0 } = {}) {
         client.destroy();
       },
     };
-    wire.requests = new Flow(redis, { wire, delayMs, drops: dropsRequests, onDropped: () => undefined });
-    wire.replies = new Flow(client, { wire, delayMs, drops: dropsReplies, onDropped: () => onDroppedReply.splice(0).forEach((done) => done()) });
+    wire.requests = new Flow(redis, { wire, way, drops: dropsRequests, onDropped: () => undefined });
+    wire.replies = new Flow(client, { wire, way, drops: dropsReplies, onDropped: () => onDroppedReply.splice(0).forEach((done) => done()) });
     wires.push(wire);
     keep(client, () => {
       wire.isOpen = false;
@@ -128,6 +129,9 @@ export async function startProxy(targetPort, { delayMs = 0 } = {}) {
         requests.pass();
         replies.pass();
       }
+    },
+    delay(ms) {
+      way.delayMs = ms;
     },
     nextDroppedReply: () => new Promise((resolve) => onDroppedReply.push(resolve)),
     cut,

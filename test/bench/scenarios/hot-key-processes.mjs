@@ -15,7 +15,7 @@ const named = ({ processes, callers }) => `${processes} processes × ${callers}`
 
 /** Several processes want one key, again and again: the hand-off, what it costs Redis, and who gets a turn. */
 export async function hotKeyProcesses({ quick }) {
-  const size = quick ? { warmUps: 0, rounds: 1, ms: 200 } : { warmUps: 1, rounds: 3, ms: 300 };
+  const size = quick ? { warmUpMs: 500, rounds: 1, ms: 200 } : { warmUpMs: 3000, rounds: 3, ms: 300 };
   const strict = (await knowsFair()) ? [fair] : [];
   const contenders = [baton, withLock, ...strict, ...rivals];
   const ours = strict[0] ?? withLock;
@@ -63,15 +63,16 @@ function targetsOf(result, who, { name }) {
   });
 }
 
-function underPinning(pinning, contenders, { ms, ...size }) {
+function underPinning(pinning, contenders, { ms, warmUpMs, rounds: count }) {
   return withRedis(pinning.server, async (redis) => {
     await placeBaton(redis.client, 'hot');
     const commands = [];
     const rounds = await interleaved({
       contenders,
       starts: 1,
-      ...size,
-      open: (contender) => startGroup({ core: pinning.clients, processes: 4, contender, url: redis.url, settings: { leaseMs: 30_000, callers: 8 } }),
+      warmUps: 0,
+      rounds: count,
+      open: (contender) => startGroup({ core: pinning.clients, processes: 4, contender, url: redis.url, settings: { leaseMs: 30_000, callers: 8 }, warmUpMs }),
       async measure(group) {
         const figures = [];
         for (const shape of SHAPES) figures.push(await group.measure({ ...shape, ms }));

@@ -14,10 +14,11 @@ const SHAPE = { processes: 2, callers: 1, holdMs: 1 };
 export function overNetwork({ contenders, ours, quick }) {
   return withRedis(roomiest.server, async (redis) => {
     await placeBaton(redis.client, 'hot');
-    const proxy = await startProxy(redis.port, { delayMs: ONE_WAY_MS });
+    const proxy = await startProxy(redis.port);
     try {
+      const size = quick ? { rounds: 1, warmUpMs: 200, ms: 500 } : { rounds: 3, warmUpMs: 1000, ms: 1000 };
+      const rounds = await measure(proxy, contenders, size);
       const roundTripMs = await pingMs(proxy.url);
-      const rounds = await measure(proxy.url, contenders, quick ? { rounds: 1, ms: 500 } : { rounds: 3, ms: 1000 });
       return described({ contenders, ours, rounds, roundTripMs });
     } finally {
       await proxy.stop();
@@ -25,14 +26,20 @@ export function overNetwork({ contenders, ours, quick }) {
   });
 }
 
-function measure(url, contenders, { rounds, ms }) {
+function measure(proxy, contenders, { rounds, ms, warmUpMs }) {
   return interleaved({
     contenders,
     starts: 1,
     warmUps: 0,
     rounds,
-    open: (contender) => startGroup({ core: roomiest.clients, processes: SHAPE.processes, contender, url, settings: { leaseMs: 30_000, callers: SHAPE.callers } }),
-    measure: (group) => group.measure({ ...SHAPE, ms }),
+    open(contender) {
+      proxy.delay(0);
+      return startGroup({ ...SHAPE, core: roomiest.clients, contender, url: proxy.url, settings: { leaseMs: 30_000, callers: SHAPE.callers }, warmUpMs });
+    },
+    measure(group) {
+      proxy.delay(ONE_WAY_MS);
+      return group.measure({ ...SHAPE, ms });
+    },
   });
 }
 

@@ -19,7 +19,7 @@ const contenders = [floor, contender('floor', 'the floor again'), ours, contende
 
 /** Five independent masters: what a lock costs when all are well, when one hangs, and how long an outage takes to be told. */
 export async function redlock({ quick }) {
-  const size = quick ? { starts: 1, warmUps: 3, rounds: 5, sections: 200 } : { starts: 2, warmUps: 4, rounds: 10, sections: 400 };
+  const size = quick ? { starts: 1, warmUps: 3, rounds: 5, sections: 200 } : { starts: 2, warmUps: 4, rounds: 7, sections: 400 };
   const results = [];
   for (const pinning of pinnings) results.push({ pinning, rounds: await healthy(pinning, size) });
   const faults = [];

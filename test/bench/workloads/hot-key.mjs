@@ -34,7 +34,7 @@ export default function hotKey({ section }) {
             const entered = nowUs();
             longestWaitUs = Math.max(longestWaitUs, entered - asked);
             if (entered > endUs) return;
-            await sleep(holdMs);
+            if (holdMs > 0) await sleep(holdMs);
             log.push([number, entered, nowUs()]);
           });
         }
