@@ -166,14 +166,16 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
 
       inQueue('says who has it and how many were ahead', async () => {
         await here.lock('account:1');
-        const waiting = [here, there].map((who) => who.lock('account:1', { fair: true }).catch((error: LockTimeoutError) => error));
+        const first = here.lock('account:1', { fair: true });
+        await backing.waiters('account:1', 1);
+        const second = there.lock('account:1', { fair: true });
         await backing.waiters('account:1', 2);
         const error: unknown = await there.lock('account:1', { wait: 60, fair: true }).catch((error: unknown) => error);
         expect(error).toMatchObject({ reason: 'held', ahead: 2 });
         expect((error as LockTimeoutError).message).toMatch(/\(holder .+:\d+, 2 waiters ahead\)\. Raise "wait"/);
         await here.forceUnlock('account:1');
-        await (await (waiting[0] as Promise<Lock>)).unlock();
-        await (await (waiting[1] as Promise<Lock>)).unlock();
+        await (await first).unlock();
+        await (await second).unlock();
       });
 
       it('tries once with wait: 0', async () => {
