@@ -2,7 +2,7 @@ import { now, roundedDown } from '../clock/deadline.js';
 import type { LostReason } from '../errors/lock-lost.error.js';
 import type { LockDetails, Renewal, Sharing } from '../store/lock-store.js';
 import type { LocalRun } from './local-run.js';
-import { gated, type LockRequest } from './lock-request.js';
+import { gated, handsOn, type LockRequest } from './lock-request.js';
 
 /** What our clock and the server's may differ by over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
 const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
@@ -26,8 +26,10 @@ interface Holder {
 export class Lease implements Renewal {
   readonly keys: readonly string[];
   readonly token: string;
-  /** Hand-offs inside this process; none for a lock that always goes through the store. */
-  readonly run: LocalRun | undefined;
+  /** Whether it may go from caller to caller. */
+  readonly handsOn: boolean;
+  /** The hand-offs inside this process, as soon as it is known that there are some. */
+  run: LocalRun | undefined;
   /** Changes when a writer becomes a reader. */
   sharing: Sharing;
   /** Whether its holder came through the gate of this process. */
@@ -53,6 +55,7 @@ export class Lease implements Renewal {
     this.keys = request.keys;
     this.token = token;
     this.run = run;
+    this.handsOn = handsOn(request);
     this.sharing = request.sharing;
     this.isGated = gated(request);
     this.keepFor(request.atLeastMs);

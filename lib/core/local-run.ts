@@ -1,5 +1,5 @@
 import { now } from '../clock/deadline.js';
-import { fencesFor, type Granted, type LockStore } from '../store/lock-store.js';
+import { FENCES_OF_A_RUN, fencesFor, type Granted, type LockStore } from '../store/lock-store.js';
 import type { Lease } from './lease.js';
 
 /** How often, and for how long in ms, a lock may be handed on inside one process while other processes wait for it. */
@@ -10,6 +10,9 @@ const LONGEST_MS = 20;
 const FEW_FENCES = 16;
 const SILENCE_MS = 250;
 
+/** The same where other processes wait, so that the end is near. */
+const LAST_FENCES = 2;
+
 /**
  * A lock that stays in its process: it goes from caller to caller without a word to the store, each with a fence of its own
  * out of those that came with the grant. For a bounded time while other processes wait, without a bound while none does.
@@ -18,7 +21,6 @@ const SILENCE_MS = 250;
  */
 export class LocalRun {
   readonly #startedAt = now();
-  readonly #token: string;
   #nextFence = 0;
   #fencesLeft = 0;
   #handOffs = 0;
@@ -26,21 +28,26 @@ export class LocalRun {
   #heardAt = 0;
   #asking = false;
 
+  /** @param grant of the one who is inside */
   constructor(token: string, grant: Granted) {
-    this.#token = token;
-    this.#take(grant);
+    this.#take(grant, fencesFor(token));
     this.takeFence();
   }
 
   /** Whether it may be handed on once more. */
   get goesOn(): boolean {
-    if (this.#fencesLeft === 0) return false;
-    return !this.#contended || (this.#handOffs < HAND_OFFS && now() < this.#startedAt + LONGEST_MS);
+    return this.#fencesLeft > 0 && this.#isWithinBounds;
   }
 
-  /** Whether to ask the store for new fences, and whether others wait, while it goes on. */
-  get wantsMore(): boolean {
-    return !this.#asking && !this.#contended && (this.#fencesLeft <= FEW_FENCES || now() > this.#heardAt + SILENCE_MS);
+  /**
+   * Whether to ask the store for new fences, and whether others wait, while it goes on.
+   *
+   * @param othersFollow whether there is somebody for one more hand-off
+   */
+  wantsMore(othersFollow: boolean): boolean {
+    if (this.#asking) return false;
+    if (this.#contended) return othersFollow && this.#fencesLeft <= LAST_FENCES && this.#isWithinBounds;
+    return this.#fencesLeft <= FEW_FENCES || now() > this.#heardAt + SILENCE_MS;
   }
 
   takeFence(): number {
@@ -64,7 +71,7 @@ export class LocalRun {
       // One that became a reader meanwhile has nothing to hand on any more.
       if (!grant) return lease.sharing === 'exclusive' ? lease.lose('taken') : undefined;
       lease.confirm(sentAt, leaseMs);
-      this.#take(grant);
+      this.#take(grant, FENCES_OF_A_RUN);
     } catch {
       // Without fences the run just ends; the watchdog looks after the lease.
     } finally {
@@ -72,9 +79,13 @@ export class LocalRun {
     }
   }
 
-  #take({ fence, contended }: Granted): void {
+  get #isWithinBounds(): boolean {
+    return !this.#contended || (this.#handOffs < HAND_OFFS && now() < this.#startedAt + LONGEST_MS);
+  }
+
+  #take({ fence, contended }: Granted, fences: number): void {
     this.#nextFence = fence;
-    this.#fencesLeft = fencesFor(this.#token);
+    this.#fencesLeft = fences;
     // Who began to wait after the store answered has been heard of before its answer.
     this.#contended ||= contended;
     this.#heardAt = now();

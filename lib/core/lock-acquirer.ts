@@ -1,6 +1,6 @@
 import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import { RUN_MARK, type Granted, type Held, type LockStore, type Renewal } from '../store/lock-store.js';
+import { isRun, type Granted, type Held, type LockStore, type Renewal } from '../store/lock-store.js';
 import { isGrant, type Answer, type Claim } from './claim.js';
 import { acquireWithin } from './acquire-within.js';
 import { enterKeys, queueFor } from './enter-keys.js';
@@ -72,7 +72,7 @@ export class LockAcquirer implements LockGiver {
 
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
   unlock(lock: Lock): Promise<boolean> {
-    const { nesting, key } = lock;
+    const { nesting } = lock;
     nesting?.leave();
     if (nesting) return Promise.resolve(!lock.lost);
     const lease = lock.leases[0]!;
@@ -80,7 +80,7 @@ export class LockAcquirer implements LockGiver {
       void this.#released(lease, lease.keepMs);
       return Promise.resolve(false);
     }
-    if (this.#handOn(lease, key)) return Promise.resolve(true);
+    if (this.#handOn(lease, lock)) return Promise.resolve(true);
     return this.#giveBack(lock);
   }
 
@@ -159,7 +159,7 @@ export class LockAcquirer implements LockGiver {
 
   #begin(claim: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest): Lock | undefined {
     const { token = claim.token } = reply;
-    const run = token.endsWith(RUN_MARK) && handsOn(request) ? new LocalRun(token, reply) : undefined;
+    const run = isRun(token) && handsOn(request) ? new LocalRun(token, reply) : undefined;
     if (claim.wanted) run?.contend();
     const lease = new Lease(request, token, run, sentAt);
     if (!lease.isHeld || request.signal?.aborted || this.#closed) return undefined;
@@ -186,16 +186,18 @@ export class LockAcquirer implements LockGiver {
   }
 
   /** Gives the lock straight to the next caller of this process, if it may have it. */
-  #handOn(lease: Lease, key: string): boolean {
-    const { run } = lease;
-    const next = run && this.#gate.next(key);
-    if (!next || lease.sharing !== 'exclusive' || lease.keepMs > 0 || !run.goesOn || !handsOn(next) || !lease.isGoodFor(next)) return false;
+  #handOn(lease: Lease, { key, fence }: Lock): boolean {
+    const next = lease.handsOn ? this.#gate.next(key) : undefined;
+    if (!next || lease.sharing !== 'exclusive' || lease.keepMs > 0 || !handsOn(next) || !lease.isGoodFor(next)) return false;
+    // Nobody tells the holder of a lock that is not marked who else waits: as if somebody did.
+    const run = (lease.run ??= new LocalRun(lease.token, { granted: true, fence, contended: true }));
+    if (!run.goesOn) return false;
     const { renewUntil } = lease;
     const lock = this.#admit(lease, next, run.takeFence());
     // Else a renewal that is under way would be sent again with each hand-off.
     if (lease.renewUntil !== renewUntil) this.#watchdog.replan(lease);
     this.#gate.pass(key, lock);
-    if (run.wantsMore) void run.refill(this.#store, lease);
+    if (run.wantsMore(this.#gate.next(key) !== undefined)) void run.refill(this.#store, lease);
     return true;
   }
 

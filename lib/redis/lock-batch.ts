@@ -1,6 +1,6 @@
 import { now } from '../clock/deadline.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import { fencesFor, type Held, type Renewal } from '../store/lock-store.js';
+import { isRun, type Held, type Renewal } from '../store/lock-store.js';
 import type { KeyNames } from './key-names.js';
 import type { LuaScript } from './lua-script.js';
 import { RefusedError, type Connection } from './redis-connection.js';
@@ -119,7 +119,7 @@ export class LockBatch {
   add(operation: LockOperation): void {
     const { keys, token } = operation.lock;
     for (const key of keys) this.#names.check(key);
-    if (this.#batches.length === 0 && this.#lastSize === 1 && this.#redis.isIdle && fencesFor(token) === 1) {
+    if (this.#batches.length === 0 && this.#lastSize === 1 && this.#redis.isIdle && !isRun(token)) {
       const batch = this.#empty();
       this.#put(operation, batch);
       return this.#send(batch);

@@ -1,7 +1,7 @@
 import { now } from '../clock/deadline.js';
 import { waitFor } from '../clock/wait-for.js';
 import { otherPermits } from '../errors/other-permits.js';
-import { fencesFor, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type StoreListener } from '../store/lock-store.js';
+import { isRun, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type StoreListener } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
 import type { QuorumNode } from '../store/quorum-nodes.js';
 import { permitsOf } from '../store/sharing.js';
@@ -183,7 +183,7 @@ export class RedisLockStore implements QuorumNode {
   /** Nobody queues before this process can hear of its turn: its place would go to the next. */
   async #firstOf(command: AcquireCommand): Promise<Granted | Held> {
     const opened = this.#channel.open();
-    if (fencesFor(command.token) === 1) {
+    if (!isRun(command.token)) {
       const answer = await this.#take('try', command);
       if (answer.granted) return answer;
     }
@@ -194,7 +194,7 @@ export class RedisLockStore implements QuorumNode {
   #verbFor({ queue, token, waits }: AcquireCommand): Verb {
     if (!queue) return waits ? 'ask' : 'try';
     if (this.#channel.state !== 'up') return 'deaf';
-    return fencesFor(token) > 1 ? 'run' : 'queue';
+    return isRun(token) ? 'run' : 'queue';
   }
 
   #take(verb: Verb, command: AcquireCommand): Promise<Granted | Held> {

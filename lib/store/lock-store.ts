@@ -112,14 +112,19 @@ export interface StoreListener {
 /** How long a waiter counts as alive after it asked, in ms. */
 export const ALIVE_MS = 5_000;
 
-/** Fences given at once to a lock that may be handed on inside its process. */
-const FENCES_OF_A_RUN = 64;
+/** Fences that come with a grant: for the caller, and for some of those who may queue behind it in its process meanwhile. */
+const FENCES = 4;
 
-/** Ends the token of a lock that may be handed on inside its process. */
+/** Fences that come with `reserve`, and with a grant to a process in which others wait already. */
+export const FENCES_OF_A_RUN = 64;
+
+/** Ends the token of a lock that others wait for in its process: its holder is told when others begin to wait for it. */
 export const RUN_MARK = '+';
 
+export const isRun = (token: string): boolean => token.endsWith(RUN_MARK);
+
 /** How many fences a grant comes with: one for the caller, and one for each hand-off inside its process. */
-export const fencesFor = (token: string): number => (token.endsWith(RUN_MARK) ? FENCES_OF_A_RUN : 1);
+export const fencesFor = (token: string): number => (isRun(token) ? FENCES_OF_A_RUN : FENCES);
 
 /**
  * Where locks live. Each call is atomic, touches nothing that belongs to another token, and settles within the
@@ -150,7 +155,7 @@ export interface LockStore {
   renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]>;
   /** Splits locks into those that `renew` may take in one call: what can't be reached must not hold up the rest. Default: all in one. */
   apart?<Lock extends Renewal>(locks: readonly Lock[]): readonly (readonly Lock[])[];
-  /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's alone any more. */
+  /** Renews one lock and gives it `FENCES_OF_A_RUN` new fences. Answers undefined when it is not the token's alone any more. */
   reserve(lock: Renewal): Promise<Granted | undefined>;
   /**
    * Hands each key to its next waiter, or frees it; at once, or with `keepMs` when that time is over, and not before. Answers

@@ -3,8 +3,9 @@ import { otherPermits } from '../errors/other-permits.js';
 import { Listeners } from './listeners.js';
 import {
   ALIVE_MS,
+  FENCES_OF_A_RUN,
   fencesFor,
-  RUN_MARK,
+  isRun,
   type AcquireCommand,
   type Cancellation,
   type Granted,
@@ -54,7 +55,7 @@ export class MemoryLockStore implements LockStore {
       else key.give(token, sharing, leaseMs);
       key.queue.delete(token);
     }
-    return this.#granted(keys, token);
+    return this.#granted(keys, fencesFor(token));
   }
 
   async cancel({ keys, token }: Cancellation): Promise<void> {
@@ -70,7 +71,7 @@ export class MemoryLockStore implements LockStore {
 
   async reserve(lock: Renewal): Promise<Granted | undefined> {
     const isExclusive = lock.keys.every((key) => this.#keys.get(key)?.sharing === 'exclusive');
-    return isExclusive && this.#renew(lock) ? this.#granted(lock.keys, lock.token) : undefined;
+    return isExclusive && this.#renew(lock) ? this.#granted(lock.keys, FENCES_OF_A_RUN) : undefined;
   }
 
   async release({ keys, token }: Renewal, keepMs = 0): Promise<boolean> {
@@ -87,7 +88,7 @@ export class MemoryLockStore implements LockStore {
       this.#key(key).sharing = 'exclusive';
       this.#key(key).extend(token, leaseMs);
     }
-    return this.#granted(keys, token);
+    return this.#granted(keys, fencesFor(token));
   }
 
   async downgrade({ keys, token }: Renewal): Promise<boolean> {
@@ -168,7 +169,7 @@ export class MemoryLockStore implements LockStore {
       if (!key.admits(sharing)) return false;
       key.queue.delete(token);
       key.give(token, sharing, leaseMs);
-      const grant = this.#granted([key.name], token);
+      const grant = this.#granted([key.name], fencesFor(token));
       if (!this.#listeners.granted(token, grant)) key.take(token);
     }
     return true;
@@ -195,7 +196,7 @@ export class MemoryLockStore implements LockStore {
     if (waiter) waiter.aliveUntil = now() + ALIVE_MS;
     else queue.set(token, { leaseMs, sharing, label, aliveUntil: now() + ALIVE_MS });
     const [holder] = key.holders.keys();
-    if (!waiter && queue.size === 1 && holder?.endsWith(RUN_MARK)) this.#listeners.wanted(holder);
+    if (!waiter && queue.size === 1 && holder !== undefined && isRun(holder)) this.#listeners.wanted(holder);
     return [...queue.keys()].indexOf(token);
   }
 
@@ -205,9 +206,9 @@ export class MemoryLockStore implements LockStore {
     return ours.length === keys.length;
   }
 
-  #granted(keys: readonly string[], token: string): Granted {
+  #granted(keys: readonly string[], fences: number): Granted {
     const fence = Math.max(this.#lastFence + 1, Date.now() * 1000);
-    this.#lastFence = fence + fencesFor(token) - 1;
+    this.#lastFence = fence + fences - 1;
     return { granted: true, fence, contended: keys.some((key) => this.waiters(key) > 0) };
   }
 

@@ -2,7 +2,9 @@ import { LockOptionsError } from '../errors/lock-options.error.js';
 import { namesOf } from '../errors/names-of.js';
 import { Listeners } from './listeners.js';
 import {
+  FENCES_OF_A_RUN,
   fencesFor,
+  isRun,
   RUN_MARK,
   type AcquireCommand,
   type Cancellation,
@@ -87,7 +89,7 @@ export class QuorumLockStore implements LockStore {
       if (!answer.granted) return { ...answer, leaseLeftMs: this.#turns.delayOf(command) };
       this.#sweep();
       this.#held.set(own, attempt);
-      this.#raise(own, answer.fence);
+      this.#raise(answer.fence, fencesFor(own));
       return answer;
     });
   }
@@ -110,7 +112,7 @@ export class QuorumLockStore implements LockStore {
       },
     );
     if (grant === 'gone') return undefined;
-    this.#raise(lock.token, grant.fence);
+    this.#raise(grant.fence, FENCES_OF_A_RUN);
     return grant;
   }
 
@@ -160,7 +162,7 @@ export class QuorumLockStore implements LockStore {
     const view = await this.inspect(key);
     for (const { token } of view?.holders ?? []) {
       const details = await this.describe(token);
-      if (details) this.#raise(token, details.fence);
+      if (details) this.#raise(details.fence, FENCES_OF_A_RUN);
     }
     const outcomes = await Promise.allSettled(this.#nodes.all.map((node) => this.#nodes.watched(node.forceRelease(key))));
     const errors = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason as Error);
@@ -176,9 +178,8 @@ export class QuorumLockStore implements LockStore {
   }
 
   /** The next grant may come from nodes that counted less far: no fence of theirs may be as small as one of this grant. */
-  #raise(token: string, fence: number): void {
-    const last = fence + fencesFor(token) - 1;
-    for (const node of this.#nodes.all) node.raise(last);
+  #raise(fence: number, fences: number): void {
+    for (const node of this.#nodes.all) node.raise(fence + fences - 1);
   }
 
   #wanted(token: string): void {
@@ -204,7 +205,7 @@ export class QuorumLockStore implements LockStore {
 
 /** Marks the token of one attempt: what stands before its last dot stays what it was, and so does its end. */
 function freshToken(token: string, attempt: number): string {
-  const runs = token.endsWith(RUN_MARK);
+  const runs = isRun(token);
   return `${runs ? token.slice(0, -1) : token}-${attempt.toString(36)}${runs ? RUN_MARK : ''}`;
 }
 

@@ -33,8 +33,29 @@ describe('A lock that callers of one process hand on', () => {
     const served: number[] = [];
     await Promise.all(many(30, (number) => here.withLock('a', () => void served.push(number))));
     expect(served).toEqual(many(30, (number) => number));
-    // The first came alone; the second took it for all that stood behind.
-    expect(store.asked).toEqual(['acquire', 'release', 'acquire', 'release']);
+    // The first came alone, so the store would not say who else waits: after 16, the next took it for all that stood behind.
+    expect(store.asked).toEqual(['acquire', 'reserve', 'release', 'acquire', 'release']);
+  });
+
+  it('goes to one who came meanwhile, at no cost', async () => {
+    const first = await here.lock('a');
+    const second = here.lock('a');
+    await first.unlock();
+    await (await second).unlock();
+    expect(store.asked).toEqual(['acquire', 'release']);
+    expect((await second).fence).toBe(first.fence + 1);
+  });
+
+  it('goes to another process that waits, not for ever to those who come back', async () => {
+    const order: string[] = [];
+    const loop = async () => {
+      while (!order.includes('there')) await here.withLock('a', () => turn().then(() => void order.push('here')));
+    };
+    const ours = many(2, loop);
+    await turn();
+    await there.withLock('a', () => void order.push('there'));
+    await Promise.all(ours);
+    expect(order.length).toBeLessThanOrEqual(20);
   });
 
   it('has another, larger fence for each of them, also when it asked for new ones on the way', async () => {

@@ -84,7 +84,7 @@ describe('What stands in Redis', () => {
     const inAnHour = after + 3_600_000_000;
     await redis.set('{lock:}:fence', inAnHour);
     expect(await locks.withLock('account:42', ({ fence }) => fence)).toBe(inAnHour + 1);
-    expect(await locks.withLock('account:42', ({ fence }) => fence)).toBe(inAnHour + 2);
+    expect(await locks.withLock('account:42', ({ fence }) => fence)).toBeGreaterThan(inAnHour + 1);
   });
 
   it('says clearly when the key holds something else', async () => {

@@ -299,7 +299,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('keeps the key for everybody who took over the place of one who gave up', async () => {
         const controller = new AbortController();
-        const first = await here.lock(KEY);
+        const first = await here.lock(KEY, { watchdog: false });
         const theirs = there.lock(KEY);
         await backing.waiters(KEY, 1);
         const leaves = expect(here.lock(KEY, { signal: controller.signal })).rejects.toBe('gone');

@@ -34,6 +34,12 @@ export class MemoryNode extends MemoryLockStore implements QuorumNode {
     return answer.granted ? { ...answer, fence: this.#count(answer.fence) } : answer;
   }
 
+  override async reserve(lock: Renewal): Promise<Granted | undefined> {
+    await this.#reached();
+    const grant = await super.reserve(lock);
+    return grant && { ...grant, fence: this.#count(grant.fence) };
+  }
+
   override async cancel(lock: Cancellation): Promise<void> {
     await this.#reached().catch(() => undefined);
     await super.cancel(lock);

@@ -37,13 +37,13 @@ export class ProgramChecks {
     this.#lastAnswered = world.lastFence;
   }
 
-  answer({ token, queue }: AcquireCommand, actual: Granted | Held | 'other permits' | undefined, expected: ModelAnswer | undefined): void {
+  answer({ queue }: AcquireCommand, actual: Granted | Held | 'other permits' | undefined, expected: ModelAnswer | undefined, fences: number): void {
     if (typeof actual !== 'object') return same(actual, expected);
     const { fence, ...rest } = actual;
     if (rest.granted) {
       this.#sameCounts(rest, expected);
       isAbove(fence, this.#lastAnswered);
-      this.#give(token, fence);
+      this.#give(fence, fences);
       this.#lastAnswered = this.#given.at(-1)!.to;
       return;
     }
@@ -74,14 +74,14 @@ export class ProgramChecks {
     const toldTo = (source: string) => this.#model.messages.filter(({ token }) => token.startsWith(`${source}.`));
     for (const { source, ears, heard } of this.#world.processes) {
       this.#sameCounts(inOrder(heard.map(withoutFence)), ears === 'hears' ? inOrder(toldTo(source)) : []);
-      for (const { what, token, fence } of heard) if (what === 'granted') this.#give(token, fence!);
+      for (const { what, token, fence } of heard) if (what === 'granted') this.#give(fence!, fencesFor(token));
       heard.length = 0;
     }
     this.#model.messages.length = 0;
   }
 
-  #give(token: string, fence: number): void {
-    this.#given.push({ from: fence, to: fence + fencesFor(token) - 1 });
+  #give(fence: number, fences: number): void {
+    this.#given.push({ from: fence, to: fence + fences - 1 });
   }
 
   /** Each is larger than all before, also than those that a run keeps for itself. */

@@ -5,7 +5,7 @@ import { INSPECT } from '../../lib/redis/scripts/inspect.script.js';
 import { clusterLocks } from '../../lib/redis/scripts/locks.script.js';
 import { PUBLISH } from '../../lib/redis/scripts/publish.script.js';
 import { RENEW } from '../../lib/redis/scripts/renew.script.js';
-import { fencesFor, RUN_MARK } from '../../lib/store/lock-store.js';
+import { FENCES_OF_A_RUN, fencesFor, RUN_MARK } from '../../lib/store/lock-store.js';
 import { A, ALIVE, B, HOLDERS, LEASE, names, QUEUE, type ScriptBench } from './script-bench.js';
 
 const NOTE = names.fence;
@@ -45,14 +45,14 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
 
   'fences count on from the note, also when it is ahead of the clock; below zero, others wait': async ({ redis, locks, queue }) => {
     await redis.set(NOTE, AHEAD);
-    expect(await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])).toEqual([AHEAD + 1, AHEAD + 2]);
+    expect(await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])).toEqual([AHEAD + 1, AHEAD + 1 + fencesFor(MINE)]);
     expect(await redis.mget(A, B)).toEqual([MINE, MINE]);
     await redis.del(A);
     await queue(waiter(NEXT));
-    expect(await locks(['try', MINE, LEASE, 'a'])).toBeLessThan(-(AHEAD + 2));
+    expect(await locks(['try', MINE, LEASE, 'a'])).toBeLessThan(-(AHEAD + 2 * fencesFor(MINE)));
   },
 
-  'only who may run reserves fences': async ({ redis, locks }) => {
+  'each grant comes with fences of its own': async ({ redis, locks }) => {
     const used = async (what: string, token: string) => {
       const before = Number(await redis.get(NOTE));
       await locks([what, token, LEASE, 'a']);
@@ -60,11 +60,13 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
       return Number(await redis.get(NOTE)) - before;
     };
     await redis.set(NOTE, 1);
-    expect(await used('try', MINE)).toBe(1);
-    expect(await used('queue', MINE)).toBe(1);
-    expect(await used('ask', MINE)).toBe(1);
+    expect(await used('try', MINE)).toBe(fencesFor(MINE));
+    expect(await used('queue', MINE)).toBe(fencesFor(MINE));
+    expect(await used('ask', MINE)).toBe(fencesFor(MINE));
     expect(await used('ask', MINE + RUN_MARK)).toBe(fencesFor(RUN_MARK));
     expect(await used('run', MINE + RUN_MARK)).toBe(fencesFor(RUN_MARK));
+    await redis.set(A, MINE);
+    expect(await used('reserve', MINE)).toBe(FENCES_OF_A_RUN);
   },
 
   'a release needs no note': async ({ redis, locks }) => {

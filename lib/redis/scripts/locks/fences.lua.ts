@@ -18,16 +18,17 @@ export const FENCES = `
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Answers the last of so many new fences.
+-- Answers the first of so many new fences.
 local function mint(count)
   local last = call('INCRBY', note, count)
-  if last > count then return last end
-  call('SET', note, string.format('%.0f', time[1] * 1000000 + time[2]), 'PX', 86400000)
-  return call('INCRBY', note, count)
+  if last <= count then
+    call('SET', note, string.format('%.0f', time[1] * 1000000 + time[2]), 'PX', 86400000)
+    last = call('INCRBY', note, count)
+  end
+  return last - count + 1
 end
 
 local function fenceFor(token)
-  local count = string.sub(token, -1) == '${RUN_MARK}' and ${fencesFor(RUN_MARK)} or 1
-  return mint(count) - count + 1
+  return mint(string.sub(token, -1) == '${RUN_MARK}' and ${fencesFor(RUN_MARK)} or ${fencesFor('')})
 end
 `;

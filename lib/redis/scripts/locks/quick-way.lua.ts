@@ -20,7 +20,7 @@ if #KEYS == 1 + 2 * count then
         if not call('SET', KEYS[first], token, 'NX', 'PX', ARGV[a + 2]) then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
-        fences = fences + ((what == 'run' or (what == 'ask' and string.sub(token, -1) == '${RUN_MARK}')) and ${fencesFor(RUN_MARK)} or 1)
+        fences = fences + ((what == 'run' or (what == 'ask' and string.sub(token, -1) == '${RUN_MARK}')) and ${fencesFor(RUN_MARK)} or ${fencesFor('')})
       elseif what == 'release' and redis.pcall('GET', KEYS[first]) == token then
         replies[#replies + 1] = call('DEL', KEYS[first])
       else

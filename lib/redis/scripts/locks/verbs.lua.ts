@@ -1,7 +1,8 @@
+import { FENCES_OF_A_RUN } from '../../../store/lock-store.js';
+
 /** What each operation does with all of its keys, KEYS[first] to KEYS[last], every second one. */
 export const VERBS = `
-local function granted(last, token)
-  local fence = fenceFor(token)
+local function granted(last, fence)
   for i = first, last, 2 do
     if call('EXISTS', KEYS[i + 1]) == 1 then return -fence end
   end
@@ -40,7 +41,7 @@ local function take(verb, last, token, lease, kind)
     if found == false then extend(i, token, lease) else give(i, token, lease, wants) end
     leave(i, token, lease, kind)
   end
-  return granted(last, token)
+  return granted(last, fenceFor(token))
 end
 
 local function reserve(last, token, lease)
@@ -48,7 +49,7 @@ local function reserve(last, token, lease)
     if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
   end
   for i = first, last, 2 do extend(i, token, lease) end
-  return granted(last, token)
+  return granted(last, mint(${FENCES_OF_A_RUN}))
 end
 
 -- Lets a holder's part of KEYS[i] end after so long.
@@ -71,7 +72,7 @@ local function upgrade(last, token, lease)
     call('SET', KEYS[i], token, 'PX', math.max(lease, call('PTTL', KEYS[i])))
     call('DEL', holdersOf(i))
   end
-  return granted(last, token)
+  return granted(last, fenceFor(token))
 end
 
 -- The writer becomes a reader, and lets in the readers that come next.
