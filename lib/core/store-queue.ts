@@ -23,11 +23,12 @@ export class StoreQueue {
    * caller before, if that has left his to us.
    */
   stake(request: LockRequest, token: string): Claim {
-    const key = request.keys[0]!;
-    const left = gated(request) ? this.#left.get(key) : undefined;
-    if (left) {
+    for (const key of request.keys) {
+      const left = gated(request) ? this.#left.get(key) : undefined;
+      if (!left) continue;
       this.#left.delete(key);
-      return left;
+      if (canTakeOver(left, request)) return left;
+      this.#giveUpLeft(left);
     }
     const claim = new Claim(request, token);
     if (claim.queue) this.#claims.set(token, claim);
@@ -45,8 +46,7 @@ export class StoreQueue {
       const left = this.#left.get(key);
       if (!left || this.#gate.isBusy(key)) continue;
       this.#left.delete(key);
-      this.#claims.delete(left.token);
-      void this.#store.cancel(left);
+      this.#giveUpLeft(left);
     }
   }
 
@@ -136,9 +136,19 @@ export class StoreQueue {
     if (!claim.queue) return;
     const key = claim.keys[0]!;
     const heir = gated(request) && claim.keys.length === 1 ? this.#gate.next(key) : undefined;
-    if (heir && heir.keys.length === 1 && heir.leaseMs === claim.leaseMs) this.#left.set(key, claim);
+    if (heir && canTakeOver(claim, heir)) this.#left.set(key, claim);
     else await this.#store.cancel(claim);
   }
+
+  #giveUpLeft(claim: Claim): void {
+    this.#claims.delete(claim.token);
+    void this.#store.cancel(claim);
+  }
+}
+
+/** Whether the place of a claim is as good as one of the caller's own. */
+function canTakeOver(claim: Claim, { keys, leaseMs }: LockRequest): boolean {
+  return keys.length === 1 && claim.keys.length === 1 && leaseMs === claim.leaseMs;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
-import { aborted, deferred, turn } from '../support/deferred.js';
+import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 import { ScriptedStore } from '../support/scripted-store.js';
 
@@ -26,6 +26,23 @@ describe('Callers of one process', () => {
     await expect(locks.withLock('a', () => 'mine', { wait: 0 })).resolves.toBe('mine');
     await b.unlock();
     await expect(locks.withLock(['a', 'b'], () => 'both', { wait: 0 })).resolves.toBe('both');
+  });
+
+  it.each(Array.from({ length: 12 }, (_, steps) => steps))('who take over the place of one who gives up have the lease they asked for, if that moment is %i steps before the next gives up', async (steps) => {
+    const [first, second] = [new AbortController(), new AbortController()];
+    const other = lockService(store, { shutdownGrace: 0 });
+    const held = await other.lock('a');
+    const gone = [first, second].map(({ signal }) => locks.lock('a', { signal, lease: 1000 }).catch((reason: unknown) => reason));
+    const last = locks.lock('a', { lease: '1m' });
+    await until(() => store.memory.waiters('a') === 1);
+    first.abort('gone');
+    for (let step = 0; step < steps; step++) await Promise.resolve();
+    second.abort('gone');
+    expect(await Promise.all(gone)).toEqual(['gone', 'gone']);
+    await held.unlock();
+    await last;
+    expect((await store.inspect('a'))!.holders[0]!.leaseLeftMs).toBeGreaterThan(50_000);
+    await other.close();
   });
 
   it('all hear of an outage at once, those behind the one who asks too, and nobody hears "taken"', async () => {
