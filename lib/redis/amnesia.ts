@@ -26,15 +26,24 @@ export class Amnesia {
     this.#longestLeaseMs = Math.max(this.#longestLeaseMs, leaseMs);
   }
 
+  /** Whether it is known that the server has forgotten nothing. */
+  get isOver(): boolean {
+    return this.#toldAfterDrops === this.#redis.drops && this.#leftMs <= 0;
+  }
+
   /** @throws LockUnavailableError when the server must not grant locks yet, or can't be asked */
   async check(): Promise<void> {
     if (this.#toldAfterDrops !== this.#redis.drops) await (this.#asking ??= this.#ask());
-    const leftMs = this.#startedAt + this.#longestLeaseMs - now();
+    const leftMs = this.#leftMs;
     if (leftMs <= 0) return;
     throw new LockUnavailableError(
       `Redis at ${this.#redis.server} was started a moment ago and may have forgotten locks that are still held: it grants none for another ${Math.ceil(leftMs / 1000)} s, ` +
         `until the longest lease (${this.#longestLeaseMs} ms) has passed.`,
     );
+  }
+
+  get #leftMs(): number {
+    return this.#startedAt + this.#longestLeaseMs - now();
   }
 
   async #ask(): Promise<void> {

@@ -18,17 +18,10 @@ export class WaryLockStore extends RedisLockStore {
     this.#amnesia = new Amnesia(this.redis, leaseMs);
   }
 
-  override async acquire(command: AcquireCommand): Promise<Granted | Held> {
+  override acquire(command: AcquireCommand): Promise<Granted | Held> {
     this.#amnesia.note(command.leaseMs);
-    await this.#amnesia.check().catch((error: unknown) => {
-      // It may stand in the queue, and be given the key there.
-      if (command.again) void this.cancel(command);
-      throw error;
-    });
-    const { drops } = this.redis;
-    const answer = await super.acquire(command);
-    if (answer.granted) await this.confirm(drops, () => this.cancel(command));
-    return answer;
+    // Not an async function: what is known already is not waited for, and each node of a quorum is asked.
+    return this.#amnesia.isOver ? this.#ask(command) : this.#afterCheck(command);
   }
 
   override renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
@@ -42,23 +35,38 @@ export class WaryLockStore extends RedisLockStore {
   }
 
   /**
-   * Makes sure that a grant counts.
+   * Makes sure that a grant counts. Answers undefined when that is sure already.
    *
    * @param drops how often the connection had dropped before it was asked for
    * @throws LockUnavailableError when it does not; it has been undone then
    */
-  protected async confirm(drops: number, undo: () => Promise<unknown>): Promise<void> {
-    try {
-      await this.verify(drops);
-    } catch (error) {
+  protected confirm(drops: number, undo: () => Promise<unknown>): Promise<void> | undefined {
+    return this.verify(drops)?.catch(async (error: unknown) => {
       await undo().catch(() => undefined);
       throw error;
-    }
+    });
   }
 
-  /** @throws LockUnavailableError when a grant does not count */
-  protected async verify(drops: number): Promise<void> {
+  /** As `confirm`, but undoes nothing. */
+  protected verify(drops: number): Promise<void> | undefined {
     // It was asked for again, and maybe granted by a server that is younger than the one that was checked.
-    if (drops !== this.redis.drops) await this.#amnesia.check();
+    return drops === this.redis.drops ? undefined : this.#amnesia.check();
+  }
+
+  async #afterCheck(command: AcquireCommand): Promise<Granted | Held> {
+    await this.#amnesia.check().catch((error: unknown) => {
+      // It may stand in the queue, and be given the key there.
+      if (command.again) void this.cancel(command);
+      throw error;
+    });
+    return this.#ask(command);
+  }
+
+  #ask(command: AcquireCommand): Promise<Granted | Held> {
+    const { drops } = this.redis;
+    return super.acquire(command).then((answer) => {
+      const confirmed = answer.granted ? this.confirm(drops, () => this.cancel(command)) : undefined;
+      return confirmed ? confirmed.then(() => answer) : answer;
+    });
   }
 }

@@ -77,8 +77,11 @@ export class QuorumNodes {
     };
     for (let at = 0; at < this.all.length; at++) {
       if (this.#open[at]!++ === 0) this.#silentSince[at] = askedAt;
-      this.watched(question.ask(this.all[at]!, at)).then(
+      const answered = question.ask(this.all[at]!, at);
+      this.#underWay++;
+      answered.then(
         (answer) => {
+          this.#ended();
           this.#open[at]!--;
           this.#silentSince[at] = now();
           answers++;
@@ -86,6 +89,7 @@ export class QuorumNodes {
           look();
         },
         (error: Error) => {
+          this.#ended();
           this.#open[at]!--;
           errors.push(error);
           question.failed?.(error, at);
