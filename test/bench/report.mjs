@@ -45,8 +45,8 @@ const INTRODUCTION = `# How fast is it?
 \`npm run bench\` writes this page; \`npm run bench -- uncontended\` runs one scenario, \`npm run bench -- --quick\` takes a short look.
 
 **How it is measured.** Each figure is a ratio to a *floor*: what a careful person would write by hand for that scenario on the same Redis.
-Each contender is a process of its own with one more \`AsyncLocalStorage\` in use, as real Nest apps have it, because that makes every await dearer.
-The contenders take turns, in a new order each round, and each round gives a ratio; the tables show the median of these ratios and, in
+Each contender is a process of its own with one more \`AsyncLocalStorage\` in use, as real Nest apps have it, because that makes every await dearer,
+and warms up first: the compiler needs some thousand sections. The contenders take turns, in a new order each round, and each round gives a ratio; the tables show the median of these ratios and, in
 brackets, where four of five rounds lie. *Same core* has clients and server on one core, so nothing a client does can hide behind the server; *split* gives
 them a core each. Commands are those that clients send, counted outside the timed rounds; commands inside a script cost no round trip and do
 not count. The other libraries run with the options below: what their own pages advise, with waits set for fast retries.`;

@@ -8,6 +8,7 @@ export const floorAgain = contender('raw', 'plain', 'the floor again');
 export const fencedFloor = contender('raw', 'fenced', 'floor, with a fence and a look at the queue');
 export const pipelinedFloor = contender('raw', 'auto-pipelining', 'floor, auto-pipelining');
 export const baton = contender('baton', 'BLPOP', 'floor: BLPOP baton');
+export const published = contender('published', 'PUBLISH', 'a queue and PUBLISH, by hand');
 export const promises = contender('promises', 'queue', 'promises, without Redis');
 export const renewals = contender('renewals', 'pipelined', 'floor: pipelined PEXPIRE');
 

@@ -1,7 +1,7 @@
 import { startGroup } from '../client-group.mjs';
 import { startClient } from '../client-process.mjs';
 import { placeBaton } from '../contenders/baton.mjs';
-import { baton, fair, rivals, withLock } from '../contenders/index.mjs';
+import { baton, fair, published, rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
 import { pinnings } from '../pinning.mjs';
 import { withRedis } from '../redis.mjs';
@@ -17,7 +17,7 @@ const named = ({ processes, callers }) => `${processes} processes × ${callers}`
 export async function hotKeyProcesses({ quick }) {
   const size = quick ? { warmUpMs: 500, rounds: 1, ms: 200 } : { warmUpMs: 3000, rounds: 3, ms: 300 };
   const strict = (await knowsFair()) ? [fair] : [];
-  const contenders = [baton, withLock, ...strict, ...rivals];
+  const contenders = [baton, published, withLock, ...strict, ...rivals];
   const ours = strict[0] ?? withLock;
 
   const results = [];
@@ -28,7 +28,8 @@ export async function hotKeyProcesses({ quick }) {
     about:
       `Each caller loops over one key and holds it for 1 ms; 2 or 4 processes with 1 or 8 callers each; ${size.ms} ms a round, ${size.rounds} rounds. ` +
       'The hand-off alone can flatter: a library that lets the last holder in again at once hands off fast and leaves the others outside. ' +
-      'That shows in Jain’s index (1 is even, 1/n is one of n having everything) and in the longest wait. ' +
+      'That shows in Jain’s index (1 is even, 1/n is one of n having everything) and in the longest wait. The baton blocks a connection for each caller; ' +
+      '“by hand” is the least that a hand-off costs which does not, without fence, and without a look whether the next one is still there. ' +
       `Pairs are ${pinnings.map(({ name }) => name).join(' / ')}. ${network.about}`,
     tables: [
       ...SHAPES.map((shape, nth) => tableOf(shape, nth, contenders, results)),
