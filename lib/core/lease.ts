@@ -2,7 +2,7 @@ import { now, roundedDown } from '../clock/deadline.js';
 import type { LostReason } from '../errors/lock-lost.error.js';
 import type { LockDetails, Renewal, Sharing } from '../store/lock-store.js';
 import type { LocalRun } from './local-run.js';
-import { gated, handsOn, type LockRequest } from './lock-request.js';
+import { gated, type LockRequest } from './lock-request.js';
 
 /** What our clock and the server's may differ by over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
 const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
@@ -26,10 +26,10 @@ interface Holder {
 export class Lease implements Renewal {
   readonly keys: readonly string[];
   readonly token: string;
-  /** Whether it may go from caller to caller. */
-  readonly handsOn: boolean;
-  /** The hand-offs inside this process, as soon as it is known that there are some. */
+  /** Hand-offs inside this process; none yet, or none ever for a lock that always goes through the store. */
   run: LocalRun | undefined;
+  /** How many fences it came with. */
+  readonly fences: number;
   /** Changes when a writer becomes a reader. */
   sharing: Sharing;
   /** Whether its holder came through the gate of this process. */
@@ -47,20 +47,25 @@ export class Lease implements Renewal {
   leaseMs: number;
   #holder: Holder | undefined;
   #confirmedAt = 0;
+  #heardAt = 0;
   #endsAt = 0;
   #keepUntil = 0;
   #state: 'held' | 'releasing' | 'lost' = 'held';
 
-  constructor(request: LockRequest, token: string, run: LocalRun | undefined, sentAt: number) {
+  constructor(request: LockRequest, token: string, fences: number, sentAt: number) {
     this.keys = request.keys;
     this.token = token;
-    this.run = run;
-    this.handsOn = handsOn(request);
+    this.fences = fences;
     this.sharing = request.sharing;
     this.isGated = gated(request);
     this.keepFor(request.atLeastMs);
     this.leaseMs = request.leaseMs;
     this.confirm(sentAt, request.leaseMs);
+  }
+
+  /** When the store last said that it is ours. */
+  get heardAt(): number {
+    return this.#heardAt;
   }
 
   /** When the last command was sent that the store confirmed. */
@@ -107,6 +112,7 @@ export class Lease implements Renewal {
 
   /** The store confirmed a command that was sent at `sentAt`. Answers may come out of order: it never ends sooner than before. */
   confirm(sentAt: number, leaseMs: number): void {
+    this.#heardAt = Math.floor(now());
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
     this.#endsAt = Math.max(this.#endsAt, roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP));
   }

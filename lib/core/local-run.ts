@@ -1,5 +1,5 @@
 import { now } from '../clock/deadline.js';
-import { FENCES_OF_A_RUN, fencesFor, type Granted, type LockStore } from '../store/lock-store.js';
+import type { Granted, LockStore } from '../store/lock-store.js';
 import type { Lease } from './lease.js';
 
 /** How often, and for how long in ms, a lock may be handed on inside one process while other processes wait for it. */
@@ -28,9 +28,12 @@ export class LocalRun {
   #heardAt = 0;
   #asking = false;
 
-  /** @param grant of the one who is inside */
-  constructor(token: string, grant: Granted) {
-    this.#take(grant, fencesFor(token));
+  /**
+   * @param grant of the one who is inside
+   * @param heardAt when the store said so
+   */
+  constructor(grant: Granted, heardAt: number) {
+    this.#take(grant, heardAt);
     this.takeFence();
   }
 
@@ -71,7 +74,7 @@ export class LocalRun {
       // One that became a reader meanwhile has nothing to hand on any more.
       if (!grant) return lease.sharing === 'exclusive' ? lease.lose('taken') : undefined;
       lease.confirm(sentAt, leaseMs);
-      this.#take(grant, FENCES_OF_A_RUN);
+      this.#take(grant, lease.heardAt);
     } catch {
       // Without fences the run just ends; the watchdog looks after the lease.
     } finally {
@@ -80,14 +83,14 @@ export class LocalRun {
   }
 
   get #isWithinBounds(): boolean {
-    return !this.#contended || (this.#handOffs < HAND_OFFS && now() < this.#startedAt + LONGEST_MS);
+    return !this.#contended || (this.#handOffs < HAND_OFFS && now() < Math.min(this.#startedAt + LONGEST_MS, this.#heardAt + SILENCE_MS));
   }
 
-  #take({ fence, contended }: Granted, fences: number): void {
+  #take({ fence, fences = 1, contended }: Granted, heardAt: number): void {
     this.#nextFence = fence;
     this.#fencesLeft = fences;
     // Who began to wait after the store answered has been heard of before its answer.
     this.#contended ||= contended;
-    this.#heardAt = now();
+    this.#heardAt = heardAt;
   }
 }

@@ -159,9 +159,9 @@ export class LockAcquirer implements LockGiver {
 
   #begin(claim: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest): Lock | undefined {
     const { token = claim.token } = reply;
-    const run = isRun(token) && handsOn(request) ? new LocalRun(token, reply) : undefined;
-    if (claim.wanted) run?.contend();
-    const lease = new Lease(request, token, run, sentAt);
+    const lease = new Lease(request, token, handsOn(request) ? (reply.fences ?? 1) : 1, sentAt);
+    if (lease.fences > 1 && (isRun(token) || reply.contended)) lease.run = new LocalRun(reply, lease.heardAt);
+    if (claim.wanted) lease.run?.contend();
     if (!lease.isHeld || request.signal?.aborted || this.#closed) return undefined;
     lease.onLost = this.#lost;
     this.#open.add(lease);
@@ -187,10 +187,10 @@ export class LockAcquirer implements LockGiver {
 
   /** Gives the lock straight to the next caller of this process, if it may have it. */
   #handOn(lease: Lease, { key, fence }: Lock): boolean {
-    const next = lease.handsOn ? this.#gate.next(key) : undefined;
+    const next = lease.fences > 1 ? this.#gate.next(key) : undefined;
     if (!next || lease.sharing !== 'exclusive' || lease.keepMs > 0 || !handsOn(next) || !lease.isGoodFor(next)) return false;
-    // Nobody tells the holder of a lock that is not marked who else waits: as if somebody did.
-    const run = (lease.run ??= new LocalRun(lease.token, { granted: true, fence, contended: true }));
+    // Nobody told it who else waits: as if somebody did.
+    const run = (lease.run ??= new LocalRun({ granted: true, fence, fences: lease.fences, contended: true }, lease.heardAt));
     if (!run.goesOn) return false;
     const { renewUntil } = lease;
     const lock = this.#admit(lease, next, run.takeFence());

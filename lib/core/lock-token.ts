@@ -6,7 +6,7 @@ import { RUN_MARK } from '../store/lock-store.js';
 const NOT_HOST = /[^\w.-]/g;
 
 /**
- * Makes owner tokens: `host:pid:random.sequence`, and a `+` when the lock may be handed on inside this process; a quorum adds the number
+ * Makes owner tokens: `host:pid:random.sequence`, and a `+` when others wait for the lock in this process; a quorum adds the number
  * of the try, `-1a`, before it. The random
  * part (96 bits, one per source) makes them unguessable, host and pid tell a person who reads the key with redis-cli which
  * process holds it.

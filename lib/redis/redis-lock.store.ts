@@ -1,7 +1,7 @@
 import { now } from '../clock/deadline.js';
 import { waitFor } from '../clock/wait-for.js';
 import { otherPermits } from '../errors/other-permits.js';
-import { isRun, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type StoreListener } from '../store/lock-store.js';
+import { FENCES_OF_A_RUN, fencesFor, isRun, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type StoreListener } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
 import type { QuorumNode } from '../store/quorum-nodes.js';
 import { permitsOf } from '../store/sharing.js';
@@ -93,11 +93,11 @@ export class RedisLockStore implements QuorumNode {
   }
 
   reserve(lock: Renewal): Promise<Granted | undefined> {
-    return this.#count('reserve', lock).then(grantOf);
+    return this.#count('reserve', lock).then((fence) => grantOf(fence, FENCES_OF_A_RUN));
   }
 
   upgrade(lock: Renewal): Promise<Granted | undefined> {
-    return this.#count('upgrade', lock).then(grantOf);
+    return this.#count('upgrade', lock).then((fence) => grantOf(fence, fencesFor(lock.token)));
   }
 
   async downgrade(lock: Renewal): Promise<boolean> {
@@ -216,7 +216,7 @@ export class RedisLockStore implements QuorumNode {
           }
           if (command.again) this.#channel.doubt();
           if (drops !== this.redis.drops) this.#sentTwice.add(partOf(command));
-          resolve(grantOf(reply)!);
+          resolve(grantOf(reply, fencesFor(command.token))!);
         },
         failed: (error) => {
           if (error instanceof RefusedError) void this.cancel(command);

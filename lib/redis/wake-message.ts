@@ -1,4 +1,4 @@
-import type { Cancellation, Granted } from '../store/lock-store.js';
+import { fencesFor, type Cancellation, type Granted } from '../store/lock-store.js';
 import { readKind } from './lock-kind.js';
 
 /** What processes are told on their wake channels. */
@@ -20,7 +20,7 @@ export function wakeMessage(text: string): WakeMessage | undefined {
   if (granted) {
     const [, token, lease, kind, fence, others, name] = granted as unknown as [string, string, string, string, string, string, string];
     const lock = { token, leaseMs: Number(lease), ...readKind(kind) };
-    return { what: 'granted', lock, name, grant: { granted: true, fence: Number(fence), contended: others === '1' } };
+    return { what: 'granted', lock, name, grant: { granted: true, fence: Number(fence), fences: fencesFor(token), contended: others === '1' } };
   }
   const [what, ...words] = text.split(' ');
   const [first = '', second = ''] = words;

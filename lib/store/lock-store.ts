@@ -29,8 +29,13 @@ export interface AcquireCommand {
 
 export interface Granted {
   readonly granted: true;
-  /** Larger than every fence of these keys before it. The first of `fencesFor(token)` numbers that are this grant's own. */
+  /** Larger than every fence of these keys before it. */
   readonly fence: number;
+  /**
+   * How many numbers, from `fence` on, are this grant's own: one for the caller, and one for each other of its process that the lock may go on to without a word
+   * to the store. @default 1
+   */
+  readonly fences?: number;
   /** Whether somebody else is queued in the store for one of the keys. */
   readonly contended: boolean;
   /** The token that it was given to, when that is not the one that asked: some stores take a fresh one for each try. */
@@ -99,7 +104,7 @@ export interface StoreListener {
   granted(token: string, grant: Granted): boolean;
   /** A waiter was given the lock, and should ask for it again to make sure of it. Answers false when it is not one of its waiters. */
   called(token: string): boolean;
-  /** Somebody waits for a lock: of one that is marked as handed on inside its process, or where waiters ask again and again. */
+  /** Somebody waits for a lock: of one whose token ends in `+`, or where waiters ask again and again. */
   wanted(token: string): void;
   /** The lock of a token was taken away by force. */
   lost(token: string): void;
@@ -155,7 +160,7 @@ export interface LockStore {
   renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]>;
   /** Splits locks into those that `renew` may take in one call: what can't be reached must not hold up the rest. Default: all in one. */
   apart?<Lock extends Renewal>(locks: readonly Lock[]): readonly (readonly Lock[])[];
-  /** Renews one lock and gives it `FENCES_OF_A_RUN` new fences. Answers undefined when it is not the token's alone any more. */
+  /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's alone any more. */
   reserve(lock: Renewal): Promise<Granted | undefined>;
   /**
    * Hands each key to its next waiter, or frees it; at once, or with `keepMs` when that time is over, and not before. Answers

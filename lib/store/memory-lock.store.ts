@@ -209,7 +209,7 @@ export class MemoryLockStore implements LockStore {
   #granted(keys: readonly string[], fences: number): Granted {
     const fence = Math.max(this.#lastFence + 1, Date.now() * 1000);
     this.#lastFence = fence + fences - 1;
-    return { granted: true, fence, contended: keys.some((key) => this.waiters(key) > 0) };
+    return { granted: true, fence, fences, contended: keys.some((key) => this.waiters(key) > 0) };
   }
 
   #held(key: MemoryKey, ahead: number, sharing: AcquireCommand['sharing']): Held {

@@ -1,4 +1,4 @@
-import type { AcquireCommand, Granted, Held } from './lock-store.js';
+import { fencesFor, type AcquireCommand, type Granted, type Held } from './lock-store.js';
 import type { QuorumNode, QuorumNodes, Question, Round } from './quorum-nodes.js';
 
 type NodeState = 'asked' | 'granted' | 'refused' | 'failed';
@@ -84,7 +84,8 @@ export class QuorumAttempt implements Question<Granted | Held> {
   decides({ errors, pending }: Round): boolean {
     const { majority } = this.#nodes;
     if (this.#granted >= majority) {
-      this.#resolve({ granted: true, fence: this.#fence, contended: true, token: this.#command.token });
+      const { token } = this.#command;
+      this.#resolve({ granted: true, fence: this.#fence, fences: fencesFor(token), contended: true, token });
       return true;
     }
     const outage = this.#nodes.isOutage(errors);

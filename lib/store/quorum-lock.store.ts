@@ -107,12 +107,12 @@ export class QuorumLockStore implements LockStore {
       (node) => node.reserve(lock),
       (answers) => {
         const grants = answers.filter((answer) => answer !== undefined);
-        if (grants.length >= majority) return { granted: true, fence: Math.max(...grants.map(({ fence }) => fence)), contended: true } as const;
+        if (grants.length >= majority) return { granted: true, fence: Math.max(...grants.map(({ fence }) => fence)), fences: FENCES_OF_A_RUN, contended: true } as const;
         return answers.length - grants.length >= majority ? 'gone' : undefined;
       },
     );
     if (grant === 'gone') return undefined;
-    this.#raise(grant.fence, FENCES_OF_A_RUN);
+    this.#raise(grant.fence, grant.fences);
     return grant;
   }
 

@@ -58,9 +58,11 @@ export class SimulatedLockStore implements LockStore {
     const reply = await this.#store.acquire(command);
     const lock = { keys: command.keys, token: (reply.granted && reply.token) || command.token, leaseMs: command.leaseMs };
     if (reply.granted || command.queue) this.#asked.set(lock.token, lock);
+    if (!reply.granted || !this.#isLost(lock)) return reply;
     // Its work has begun by then.
-    if (reply.granted && this.#isLost(lock)) nextTick(() => this.#lose(lock));
-    return reply;
+    nextTick(() => this.#lose(lock));
+    // Handed on, it would not be given back, and found to be lost.
+    return { ...reply, fences: 1 };
   }
 
   async cancel(command: Cancellation): Promise<void> {

@@ -1,8 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Lock, LockOptions } from 'nest-redis-lock';
+import type { AcquireCommand, Granted, Held, Lock, LockOptions } from 'nest-redis-lock';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 import { ScriptedStore } from '../support/scripted-store.js';
+
+/** As anybody may write one: a grant, and its fence. */
+class OneFenceStore extends MemoryLockStore {
+  override async acquire(command: AcquireCommand): Promise<Granted | Held> {
+    const answer = await super.acquire(command);
+    return answer.granted ? { granted: true, fence: answer.fence, contended: answer.contended } : answer;
+  }
+}
 
 describe('A lock that callers of one process hand on', () => {
   let store: ScriptedStore;
@@ -56,6 +65,44 @@ describe('A lock that callers of one process hand on', () => {
     await there.withLock('a', () => void order.push('there'));
     await Promise.all(ours);
     expect(order.length).toBeLessThanOrEqual(20);
+  });
+
+  it('does not go on when the store has not been heard of for a while: it may be lost', async () => {
+    const first = await here.lock('a');
+    const second = here.lock('a');
+    await store.memory.release({ keys: ['a'], token: first.token, leaseMs: 1000 });
+    const theirs = await there.lock('a');
+    await until(() => Date.now() > Number(first.acquiredAt) + 260);
+    expect(await first.unlock()).toBe(false);
+    await theirs.unlock();
+    expect((await second).token).not.toBe(first.token);
+  });
+
+  it('goes to another process after 20 ms in all, if that was queued before it was given', async () => {
+    const last = await there.lock('a');
+    const first = here.lock('a');
+    await until(() => store.memory.waiters('a') === 1);
+    const theirs = there.lock('a', { fair: true });
+    await until(() => store.memory.waiters('a') === 2);
+    await last.unlock();
+    const lock = await first;
+    const second = here.lock('a');
+    await until(() => Date.now() > Number(lock.acquiredAt) + 25);
+    await lock.unlock();
+    await (await theirs).unlock();
+    expect((await second).isHeld).toBe(true);
+  });
+
+  it('never goes on without the store when the store does not say how many fences are its own', async () => {
+    const simple = lockService(new OneFenceStore(), { lease: '10s', wait: '5s', shutdownGrace: 0 });
+    const locks = many(5, () => simple.lock('a'));
+    const tokens: string[] = [];
+    for (const lock of locks) {
+      tokens.push((await lock).token);
+      await (await lock).unlock();
+    }
+    expect(new Set(tokens).size).toBe(5);
+    await simple.close();
   });
 
   it('has another, larger fence for each of them, also when it asked for new ones on the way', async () => {

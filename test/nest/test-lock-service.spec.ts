@@ -159,6 +159,12 @@ describe('simulate({ lost })', () => {
     expect(await locks.withLock('a', () => 'ran', { onLost: 'ignore' })).toBe('ran');
   });
 
+  it('makes each of several calls fail that come at once, though their work never waits', async () => {
+    locks.simulate({ lost: 'a' });
+    const results = await Promise.allSettled(Array.from({ length: 4 }, () => locks.withLock('a', () => 'ran')));
+    expect(results.map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
+  });
+
   it('loses a lock that was handed to a waiter, at the latest when it is given back', async () => {
     const first = await locks.lock('a');
     const second = locks.withLock('a', () => 'ran', { fair: true });

@@ -37,17 +37,18 @@ export class ProgramChecks {
     this.#lastAnswered = world.lastFence;
   }
 
-  answer({ queue }: AcquireCommand, actual: Granted | Held | 'other permits' | undefined, expected: ModelAnswer | undefined, fences: number): void {
+  answer({ queue }: AcquireCommand, actual: Granted | Held | 'other permits' | undefined, expected: ModelAnswer | undefined): void {
     if (typeof actual !== 'object') return same(actual, expected);
-    const { fence, ...rest } = actual;
-    if (rest.granted) {
-      this.#sameCounts(rest, expected);
+    const { fence } = actual;
+    if (actual.granted) {
+      const { fences = 1, contended } = actual;
+      this.#sameCounts({ granted: true, contended }, expected);
       isAbove(fence, this.#lastAnswered);
       this.#give(fence, fences);
       this.#lastAnswered = this.#given.at(-1)!.to;
       return;
     }
-    const { holder, ahead, leaseLeftMs } = rest;
+    const { holder, ahead, leaseLeftMs } = actual;
     const known = typeof expected === 'object' && !expected.granted && expected.holders.includes(holder);
     this.#sameCounts({ granted: false, holders: known ? expected.holders : holder, ahead, leaseLeftMs: about(leaseLeftMs) }, expected);
     if (!queue) return;

@@ -1,5 +1,5 @@
 import { LockOptionsError } from 'nest-redis-lock';
-import { ALIVE_MS, FENCES_OF_A_RUN, fencesFor, RUN_MARK, type AcquireCommand, type Granted, type Held } from '../../lib/store/lock-store.js';
+import { ALIVE_MS, RUN_MARK, type AcquireCommand, type Granted, type Held } from '../../lib/store/lock-store.js';
 import type { ModelAnswer } from './lock-model-answers.js';
 import { LockModel } from './lock-model.js';
 import type { Ask, ByCaller, Operation } from './lock-program.js';
@@ -114,7 +114,7 @@ export class ProgramRun {
         return this.#call(gone, model.renew(lock));
       }
       case 'reserve':
-        if (!isPermit && command.keys.length === 1) this.#grant(command, store.reserve(command), model.reserve(command), FENCES_OF_A_RUN);
+        if (!isPermit && command.keys.length === 1) this.#grant(command, store.reserve(command), model.reserve(command));
         return;
       case 'upgrade':
         if (!isPermit) this.#grant(command, store.upgrade(command), model.upgrade(command));
@@ -137,12 +137,12 @@ export class ProgramRun {
     this.#calls.push(answer.then((actual) => () => same(actual, expected)));
   }
 
-  #grant(command: AcquireCommand, answer: Promise<Granted | Held | undefined>, expected: ModelAnswer | undefined, fences = fencesFor(command.token)): void {
+  #grant(command: AcquireCommand, answer: Promise<Granted | Held | undefined>, expected: ModelAnswer | undefined): void {
     const read = answer.catch((error: unknown) => {
       if (error instanceof LockOptionsError) return 'other permits' as const;
       throw error;
     });
-    this.#calls.push(read.then((actual) => () => this.#checks.answer(command, actual, expected, fences)));
+    this.#calls.push(read.then((actual) => () => this.#checks.answer(command, actual, expected)));
   }
 
   async #pass(ms: number): Promise<void> {

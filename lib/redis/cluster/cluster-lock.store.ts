@@ -117,6 +117,7 @@ export class ClusterLockStore extends RedisLockStore {
    */
   async #together(grants: readonly (Granted | undefined)[], { keys }: Pick<Renewal, 'keys'>): Promise<Granted | undefined> {
     if (!grants.every((grant) => grant !== undefined)) return undefined;
+    if (grants.length === 1) return grants[0];
     const fence = Math.max(...grants.map(({ fence }) => fence));
     const groups = keyGroups(this.#names, keys);
     await Promise.all(groups.filter((_, index) => grants[index]!.fence < fence).map(({ slot }) => this.#batches.raiseIn(slot, fence)));

@@ -94,8 +94,8 @@ return #replies == 1 and replies[1] or replies
 }
 
 /** Reads the fence of a grant; undefined if there is none. */
-export function grantOf(fence: number): Granted | undefined {
-  return fence === 0 ? undefined : { granted: true, fence: Math.abs(fence), contended: fence < 0 };
+export function grantOf(fence: number, fences: number): Granted | undefined {
+  return fence === 0 ? undefined : { granted: true, fence: Math.abs(fence), fences, contended: fence < 0 };
 }
 
 /** Some settings of a client give numbers as text; anything else, such as the "QUEUED" of a transaction, must not pass for a grant. */
