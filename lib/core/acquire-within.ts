@@ -30,23 +30,25 @@ export async function acquireWithin(outers: ReadonlyMap<string, Lock>, request: 
   for (const key of keys) checkSharing(doorOf(key).sharing(key), request);
 
   const isShared = (key: string): boolean => sharing === 'read' && doorOf(key).sharing(key) === 'read';
-  const alone = keys.filter((key) => !isShared(key));
+  let alone: readonly string[];
   const around = [...new Set(outers.values())];
   const isOutlived = (): boolean => !around.every((outer) => outer.isHeld);
   const until = now() + request.waitMs;
   for (;;) {
+    // Each time: a writer outside may have become a reader meanwhile.
+    alone = keys.filter((key) => !isShared(key));
     // What siblings write that is only to be read here is waited for one by one, and holding nothing: they may wait for us.
-    const busy = keys.find((key) => isShared(key) && gateOf(key).isBusy(key));
+    const busy = keys.find((key) => isShared(key) && gateOf(key).isTaken(key));
     const entering = busy === undefined ? alone : [busy];
     if (entering.length === 0) break;
     const startedAt = now();
-    const passage = await enterKeys(gateOf, { ...request, keys: entering, waitMs: Math.max(0, until - startedAt) }, { startedAt, holder: outside.holder });
+    const passage = await enterKeys(gateOf, { ...request, keys: entering, isPassing: busy !== undefined, waitMs: Math.max(0, until - startedAt) }, { startedAt, holder: outside.holder });
     if (passage !== 'turn') return passage;
     if (isOutlived()) {
       leaveKeys(gateOf, entering);
       return 'outlived';
     }
-    if (busy === undefined && !keys.some((key) => isShared(key) && gateOf(key).isBusy(key))) break;
+    if (busy === undefined && !alone.some(isShared) && !keys.some((key) => isShared(key) && gateOf(key).isTaken(key))) break;
     leaveKeys(gateOf, entering);
   }
   for (const key of alone) gateOf(key).setFront(key, 'inside');

@@ -22,6 +22,8 @@ export class Claim implements AcquireCommand {
   again = false;
   /** Whether others wait for the lock that it is being given: that can be heard of before the grant. */
   wanted = false;
+  /** Whether the lock that it is being given was taken away by force: that can be heard of before the grant, too. */
+  lost = false;
   #refusedAt = 0;
   #grant: Granted | undefined;
   #called = false;

@@ -14,9 +14,9 @@ interface Waiter {
 
 /**
  * What the one who is through does: asks the store for the first time, waits for it (and counts as a waiter then), or has
- * the lock.
+ * the lock; or it only waited for its turn, and is about to leave.
  */
-type Front = 'asking' | 'waiting' | 'inside';
+type Front = 'asking' | 'waiting' | 'inside' | 'passing';
 
 /** A key that somebody of this process is through for. */
 interface Turn {
@@ -40,6 +40,8 @@ export class KeyGate {
   readonly #turns = new Map<string, Turn>();
   /** How many wait in the store on their own, not in the queue here. */
   readonly #beside = new Map<string, number>();
+  /** Why nobody waits here any more. */
+  #closed: { readonly error: unknown } | undefined;
 
   /** Goes in if nobody of this process is through. */
   tryEnter(key: string): boolean {
@@ -59,6 +61,7 @@ export class KeyGate {
       this.tryEnter(key);
       return Promise.resolve('turn');
     }
+    if (this.#closed) return Promise.reject(this.#closed.error);
     const queue = (turn.queue ??= new WaitingLine());
     let place: Place<Waiter>;
     return waitFor<Passage, Late>(
@@ -104,7 +107,7 @@ export class KeyGate {
       this.#turns.delete(key);
       return;
     }
-    turn.front = 'asking';
+    turn.front = next.request.isPassing ? 'passing' : 'asking';
     next.pass('turn');
   }
 
@@ -114,8 +117,9 @@ export class KeyGate {
     for (const waiter of [...(turn?.curious?.all() ?? []), ...(turn?.queue?.all() ?? [])]) waiter.fail(error);
   }
 
-  /** Ends all waiting. */
+  /** Ends all waiting, for good. */
   failAll(error: unknown): void {
+    this.#closed = { error };
     for (const key of this.#turns.keys()) this.fail(key, error);
   }
 
@@ -151,6 +155,12 @@ export class KeyGate {
   /** Whether a caller of this process is through. */
   isBusy(key: string): boolean {
     return this.#turns.has(key);
+  }
+
+  /** Whether a caller of this process is through, and does not just pass. */
+  isTaken(key: string): boolean {
+    const turn = this.#turns.get(key);
+    return turn !== undefined && turn.front !== 'passing';
   }
 
   /** Whether a caller of this process has the lock. */

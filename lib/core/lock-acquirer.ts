@@ -4,6 +4,7 @@ import { isRun, type Granted, type Held, type LockStore, type Renewal } from '..
 import { isGrant, type Answer, type Claim } from './claim.js';
 import { acquireWithin } from './acquire-within.js';
 import { enterKeys, queueFor } from './enter-keys.js';
+import { hearStore } from './hear-store.js';
 import { KeyGate } from './key-gate.js';
 import { Lease } from './lease.js';
 import { LeaseChanges } from './lease-changes.js';
@@ -34,18 +35,7 @@ export class LockAcquirer implements LockGiver {
     this.#watchdog = new Watchdog(store);
     this.changes = new LeaseChanges(store, this.#watchdog);
     this.#queue = new StoreQueue(store, this.#gate);
-    store.listen({
-      source: this.#tokens.name,
-      granted: (token, grant) => this.#queue.granted(token, grant) || this.#open.get(token) !== undefined,
-      called: (token) => this.#queue.called(token) || this.#open.get(token) !== undefined,
-      wanted: (token) => {
-        this.#queue.wanted(token);
-        this.#open.get(token)?.run?.contend();
-      },
-      lost: (token) => this.#open.get(token)?.lose('taken'),
-      describe: (token) => this.#open.get(token)?.details,
-      doubt: () => this.#doubt(),
-    });
+    hearStore(store, { source: this.#tokens.name, queue: this.#queue, open: this.#open, doubt: () => this.#doubt() });
   }
 
   /**
@@ -62,7 +52,7 @@ export class LockAcquirer implements LockGiver {
     if (!gated(request) || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt, startedAt);
     const here = { startedAt, holder: this.#tokens.holder };
     const passage = single ? queueFor(key!, this.#gate, request, here) : enterKeys(() => this.#gate, request, here);
-    return passage.then((passage) => (passage === 'turn' ? this.#ask(request, startedAt, now()) : passage));
+    return passage.then((passage) => (passage === 'turn' ? this.#entered(request, startedAt) : passage));
   }
 
   /** Takes keys that outer calls hold already: for each the innermost lock that has it. Answers `'outlived'` when one has ended. */
@@ -107,6 +97,13 @@ export class LockAcquirer implements LockGiver {
     await this.#store.close();
   }
 
+  /** It is through the gates, and may have waited there. */
+  #entered(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
+    if (!this.#closed) return this.#ask(request, startedAt, now());
+    this.#leaveGate(true, request.keys);
+    throw this.#closed;
+  }
+
   /** Asks the store with a new token: what happens to an earlier one does not touch it. */
   #ask(request: LockRequest, startedAt: number, sentAt: number): Promise<Lock | Refusal> {
     const claim = this.#queue.stake(request, this.#tokens.next(this.#mayRun(request)));
@@ -145,7 +142,8 @@ export class LockAcquirer implements LockGiver {
   #failed(claim: Claim, request: LockRequest, error: unknown): never {
     this.#queue.drop(claim);
     this.#open.stopAsking();
-    if (error instanceof LockUnavailableError && !(error instanceof TooSlowError) && gated(request)) {
+    const isOwn = error instanceof TooSlowError || request.waitSignals().some(({ aborted, reason }) => aborted && reason === error);
+    if (error instanceof LockUnavailableError && !isOwn && gated(request)) {
       for (const key of request.keys) this.#gate.fail(key, error);
     }
     this.#leaveGate(gated(request), request.keys);
@@ -162,7 +160,7 @@ export class LockAcquirer implements LockGiver {
     const lease = new Lease(request, token, handsOn(request) ? (reply.fences ?? 1) : 1, sentAt);
     if (lease.fences > 1 && (isRun(token) || reply.contended)) lease.run = new LocalRun(reply, lease.heardAt);
     if (claim.wanted) lease.run?.contend();
-    if (!lease.isHeld || request.signal?.aborted || this.#closed) return undefined;
+    if (!lease.isHeld || claim.lost || request.signal?.aborted || this.#closed) return undefined;
     lease.onLost = this.#lost;
     this.#open.add(lease);
     const lock = this.#admit(lease, request, reply.fence);
@@ -171,7 +169,7 @@ export class LockAcquirer implements LockGiver {
     return lock;
   }
 
-  /** The grant came too late to be of use: the lease is over already, or the caller has gone, or the app is going. */
+  /** The grant came too late to be of use: the lease is over already, or was taken away, or the caller has gone, or the app is going. */
   async #tooLate({ keys, token, leaseMs }: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest, startedAt: number): Promise<undefined> {
     await this.#released({ keys, token: reply.token ?? token, leaseMs });
     request.signal?.throwIfAborted();

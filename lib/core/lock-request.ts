@@ -7,6 +7,8 @@ import { holderOf } from './lock-token.js';
 /** One call for a lock, with nothing left open. */
 export interface LockRequest extends LockTerms {
   readonly keys: readonly string[];
+  /** Whether it only waits for its turn, and leaves as soon as it has it. */
+  readonly isPassing?: boolean;
   /** Signals that end the wait; asked for only when the call has to wait. */
   readonly waitSignals: () => readonly AbortSignal[];
 }

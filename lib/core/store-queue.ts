@@ -23,15 +23,14 @@ export class StoreQueue {
    * caller before, if that has left his to us.
    */
   stake(request: LockRequest, token: string): Claim {
-    for (const key of request.keys) {
-      const left = gated(request) ? this.#left.get(key) : undefined;
-      if (!left) continue;
+    const key = request.keys[0]!;
+    const left = gated(request) ? this.#left.get(key) : undefined;
+    if (left) {
       this.#left.delete(key);
-      if (canTakeOver(left, request)) return left;
-      this.#giveUpLeft(left);
+      return left;
     }
     const claim = new Claim(request, token);
-    if (claim.queue) this.#claims.set(token, claim);
+    this.#claims.set(token, claim);
     return claim;
   }
 
@@ -39,14 +38,17 @@ export class StoreQueue {
     if (this.#left.get(claim.keys[0]!) !== claim) this.#claims.delete(claim.token);
   }
 
-  /** Lets the next in the gate through; and when there is nobody, gives up what was left to him. */
+  /** Lets the next in the gate through; and gives up what was left to another than that. */
   leaveGate(keys: readonly string[]): void {
     for (const key of keys) {
-      this.#gate.leave(key);
       const left = this.#left.get(key);
-      if (!left || this.#gate.isBusy(key)) continue;
-      this.#left.delete(key);
-      this.#giveUpLeft(left);
+      const next = this.#gate.next(key);
+      if (left && !(next && canTakeOver(left, next))) {
+        this.#left.delete(key);
+        this.#claims.delete(left.token);
+        void this.#store.cancel(left);
+      }
+      this.#gate.leave(key);
     }
   }
 
@@ -68,6 +70,12 @@ export class StoreQueue {
   wanted(token: string): void {
     const claim = this.#claims.get(token);
     if (claim) claim.wanted = true;
+  }
+
+  /** The lock of a token was taken away by force. */
+  lost(token: string): void {
+    const claim = this.#claims.get(token);
+    if (claim) claim.lost = true;
   }
 
   /** Lets everybody ask again. */
@@ -138,11 +146,6 @@ export class StoreQueue {
     const heir = gated(request) && claim.keys.length === 1 ? this.#gate.next(key) : undefined;
     if (heir && canTakeOver(claim, heir)) this.#left.set(key, claim);
     else await this.#store.cancel(claim);
-  }
-
-  #giveUpLeft(claim: Claim): void {
-    this.#claims.delete(claim.token);
-    void this.#store.cancel(claim);
   }
 }
 

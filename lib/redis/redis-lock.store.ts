@@ -207,8 +207,9 @@ export class RedisLockStore implements QuorumNode {
         done: (reply) => {
           if (typeof reply !== 'number') {
             if (!('permits' in reply)) {
-              // What does not wait, and was sent twice: the first copy may still arrive.
-              if (!command.queue && drops !== this.redis.drops) this.#orphans.add(command);
+              // The first copy may still arrive, of what waits and gets its lock later, too.
+              if (drops !== this.redis.drops && command.queue) this.#sentTwice.add(partOf(command));
+              else if (drops !== this.redis.drops) this.#orphans.add(command);
               return resolve(reply);
             }
             void this.cancel(command);
@@ -221,6 +222,7 @@ export class RedisLockStore implements QuorumNode {
         failed: (error) => {
           if (error instanceof RefusedError) void this.cancel(command);
           else if (command.again || !(error instanceof NotSentError)) this.#orphans.add(command);
+          this.#sentTwice.delete(partOf(command));
           reject(error);
         },
       }),

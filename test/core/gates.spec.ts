@@ -45,6 +45,82 @@ describe('Callers of one process', () => {
     await other.close();
   });
 
+  it('that want several keys do not get the place of one who gives up on one of them', async () => {
+    for (let steps = 0; steps < 12; steps++) {
+      const [first, heir] = [new AbortController(), new AbortController()];
+      const other = lockService(store, { shutdownGrace: 0 });
+      const [a, b] = [await other.lock('a'), await locks.lock('b')];
+      const gone = [first, heir].map(({ signal }) => locks.lock('a', { signal }).catch((reason: unknown) => reason));
+      const both = locks.lock(['a', 'b']);
+      await until(() => store.memory.waiters('a') === 1);
+      first.abort('gone');
+      for (let step = 0; step < steps; step++) await Promise.resolve();
+      heir.abort('gone');
+      expect(await Promise.all(gone)).toEqual(['gone', 'gone']);
+      await a.unlock();
+      await turn();
+      expect(await store.isLocked('a')).toBe(false);
+      await b.unlock();
+      await (await both).unlock();
+      await other.close();
+    }
+  });
+
+  it('are refused when the app closes, also if it is just their turn to ask', async () => {
+    const other = lockService(store, { shutdownGrace: 0 });
+    const first = await locks.lock('a', { wait: 0 });
+    const next = locks.lock('a', { lease: 900, wait: Infinity });
+    const theirs = other.lock('a', { fair: true });
+    await until(() => store.memory.waiters('a') === 1);
+    void first.unlock();
+    locks.beforeApplicationShutdown();
+    await expect(next).rejects.toThrow('shutting down');
+    await (await theirs).unlock();
+    await other.close();
+  });
+
+  it('are refused when the app closes while they go from key to key', async () => {
+    const [a, b] = [await locks.lock('a'), await locks.lock('b')];
+    const both = locks.lock(['a', 'b'], { wait: Infinity });
+    await turn();
+    void a.unlock();
+    locks.beforeApplicationShutdown();
+    await expect(both).rejects.toThrow('shutting down');
+    await b.unlock();
+  });
+
+  it('do not rely on a lock that was taken away while the answer was under way', async () => {
+    const answer = deferred();
+    store.afterAcquire = () => answer.promise;
+    const mine = locks.lock('a');
+    await until(() => store.isLocked('a'));
+    store.afterAcquire = async () => undefined;
+    const other = lockService(store, { shutdownGrace: 0 });
+    expect(await other.forceUnlock('a')).toBe(true);
+    const theirs = await other.lock('a');
+    answer.resolve();
+    await until(() => store.memory.waiters('a') === 1);
+    await theirs.unlock();
+    expect((await mine).isHeld).toBe(true);
+    expect((await store.inspect('a'))!.holders.map(({ token }) => token)).toEqual([(await mine).token]);
+    await other.close();
+  });
+
+  it('do not hear of why another one gave up', async () => {
+    const other = lockService(store, { shutdownGrace: 0 });
+    const held = await other.lock('a');
+    const controller = new AbortController();
+    const first = locks.lock('a', { signal: controller.signal });
+    const second = locks.lock('a');
+    await until(() => store.memory.waiters('a') === 1);
+    const outage = new LockUnavailableError('Another Redis is gone');
+    controller.abort(outage);
+    await expect(first).rejects.toBe(outage);
+    await held.unlock();
+    expect((await second).isHeld).toBe(true);
+    await other.close();
+  });
+
   it('all hear of an outage at once, those behind the one who asks too, and nobody hears "taken"', async () => {
     const outage = deferred();
     store.afterAcquire = () => outage.promise;

@@ -26,6 +26,33 @@ describe('A call that writes inside of one that reads', () => {
     await there.close();
   });
 
+  it('lets in those who wait to read behind it all at once, however many', async () => {
+    const [together, events] = [deferred(), [] as string[]];
+    const reads = async (name: string) => {
+      events.push(name);
+      if (events.length === 4) together.resolve();
+      await together.promise;
+    };
+    const nested = () =>
+      Promise.all([here.withLock('a', () => turn().then(() => void events.push('writer')), write), ...['one', 'two', 'three'].map((name) => here.withLock('a', () => reads(name), read))]);
+    await here.withLock('a', nested, { ...read, wait: 500 });
+    expect(events).toEqual(['writer', 'one', 'two', 'three']);
+  });
+
+  it('lets in readers of several keys behind it, too', async () => {
+    const nested = () => Promise.all([here.withLock('b', turn, write), ...[1, 2, 3].map(() => here.withLock(['a', 'b'], turn, { ...read, wait: 500 }))]);
+    await here.withLock('a', () => here.withLock('b', nested, read), write);
+    expect(await store.inspect('a')).toBeUndefined();
+  });
+
+  it('and becomes a reader while a nested reader is coming lets that one in', async () => {
+    await here.withLock('a', async (lock) => {
+      const reading = here.withLock('a', () => 'read', { ...read, wait: 500 });
+      await lock.downgrade();
+      expect(await reading).toBe('read');
+    });
+  });
+
   describe('while the store makes it the writer', () => {
     const moments = ['before', 'after'] as const;
 

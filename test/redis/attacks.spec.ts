@@ -174,6 +174,23 @@ describe('On a bad day', () => {
       await free('a');
     });
 
+    it('whose first copy arrives after its lock came later, and was given back, keeps the key from nobody', async () => {
+      const held = await there.lock('a');
+      commands.requests.hold();
+      const sent = commands.requests.nextHeld();
+      const call = here.withLock('a', () => 'done');
+      await sent;
+      commands.loseClient();
+      await waiters('a', 1);
+      await held.unlock();
+      expect(await call).toBe('done');
+      await free('a');
+      const note = await redis.get(NOTE);
+      commands.requests.release();
+      await until(async () => (await redis.get(NOTE)) !== note);
+      await free('a');
+    });
+
     it('whose answer came while this process was busy has been answered', async () => {
       await there.withLock('warm up', () => undefined);
       process.kill(server.pid, 'SIGSTOP');

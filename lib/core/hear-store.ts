@@ -1,0 +1,31 @@
+import type { LockStore } from '../store/lock-store.js';
+import type { OpenLeases } from './open-leases.js';
+import type { StoreQueue } from './store-queue.js';
+
+/** Who hears what the store tells. */
+interface Ears {
+  /** What all tokens of this process begin with. */
+  readonly source: string;
+  readonly queue: StoreQueue;
+  readonly open: OpenLeases;
+  readonly doubt: () => void;
+}
+
+/** Passes on what the store tells, to those who ask it for a lock and to the leases. A message may overtake the answer that it belongs to. */
+export function hearStore(store: LockStore, { source, queue, open, doubt }: Ears): void {
+  store.listen({
+    source,
+    granted: (token, grant) => queue.granted(token, grant) || open.get(token) !== undefined,
+    called: (token) => queue.called(token) || open.get(token) !== undefined,
+    wanted: (token) => {
+      queue.wanted(token);
+      open.get(token)?.run?.contend();
+    },
+    lost: (token) => {
+      queue.lost(token);
+      open.get(token)?.lose('taken');
+    },
+    describe: (token) => open.get(token)?.details,
+    doubt,
+  });
+}
