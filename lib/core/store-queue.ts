@@ -27,7 +27,7 @@ export class StoreQueue {
     const left = gated(request) ? this.#left.get(key) : undefined;
     if (left) {
       this.#left.delete(key);
-      return left;
+      return askedAgain(left);
     }
     const claim = new Claim(request, token);
     this.#claims.set(token, claim);
@@ -117,7 +117,7 @@ export class StoreQueue {
       if (granted && isFresh(request, sentAt)) return { reply: granted, sentAt };
       // A timer may fire a little early; to ask once more for the rest of a ms would be in vain.
       if (!granted && now() >= until - 1) break;
-      claim.again = true;
+      askedAgain(claim);
       sentAt = now();
       const answer = await this.#store.acquire(claim);
       if (answer.granted) return { reply: answer, sentAt };
@@ -147,6 +147,13 @@ export class StoreQueue {
     if (heir && canTakeOver(claim, heir)) this.#left.set(key, claim);
     else await this.#store.cancel(claim);
   }
+}
+
+/** What was heard of before is older than the answer to come. */
+function askedAgain(claim: Claim): Claim {
+  claim.again = true;
+  claim.lost = false;
+  return claim;
 }
 
 /** Whether the place of a claim is as good as one of the caller's own. */

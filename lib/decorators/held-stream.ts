@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { isObservable, Observable, type Subscriber } from 'rxjs';
+import { isObservable, Observable, Subject, takeUntil, type Subscriber } from 'rxjs';
 import type { Lock } from '../core/lock.js';
 import { noteEnd } from '../core/stream-end.js';
 import { reported } from '../http/http-request.js';
@@ -42,19 +42,16 @@ function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost)
       stopListening?.();
       void leave().then(tell);
     };
-    const inner = inside(() =>
-      source.subscribe({
+    const left = new Subject<void>();
+    // Before the source is asked: one that gives all at once may be left while it does.
+    subscriber.add(() => inside(() => left.next()));
+    inside(() =>
+      source.pipe(takeUntil(left)).subscribe({
         next: (value) => subscriber.next(value),
         error: (error: unknown) => end(() => subscriber.error(error)),
         complete: () => end(() => subscriber.complete()),
       }),
     );
-    return () => {
-      stopListening?.();
-      if (inner.closed) return;
-      inside(() => inner.unsubscribe());
-      void leave();
-    };
   });
   return noted(held, hold);
 }

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor, UseInterceptors } from '@nestjs/common';
-import { Observable, of } from 'rxjs';
+import { Observable, of, Subject, takeUntil } from 'rxjs';
 import type { LockKey } from '../core/lock-key.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
@@ -93,7 +93,13 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
 function answer(hold: RequestHold, source: Observable<unknown>, onLost: 'throw' | 'ignore'): Observable<unknown> {
   return new Observable((subscriber) => {
     const leave = hold.enter();
-    const inner = source.subscribe({
+    const left = new Subject<void>();
+    // Before the source is asked: one that gives all at once may be left while it does.
+    subscriber.add(() => {
+      left.next();
+      leave();
+    });
+    source.pipe(takeUntil(left)).subscribe({
       next: (value) => {
         if (onLost === 'throw' && !hold.lock.isHeld) subscriber.error(reported(hold.lock.lost));
         else subscriber.next(value);
@@ -101,10 +107,6 @@ function answer(hold: RequestHold, source: Observable<unknown>, onLost: 'throw' 
       error: (error: unknown) => subscriber.error(error),
       complete: () => subscriber.complete(),
     });
-    return () => {
-      inner.unsubscribe();
-      leave();
-    };
   });
 }
 

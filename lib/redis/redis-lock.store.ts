@@ -120,6 +120,7 @@ export class RedisLockStore implements QuorumNode {
         failed: (error) => {
           // What is to be kept may as well end with its lease.
           if (keepMs === 0) this.#orphans.add(lock);
+          this.#sentTwice.delete(partOf(lock));
           reject(error);
         },
       };
@@ -221,8 +222,7 @@ export class RedisLockStore implements QuorumNode {
         },
         failed: (error) => {
           if (error instanceof RefusedError) void this.cancel(command);
-          else if (command.again || !(error instanceof NotSentError)) this.#orphans.add(command);
-          this.#sentTwice.delete(partOf(command));
+          else if (this.#sentTwice.delete(partOf(command)) || command.again || !(error instanceof NotSentError)) this.#orphans.add(command);
           reject(error);
         },
       }),

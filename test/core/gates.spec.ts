@@ -106,6 +106,22 @@ describe('Callers of one process', () => {
     await other.close();
   });
 
+  it('that had a part of their keys taken away, and got it again, keep all of them', async () => {
+    const other = lockService(store, { shutdownGrace: 0 });
+    const b = await other.lock('b');
+    const both = locks.lock(['a', 'b']);
+    await until(() => store.memory.waiters('b') === 1);
+    const next = other.lock('b', { fair: true });
+    await until(() => store.memory.waiters('b') === 2);
+    expect(await other.forceUnlock('a')).toBe(true);
+    await b.unlock();
+    const lock = await both;
+    expect(store.memory.waiters('b')).toBe(1);
+    await lock.unlock();
+    await (await next).unlock();
+    await other.close();
+  });
+
   it('do not hear of why another one gave up', async () => {
     const other = lockService(store, { shutdownGrace: 0 });
     const held = await other.lock('a');

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockLostError, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import { lastValueFrom, Observable, Subject, toArray } from 'rxjs';
+import { from, lastValueFrom, Observable, Subject, take, toArray } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 
 const ran: string[] = [];
@@ -19,6 +19,14 @@ async function* numbers(): AsyncGenerator<number> {
     yield 2;
   } finally {
     left.resolve();
+  }
+}
+
+/** Whoever takes two of these does not want a third to be made. */
+function* counting(): Generator<number> {
+  for (let number = 1; number <= 1000; number++) {
+    ran.push(`made ${number}`);
+    yield number;
   }
 }
 
@@ -72,6 +80,11 @@ class Feeds {
     yield* numbers();
   }
 
+  @WithLock('feed')
+  allAtOnce(): Observable<number> {
+    return from(counting());
+  }
+
   @WithLock('feed', { onLost: 'ignore' })
   careless(@CurrentLock() _lock?: Lock): Observable<number> {
     return source;
@@ -108,6 +121,14 @@ function heard(stream: Observable<unknown>) {
   });
   return { said, ended: ended.promise, subscription };
 }
+
+it('a stream that gives all at once gives no more when its reader has left', async () => {
+  const { said, ended } = heard(feeds.allAtOnce().pipe(take(2)));
+  await ended;
+  expect(said).toEqual([1, 2, 'complete']);
+  expect(ran).toEqual(['made 1', 'made 2']);
+  await until(isFree);
+});
 
 const OBSERVABLES: [string, () => Promise<Observable<unknown>>][] = [
   ['an Observable, as it is declared', async () => feeds.declared()],
