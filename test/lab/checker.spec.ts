@@ -83,6 +83,8 @@ describe('The checker of the lab', () => {
     const verdict = judge([stay(1, { fence: 2 }), tooLate], { standsStill: true });
     expect(verdict.examples()).toBe('');
     expect(verdict.refusedWrites).toBe(1);
+    // The holder writes after it, in time.
+    expect(judge([stay(1, { fence: 2, endedAt: 5250, wroteAt: 5250, unlockedAt: 5251, goodUntil: 5300 }), tooLate], { standsStill: true }).examples()).toBe('');
   });
 
   it('does not blame anybody for what Redis forgot, and shows five examples of each at most', () => {

@@ -32,6 +32,9 @@ class Largest {
   }
 }
 
+/** Whether the lease was over on the first line of the body. */
+export const beganTooLate = ({ beganAt, goodUntil }: Section): boolean => goodUntil <= beganAt;
+
 /** What a resource does that remembers the largest fence it has seen, when all wrote to it who had the key for themselves. */
 export interface Register {
   /** S5: late writes that it took, and good ones that it did not. */
@@ -44,15 +47,17 @@ export function register(key: string, sections: readonly Section[]): Register {
   const writes = sections.filter(({ mode, wroteAt }) => wroteAt !== undefined && (mode === 'exclusive' || mode === 'write')).sort((a, b) => a.wroteAt! - b.wroteAt!);
   const found: Finding[] = [];
   let refused = 0;
-  let [largest, latest] = [writes[0]!, writes[0]!];
-  for (const write of writes.slice(1)) {
+  let largest = writes[0]!;
+  let latest: Section | undefined;
+  for (const write of writes) {
     const isTaken = write.fence >= largest.fence;
     if (!isTaken) refused++;
     if (!isTaken && write.isHeld) found.push(finding('S5', 'the write of a holder would be refused', key, [largest, write]));
     // Whoever came in before one who has written is too late, whatever the fences say.
-    if (isTaken && write.beganAt < latest.beganAt) found.push(finding('S5', 'a late write would not be refused', key, [latest, write]));
+    if (isTaken && latest && write.beganAt < latest.beganAt) found.push(finding('S5', 'a late write would not be refused', key, [latest, write]));
     if (isTaken) largest = write;
-    if (write.beganAt > latest.beganAt) latest = write;
+    // When one that stood still began says nothing of when it was given the key.
+    if (!beganTooLate(write) && (!latest || write.beganAt > latest.beganAt)) latest = write;
   }
   return { found, refused };
 }

@@ -1,6 +1,6 @@
 import type { Section } from '../contenders.js';
 import { leftovers, type Census } from './census.js';
-import { fencesBack, register } from './fences.js';
+import { beganTooLate, fencesBack, register } from './fences.js';
 import { type Finding, type Property } from './finding.js';
 import { holder, touched } from './holders.js';
 import { together } from './together.js';
@@ -56,9 +56,6 @@ export function judge(all: readonly Section[], { redisForgets = false, standsSti
   ];
   return new Verdict(findings, registers.reduce((sum, { refused }) => sum + refused, 0));
 }
-
-/** Whether the lease was over on the first line of the body. */
-export const beganTooLate = ({ beganAt, goodUntil }: Section): boolean => goodUntil <= beganAt;
 
 function byKey(sections: readonly Section[]): Map<string, Section[]> {
   const stays = new Map<string, Section[]>();
