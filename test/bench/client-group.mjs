@@ -26,6 +26,6 @@ export async function startGroup({ processes, warmUpMs, ...what }) {
     return { p50: median(story.handOffs), p99: percentile(story.handOffs, 0.99), longestWaitMs, ...fairness(story, logs, shape.callers) };
   }
 
-  await loop({ processes, callers: 2, holdMs: 0, ms: warmUpMs });
+  await loop({ processes, callers: Math.min(2, what.settings.callers), holdMs: 0, ms: warmUpMs });
   return { loop, measure, stop: () => clients.forEach((client) => client.stop()) };
 }
