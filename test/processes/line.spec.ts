@@ -147,6 +147,9 @@ describe('Many processes in line for one key', () => {
       // From the second round on, the one who is forced out hears of it too.
       const forced = round > 0 ? [expect.stringContaining(`lost ${order[round - 1]}`)] : [];
       expect(published(await monitor.commands())).toEqual([...forced, expect.stringContaining(`granted ${head} `)]);
+      // Whose lock is taken before it has begun queues again.
+      await until(async () => (await here.inspect(KEY))?.holders[0]?.fence !== undefined);
+      await monitor.commands();
       await here.forceUnlock(KEY);
     }
   }, 60_000);
