@@ -18,9 +18,7 @@ import {
 } from './lock-store.js';
 import { MemoryKey } from './memory-key.js';
 import { permitsOf } from './sharing.js';
-
-/** Sweeping costs as much as there are keys, so it is done when their number has doubled. */
-const FIRST_SWEEP_AT = 1024;
+import { Sweep } from './sweep.js';
 
 /**
  * Locks in the memory of one process, with the same rules and the same order as Redis: for tests and for apps that run once.
@@ -28,9 +26,10 @@ const FIRST_SWEEP_AT = 1024;
  */
 export class MemoryLockStore implements LockStore {
   readonly #keys = new Map<string, MemoryKey>();
+  /** Drops the keys of leases that ended without a release. */
+  readonly #leasesEnded = new Sweep(this.#keys, (key) => key.isUnused);
   readonly #listeners = new Listeners();
   #lastFence = 0;
-  #sweepAt = FIRST_SWEEP_AT;
 
   listen(listener: StoreListener): void {
     this.#listeners.add(listener);
@@ -43,7 +42,7 @@ export class MemoryLockStore implements LockStore {
       if (obstacle && waits) for (const holder of obstacle.holders.keys()) this.#listeners.wanted(holder);
       if (obstacle) return this.#held(obstacle, obstacle.queue.size, sharing);
     }
-    this.#sweep();
+    this.#leasesEnded.ifDue();
     for (const [index, name] of keys.entries()) {
       const key = this.#key(name);
       if (!this.#mayHave(key, command)) {
@@ -217,12 +216,5 @@ export class MemoryLockStore implements LockStore {
     const ends = [...key.holders].sort(([, one], [, other]) => one - other);
     const [token, endsAt] = (sharing === key.sharing ? ends[0] : ends.at(-1)) ?? ['', now()];
     return { granted: false, holder: token, leaseLeftMs: endsAt - now(), ahead, fence: this.#lastFence };
-  }
-
-  /** Drops the keys of leases that ended without a release, so that the map can't grow for ever. */
-  #sweep(): void {
-    if (this.#keys.size < this.#sweepAt) return;
-    for (const [name, key] of this.#keys) if (key.isUnused) this.#keys.delete(name);
-    this.#sweepAt = Math.max(FIRST_SWEEP_AT, this.#keys.size * 2);
   }
 }

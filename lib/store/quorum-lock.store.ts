@@ -21,9 +21,7 @@ import { QuorumNodes, type QuorumNode } from './quorum-nodes.js';
 import { QuorumRenewal } from './quorum-renewal.js';
 import { QuorumTurns } from './quorum-turns.js';
 import { viewOfMajority } from './quorum-view.js';
-
-/** Sweeping costs as much as there are locks, so it is done when their number has doubled. */
-const FIRST_SWEEP_AT = 1024;
+import { Sweep } from './sweep.js';
 
 const NO_READERS = 'it has no readers';
 
@@ -39,7 +37,8 @@ export class QuorumLockStore implements LockStore {
   readonly #turns = new QuorumTurns();
   /** By token: who granted the locks that are held. What is not here is asked of all nodes. */
   readonly #held = new Map<string, QuorumAttempt>();
-  #sweepAt = FIRST_SWEEP_AT;
+  /** Forgets locks that were lost and never given back. */
+  readonly #neverGivenBack = new Sweep(this.#held, (_, token) => !this.#listeners.describe(token));
   #attempts = 0;
   #opened = false;
 
@@ -87,7 +86,7 @@ export class QuorumLockStore implements LockStore {
     const attempt = new QuorumAttempt(this.#nodes, { keys, token: own, leaseMs, sharing, label, queue: false, waits: queue });
     return attempt.start().then((answer) => {
       if (!answer.granted) return { ...answer, leaseLeftMs: this.#turns.delayOf(command) };
-      this.#sweep();
+      this.#neverGivenBack.ifDue();
       this.#held.set(own, attempt);
       this.#raise(answer.fence, fencesFor(own));
       return answer;
@@ -193,13 +192,6 @@ export class QuorumLockStore implements LockStore {
   #lost(token: string, at: number): void {
     const attempt = this.#held.get(token);
     if (attempt?.lostOn.add(at).size === this.#nodes.majority) this.#listeners.lost(token);
-  }
-
-  /** Forgets locks that were lost and never given back, so that the map can't grow for ever. */
-  #sweep(): void {
-    if (this.#held.size < this.#sweepAt) return;
-    for (const token of this.#held.keys()) if (!this.#listeners.describe(token)) this.#held.delete(token);
-    this.#sweepAt = Math.max(FIRST_SWEEP_AT, this.#held.size * 2);
   }
 }
 
