@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { isObservable, Observable, Subject, takeUntil, type Subscriber } from 'rxjs';
+import { isObservable, Observable, type Subscriber } from 'rxjs';
 import type { Lock } from '../core/lock.js';
 import { noteEnd } from '../core/stream-end.js';
 import { reported } from '../http/http-request.js';
 import { StreamHold } from './stream-hold.js';
+import { untilLeft } from './until-left.js';
 
 type OnLost = 'throw' | 'ignore';
 
@@ -42,11 +43,8 @@ function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost)
       stopListening?.();
       void leave().then(tell);
     };
-    const left = new Subject<void>();
-    // Before the source is asked: one that gives all at once may be left while it does.
-    subscriber.add(() => inside(() => left.next()));
     inside(() =>
-      source.pipe(takeUntil(left)).subscribe({
+      untilLeft(source, subscriber, inside).subscribe({
         next: (value) => subscriber.next(value),
         error: (error: unknown) => end(() => subscriber.error(error)),
         complete: () => end(() => subscriber.complete()),

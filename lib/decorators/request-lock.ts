@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor, UseInterceptors } from '@nestjs/common';
-import { Observable, of, Subject, takeUntil } from 'rxjs';
+import { Observable, of } from 'rxjs';
 import type { LockKey } from '../core/lock-key.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
@@ -9,6 +9,7 @@ import type { LockService } from '../lock.service.js';
 import { lockServiceToken } from '../lock.tokens.js';
 import { reportedKey, withCurrentLock } from './lock-call.js';
 import { RequestHold } from './request-hold.js';
+import { untilLeft } from './until-left.js';
 import type { CheckedOptions } from './with-lock.options.js';
 import type { Around } from './wrap-method.js';
 
@@ -93,13 +94,9 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
 function answer(hold: RequestHold, source: Observable<unknown>, onLost: 'throw' | 'ignore'): Observable<unknown> {
   return new Observable((subscriber) => {
     const leave = hold.enter();
-    const left = new Subject<void>();
-    // Before the source is asked: one that gives all at once may be left while it does.
-    subscriber.add(() => {
-      left.next();
-      leave();
-    });
-    source.pipe(takeUntil(left)).subscribe({
+    const answers = untilLeft(source, subscriber);
+    subscriber.add(leave);
+    answers.subscribe({
       next: (value) => {
         if (onLost === 'throw' && !hold.lock.isHeld) subscriber.error(reported(hold.lock.lost));
         else subscriber.next(value);
