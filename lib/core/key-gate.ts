@@ -152,11 +152,6 @@ export class KeyGate {
     }
   }
 
-  /** Whether a caller of this process is through. */
-  isBusy(key: string): boolean {
-    return this.#turns.has(key);
-  }
-
   /** Whether a caller of this process is through, and does not just pass. */
   isTaken(key: string): boolean {
     const turn = this.#turns.get(key);

@@ -28,7 +28,7 @@ export class Lease implements Renewal {
   readonly token: string;
   /** Hand-offs inside this process; none yet, or none ever for a lock that always goes through the store. */
   run: LocalRun | undefined;
-  /** How many fences it came with. */
+  /** How many fences it came with; one, if it is not handed on. */
   readonly fences: number;
   /** Changes when a writer becomes a reader. */
   sharing: Sharing;

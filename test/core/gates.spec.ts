@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
+import { type Lock, LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 import { ScriptedStore } from '../support/scripted-store.js';
@@ -7,13 +7,19 @@ import { ScriptedStore } from '../support/scripted-store.js';
 describe('Callers of one process', () => {
   let store: ScriptedStore;
   let locks: ClosableLockService;
+  /** Of another process. */
+  let other: ClosableLockService;
 
   beforeEach(() => {
     store = new ScriptedStore();
     locks = lockService(store, { lease: 1000, wait: 2000, shutdownGrace: 0 });
+    other = lockService(store, { shutdownGrace: 0 });
   });
 
-  afterEach(() => locks.close());
+  afterEach(async () => {
+    await locks.close();
+    await other.close();
+  });
 
   it('leave the keys they got when they give up on another one', async () => {
     const b = await locks.lock('b');
@@ -28,46 +34,40 @@ describe('Callers of one process', () => {
     await expect(locks.withLock(['a', 'b'], () => 'both', { wait: 0 })).resolves.toBe('both');
   });
 
-  it.each(Array.from({ length: 12 }, (_, steps) => steps))('who take over the place of one who gives up have the lease they asked for, if that moment is %i steps before the next gives up', async (steps) => {
-    const [first, second] = [new AbortController(), new AbortController()];
-    const other = lockService(store, { shutdownGrace: 0 });
-    const held = await other.lock('a');
-    const gone = [first, second].map(({ signal }) => locks.lock('a', { signal, lease: 1000 }).catch((reason: unknown) => reason));
-    const last = locks.lock('a', { lease: '1m' });
-    await until(() => store.memory.waiters('a') === 1);
-    first.abort('gone');
-    for (let step = 0; step < steps; step++) await Promise.resolve();
-    second.abort('gone');
-    expect(await Promise.all(gone)).toEqual(['gone', 'gone']);
-    await held.unlock();
-    await last;
-    expect((await store.inspect('a'))!.holders[0]!.leaseLeftMs).toBeGreaterThan(50_000);
-    await other.close();
-  });
-
-  it('that want several keys do not get the place of one who gives up on one of them', async () => {
-    for (let steps = 0; steps < 12; steps++) {
-      const [first, heir] = [new AbortController(), new AbortController()];
-      const other = lockService(store, { shutdownGrace: 0 });
-      const [a, b] = [await other.lock('a'), await locks.lock('b')];
-      const gone = [first, heir].map(({ signal }) => locks.lock('a', { signal }).catch((reason: unknown) => reason));
-      const both = locks.lock(['a', 'b']);
+  describe.each(Array.from({ length: 12 }, (_, steps) => steps))('who wait behind two who give up, the second %i steps after the first,', (steps) => {
+    /** They are there when `behind` is asked for. */
+    async function twoGiveUp(behind: () => Promise<Lock>): Promise<{ readonly last: Promise<Lock> }> {
+      const [first, second] = [new AbortController(), new AbortController()];
+      const gone = [first, second].map(({ signal }) => locks.lock('a', { signal }).catch((reason: unknown) => reason));
+      const last = behind();
       await until(() => store.memory.waiters('a') === 1);
       first.abort('gone');
       for (let step = 0; step < steps; step++) await Promise.resolve();
-      heir.abort('gone');
+      second.abort('gone');
       expect(await Promise.all(gone)).toEqual(['gone', 'gone']);
+      return { last };
+    }
+
+    it('have the lease they asked for', async () => {
+      const held = await other.lock('a');
+      const { last } = await twoGiveUp(() => locks.lock('a', { lease: '1m' }));
+      await held.unlock();
+      await last;
+      expect((await store.inspect('a'))!.holders[0]!.leaseLeftMs).toBeGreaterThan(50_000);
+    });
+
+    it('and want several keys do not get the place on one of them', async () => {
+      const [a, b] = [await other.lock('a'), await locks.lock('b')];
+      const { last } = await twoGiveUp(() => locks.lock(['a', 'b']));
       await a.unlock();
       await turn();
       expect(await store.isLocked('a')).toBe(false);
       await b.unlock();
-      await (await both).unlock();
-      await other.close();
-    }
+      await (await last).unlock();
+    });
   });
 
   it('are refused when the app closes, also if it is just their turn to ask', async () => {
-    const other = lockService(store, { shutdownGrace: 0 });
     const first = await locks.lock('a', { wait: 0 });
     const next = locks.lock('a', { lease: 900, wait: Infinity });
     const theirs = other.lock('a', { fair: true });
@@ -76,7 +76,6 @@ describe('Callers of one process', () => {
     locks.beforeApplicationShutdown();
     await expect(next).rejects.toThrow('shutting down');
     await (await theirs).unlock();
-    await other.close();
   });
 
   it('are refused when the app closes while they go from key to key', async () => {
@@ -95,7 +94,6 @@ describe('Callers of one process', () => {
     const mine = locks.lock('a');
     await until(() => store.isLocked('a'));
     store.afterAcquire = async () => undefined;
-    const other = lockService(store, { shutdownGrace: 0 });
     expect(await other.forceUnlock('a')).toBe(true);
     const theirs = await other.lock('a');
     answer.resolve();
@@ -103,11 +101,9 @@ describe('Callers of one process', () => {
     await theirs.unlock();
     expect((await mine).isHeld).toBe(true);
     expect((await store.inspect('a'))!.holders.map(({ token }) => token)).toEqual([(await mine).token]);
-    await other.close();
   });
 
   it('that had a part of their keys taken away, and got it again, keep all of them', async () => {
-    const other = lockService(store, { shutdownGrace: 0 });
     const b = await other.lock('b');
     const both = locks.lock(['a', 'b']);
     await until(() => store.memory.waiters('b') === 1);
@@ -119,11 +115,9 @@ describe('Callers of one process', () => {
     expect(store.memory.waiters('b')).toBe(1);
     await lock.unlock();
     await (await next).unlock();
-    await other.close();
   });
 
   it('do not hear of why another one gave up', async () => {
-    const other = lockService(store, { shutdownGrace: 0 });
     const held = await other.lock('a');
     const controller = new AbortController();
     const first = locks.lock('a', { signal: controller.signal });
@@ -134,7 +128,6 @@ describe('Callers of one process', () => {
     await expect(first).rejects.toBe(outage);
     await held.unlock();
     expect((await second).isHeld).toBe(true);
-    await other.close();
   });
 
   it('all hear of an outage at once, those behind the one who asks too, and nobody hears "taken"', async () => {
