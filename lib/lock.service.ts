@@ -1,7 +1,10 @@
+import { Observable } from 'rxjs';
 import { Lock } from './core/lock.js';
 import { LockAcquirer } from './core/lock-acquirer.js';
 import { now } from './clock/deadline.js';
 import { LockContext, type LockNode } from './core/lock-context.js';
+import type { LockEvent } from './core/lock-event.js';
+import { LockEvents } from './core/lock-events.js';
 import { inspected, type LockInfo } from './core/lock-info.js';
 import { orderedKeys, type LockKey } from './core/lock-key.js';
 import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from './core/lock-options.js';
@@ -37,10 +40,16 @@ export interface GuardedMethod {
 export class LockService {
   /** The `name` of the module this service belongs to. */
   readonly moduleName: string;
+  /**
+   * What happens to the locks of this process, as it happens: for metrics and logs. Completes when the app has shut down. Costs
+   * nothing where nobody subscribes, and a subscriber hears only of locks that are taken after it came.
+   */
+  readonly events: Observable<LockEvent>;
   readonly #store: LockStore;
   readonly #terms: LockTerms;
   /** `tryLock` does not wait unless it is told to. */
   readonly #tryTerms: LockTerms;
+  readonly #events = new LockEvents();
   readonly #acquirer: LockAcquirer;
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
@@ -56,7 +65,11 @@ export class LockService {
     this.#terms = terms;
     this.#tryTerms = { ...terms, waitMs: 0 };
     this.#shutdownGraceMs = shutdownGraceMs;
-    this.#acquirer = new LockAcquirer(store);
+    this.#acquirer = new LockAcquirer(store, this.#events);
+    this.events = new Observable((subscriber) => {
+      this.#events.add(subscriber);
+      return () => this.#events.delete(subscriber);
+    });
   }
 
   /**
@@ -196,6 +209,7 @@ export class LockService {
   /** Runs when the handlers have ended. @internal */
   async onApplicationShutdown(): Promise<void> {
     await this.#acquirer.close(this.#shutdownGraceMs);
+    this.#events.complete();
   }
 
   #leave(node: LockNode, lock: Lock): Promise<boolean> {
@@ -214,6 +228,10 @@ export class LockService {
   /** @throws LockKeyError, LockOptionsError */
   #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
     const request: LockRequest = { ...terms, keys: orderedKeys(key), waitSignals };
+    return this.#events.isHeard ? this.#events.follow(request, (request) => this.#acquire(request)) : this.#acquire(request);
+  }
+
+  #acquire(request: LockRequest): Promise<Lock | Refusal> {
     const outers = this.#context.holding(request.keys);
     return outers ? this.#takeWithin(outers, request) : this.#acquirer.acquire(request);
   }

@@ -56,6 +56,7 @@ export function queueFor(key: string, gate: KeyGate, request: LockRequest, circu
   const ahead = gate.waiters(key);
   const holder = gate.isInside(key) ? circumstances.holder : undefined;
   if (ahead >= maxWaiters) return Promise.resolve(refusal('too-many-waiters', request, startedAt, { holder, ahead }));
+  request.onWait?.();
   return gate.enter(key, startedAt + waitMs, request.waitSignals(), request, () => refusal('held', request, startedAt, { holder, ahead }));
 }
 

@@ -14,6 +14,7 @@ const END_STEP = 1 / 256;
 interface Holder {
   readonly details: LockDetails;
   lose(reason: LostReason): void;
+  renewed(): void;
 }
 
 /**
@@ -115,6 +116,7 @@ export class Lease implements Renewal {
     this.#heardAt = Math.floor(now());
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
     this.#endsAt = Math.max(this.#endsAt, roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP));
+    this.#holder?.renewed();
   }
 
   lose(reason: LostReason): void {

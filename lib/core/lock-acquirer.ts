@@ -9,6 +9,7 @@ import { KeyGate } from './key-gate.js';
 import { Lease } from './lease.js';
 import { LeaseChanges } from './lease-changes.js';
 import { LocalRun } from './local-run.js';
+import type { LockEvents } from './lock-events.js';
 import { gated, handsOn, type LockRequest, type Refusal } from './lock-request.js';
 import { TokenSource } from './lock-token.js';
 import { Lock, type LockGiver } from './lock.js';
@@ -20,6 +21,7 @@ import { Watchdog } from './watchdog.js';
 /** Gets locks and gives them back: from and to other callers of this process where it may, else the store. */
 export class LockAcquirer implements LockGiver {
   readonly changes: LeaseChanges;
+  readonly events: LockEvents;
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
   readonly #gate = new KeyGate();
@@ -30,7 +32,8 @@ export class LockAcquirer implements LockGiver {
   #closed: LockUnavailableError | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(store: LockStore) {
+  constructor(store: LockStore, events: LockEvents) {
+    this.events = events;
     this.#store = store;
     this.#watchdog = new Watchdog(store);
     this.changes = new LeaseChanges(store, this.#watchdog);

@@ -11,6 +11,8 @@ export interface LockRequest extends LockTerms {
   readonly isPassing?: boolean;
   /** Signals that end the wait; asked for only when the call has to wait. */
   readonly waitSignals: () => readonly AbortSignal[];
+  /** Told when the call queues, where somebody wants to know. */
+  readonly onWait?: () => void;
 }
 
 /** Why a request got no lock. No error object yet: a failed `tryLock` is cheap. */

@@ -6,12 +6,15 @@ import { durationMs, type Duration } from '../clock/duration.js';
 import { KeyGate } from './key-gate.js';
 import type { Lease } from './lease.js';
 import type { LeaseChanges } from './lease-changes.js';
+import type { HeldNews } from './lock-event.js';
+import type { LockEvents } from './lock-events.js';
 import { SMALLEST_LEASE_MS, type LockMode } from './lock-options.js';
 import type { LockRequest } from './lock-request.js';
 
 /** What a lock asks of whoever gave it. */
 export interface LockGiver {
   readonly changes: LeaseChanges;
+  readonly events: LockEvents;
   unlock(lock: Lock): Promise<boolean>;
 }
 
@@ -52,6 +55,8 @@ export class Lock implements AsyncDisposable {
   readonly #giver: LockGiver;
   readonly #acquiredAt = Date.now();
   #ended = false;
+  /** Whether those who hear of events have heard of this lock. */
+  #isAnnounced = false;
   #unlocking: Promise<boolean> | undefined;
   #lost: LockLostError | undefined;
   /** Made when first asked for: most work never looks. */
@@ -106,7 +111,7 @@ export class Lock implements AsyncDisposable {
 
   /** How long the lock is still good for if nobody renews it, in ms. `0` once it is unlocked or lost. */
   remaining(): number {
-    return this.isHeld ? Math.min(...this.leases.map(({ endsAt }) => endsAt)) - now() : 0;
+    return this.isHeld ? this.#endsAt - now() : 0;
   }
 
   /** Whether it is held at this very moment. Reads the clock. */
@@ -180,12 +185,24 @@ export class Lock implements AsyncDisposable {
     return this.#lost;
   }
 
+  /** It was told of: from here on it is told what becomes of it. @internal */
+  announce(): void {
+    this.#isAnnounced = true;
+    if (this.#lost) this.#tell({ type: 'lost', reason: this.#lost.reason });
+  }
+
+  /** The store confirmed that it goes on. @internal */
+  renewed(): void {
+    if (this.#isAnnounced) this.#tell({ type: 'renewed', remainingMs: this.#endsAt - now() });
+  }
+
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
   lose(reason: LostReason): void {
     if (this.#lost) return;
     this.#lost = this.#error(reason);
     this.#controller?.abort(this.#lost);
     this.#loseNested(reason);
+    this.#tell({ type: 'lost', reason });
   }
 
   /** How it lets calls that are nested in it share a key of it. @internal */
@@ -226,10 +243,15 @@ export class Lock implements AsyncDisposable {
     return this.nesting!.outers.find((outer) => outer.keys.includes(key))!;
   }
 
+  get #endsAt(): number {
+    return Math.min(...this.leases.map(({ endsAt }) => endsAt));
+  }
+
   #end(): Promise<boolean> {
     this.#ended = true;
     for (const outer of this.nesting?.outers ?? []) outer.#nested?.delete(this);
     this.#unlocking = this.#giver.unlock(this);
+    if (this.#isAnnounced) void this.#unlocking.then((ours) => ours && this.#tell({ type: 'released' }));
     // Last, because it tells the user's own listeners.
     this.#loseNested('unlocked');
     return this.#unlocking;
@@ -238,6 +260,12 @@ export class Lock implements AsyncDisposable {
   #loseNested(reason: LostReason): void {
     for (const nested of this.#nested ?? []) nested.lose(reason);
     this.#inner?.open();
+  }
+
+  #tell(news: HeldNews): void {
+    if (!this.#isAnnounced) return;
+    const { keys, fence, nesting } = this;
+    this.#giver.events.tell({ ...news, keys, label: this.#label, fence, nested: nesting !== undefined, heldMs: Date.now() - this.#acquiredAt });
   }
 
   #error(reason: LostReason): LockLostError {

@@ -110,6 +110,7 @@ export class StoreQueue {
   async #standInLine(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Answer<Granted> | Refusal> {
     const until = startedAt + request.waitMs;
     const signals = request.waitSignals();
+    if (claim.queue) request.onWait?.();
     let { reply, sentAt } = refused;
     while (claim.queue && now() < until) {
       claim.refused(reply);

@@ -14,7 +14,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   core: ['core', 'store', 'clock', 'errors'],
   http: ['http', 'errors', ...NEST, 'rxjs'],
   decorators: ['decorators', 'http', 'core', 'errors', '.', ...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
-  '.': ['.', 'decorators', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST],
+  '.': ['.', 'decorators', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST, 'rxjs'],
   terminus: ['terminus', 'errors', '.', ...NEST, '@nestjs/terminus'],
   testing: ['testing', 'store', '.', ...NEST],
 };

@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockLostError, LockUnavailableError, type LockEvent } from 'nest-redis-lock';
+import { deferred, turn, until } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { Random } from '../support/random.js';
+import { ScriptedStore } from '../support/scripted-store.js';
+
+describe('The events of a service', () => {
+  let store: ScriptedStore;
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+  let events: LockEvent[];
+
+  beforeEach(() => {
+    store = new ScriptedStore();
+    here = lockService(store, { lease: '10s', wait: '5s', shutdownGrace: 0 });
+    there = lockService(store, { lease: '10s', wait: '5s', shutdownGrace: 0 });
+    events = [];
+    here.events.subscribe((event) => events.push(event));
+  });
+
+  afterEach(async () => {
+    await here.close();
+    await there.close();
+  });
+
+  const types = () => events.map(({ type }) => type);
+
+  it('tell when a lock was had, and given back', async () => {
+    await here.withLock(['b', 'a'], (lock) => expect(events).toEqual([{ type: 'acquired', keys: ['a', 'b'], label: 'report', fence: lock.fence, nested: false, waitedMs: expect.any(Number) }]), { label: 'report' });
+    expect(events[1]).toEqual({ type: 'released', keys: ['a', 'b'], label: 'report', fence: expect.any(Number), nested: false, heldMs: expect.any(Number) });
+    expect(events).toHaveLength(2);
+  });
+
+  it.each([
+    ['in the process', () => here, {}],
+    ['in the store', () => there, { fair: true }],
+  ])('tell that a caller had to queue %s, when it does not any more', async (_where, from, options) => {
+    const first = await from().lock('a');
+    events.length = 0;
+    const second = here.lock('a', options);
+    await turn();
+    expect(events).toEqual([]);
+    await first.unlock();
+    await (await second).unlock();
+    const released = from() === here ? ['released'] : [];
+    expect(types().sort()).toEqual(['acquired', ...released, 'released', 'waited'].sort());
+    expect(types().indexOf('waited')).toBe(types().indexOf('acquired') - 1);
+  });
+
+  it('tell of a time-out, after the wait for it; of one that only tried, without', async () => {
+    await there.lock('a');
+    await here.lock('a', { wait: 20 }).catch(() => undefined);
+    expect(await here.tryLock('a')).toBeNull();
+    const holder = expect.stringMatching(/:\d+$/);
+    expect(events).toEqual([
+      { type: 'waited', keys: ['a'], label: undefined, waitedMs: expect.any(Number) },
+      { type: 'timeout', keys: ['a'], label: undefined, waitedMs: expect.any(Number), reason: 'held', waitMs: 20, holder, ahead: 0 },
+      { type: 'timeout', keys: ['a'], label: undefined, waitedMs: expect.any(Number), reason: 'held', waitMs: 0, holder, ahead: 0 },
+    ]);
+    expect((events[0] as { waitedMs: number }).waitedMs).toBeGreaterThanOrEqual(19);
+  });
+
+  it.each([
+    ['of its own', new Error('enough')],
+    ['of ours', new LockUnavailableError('said by another service')],
+  ])('tell that a caller aborted, for a reason %s', async (_whose, reason) => {
+    await there.lock('a');
+    const abort = new AbortController();
+    const call = here.lock('a', { signal: abort.signal });
+    await turn();
+    abort.abort(reason);
+    await expect(call).rejects.toBe(reason);
+    expect(types()).toEqual(['waited', 'aborted']);
+    expect(events[1]).toMatchObject({ reason });
+  });
+
+  it('tell of an outage', async () => {
+    const error = new LockUnavailableError('no Redis');
+    store.afterAcquire = () => Promise.reject(error);
+    await expect(here.withLock('a', () => undefined)).rejects.toBe(error);
+    expect(events).toEqual([{ type: 'unavailable', keys: ['a'], label: undefined, waitedMs: expect.any(Number), error }]);
+  });
+
+  it('tell nothing of a call that is wrong', async () => {
+    await here.withLock('a', () => here.lock('a', { reentrant: false })).catch(() => undefined);
+    expect(types()).toEqual(['acquired', 'released']);
+  });
+
+  it('tell of renewals', async () => {
+    const lock = await here.lock('a', { lease: '150ms' });
+    await until(() => events.length === 2);
+    await lock.extend('1m');
+    expect(types()).toEqual(['acquired', 'renewed', 'renewed']);
+    expect(events[2]).toMatchObject({ fence: lock.fence });
+    expect((events[2] as { remainingMs: number }).remainingMs).toBeGreaterThan(50_000);
+  });
+
+  it('tell of a loss once, and of no release then', async () => {
+    await expect(
+      here.withLock('a', async (lock) => {
+        await there.forceUnlock('a');
+        await until(() => !lock.isHeld);
+      }),
+    ).rejects.toBeInstanceOf(LockLostError);
+    expect(types()).toEqual(['acquired', 'lost']);
+    expect(events[1]).toMatchObject({ reason: 'taken', nested: false });
+  });
+
+  it('tell of nested locks, also of one that outlives the call it is in', async () => {
+    const [inside, end] = [deferred(), deferred()];
+    let left: Promise<unknown> | undefined;
+    await here.withLock('a', async () => {
+      left = here.withLock('a', () => (inside.resolve(), end.promise));
+      await inside.promise;
+      await here.withLock('a', () => undefined, { wait: 0 }).catch(() => undefined);
+    });
+    end.resolve();
+    await expect(left).rejects.toMatchObject({ reason: 'unlocked' });
+    expect(events.map(({ type, ...event }) => ('nested' in event && event.nested ? `nested ${type}` : type))).toEqual(['acquired', 'nested acquired', 'timeout', 'nested lost', 'released']);
+  });
+
+  it('tell of a lock that was lost before its caller had it', async () => {
+    const first = await here.lock('a');
+    const second = here.lock('a');
+    await turn();
+    void first.unlock();
+    void store.memory.forceRelease('a');
+    await (await second).unlock();
+    expect(types()).toEqual(['acquired', 'released', 'waited', 'acquired', 'lost']);
+  });
+
+  it('leave out what becomes of a lock that was taken before', async () => {
+    const earlier = await there.lock('a');
+    const heard: LockEvent[] = [];
+    there.events.subscribe((event) => heard.push(event));
+    await earlier.unlock();
+    expect(heard).toEqual([]);
+  });
+
+  it('end with the app', async () => {
+    let ended = 0;
+    const complete = () => void ended++;
+    here.events.subscribe({ complete });
+    await here.lock('a');
+    await here.close();
+    expect(types()).toEqual(['acquired', 'lost']);
+    here.events.subscribe({ complete });
+    expect(ended).toBe(2);
+  });
+
+  it('come in pairs, whatever happens', async () => {
+    const random = new Random(1);
+    let asked = 0;
+    const withLock = (service: ClosableLockService, key: string, work: () => unknown, options = {}) => {
+      if (service === here) asked++;
+      return service.withLock(key, work, options).catch(() => undefined);
+    };
+    const call = async () => {
+      await sleep(random.below(50));
+      const [service, key] = [random.pick([here, here, there]), random.pick(['a', 'b', 'c'])];
+      const signal = random.chance(1 / 4) ? { signal: AbortSignal.timeout(random.below(40)) } : {};
+      const work = async () => {
+        if (random.chance(1 / 20)) await there.forceUnlock(key);
+        await turn();
+        if (random.chance(1 / 3)) await withLock(service, key, () => undefined);
+      };
+      await withLock(service, key, work, { wait: random.below(60), fair: random.chance(1 / 2), ...signal });
+    };
+    await Promise.all(Array.from({ length: 200 }, call));
+
+    const acquired = events.filter((event) => event.type === 'acquired');
+    const over = events.filter((event) => event.type === 'released' || event.type === 'lost');
+    const facts = (some: typeof acquired | typeof over) => some.map(({ keys, fence, nested }) => ({ keys, fence, nested })).sort((one, other) => one.fence - other.fence || Number(one.nested) - Number(other.nested));
+    expect(facts(over)).toEqual(facts(acquired));
+    expect(acquired.length + types().filter((type) => ['timeout', 'aborted', 'unavailable'].includes(type)).length).toBe(asked);
+  });
+});
