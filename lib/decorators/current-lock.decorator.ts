@@ -1,15 +1,13 @@
 import 'reflect-metadata';
-import { createParamDecorator } from '@nestjs/common';
 
 const PARAMETERS = Symbol.for('nest-redis-lock:current-lock');
 
-/** Keeps a place for the parameter in Nest's route handlers; the lock itself comes from `@WithLock`, which takes it later. */
-const routeParameter = createParamDecorator(() => undefined);
-
-/** Gives a parameter of a `@WithLock` method the `Lock` that the call holds. */
+/**
+ * Gives a parameter of a `@WithLock` method the `Lock` that the call holds. Nest knows nothing of it: of a message handler whose
+ * parameters have decorators it would take the payload away.
+ */
 export function CurrentLock(): ParameterDecorator {
   return (prototype, method, index) => {
-    routeParameter()(prototype, method, index);
     if (method === undefined) return;
     Reflect.defineMetadata(PARAMETERS, [...currentLockParameters(prototype, method), index], prototype, method);
   };
