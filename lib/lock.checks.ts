@@ -15,7 +15,8 @@ export function mistakesOf(prototype: object): readonly string[] {
   const lost = [...new Set(methods.map(({ name }) => name))].flatMap((name) => lostDecorator(prototype, name, owners(name)));
   const own = methods.filter(({ owner, name }) => owner === ownerOf(prototype, name));
   const bad = methods.filter((method) => isReached(prototype, method)).flatMap(({ mistakes }) => mistakes ?? []);
-  return [...bad, ...lost, ...own.flatMap((method) => [...wrongOrder(method), ...noRequest(prototype, method)])];
+  const inherited = methods.flatMap((method) => calledBySuper(prototype, method));
+  return [...bad, ...lost, ...inherited, ...own.flatMap((method) => [...wrongOrder(method), ...noRequest(prototype, method)])];
 }
 
 /** `Jobs.run()` */
@@ -55,6 +56,24 @@ function lostDecorator(prototype: object, name: string | symbol, locked: readonl
     owner = ownerOf(Object.getPrototypeOf(owner) as object | null, name);
   }
   return [];
+}
+
+/** The lock of a request is taken by an interceptor of the handler, which an override is now. */
+function calledBySuper(prototype: object, { owner: locked, name, scope }: LockedMethod): readonly string[] {
+  if (scope === 'call') return [];
+  let owner = ownerOf(prototype, name);
+  const override = owner;
+  while (owner && owner !== locked) {
+    const source = methodSource(owner, name);
+    if (!source || !callsSuper(source, name)) return [];
+    owner = ownerOf(Object.getPrototypeOf(owner) as object | null, name);
+  }
+  if (override === locked) return [];
+  return [
+    mistake(`${nameOf(prototype, name)} calls ${nameOf(locked, name)} by super, whose lock with scope: 'request' is taken for the handler that it stands on only, so every call would be refused.`, [
+      `Put @WithLock with scope: 'request' on ${nameOf(prototype, name)}, and let both call a method without a lock.`,
+    ]),
+  ];
 }
 
 function wrongOrder({ owner, name, transaction }: LockedMethod): readonly string[] {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
 import { HttpException } from '@nestjs/common';
@@ -8,6 +9,10 @@ export class RequestHold {
   /** The handler it is for. */
   readonly site: object;
   readonly lock: Lock;
+  /** The lock of the same request that was taken before. */
+  readonly outer: RequestHold | undefined;
+  /** Runs something as the work that has the lock. */
+  readonly inside = AsyncLocalStorage.snapshot();
   /** When the lock may be given back. Never rejects. */
   readonly ended: Promise<void>;
   #resolve!: () => void;
@@ -15,14 +20,25 @@ export class RequestHold {
   #isAnswered = false;
   #isOver = false;
 
-  constructor(site: object, lock: Lock, response: ServerResponse) {
+  constructor(site: object, lock: Lock, response: ServerResponse, outer: RequestHold | undefined) {
     this.site = site;
     this.lock = lock;
+    this.outer = outer;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
     finished(response, () => {
       this.#isAnswered = true;
       this.#look();
     });
+  }
+
+  /** Whether the lock has been, or is about to be, given back. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** This one, or the one around it that is for that handler. */
+  of(site: object): RequestHold | undefined {
+    return this.site === site ? this : this.outer?.of(site);
   }
 
   /** Something begins to work for the request; returns what says that it has ended. */

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor, UseInterceptors } from '@nestjs/common';
 import { Observable, of } from 'rxjs';
 import type { LockKey } from '../core/lock-key.js';
@@ -36,8 +37,8 @@ export const isRequestLock = (type: unknown): boolean => typeof type === 'functi
 export function bindRequestLock(request: RequestSite): { around: Around; bind: MethodDecorator } {
   const token = {};
   const around: Around = (body, self, args) => {
-    const hold = holds.getStore();
-    if (hold?.site !== token) return Promise.reject(reported(notARequest(request.site)));
+    const hold = holds.getStore()?.of(token);
+    if (!hold) return Promise.reject(reported(notARequest(request.site)));
     const leave = hold.enter();
     try {
       const result: unknown = Reflect.apply(body, self, withCurrentLock(args, request.lockParameters, hold.lock));
@@ -53,6 +54,11 @@ export function bindRequestLock(request: RequestSite): { around: Around; bind: M
 
 function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: object): new () => NestInterceptor {
   const { onTimeout, lockOptions, module } = options;
+  const { onLost = 'throw' } = lockOptions;
+  /** By the response: an interceptor around this one may call the handler again. */
+  const taken = new WeakMap<ServerResponse, RequestHold>();
+
+  const answerOf = (hold: RequestHold, next: CallHandler): Observable<unknown> => answer(hold, holds.run(hold, () => next.handle()), onLost);
 
   @Injectable()
   class RequestLockInterceptor implements NestInterceptor {
@@ -60,6 +66,8 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
 
     intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
       if (context.getType() !== 'http') return Promise.reject(notARequest(site));
+      const hold = taken.get(rawResponse(context));
+      if (hold?.lock.isHeld && !hold.isOver) return Promise.resolve(hold.inside(() => answerOf(hold, next)));
       return insideRequest(context, () => this.#inLock(context, next));
     }
 
@@ -72,8 +80,10 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
             key,
             (lock) => {
               began = true;
-              const hold = new RequestHold(token, lock, rawResponse(context));
-              resolve(answer(hold, holds.run(hold, () => next.handle()), lockOptions.onLost ?? 'throw'));
+              const response = rawResponse(context);
+              const hold = new RequestHold(token, lock, response, holds.getStore());
+              taken.set(response, hold);
+              resolve(answerOf(hold, next));
               return hold.ended;
             },
             lockOptions,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type CanActivate, Controller, Get, Injectable, Logger, type LoggerService, type MiddlewareConsumer, type ModuleMetadata, type NestMiddleware, Scope } from '@nestjs/common';
+import { type CanActivate, Controller, Get, Injectable, Logger, type LoggerService, type MiddlewareConsumer, type ModuleMetadata, type NestMiddleware, Scope, SetMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
@@ -164,6 +164,32 @@ Potential solutions:
 - Call super.run() in it.
 - If it needs no lock, give it another name.`,
   ],
+  ...[false, true].map((hasItsOwn): [string, () => object, string] => [
+    `an override of a handler with scope: 'request' that calls it by super, ${hasItsOwn ? 'with a lock of its own' : 'without one'}`,
+    () => {
+      @Controller('orders')
+      class Orders {
+        @Get()
+        @WithLock('order', { scope: 'request' })
+        async all() {
+          return [];
+        }
+      }
+      @Controller('late-orders')
+      class LateOrders extends Orders {
+        @Get()
+        @(hasItsOwn ? WithLock('order', { scope: 'request' }) : SetMetadata('late', true))
+        override async all() {
+          return super.all();
+        }
+      }
+      return { controllers: [LateOrders] };
+    },
+    `LateOrders.all() calls Orders.all() by super, whose lock with scope: 'request' is taken for the handler that it stands on only, so every call would be refused.
+
+Potential solutions:
+- Put @WithLock with scope: 'request' on LateOrders.all(), and let both call a method without a lock.`,
+  ]),
   [
     'two modules of one name',
     () => ({ imports: [LockTestingModule.forRoot()] }),

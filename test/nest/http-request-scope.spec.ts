@@ -25,7 +25,7 @@ import { LockTestingModule } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
-import { concatMap, from, type Observable, Subject } from 'rxjs';
+import { concatMap, from, type Observable, retry, Subject } from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -44,6 +44,13 @@ const ran: string[] = [];
 class SlowAnswer implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
     return next.handle().pipe(concatMap((value: unknown) => from((events.emit('handled'), goOn.promise.then(() => value)))));
+  }
+}
+
+/** Tries the handler again when it fails. */
+class TwiceTried implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(retry(1));
   }
 }
 
@@ -128,6 +135,23 @@ class Orders {
   async lost(@Param('id') id: string) {
     await locks.forceUnlock(`order:${id}`);
     return { id };
+  }
+
+  @Post(':id/retried')
+  @UseInterceptors(TwiceTried)
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
+  async retried(@Param('id') id: string) {
+    ran.push(id);
+    await locks.withLock(`order:${id}`, () => undefined, { wait: 0 });
+    if (ran.length === 1) throw new Error('could not serialize access');
+    return { id, locked: await locks.isLocked(`order:${id}`) };
+  }
+
+  @Post(':id/of/:customer')
+  @WithLock('order:<params.id>', { scope: 'request' })
+  @WithLock('customer:<params.customer>', { scope: 'request' })
+  async both(@Param('id') id: string, @Param('customer') customer: string) {
+    return { both: (await locks.isLocked(`order:${id}`)) && (await locks.isLocked(`customer:${customer}`)), inner: locks.current(`order:${id}`)?.isHeld };
   }
 
   @Post(':id/skipped')
@@ -255,6 +279,17 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     expect([status, headers['retry-after'], (body as { code: string }).code]).toEqual([409, '1', 'LOCK_TIMEOUT']);
     expect(ran).toEqual([]);
     held.assertHeld();
+  });
+
+  it('is still held where an interceptor tries the handler again', async () => {
+    const { status, body } = await post('7/retried');
+    expect([status, body, ran]).toEqual([201, { id: '7', locked: true }, ['7', '7']]);
+    await until(isFree);
+  });
+
+  it('can be one of two', async () => {
+    expect((await post('7/of/8')).body).toEqual({ both: true, inner: true });
+    await until(async () => (await isFree()) && !(await locks.isLocked('customer:8')));
   });
 
   it('can be skipped, with an answer of its own', async () => {
