@@ -6,8 +6,8 @@ import { isSourceOf, isSynchronous, methodSource } from './class-source.js';
 
 export type Method = (...args: unknown[]) => unknown;
 
-/** What a locked method returns before its work is done: a promise, or a stream that begins when it is read. */
-export type ReturnKind = 'promise' | 'observable' | 'iterator';
+/** What a locked method returns before its work is done: a promise, or a stream that begins when it is read; or one of them, and neither its type nor its source says which. */
+export type ReturnKind = 'promise' | 'observable' | 'iterator' | 'unknown';
 
 /** @throws LockOptionsError when @WithLock does not stand on a method of an instance */
 export function checkedMethod(prototype: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): Method {
@@ -36,7 +36,7 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   // Undefined where it is declared as void, but also where nothing is declared. Object where it is anything.
   const isOpen = returns === undefined || returns === Object;
   if (!isOpen || (source && isSourceOf(source, prototype, method) && isSynchronous(source))) throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
-  return 'promise';
+  return 'unknown';
 }
 
 function isThenable(type: unknown): boolean {

@@ -38,7 +38,7 @@ function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost)
   const held = new Observable((subscriber) => {
     hold.begin(onLost);
     readers++;
-    const stopListening = onLost === 'throw' ? failWhenLost(lock, subscriber) : undefined;
+    const stopListening = onLost === 'throw' ? failWhenLost(lock, subscriber, inside) : undefined;
     const end = (tell: () => void): void => {
       stopListening?.();
       void leave().then(tell);
@@ -54,8 +54,8 @@ function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost)
   return noted(held, hold);
 }
 
-function failWhenLost({ signal }: Lock, subscriber: Subscriber<unknown>): () => void {
-  const fail = () => subscriber.error(reported(signal.reason));
+function failWhenLost({ signal }: Lock, subscriber: Subscriber<unknown>, inside: ReturnType<typeof AsyncLocalStorage.snapshot>): () => void {
+  const fail = () => inside(() => subscriber.error(reported(signal.reason)));
   signal.addEventListener('abort', fail, { once: true });
   return () => signal.removeEventListener('abort', fail);
 }

@@ -9,13 +9,18 @@ export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unkn
       (result) => {
         if (subscriber.closed) return abandon(result);
         if (isObservable(result)) return void subscriber.add(result.subscribe(subscriber));
-        if (result !== undefined) subscriber.next(result);
+        subscriber.next(result);
         subscriber.complete();
       },
       (error: unknown) => subscriber.error(error),
     );
     return () => unsubscribed.abort();
   });
+}
+
+/** Lets a promise of an async iterator be read as the iterator itself: its method says that it returns one. */
+export function readable(promise: Promise<unknown>): Promise<unknown> & AsyncIterable<unknown> {
+  return Object.assign(promise, { [Symbol.asyncIterator]: () => lazyIterator(() => promise) });
 }
 
 /** Calls when somebody asks for the first value, as an async generator does. */

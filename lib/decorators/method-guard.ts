@@ -3,7 +3,7 @@ import { reported } from '../http/http-request.js';
 import type { ReturnKind } from './checked-method.js';
 import { currentLockParameters } from './current-lock.decorator.js';
 import { keyResolver, requestKeyResolver } from './key-resolver.js';
-import { lazyIterator, lazyObservable } from './lazy-stream.js';
+import { lazyIterator, lazyObservable, readable } from './lazy-stream.js';
 import { lockCall, type LockCall } from './lock-call.js';
 import { bindRequestLock } from './request-lock.js';
 import type { CheckedOptions } from './with-lock.options.js';
@@ -46,6 +46,8 @@ function ofKind(kind: ReturnKind, call: LockCall): Around {
       return (body, self, args) => lazyObservable((unsubscribed) => call(body, self, args, unsubscribed));
     case 'iterator':
       return (body, self, args) => lazyIterator(() => call(body, self, args));
+    case 'unknown':
+      return (body, self, args) => readable(call(body, self, args));
     case 'promise':
       return call;
   }

@@ -1,10 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type ExecutionContext, HttpException, Logger } from '@nestjs/common';
-import { isLockError, type LockError } from '../errors/lock.error.js';
+import { isLockError, type LockError, type LockErrorBody } from '../errors/lock.error.js';
 
 /** Seconds a client is told to wait before it tries again after a 409 or 503. */
 const RETRY_AFTER_SECONDS = 1;
+
+/** What Nest marks handlers of server-sent events with. */
+const SSE = '__sse__';
 
 /** Statuses after which trying again makes sense. */
 const RETRYABLE = new Set([409, 503]);
@@ -15,11 +18,13 @@ const requests = new AsyncLocalStorage<HttpRequest>();
 /** The HTTP request that the running async context answers. */
 class HttpRequest {
   readonly #response: ServerResponse;
+  readonly #handler: object;
   #error: LockError | undefined;
   #gone: AbortController | undefined;
 
-  constructor(response: ServerResponse) {
+  constructor(response: ServerResponse, handler: object) {
     this.#response = response;
+    this.#handler = handler;
   }
 
   /**
@@ -47,6 +52,7 @@ class HttpRequest {
     const response = this.#response;
     const seenBefore = this.#error !== undefined;
     this.#error = error;
+    if (response.headersSent && Reflect.hasMetadata(SSE, this.#handler)) this.#streamedTo(error);
     if (seenBefore || response.headersSent) return;
 
     const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
@@ -55,6 +61,14 @@ class HttpRequest {
       this.#error = undefined;
       return writeHead(status, ...rest);
     };
+  }
+
+  /** Nest writes the message itself to a stream of events that has begun. */
+  #streamedTo(error: LockError): void {
+    const { message } = error.getResponse() as LockErrorBody;
+    if (error.message === message) return;
+    logger.warn(error.message);
+    error.message = message;
   }
 
   #answeredWith(error: LockError, status: number): void {
@@ -75,7 +89,7 @@ export function rawResponse(context: ExecutionContext): ServerResponse {
 }
 
 function httpRequest(context: ExecutionContext): HttpRequest | undefined {
-  return context.getType() === 'http' ? new HttpRequest(rawResponse(context)) : undefined;
+  return context.getType() === 'http' ? new HttpRequest(rawResponse(context), context.getHandler()) : undefined;
 }
 
 /** Makes the request known to everything that this async context calls from here on. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
-import { Controller, type INestApplicationContext, type MessageEvent, Sse } from '@nestjs/common';
+import { Controller, Get, type INestApplicationContext, Logger, type MessageEvent, Sse } from '@nestjs/common';
 import { GraphQLModule, Query, Resolver, Subscription } from '@nestjs/graphql';
 import { ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -11,7 +11,7 @@ import { LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { Observable, Subject } from 'rxjs';
+import { Observable, of, Subject } from 'rxjs';
 import { WebSocket } from 'ws';
 import { freePort } from '../support/free-port.mjs';
 import { until } from '../support/deferred.js';
@@ -70,6 +70,24 @@ class Feeds {
     return feed.asObservable();
   }
 
+  @Get('skipped')
+  @WithLock('feed', { onTimeout: 'skip' })
+  skipped(): Observable<string> {
+    return of('never');
+  }
+
+  @Sse('waiting')
+  @WithLock('feed', { wait: '50ms' })
+  waiting(): Observable<MessageEvent> {
+    return feed;
+  }
+
+  @Sse('waiting-request')
+  @WithLock('feed', { wait: '50ms', scope: 'request' })
+  waitingRequest(): Observable<MessageEvent> {
+    return feed;
+  }
+
   @MessagePattern('declared')
   @WithLock('feed')
   message(): Observable<MessageEvent> {
@@ -106,6 +124,48 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     leave();
     await until(isFree);
     expect(feed.observed).toBe(false);
+  });
+
+  /** What a client reads of a stream that ends, and what the log says. */
+  async function read(response: IncomingMessage): Promise<string> {
+    let text = '';
+    response.setEncoding('utf8').on('data', (chunk) => (text += chunk));
+    await once(response, 'end');
+    return text;
+  }
+
+  const FOR_CLIENTS = /^event: error\nid: \d+\ndata: Another request is working on this right now/m;
+
+  it.each(['waiting', 'waiting-request'])("that can not begin (%s) do not tell the client the key, nor who holds it; the log does", async (path) => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    closing.push(() => warn.mockRestore());
+    const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
+    opened(app);
+    await using _held = await locks.lock('feed');
+    const request = get(`${await app.getUrl()}/feeds/${path}`, { agent: false });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    const text = await read(response);
+    expect([response.statusCode, text]).toEqual([200, expect.stringMatching(FOR_CLIENTS)]);
+    expect(text).not.toMatch(new RegExp(`feed|${process.pid}`));
+    expect(warn.mock.calls).toEqual([[expect.stringContaining('"feed"')]]);
+  });
+
+  it.each(['declared', 'promised'])('that lose their lock (%s) do not tell the client the key', async (path) => {
+    const { response } = await connect(path);
+    await isHeldWhile(() => once(response, 'data'));
+    const rest = read(response);
+    await locks.forceUnlock('feed');
+    const text = await rest;
+    expect(text).toMatch(/^event: error$/m);
+    expect(text).not.toContain('feed');
+  });
+
+  it('where the lock is skipped, a declared Observable answers without a value', async () => {
+    const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
+    opened(app);
+    await using _held = await locks.lock('feed');
+    const [response] = (await once(get(`${await app.getUrl()}/feeds/skipped`, { agent: false }), 'response')) as [IncomingMessage];
+    expect([response.statusCode, await read(response)]).toEqual([200, '']);
   });
 });
 

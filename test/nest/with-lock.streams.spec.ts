@@ -70,6 +70,11 @@ class Feeds {
     return numbers();
   }
 
+  @WithLock('feed')
+  passedOn(): AsyncGenerator<number> {
+    return numbers();
+  }
+
   @WithLock('feed', { onTimeout: 'skip', wait: 0 })
   skipping(): Observable<number> {
     return source;
@@ -207,9 +212,9 @@ describe('a method declared to return an Observable', () => {
     expect([again.isHeld, ran]).toEqual([true, []]);
   });
 
-  it('completes without a value where the lock is skipped, and says what onTimeout says', async () => {
+  it('says undefined where the lock is skipped, and else what onTimeout says', async () => {
     await using held = await locks.lock('feed');
-    expect(await lastValueFrom(feeds.skipping().pipe(toArray()))).toEqual([]);
+    expect(await lastValueFrom(feeds.skipping().pipe(toArray()))).toEqual([undefined]);
     expect(await feeds.explaining().next()).toEqual({ done: false, value: 'LOCK_TIMEOUT' });
     held.assertHeld();
   });
@@ -256,6 +261,7 @@ describe('an Observable that a promise has brought', () => {
 const ITERATORS: [string, () => Promise<AsyncIterator<number> & AsyncIterable<number>>][] = [
   ['an async generator', async () => feeds.generator()],
   ['a promise of an async iterator', () => feeds.promisedIterator()],
+  ['an async iterator of which neither type nor source tells', async () => (feeds.passedOn() as AsyncIterable<number>)[Symbol.asyncIterator]() as AsyncGenerator<number>],
 ];
 
 describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call) => {
