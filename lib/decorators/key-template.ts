@@ -92,7 +92,8 @@ export class KeyTemplate {
 
   #escaped({ text, index, path }: Placeholder, args: Arguments): string {
     let value: unknown = args[index];
-    for (const segment of path) value = value === null || value === undefined ? undefined : (value as Record<string, unknown>)[segment];
+    // Into objects only: a text has its letters as parts.
+    for (const segment of path) value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[segment] : undefined;
     return String(this.#checked(value, text)).replace(this.#unsafe, percentEncoded);
   }
 

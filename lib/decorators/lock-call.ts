@@ -1,3 +1,4 @@
+import { isObservable } from 'rxjs';
 import type { Lock } from '../core/lock.js';
 import type { LockKey } from '../core/lock-key.js';
 import type { WithLockOptions } from '../core/lock-options.js';
@@ -7,8 +8,11 @@ import { reported } from '../http/http-request.js';
 import type { LockService } from '../lock.service.js';
 import { lockServiceSlot } from '../lock.tokens.js';
 import { notAPromise, type Method } from './checked-method.js';
-import { heldToItsEnd, isAsyncIterator } from './held-stream.js';
+import { heldToItsEnd } from './held-stream.js';
 import type { CheckedOptions } from './with-lock.options.js';
+
+/** What Observables of all libraries have. */
+const OBSERVABLE = (Symbol as { readonly observable?: symbol }).observable ?? '@@observable';
 
 /** What a call of a locked method needs to know of it. */
 export interface LockedSite {
@@ -85,11 +89,10 @@ export function reportedKey<A>(keyOf: (args: A) => LockKey, args: A): LockKey {
   }
 }
 
-/** A result that goes on working after the method has returned would go on without the lock. */
+/** An Observable of another library would go on without the lock. */
 function checkedResult(result: unknown, site: string): unknown {
-  if (typeof result !== 'object' || result === null || !('subscribe' in result) || typeof result.subscribe !== 'function') return result;
-  if (isAsyncIterator(result) || 'lift' in result) return result;
-  throw notAPromise(site);
+  if (typeof result === 'object' && result !== null && !isObservable(result) && OBSERVABLE in result) throw notAPromise(site);
+  return result;
 }
 
 export function withCurrentLock(args: unknown[], indexes: readonly number[], lock: Lock): unknown[] {

@@ -50,6 +50,7 @@ export type WithLockDecorator<Args extends unknown[], Key = unknown> = <M extend
 export function WithLock(key: string | readonly string[] | ((context: ExecutionContext) => LockKey), options: RequestLockOptions): MethodDecorator;
 export function WithLock<const Key extends string | readonly string[]>(key: Key, options?: CallOptions): WithLockDecorator<[], Key>;
 export function WithLock<Args extends unknown[]>(key: (...args: Args) => LockKey, options?: CallOptions): WithLockDecorator<Args>;
+export function WithLock(key: string | readonly string[], options: WithLockDecoratorOptions): MethodDecorator;
 export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): WithLockDecorator<[]> {
   return (prototype, name, descriptor) => {
     const method = checkedMethod(prototype, name, descriptor);

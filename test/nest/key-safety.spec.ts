@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Injectable } from '@nestjs/common';
+import { Injectable, UnauthorizedException } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { type AcquireCommand, LockKeyError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
@@ -28,6 +28,11 @@ class Accounts {
   @WithLock('account:<dto.owner.id>')
   async byPath(dto?: unknown) {
     return this.key(dto);
+  }
+
+  @WithLock('account:<ids.0>')
+  async byFirst(ids?: unknown) {
+    return this.key(ids);
   }
 
   @WithLock(['account:<from>', 'account:<to>'])
@@ -146,10 +151,20 @@ describe('a call is refused with LockKeyError before the store is asked', () => 
   it.each(BAD_VALUES)('when the value is %s', (_what, value) => refused(accounts.byName(value)));
   it.each(BAD_VALUES)('when the value at the end of a path is %s', (_what, value) => refused(accounts.byPath({ owner: { id: value } })));
   it.each([undefined, null, {}, { owner: undefined }, { owner: null }, 'text'])('when there is no path into %j', (dto) => refused(accounts.byPath(dto)));
+  it('when a position is asked of a text: a query may be one or a list', () => refused(accounts.byFirst('42')));
   it('when one of several keys has no value', () => refused(accounts.several('1', undefined)));
   it('when an argument is left out, though its parameter has a default value', () => refused(accounts.withDefaultValue()));
 
   it.each(BAD_KEYS)('when the key function returns %s', (_what, key) => refused(accounts.byFunction(() => key as string)));
+
+  it('unless the key function throws what answers a request: that passes untouched', async () => {
+    const error = new UnauthorizedException('who are you?');
+    await expect(
+      accounts.byFunction(() => {
+        throw error;
+      }),
+    ).rejects.toBe(error);
+  });
 
   it('when the key function throws, and says what it threw', async () => {
     const cause = new TypeError('no such bank');

@@ -78,6 +78,18 @@ afterEach(async () => {
 
 afterAll(() => module.close());
 
+describe('what the body returns', () => {
+  it('may have a subscribe() of its own, as a client of a message broker has', async () => {
+    const consumer = { subscribe: () => undefined };
+    expect(await jobs.throwing(() => consumer)).toBe(consumer);
+  });
+
+  it('is refused where it is an Observable of another library, which nobody would hold the lock for', async () => {
+    const foreign = { subscribe: () => undefined, ['@@observable']: () => foreign };
+    await expect(jobs.throwing(() => foreign)).rejects.toThrow(LockOptionsError);
+  });
+});
+
 describe('when the key stays held', () => {
   let held: Lock;
   beforeEach(async () => (held = await locks.lock('job')));

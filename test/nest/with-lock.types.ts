@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream';
 import { Redis } from 'ioredis';
 import { type Observable, of } from 'rxjs';
-import { CurrentLock, type Lock, type LockKey, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { CurrentLock, type Lock, type LockKey, LockService, RedisLockModule, WithLock, type WithLockDecoratorOptions } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 
 interface CreateDto {
@@ -16,7 +16,12 @@ interface CreateDto {
 const byIds = (from: string, to: string): LockKey => [`account:${from}`, `account:${to}`];
 const byDto = ({ id }: { readonly id: string }) => `order:${id}`;
 
+const slow: WithLockDecoratorOptions = { wait: '1m' };
+
 export class Accepted {
+  @WithLock('report', slow)
+  async withOptionsFromElsewhere() {}
+
   @WithLock('account:<id>')
   async byTemplate(id: string): Promise<string> {
     return id;
