@@ -138,8 +138,8 @@ class Orders {
   }
 
   @Post(':id/retried')
-  @UseInterceptors(TwiceTried)
   @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
+  @UseInterceptors(TwiceTried) // the lower one is around the other
   async retried(@Param('id') id: string) {
     ran.push(id);
     await locks.withLock(`order:${id}`, () => undefined, { wait: 0 });

@@ -141,7 +141,8 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     closing.push(() => warn.mockRestore());
     const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
     opened(app);
-    await using _held = await locks.lock('feed');
+    const held = await locks.lock('feed');
+    closing.push(() => held.unlock());
     const request = get(`${await app.getUrl()}/feeds/${path}`, { agent: false });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     const text = await read(response);
@@ -163,7 +164,8 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
   it('where the lock is skipped, a declared Observable answers without a value', async () => {
     const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
     opened(app);
-    await using _held = await locks.lock('feed');
+    const held = await locks.lock('feed');
+    closing.push(() => held.unlock());
     const [response] = (await once(get(`${await app.getUrl()}/feeds/skipped`, { agent: false }), 'response')) as [IncomingMessage];
     expect([response.statusCode, await read(response)]).toEqual([200, '']);
   });
