@@ -133,7 +133,16 @@ function unsafeCharacters(parts: readonly Part[]): RegExp {
   return new RegExp(`[:%{}\\s\\p{Cc}\\p{Cs}${escaped}]`, 'gu');
 }
 
+const encodings = new Map<string, string>();
+
+/** Of characters that a template escapes, which are few: so it is worth while to remember them. */
 function percentEncoded(char: string): string {
+  let encoded = encodings.get(char);
+  if (encoded === undefined) encodings.set(char, (encoded = encode(char)));
+  return encoded;
+}
+
+function encode(char: string): string {
   const isLoneSurrogate = /\p{Cs}/u.test(char);
   if (isLoneSurrogate) return `%u${char.charCodeAt(0).toString(16).toUpperCase()}`;
   return [...Buffer.from(char)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
