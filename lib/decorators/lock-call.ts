@@ -9,6 +9,7 @@ import type { LockService } from '../lock.service.js';
 import { lockServiceSlot } from '../lock.tokens.js';
 import { notAPromise, type Method } from './checked-method.js';
 import { heldToItsEnd } from './held-stream.js';
+import { warnOfUnheld } from './unheld-stream.js';
 import type { CheckedOptions } from './with-lock.options.js';
 
 /** What Observables of all libraries have. */
@@ -89,9 +90,10 @@ export function reportedKey<A>(keyOf: (args: A) => LockKey, args: A): LockKey {
   }
 }
 
-/** An Observable of another library would go on without the lock. */
+/** Looks for what would go on without the lock: an Observable of another library is refused, a stream may be read by then. */
 function checkedResult(result: unknown, site: string): unknown {
   if (typeof result === 'object' && result !== null && !isObservable(result) && OBSERVABLE in result) throw notAPromise(site);
+  warnOfUnheld(result, site);
   return result;
 }
 

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger, StreamableFile } from '@nestjs/common';
+import { Readable } from 'node:stream';
+import { ReadableStream } from 'node:stream/web';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, InjectLocks, type Lock, LockOptionsError, LockService, LockTimeoutError, type LockTimeoutContext, LockUnavailableError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
@@ -82,6 +84,27 @@ describe('what the body returns', () => {
   it('may have a subscribe() of its own, as a client of a message broker has', async () => {
     const consumer = { subscribe: () => undefined };
     expect(await jobs.throwing(() => consumer)).toBe(consumer);
+  });
+
+  it.each([
+    ['a Node stream', () => Readable.from([1])],
+    ['a web stream', () => new ReadableStream()],
+    ['a file', () => new StreamableFile(Buffer.from('a'))],
+    ['a stream of an API client', () => ({ async *[Symbol.asyncIterator]() {} })],
+  ])('is warned of once where it is %s, which is read without the lock', async (what, result) => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    class Streams {
+      @WithLock('stream')
+      async [what](body: Body) {
+        return body(undefined!);
+      }
+    }
+    const streams = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Streams] }).compile();
+    const made = result();
+    for (let call = 0; call < 2; call++) expect(await streams.get<Record<string, (body: Body) => unknown>>(Streams)[what]!(() => made)).toBe(made);
+    expect(warn.mock.calls).toEqual([[expect.stringContaining(`Streams.${what}() returned a stream`)]]);
+    warn.mockRestore();
+    await streams.close();
   });
 
   it('is refused where it is an Observable of another library, which nobody would hold the lock for', async () => {
