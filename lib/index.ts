@@ -14,7 +14,7 @@ export { LockInterceptor } from './http/lock.interceptor.js';
 export { Lock } from './core/lock.js';
 export type { LockKey } from './core/lock-key.js';
 export type { HeldMode } from './core/lock.js';
-export type { LockEvent } from './core/lock-event.js';
+export type { HeldLockEvent, LockCallEvent, LockEvent } from './core/lock-event.js';
 export type { LockHolder, LockInfo, LockWaiter } from './core/lock-info.js';
 export type { LockMode, LockOptions, WithLockOptions } from './core/lock-options.js';
 export type { Duration } from './clock/duration.js';

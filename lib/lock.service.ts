@@ -179,6 +179,13 @@ export class LockService {
     return this.#context.current(key);
   }
 
+  /** Runs more work inside a lock that is held already, until that has `ended`. @internal */
+  goOn<T>({ lock, ended }: { readonly lock: Lock; readonly ended: Promise<void> }, work: () => T): T {
+    const node = this.#context.enter(lock);
+    void ended.then(() => this.#context.leave(node));
+    return this.#context.run(node, work);
+  }
+
   /** Whether a lock can be had. @internal */
   async health(): Promise<StoreHealth> {
     if (this.#isEnding) return { isUp: false, up: 0, of: 1, errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')] };

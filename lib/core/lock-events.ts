@@ -1,7 +1,7 @@
 import { now } from '../clock/deadline.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import type { LockEvent, OfCall } from './lock-event.js';
+import type { LockEvent, LockCallEvent } from './lock-event.js';
 import type { LockRequest, Refusal } from './lock-request.js';
 import { Lock } from './lock.js';
 
@@ -13,7 +13,9 @@ export interface EventListener {
 
 /** Tells what happens to the locks of a service. Where nobody listens, no event is made. */
 export class LockEvents {
-  readonly #listeners = new Set<EventListener>();
+  /** With a number: the later ones have larger ones. */
+  readonly #listeners = new Map<EventListener, number>();
+  #latest = 0;
   #isComplete = false;
 
   get isHeard(): boolean {
@@ -22,28 +24,36 @@ export class LockEvents {
 
   add(listener: EventListener): void {
     if (this.#isComplete) listener.complete();
-    else this.#listeners.add(listener);
+    else this.#listeners.set(listener, ++this.#latest);
   }
 
   delete(listener: EventListener): void {
     this.#listeners.delete(listener);
   }
 
-  tell(event: LockEvent): void {
-    for (const listener of this.#listeners) listener.next(event);
+  /** Tells all, or those who came no later than that one. */
+  tell(event: LockEvent, latest = Infinity): void {
+    for (const [listener, number] of [...this.#listeners]) if (number <= latest) listener.next(event);
   }
 
   /** There will be no more. */
   complete(): void {
     this.#isComplete = true;
-    for (const listener of this.#listeners) listener.complete();
+    for (const listener of [...this.#listeners.keys()]) listener.complete();
   }
 
   /** Tells how a call for a lock goes. */
   async follow(request: LockRequest, take: (request: LockRequest) => Promise<Lock | Refusal>): Promise<Lock | Refusal> {
     const startedAt = now();
     let hasWaited = false;
-    const ended = (outcome: (call: OfCall) => LockEvent | undefined): void => {
+    // A signal may be there only once.
+    const signals: AbortSignal[] = [];
+    const waitSignals = (): readonly AbortSignal[] => {
+      const asked = request.waitSignals();
+      signals.push(...asked);
+      return asked;
+    };
+    const ended = (outcome: (call: LockCallEvent) => LockEvent | undefined): void => {
       const call = { keys: request.keys, label: request.label, waitedMs: now() - startedAt };
       const event = outcome(call);
       if (hasWaited) this.tell({ ...call, type: 'waited' });
@@ -51,15 +61,17 @@ export class LockEvents {
     };
     let answer: Lock | Refusal;
     try {
-      answer = await take({ ...request, onWait: () => (hasWaited = true) });
+      answer = await take({ ...request, waitSignals, onWait: () => (hasWaited = true) });
     } catch (error) {
-      ended((call) => failure(call, error, request));
+      const isAborted = [request.signal, ...signals].some((signal) => signal?.aborted && signal.reason === error);
+      ended((call) => (isAborted ? { ...call, type: 'aborted', reason: error } : isWrong(error) ? undefined : { ...call, type: 'unavailable', error }));
       throw error;
     }
     if (answer instanceof Lock) {
       const { fence, nesting } = answer;
+      const latest = this.#latest;
       ended((call) => ({ ...call, type: 'acquired', fence, nested: nesting !== undefined }));
-      answer.announce();
+      answer.announce(latest);
     } else {
       const { reason, waitMs, holder, ahead } = answer;
       ended((call) => ({ ...call, type: 'timeout', reason, waitMs, holder, ahead }));
@@ -68,8 +80,5 @@ export class LockEvents {
   }
 }
 
-/** Undefined for a call that is wrong in itself. */
-function failure(call: OfCall, error: unknown, request: LockRequest): LockEvent | undefined {
-  if (request.waitSignals().some(({ aborted, reason }) => aborted && reason === error)) return { ...call, type: 'aborted', reason: error };
-  return error instanceof LockOptionsError || error instanceof LockKeyError ? undefined : { ...call, type: 'unavailable', error };
-}
+/** Whether it is about the call itself. */
+const isWrong = (error: unknown): boolean => error instanceof LockOptionsError || error instanceof LockKeyError;

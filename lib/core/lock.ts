@@ -55,8 +55,8 @@ export class Lock implements AsyncDisposable {
   readonly #giver: LockGiver;
   readonly #acquiredAt = Date.now();
   #ended = false;
-  /** Whether those who hear of events have heard of this lock. */
-  #isAnnounced = false;
+  /** The latest who has heard of this lock, of those who hear of events; `0`: nobody. */
+  #heardBy = 0;
   #unlocking: Promise<boolean> | undefined;
   #lost: LockLostError | undefined;
   /** Made when first asked for: most work never looks. */
@@ -186,14 +186,14 @@ export class Lock implements AsyncDisposable {
   }
 
   /** It was told of: from here on it is told what becomes of it. @internal */
-  announce(): void {
-    this.#isAnnounced = true;
+  announce(latest: number): void {
+    this.#heardBy = latest;
     if (this.#lost) this.#tell({ type: 'lost', reason: this.#lost.reason });
   }
 
   /** The store confirmed that it goes on. @internal */
   renewed(): void {
-    if (this.#isAnnounced) this.#tell({ type: 'renewed', remainingMs: this.#endsAt - now() });
+    if (this.#heardBy > 0 && !this.#ended && !this.#lost) this.#tell({ type: 'renewed', remainingMs: this.#endsAt - now() });
   }
 
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
@@ -251,7 +251,7 @@ export class Lock implements AsyncDisposable {
     this.#ended = true;
     for (const outer of this.nesting?.outers ?? []) outer.#nested?.delete(this);
     this.#unlocking = this.#giver.unlock(this);
-    if (this.#isAnnounced) void this.#unlocking.then((ours) => ours && this.#tell({ type: 'released' }));
+    if (this.#heardBy > 0) void this.#unlocking.then((ours) => ours && this.#tell({ type: 'released' }));
     // Last, because it tells the user's own listeners.
     this.#loseNested('unlocked');
     return this.#unlocking;
@@ -263,9 +263,9 @@ export class Lock implements AsyncDisposable {
   }
 
   #tell(news: HeldNews): void {
-    if (!this.#isAnnounced) return;
+    if (this.#heardBy === 0) return;
     const { keys, fence, nesting } = this;
-    this.#giver.events.tell({ ...news, keys, label: this.#label, fence, nested: nesting !== undefined, heldMs: Date.now() - this.#acquiredAt });
+    this.#giver.events.tell({ ...news, keys, label: this.#label, fence, nested: nesting !== undefined, heldMs: Date.now() - this.#acquiredAt }, this.#heardBy);
   }
 
   #error(reason: LostReason): LockLostError {

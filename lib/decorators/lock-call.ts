@@ -12,9 +12,6 @@ import { heldToItsEnd } from './held-stream.js';
 import { warnOfUnheld } from './unheld-stream.js';
 import type { CheckedOptions } from './with-lock.options.js';
 
-/** What Observables of all libraries have. */
-const OBSERVABLE = (Symbol as { readonly observable?: symbol }).observable ?? '@@observable';
-
 /** What a call of a locked method needs to know of it. */
 export interface LockedSite {
   /** `AccountService.withdraw` */
@@ -92,9 +89,14 @@ export function reportedKey<A>(keyOf: (args: A) => LockKey, args: A): LockKey {
 
 /** Looks for what would go on without the lock: an Observable of another library is refused, a stream may be read by then. */
 function checkedResult(result: unknown, site: string): unknown {
-  if (typeof result === 'object' && result !== null && !isObservable(result) && OBSERVABLE in result) throw notAPromise(site);
+  if (typeof result === 'object' && result !== null && !isObservable(result) && isForeignObservable(result)) throw notAPromise(site);
   warnOfUnheld(result, site);
   return result;
+}
+
+function isForeignObservable(result: object): boolean {
+  const { observable } = Symbol as { readonly observable?: symbol };
+  return '@@observable' in result || (observable !== undefined && observable in result);
 }
 
 export function withCurrentLock(args: unknown[], indexes: readonly number[], lock: Lock): unknown[] {

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
 import { HttpException } from '@nestjs/common';
@@ -11,8 +10,6 @@ export class RequestHold {
   readonly lock: Lock;
   /** The lock of the same request that was taken before. */
   readonly outer: RequestHold | undefined;
-  /** Runs something as the work that has the lock. */
-  readonly inside = AsyncLocalStorage.snapshot();
   /** When the lock may be given back. Never rejects. */
   readonly ended: Promise<void>;
   #resolve!: () => void;
@@ -31,9 +28,9 @@ export class RequestHold {
     });
   }
 
-  /** Whether the lock has been, or is about to be, given back. */
-  get isOver(): boolean {
-    return this.#isOver;
+  /** Whether the lock is still held, and nothing works for the request just now. */
+  get isIdle(): boolean {
+    return this.lock.isHeld && this.#working === 0 && !this.#isOver;
   }
 
   /** This one, or the one around it that is for that handler. */

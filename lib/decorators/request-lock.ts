@@ -55,7 +55,7 @@ export function bindRequestLock(request: RequestSite): { around: Around; bind: M
 function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: object): new () => NestInterceptor {
   const { onTimeout, lockOptions, module } = options;
   const { onLost = 'throw' } = lockOptions;
-  /** By the response: an interceptor around this one may call the handler again. */
+  /** By the response: an interceptor around this one may try the handler again. While the first try still works, the second waits for the lock. */
   const taken = new WeakMap<ServerResponse, RequestHold>();
 
   const answerOf = (hold: RequestHold, next: CallHandler): Observable<unknown> => answer(hold, holds.run(hold, () => next.handle()), onLost);
@@ -66,9 +66,10 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
 
     intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
       if (context.getType() !== 'http') return Promise.reject(notARequest(site));
-      const hold = taken.get(rawResponse(context));
-      if (hold?.lock.isHeld && !hold.isOver) return Promise.resolve(hold.inside(() => answerOf(hold, next)));
-      return insideRequest(context, () => this.#inLock(context, next));
+      return insideRequest(context, () => {
+        const hold = taken.get(rawResponse(context));
+        return hold?.isIdle ? Promise.resolve(this.locks.goOn(hold, () => answerOf(hold, next))) : this.#inLock(context, next);
+      });
     }
 
     #inLock(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {

@@ -21,6 +21,7 @@ class HttpRequest {
   readonly #handler: object;
   #error: LockError | undefined;
   #gone: AbortController | undefined;
+  #guarded = false;
 
   constructor(response: ServerResponse, handler: object) {
     this.#response = response;
@@ -52,7 +53,7 @@ class HttpRequest {
     const response = this.#response;
     const seenBefore = this.#error !== undefined;
     this.#error = error;
-    if (response.headersSent && Reflect.hasMetadata(SSE, this.#handler)) this.#streamedTo(error);
+    if (response.headersSent && Reflect.hasMetadata(SSE, this.#handler)) this.#guardEvents();
     if (seenBefore || response.headersSent) return;
 
     const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
@@ -63,12 +64,22 @@ class HttpRequest {
     };
   }
 
-  /** Nest writes the message itself to a stream of events that has begun. */
-  #streamedTo(error: LockError): void {
-    const { message } = error.getResponse() as LockErrorBody;
-    if (error.message === message) return;
+  /** Nest ends a stream of events that has begun with the message of its error: the client gets that for clients, the log the error's own. */
+  #guardEvents(): void {
+    if (this.#guarded) return;
+    this.#guarded = true;
+    const response = this.#response;
+    const write = response.write.bind(response) as (chunk: unknown, ...rest: unknown[]) => boolean;
+    response.write = (chunk: unknown, ...rest: unknown[]) => write(this.#event(chunk), ...rest);
+  }
+
+  #event(chunk: unknown): unknown {
+    const error = this.#error;
+    if (!error || !(typeof chunk === 'string' || Buffer.isBuffer(chunk))) return chunk;
+    const event = chunk.toString();
+    if (!event.startsWith('event: error\n') || !event.includes(error.message)) return chunk;
     logger.warn(error.message);
-    error.message = message;
+    return event.replace(error.message, () => (error.getResponse() as LockErrorBody).message);
   }
 
   #answeredWith(error: LockError, status: number): void {

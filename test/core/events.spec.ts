@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockLostError, LockUnavailableError, type LockEvent } from 'nest-redis-lock';
+import { retry, tap } from 'rxjs';
 import { deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 import { Random } from '../support/random.js';
@@ -131,12 +132,34 @@ describe('The events of a service', () => {
     expect(types()).toEqual(['acquired', 'released', 'waited', 'acquired', 'lost']);
   });
 
-  it('leave out what becomes of a lock that was taken before', async () => {
-    const earlier = await there.lock('a');
+  it('leave out what becomes of a lock that was taken before, for each who listens', async () => {
+    const earlier = await here.lock('a');
     const heard: LockEvent[] = [];
-    there.events.subscribe((event) => heard.push(event));
+    here.events.subscribe((event) => heard.push(event));
     await earlier.unlock();
-    expect(heard).toEqual([]);
+    await here.withLock('a', () => undefined);
+    expect(heard.map(({ type }) => type)).toEqual(['acquired', 'released']);
+    expect(types()).toEqual(['acquired', 'released', 'acquired', 'released']);
+  });
+
+  it('come once, also to one who subscribes again when it hears of them', async () => {
+    let failures = 0;
+    here.events.pipe(tap(() => { if (failures++ === 0) throw new Error('no such metric'); }), retry(3)).subscribe(); // prettier-ignore
+    await here.withLock('a', () => undefined);
+    expect(failures).toBe(1);
+    await here.withLock('a', () => undefined);
+    expect(failures).toBe(3);
+  });
+
+  it('tell nothing of a lock that is over, though an answer of the store comes late', async () => {
+    const answer = deferred();
+    store.afterRenew = () => answer.promise;
+    const lock = await here.lock('a');
+    const extending = lock.extend();
+    await lock.unlock();
+    answer.resolve();
+    await extending.catch(() => undefined);
+    expect(types()).toEqual(['acquired', 'released']);
   });
 
   it('end with the app', async () => {

@@ -22,10 +22,11 @@ import {
 } from '@nestjs/common';
 import { CurrentLock, type Lock, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter, once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
-import { concatMap, from, type Observable, retry, Subject } from 'rxjs';
+import { concatMap, from, type Observable, retry, Subject, timeout } from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -51,6 +52,24 @@ class SlowAnswer implements NestInterceptor {
 class TwiceTried implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
     return next.handle().pipe(retry(1));
+  }
+}
+
+/** The number of the try. */
+const transactions = new AsyncLocalStorage<number>();
+
+class Transactional implements NestInterceptor {
+  #last = 0;
+
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return transactions.run(++this.#last, () => next.handle());
+  }
+}
+
+/** Tries again before the first try has ended. */
+class Impatient implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(timeout({ each: 20 }), retry(1));
   }
 }
 
@@ -139,12 +158,20 @@ class Orders {
 
   @Post(':id/retried')
   @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
-  @UseInterceptors(TwiceTried) // the lower one is around the other
+  @UseInterceptors(TwiceTried, Transactional) // what is below is around what is above
   async retried(@Param('id') id: string) {
     ran.push(id);
     await locks.withLock(`order:${id}`, () => undefined, { wait: 0 });
     if (ran.length === 1) throw new Error('could not serialize access');
-    return { id, locked: await locks.isLocked(`order:${id}`) };
+    return { id, locked: await locks.isLocked(`order:${id}`), transaction: transactions.getStore() };
+  }
+
+  @Post(':id/impatient')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 20 })
+  @UseInterceptors(Impatient)
+  async impatient(@Param('id') id: string) {
+    ran.push(id);
+    await goOn.promise;
   }
 
   @Post(':id/of/:customer')
@@ -283,7 +310,14 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
 
   it('is still held where an interceptor tries the handler again', async () => {
     const { status, body } = await post('7/retried');
-    expect([status, body, ran]).toEqual([201, { id: '7', locked: true }, ['7', '7']]);
+    expect([status, body, ran]).toEqual([201, { id: '7', locked: true, transaction: 2 }, ['7', '7']]);
+    await until(isFree);
+  });
+
+  it('lets no second try in while the first still works', async () => {
+    const { status } = await post('7/impatient');
+    expect([status, ran]).toEqual([409, ['7']]);
+    goOn.resolve();
     await until(isFree);
   });
 

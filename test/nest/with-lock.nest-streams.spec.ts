@@ -11,7 +11,7 @@ import { LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { Observable, of, Subject } from 'rxjs';
+import { concatMap, Observable, of, Subject } from 'rxjs';
 import { WebSocket } from 'ws';
 import { freePort } from '../support/free-port.mjs';
 import { until } from '../support/deferred.js';
@@ -80,6 +80,16 @@ class Feeds {
   @WithLock('feed', { wait: '50ms' })
   waiting(): Observable<MessageEvent> {
     return feed;
+  }
+
+  @Sse('catching')
+  catching(): Observable<MessageEvent> {
+    return feed.pipe(
+      concatMap(async () => {
+        const message = await locks.lock('feed', { wait: 0 }).then(() => '', (error: Error) => error.message);
+        return { data: { message } };
+      }),
+    );
   }
 
   @Sse('waiting-request')
@@ -159,6 +169,21 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     const text = await rest;
     expect(text).toMatch(/^event: error$/m);
     expect(text).not.toContain('feed');
+  });
+
+  it('leave an error that the app catches as it is', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    closing.push(() => warn.mockRestore());
+    const { response } = await connect('catching');
+    const held = await locks.lock('feed');
+    closing.push(() => held.unlock());
+    await until(() => feed.observed);
+    feed.next({ data: '' });
+    const [chunk] = (await once(response, 'data')) as [Buffer];
+    const rest = chunk.includes('data') ? chunk : ((await once(response, 'data')) as [Buffer])[0];
+    expect(rest.toString()).toContain('Could not take lock');
+    expect(warn).not.toHaveBeenCalled();
+    feed.complete();
   });
 
   it('where the lock is skipped, a declared Observable answers without a value', async () => {
