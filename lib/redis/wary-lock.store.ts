@@ -12,6 +12,8 @@ export interface WaryLockStoreOptions extends ReachOptions {
 /** Locks on one Redis that grants none while it may have forgotten some: for the longest lease after it was started. */
 export class WaryLockStore extends RedisLockStore {
   readonly #amnesia: Amnesia;
+  /** By token: the checks that acquires wait for before they are sent. */
+  readonly #checks = new Map<string, Promise<void>>();
 
   constructor({ leaseMs, ...options }: WaryLockStoreOptions) {
     super(options);
@@ -31,7 +33,14 @@ export class WaryLockStore extends RedisLockStore {
 
   override release(lock: Renewal, keepMs = 0): Promise<boolean> {
     this.#amnesia.note(keepMs);
-    return super.release(lock, keepMs);
+    // A quorum gives back also what it was not granted yet: that must not overtake the acquire. Without that, there is nothing to release.
+    const check = this.#checks.get(lock.token);
+    return check
+      ? check.then(
+          () => super.release(lock, keepMs),
+          () => false,
+        )
+      : super.release(lock, keepMs);
   }
 
   /**
@@ -54,11 +63,17 @@ export class WaryLockStore extends RedisLockStore {
   }
 
   async #afterCheck(command: AcquireCommand): Promise<Granted | Held> {
-    await this.#amnesia.check().catch((error: unknown) => {
+    const check = this.#amnesia.check();
+    this.#checks.set(command.token, check);
+    try {
+      await check;
+    } catch (error) {
       // It may stand in the queue, and be given the key there.
       if (command.again) void this.cancel(command);
       throw error;
-    });
+    } finally {
+      this.#checks.delete(command.token);
+    }
     return this.#ask(command);
   }
 

@@ -5,6 +5,7 @@ import { figures, sized } from '../support/lab.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { Random } from '../support/random.js';
 import { RedisServers } from '../support/redis-servers.js';
+import { startProxy } from '../support/tcp-proxy.mjs';
 
 const LEASE_MS = 1000;
 const ROUNDS = sized(1, 100);
@@ -63,6 +64,25 @@ describe('A node of a quorum that came up without its data', () => {
     const before = await infosAskedOf(2);
     for (let count = 0; count < 20; count++) await here.withLock('a', () => undefined);
     expect(await infosAskedOf(2)).toBe(before + 1);
+  });
+
+  it('and is slow to tell its age keeps no lock that was given back meanwhile', async () => {
+    await servers.trusted(LEASE_MS);
+    const proxy = await startProxy(servers.all[4]!.port);
+    const store = redisStore({ connection: [...servers.urls.slice(0, 4), proxy.url], lease: LEASE_MS });
+    const locks = lockService(store, { lease: LEASE_MS, shutdownGrace: 0 });
+    try {
+      store.open!();
+      await until(() => proxy.wires.length === 2);
+      for (const { requests } of proxy.wires) requests.hold();
+      await locks.withLock('a', () => undefined);
+      for (const { requests } of proxy.wires) requests.release();
+      await locks.close();
+      expect(await servers.keys()).toEqual([]);
+    } finally {
+      await locks.close();
+      await proxy.stop();
+    }
   });
 
   it('does not make up a second majority, whoever forgot', async () => {
