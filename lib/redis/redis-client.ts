@@ -68,6 +68,8 @@ function defaultsFor(commandTimeoutMs: number): RedisOptions {
   return {
     connectionName: 'nest-redis-lock',
     connectTimeout: Math.max(commandTimeoutMs, 1000),
+    // A Sentinel that takes the connection and says nothing: ask the next one.
+    sentinelCommandTimeout: commandTimeoutMs,
     // How soon to look again whether a server that loads its data is ready.
     maxLoadingRetryTime: 200,
     // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.

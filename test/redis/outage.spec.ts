@@ -260,6 +260,21 @@ describe('A connection through Sentinel', () => {
       await server.stop();
     }
   }, 20_000);
+
+  it('asks the next one when one of them takes the connection and says nothing', async () => {
+    const server = await startRedis();
+    const [hung, sentinel] = [await startFakeSentinel(server.port), await startFakeSentinel(server.port)];
+    hung.beforeAnswer = () => new Promise(() => undefined);
+    const connection = { sentinels: [hung, sentinel].map(({ port }) => ({ host: '127.0.0.1', port })), name: 'main', protocol: 2 as const };
+    const locks = lockService(redisStore({ connection, commandTimeout: 500 }), { shutdownGrace: 0 });
+    try {
+      await until(() => locks.withLock('a', () => true).catch(() => false));
+    } finally {
+      await locks.close();
+      await Promise.all([hung, sentinel].map((one) => one.stop()));
+      await server.stop();
+    }
+  }, 20_000);
 });
 
 describe('A client the app lends us', () => {
