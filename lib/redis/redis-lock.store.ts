@@ -1,5 +1,3 @@
-import { now } from '../clock/deadline.js';
-import { waitFor } from '../clock/wait-for.js';
 import { otherPermits } from '../errors/other-permits.js';
 import { FENCES_OF_A_RUN, fencesFor, isRun, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type StoreListener } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
@@ -11,7 +9,7 @@ import { kindOf } from './lock-kind.js';
 import type { LockOperation, Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
 import { hear } from './hear.js';
-import { PATIENCE_MS, Questions } from './questions.js';
+import { Questions } from './questions.js';
 import { reachRedis, type Operations, type Reach, type ReachOptions } from './reach.js';
 import { NotSentError, RefusedError, type Connection } from './redis-connection.js';
 import { HOLDERS_OF } from './scripts/holders-of.script.js';
@@ -145,7 +143,7 @@ export class RedisLockStore implements QuorumNode {
     const own = this.#listeners.source;
     const known = this.#listeners.describe(token);
     if (known || !source || !own) return known;
-    await waitFor<void>(now() + PATIENCE_MS, [], (opened) => void this.#channel.open().then(opened), () => undefined);
+    await this.#channel.opened();
     if (this.#channel.state !== 'up') return undefined;
     return this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own));
   }
@@ -183,12 +181,12 @@ export class RedisLockStore implements QuorumNode {
 
   /** Nobody queues before this process can hear of its turn: its place would go to the next. */
   async #firstOf(command: AcquireCommand): Promise<Granted | Held> {
-    const opened = this.#channel.open();
+    void this.#channel.open();
     if (!isRun(command.token)) {
       const answer = await this.#take('try', command);
       if (answer.granted) return answer;
     }
-    await opened;
+    await this.#channel.opened();
     return this.#take(this.#verbFor(command), command);
   }
 

@@ -1,4 +1,7 @@
 import type { Redis } from 'ioredis';
+import { now } from '../clock/deadline.js';
+import { waitFor } from '../clock/wait-for.js';
+import { PATIENCE_MS } from './questions.js';
 import { Revival } from './revival.js';
 import { withoutCommand } from './trouble.js';
 
@@ -58,6 +61,11 @@ export class WakeChannel {
     redis.on('message', (_name: string, text: string) => this.#listener.message(text));
     redis.connect().catch(() => undefined);
     return this.#settled;
+  }
+
+  /** The same, but does not wait for ever: a connection may neither come nor fail, as behind Sentinels that are gone. */
+  opened(): Promise<void> {
+    return waitFor<void>(now() + PATIENCE_MS, [], (done) => void this.open().then(done), () => undefined);
   }
 
   /** A message seems to be lost: makes sure that somebody is there at the other end, or the client connects anew. */

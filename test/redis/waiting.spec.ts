@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockTimeoutError } from 'nest-redis-lock';
 import { until } from '../support/deferred.js';
+import { startFakeSentinel } from '../support/fake-sentinel.js';
 import { figures, percentile } from '../support/lab.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -214,6 +215,23 @@ describe('A caller that waits', () => {
       await holder.unlock();
       expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
     });
+
+    it('does so also when its subscription neither comes nor fails', async () => {
+      const sentinel = await startFakeSentinel(server.port);
+      const client = new Redis({ sentinels: [{ host: '127.0.0.1', port: sentinel.port }], name: 'main', protocol: 2 }).on('error', () => undefined);
+      const borrower = lockService(redisStore({ connection: client }), { shutdownGrace: 0 });
+      try {
+        await client.ping();
+        await sentinel.stop();
+        await redis.set('lock:account:1', 'theirs');
+        await expect(borrower.lock('account:1', { wait: 300 })).rejects.toBeInstanceOf(LockTimeoutError);
+        await redis.del('lock:account:1');
+        expect(await borrower.withLock('account:1', () => 'inside')).toBe('inside');
+      } finally {
+        await borrower.close();
+        client.disconnect();
+      }
+    }, 20_000);
 
     it('says how many were before it, wherever they wait', async () => {
       await here.lock('account:1');
