@@ -1,6 +1,7 @@
 import { Redis, type Cluster, type RedisOptions } from 'ioredis';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
+import { saidBy } from './trouble.js';
 
 /** Where Redis is: a URL, ioredis options (Sentinel included), or a client the app has already. */
 export type RedisConnectionOption = string | RedisOptions | Redis | Cluster;
@@ -75,7 +76,7 @@ function defaultsFor(commandTimeoutMs: number): RedisOptions {
     // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.
     disconnectTimeout: 100,
     // A master that became a replica: look for the new one.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    reconnectOnError: (error) => saidBy(error).startsWith('READONLY'),
     failoverDetector: true,
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2),
   };

@@ -10,7 +10,7 @@ import { PlainCall, type Call } from './plain-call.js';
 import { Revival } from './revival.js';
 import { AwaitedCall } from './script-call.js';
 import { ScriptCommand } from './script-command.js';
-import { diagnosis, silence, withoutCommand } from './trouble.js';
+import { diagnosis, saidBy, silence, withoutCommand } from './trouble.js';
 
 /** The command never left this process, so it can't have changed anything. */
 export class NotSentError extends LockUnavailableError {}
@@ -22,7 +22,7 @@ export class RefusedError extends LockUnavailableError {
 
   constructor(message: string, cause: Error) {
     super(message, cause);
-    this.reply = cause.message;
+    this.reply = saidBy(cause);
   }
 }
 

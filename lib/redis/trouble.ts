@@ -30,9 +30,14 @@ export function diagnosis(error: Error): string {
 }
 
 /** Where an error has no message, its code. Without the place in a script, which says nothing to a reader. */
-function wordsOf({ message, code }: NodeJS.ErrnoException): string {
-  const words = message || code || 'unknown error';
+function wordsOf(error: NodeJS.ErrnoException): string {
+  const words = saidBy(error) || error.code || 'unknown error';
   return words.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.?$/, '').replace(/\.$/, '');
+}
+
+/** What a server said: Redis 6 puts the place in a script before the words. */
+export function saidBy({ message }: Error): string {
+  return message.replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )*-?(?=[A-Z]+ )/, '');
 }
 
 /** What a client library said, without the command that it notes there: that of the handshake has the password in it. */
