@@ -12,7 +12,8 @@ export type WakeMessage =
   /** The answer to a question, as JSON. */
   | { readonly what: 'described'; readonly question: string; readonly details: string };
 
-const GRANTED = /^granted (\S+) (\d+) (\S+) (\d+) ([01]) ([^]+)$/;
+/** Whoever may publish can say anything. What is no token or kind of ours must not get into a command: there, its length is counted in characters. */
+const GRANTED = /^granted ([!-~]+) (\d{1,13}) ([!-~]+) (\d{1,16}) ([01]) ([^]+)$/;
 
 /** Reads what the locks script and other processes publish. Undefined for anything else. */
 export function wakeMessage(text: string): WakeMessage | undefined {

@@ -35,6 +35,7 @@ describe('Shared locks in Redis', () => {
   });
 
   const waiters = (key: string, count: number) => until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
+  const connections = async () => String(await redis.client('LIST')).match(/^id=\d+(?= .* name=nest-redis-lock )/gm)!;
   const wakeChannels = (source = '*') => redis.pubsub('CHANNELS', `{lock:}:wake:${source}`) as Promise<string[]>;
 
   describe('a waiter whose process died', () => {
@@ -79,11 +80,14 @@ describe('Shared locks in Redis', () => {
       const first = await here.lock('a');
       const next = there.lock('a', { label: 'still hears' });
       await waiters('a', 1);
+      const before = await connections();
       for (const channel of await wakeChannels()) {
-        for (const text of ['granted x 1 read/% 1 0 lock:a', 'granted x 1 read/%E0%A4%A 1 0 lock:a', 'described 1 {', '']) await redis.publish(channel, text);
+        for (const text of ['granted x 1 read/% 1 0 lock:a', 'granted x 1 read/%E0%A4%A 1 0 lock:a', 'granted ü.1 1 exclusive 1 0 lock:a', `granted x ${'9'.repeat(400)} exclusive 1 0 lock:a`, 'described 1 {', '']) await redis.publish(channel, text);
       }
       await first.unlock();
       expect((await next).isHeld).toBe(true);
+      expect(await (await next).unlock()).toBe(true);
+      expect(await connections()).toEqual(expect.arrayContaining(before));
     });
 
     it('in the queue of a key is shown as it stands there', async () => {
