@@ -204,6 +204,20 @@ describe('What stands in Redis', () => {
     }
   });
 
+  it('is free when it is given back, also while Redis is out of memory', async () => {
+    const lock = await locks.lock('account:42');
+    await redis.config('SET', 'maxmemory', 1);
+    try {
+      // After this, and what is done about it, it is time to bring the note of the last fence up.
+      await expect(locks.tryLock('other')).rejects.toThrow(/OOM/);
+      await locks.isLocked('other');
+      expect(await lock.unlock()).toBe(true);
+      expect(await redis.exists('lock:account:42')).toBe(0);
+    } finally {
+      await redis.config('SET', 'maxmemory', 0);
+    }
+  });
+
   it('renews many locks in few commands', async () => {
     const held = await Promise.all(Array.from({ length: 300 }, (_, number) => locks.lock(`many:${number}`, { lease: 600 })));
     const renewals: string[][] = [];

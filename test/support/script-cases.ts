@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
+import type { Redis } from 'ioredis';
 import { HOLDERS_OF } from '../../lib/redis/scripts/holders-of.script.js';
 import { INSPECT } from '../../lib/redis/scripts/inspect.script.js';
 import { clusterLocks } from '../../lib/redis/scripts/locks.script.js';
@@ -19,6 +20,11 @@ const [MINE, THEIRS, NEXT, LAST] = ['me.1', 'they.1', 'next.1', 'last.1'];
 const waiter = (token: string, kind = 'exclusive') => `${token} ${LEASE} ${kind}`;
 const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');
 
+async function outOfMemory(redis: Redis, work: () => Promise<void>): Promise<void> {
+  await redis.config('SET', 'maxmemory', 1);
+  await work().finally(() => redis.config('SET', 'maxmemory', 0));
+}
+
 /** What the lines of the scripts are there for, as far as the random programs of test/store/programs.spec.ts don't notice when they are wrong. */
 export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promise<void>>> = {
   'the note of the last fence is raised to a number, and never lowered': async ({ redis, locks }) => {
@@ -33,6 +39,27 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     await locks(['clock', '', 1]);
     expect(Number(await redis.get(NOTE))).toBeGreaterThanOrEqual(Number(seconds) * 1e6);
     expect(await locks(['clock', '', AHEAD], ['try', MINE, LEASE, 'a'])).toBe(AHEAD + 1);
+  },
+
+  'out of memory, what is given back is free all the same, and then the note is brought up': async ({ redis, locks }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await redis.set(NOTE, 5);
+    await outOfMemory(redis, async () => {
+      expect(await locks(['clock', '', AHEAD], ['release', MINE, 0, 'a'])).toBe(1);
+      expect(await redis.exists(A)).toBe(0);
+      expect(await redis.get(NOTE)).toBe(String(AHEAD));
+      for (const verb of ['release', 'try']) await expect(locks(['clock', '', AHEAD + 10], [verb, MINE, LEASE, 'a'])).rejects.toThrow(/OOM/);
+      expect(await redis.get(NOTE)).toBe(String(AHEAD));
+    });
+  },
+
+  'out of memory, who gets a lock in the same call as another is given back has a fence that is brought up': async ({ redis, locks }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await redis.set(NOTE, 5);
+    await outOfMemory(redis, async () => {
+      expect(await locks(['clock', '', AHEAD], ['release', MINE, 0, 'a'], ['try', THEIRS, LEASE, 'a'])).toEqual([1, AHEAD + 1]);
+      expect(await redis.get(NOTE)).toBe(String(AHEAD + fencesFor(THEIRS)));
+    });
   },
 
   'fences begin at the time of the server, in µs, where there is no note': async ({ redis, locks }) => {

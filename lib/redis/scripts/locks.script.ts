@@ -80,6 +80,7 @@ while a <= #ARGV do
   first = last + 2
   a = a + 3
 end
+bringUp()
 return #replies == 1 and replies[1] or replies
 `,
   decode(reply) {

@@ -2,13 +2,14 @@ import { fencesFor, RUN_MARK } from '../../../store/lock-store.js';
 
 /** Brings the note of the last fence up, if that is asked for. */
 export const CLOCK = `
+local behind -- what the note is still to be brought up to
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   local least = ARGV[3]
   if ARGV[1] == 'clock' then
     local time = call('TIME')
     least = string.format('%.0f', math.max(least, time[1] * 1000000 + time[2]))
   end
-  if tonumber(call('GET', note) or 0) < tonumber(least) then call('SET', note, least, 'PX', 86400000) end
+  if tonumber(call('GET', note) or 0) < tonumber(least) and redis.pcall('SET', note, least, 'PX', 86400000).err then behind = least end
   a = 4
 end
 `;
@@ -18,8 +19,16 @@ export const FENCES = `
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+-- Brings the note up after all. Out of memory, Redis refuses that until something has been written, such as the DEL of a release.
+local function bringUp()
+  if not behind then return end
+  call('SET', note, behind, 'PX', 86400000)
+  behind = nil
+end
+
 -- Answers the first of so many new fences.
 local function mint(count)
+  bringUp()
   local last = call('INCRBY', note, count)
   if last <= count then
     call('SET', note, string.format('%.0f', time[1] * 1000000 + time[2]), 'PX', 86400000)

@@ -6,7 +6,7 @@ import { fencesFor, RUN_MARK } from '../../../store/lock-store.js';
  */
 export const QUICK_WAY = `
 local count = (#ARGV - a + 1) / 3
-if #KEYS == 1 + 2 * count then
+if not behind and #KEYS == 1 + 2 * count then
   local queues = KEYS
   if count > 1 then
     queues = {}
