@@ -30,6 +30,7 @@ export class WakeChannel {
   #state: 'new' | 'up' | 'down' = 'new';
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
+  #isClosed = false;
   #settle: () => void = () => undefined;
   readonly #settled = new Promise<void>((resolve) => (this.#settle = resolve));
 
@@ -74,6 +75,7 @@ export class WakeChannel {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#tryAgain);
     this.#revival?.stop();
     this.#redis?.removeAllListeners().on('error', () => undefined);
@@ -90,6 +92,7 @@ export class WakeChannel {
       this.#lastError = undefined;
       this.#listener.up(again);
     } catch (error) {
+      if (this.#isClosed) return;
       this.#down(error as Error);
       this.#tryAgain = setTimeout(() => void this.#subscribe(), TRY_AGAIN_MS).unref();
     }

@@ -1,0 +1,24 @@
+import { EventEmitter } from 'node:events';
+import { expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { WakeChannel } from '../../lib/redis/wake-channel.js';
+import { deferred, turn } from '../support/deferred.js';
+
+it('A wake channel that is closed while it subscribes says nothing of that, and does not try again', async () => {
+  const subscribed = deferred<number>();
+  let subscribes = 0;
+  const redis = Object.assign(new EventEmitter(), {
+    connect: async () => undefined,
+    subscribe: () => (subscribes++, subscribed.promise),
+    disconnect: () => subscribed.reject(new Error('Connection is closed.')),
+  });
+  const said: string[] = [];
+  const channel = new WakeChannel(() => redis as unknown as Redis, { message: () => undefined, up: () => said.push('up'), down: () => said.push('down') });
+  const opened = channel.open();
+  redis.emit('ready');
+  expect(subscribes).toBe(1);
+  channel.close();
+  await opened;
+  await turn();
+  expect({ said, state: channel.state }).toEqual({ said: [], state: 'new' });
+});
