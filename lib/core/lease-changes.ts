@@ -11,6 +11,8 @@ const FIRST_RETRY_MS = 500;
 export class LeaseChanges {
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
+  /** Settles when all downgrades of a lease are answered, or have failed. */
+  readonly #downgrades = new WeakMap<Lease, Promise<void>>();
 
   constructor(store: LockStore, watchdog: Watchdog) {
     this.#store = store;
@@ -40,7 +42,10 @@ export class LeaseChanges {
     lease.writers++;
     let grant: Granted | undefined;
     try {
-      grant = await this.#store.upgrade(lease);
+      // Else the store might do it before the end of the nested call that wrote before.
+      await this.#downgrades.get(lease);
+      // Meanwhile it may have been given back, to stay for some time.
+      if (lease.isHeld) grant = await this.#store.upgrade(lease);
     } catch (error) {
       // It may have been done all the same.
       this.endWriting(lease);
@@ -82,7 +87,9 @@ export class LeaseChanges {
 
   async #downgrade(lease: Lease): Promise<void> {
     if (!lease.isHeld) return;
-    const ours = await this.#store.downgrade(lease);
+    const answer = this.#store.downgrade(lease);
+    this.#downgrades.set(lease, Promise.allSettled([this.#downgrades.get(lease), answer]).then(() => undefined));
+    const ours = await answer;
     if (!ours && lease.isHeld) lease.lose('taken');
   }
 }

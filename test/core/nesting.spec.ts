@@ -122,6 +122,49 @@ describe('A call that writes inside of one that reads', () => {
     );
   });
 
+  it('begins when the end of the one before it has been answered, so that the store can not mix them up', async () => {
+    const [answer, asked] = [deferred(), [] as string[]];
+    store.beforeUpgrade = async () => void asked.push('upgrade');
+    store.downgrade = async (lock) => {
+      asked.push('downgrade');
+      await answer.promise;
+      asked.push('downgraded');
+      return store.memory.downgrade(lock);
+    };
+    await here.withLock(
+      'a',
+      async () => {
+        await here.withLock('a', () => undefined, write);
+        const next = here.withLock('a', () => 'written', write);
+        await turn();
+        answer.resolve();
+        expect(await next).toBe('written');
+      },
+      read,
+    );
+    expect(asked.slice(0, 4)).toEqual(['upgrade', 'downgrade', 'downgraded', 'upgrade']);
+  });
+
+  it('asks the store nothing when the outer call ends before that', async () => {
+    const answer = deferred();
+    let upgrades = 0;
+    store.beforeUpgrade = async () => void upgrades++;
+    store.downgrade = () => answer.promise.then(() => true);
+    let next: Promise<unknown> | undefined;
+    await here.withLock(
+      'a',
+      async () => {
+        await here.withLock('a', () => undefined, write);
+        next = here.tryLock('a', write);
+        await turn();
+      },
+      { ...read, atLeast: '5s' },
+    );
+    answer.resolve();
+    expect(await next).toBeNull();
+    expect(upgrades).toBe(1);
+  });
+
   describe('when the store does not answer at its end', () => {
     const writeInside = (work: () => unknown) => here.withLock('a', () => here.withLock('a', work, write), read);
 
