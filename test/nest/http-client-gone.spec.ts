@@ -132,9 +132,12 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
   }
 
   it('while it waits, it leaves the queue: the next gets the lock, and its own body never runs', async () => {
+    const told: string[] = [];
+    locks.events.subscribe(({ type }) => told.push(type));
     const gone = await send('42/gone', 'gone asks');
     const next = await send('42/next', 'next asks');
     expect(await failureOf(gone)).toMatchObject({ status: 499 });
+    expect(told).toEqual(['waited', 'aborted']);
 
     const answered = statusOf(next);
     await held.unlock();
