@@ -51,7 +51,7 @@ export function redisClient(connection: unknown, commandTimeoutMs: number): Redi
 /** A connection of our own beside the client's, to the same server, for a subscription. */
 export function subscriberOf(client: Redis, commandTimeoutMs: number, more: RedisOptions = {}): Redis {
   return client.duplicate({
-    ...defaultsFor(commandTimeoutMs),
+    ...defaultsFor(commandTimeoutMs, client),
     ...OWN,
     autoResubscribe: false,
     // It is silent for hours; but when it stays so while a command is under way, it is dead: the client connects anew.
@@ -62,15 +62,16 @@ export function subscriberOf(client: Redis, commandTimeoutMs: number, more: Redi
 
 /** Another connection for commands of our own, to the same server. */
 export function besides({ redis }: RedisClient, commandTimeoutMs: number): RedisClient {
-  return { redis: redis.duplicate({ ...defaultsFor(commandTimeoutMs), ...OWN }), borrowed: false };
+  return { redis: redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), ...OWN }), borrowed: false };
 }
 
-function defaultsFor(commandTimeoutMs: number): RedisOptions {
+function defaultsFor(commandTimeoutMs: number, client?: Redis): RedisOptions {
+  const patientMs = Math.max(commandTimeoutMs, 1000);
   return {
     connectionName: 'nest-redis-lock',
-    connectTimeout: Math.max(commandTimeoutMs, 1000),
-    // A Sentinel that takes the connection and says nothing: ask the next one.
-    sentinelCommandTimeout: commandTimeoutMs,
+    connectTimeout: patientMs,
+    // A Sentinel that takes the connection and says nothing: ask the next one. The connecting counts, too.
+    sentinelCommandTimeout: client?.options.sentinelCommandTimeout ?? patientMs,
     // How soon to look again whether a server that loads its data is ready.
     maxLoadingRetryTime: 200,
     // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.

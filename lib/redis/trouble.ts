@@ -37,7 +37,7 @@ function wordsOf(error: NodeJS.ErrnoException): string {
 
 /** What a server said: Redis 6 puts the place in a script before the words. */
 export function saidBy({ message }: Error): string {
-  return message.replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )*-?(?=[A-Z]+ )/, '');
+  return message.replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )*-?(?=[A-Z]+ )/, '').trimEnd();
 }
 
 /** What a client library said, without the command that it notes there: that of the handshake has the password in it. */

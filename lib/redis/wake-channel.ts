@@ -8,6 +8,9 @@ import { withoutCommand } from './trouble.js';
 /** How long to wait before subscribing again after Redis refused it, in ms. */
 const TRY_AGAIN_MS = 5_000;
 
+/** How long the first connection may take until it is taken for one that does not come, in ms. */
+const LATE_MS = 2_000;
+
 /** What the channel said, and what became of it. */
 interface WakeListener {
   message(text: string): void;
@@ -28,7 +31,7 @@ export class WakeChannel {
   #redis: Redis | undefined;
   #revival: Revival | undefined;
   #state: 'new' | 'up' | 'down' = 'new';
-  #tryAgain: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #isClosed = false;
   #settle: () => void = () => undefined;
@@ -52,7 +55,7 @@ export class WakeChannel {
 
   /** Begins to listen, if it has not begun; resolves when it works, or is known not to. */
   open(): Promise<void> {
-    if (this.#redis) return this.#settled;
+    if (this.#redis || this.#isClosed) return this.#settled;
     const redis = (this.#redis = this.#connect());
     if (!redis) return Promise.resolve();
     this.#revival = new Revival(redis);
@@ -61,10 +64,12 @@ export class WakeChannel {
     redis.on('error', (error: Error) => (this.#lastError = withoutCommand(error)));
     redis.on('message', (_name: string, text: string) => this.#listener.message(text));
     redis.connect().catch(() => undefined);
+    // It may neither come nor fail, as behind Sentinels that are gone.
+    this.#timer = setTimeout(() => this.#down(this.#lastError), LATE_MS).unref();
     return this.#settled;
   }
 
-  /** The same, but does not wait for ever: a connection may neither come nor fail, as behind Sentinels that are gone. */
+  /** The same for a caller, who does not wait as long as that can take. */
   opened(): Promise<void> {
     return waitFor<void>(now() + PATIENCE_MS, [], (done) => void this.open().then(done), () => undefined);
   }
@@ -76,7 +81,7 @@ export class WakeChannel {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#tryAgain);
+    clearTimeout(this.#timer);
     this.#revival?.stop();
     this.#redis?.removeAllListeners().on('error', () => undefined);
     this.#redis?.disconnect();
@@ -84,7 +89,7 @@ export class WakeChannel {
   }
 
   async #subscribe(): Promise<void> {
-    clearTimeout(this.#tryAgain);
+    clearTimeout(this.#timer);
     try {
       await this.#redis!.subscribe(...this.#names);
       const again = this.#state === 'down';
@@ -94,7 +99,7 @@ export class WakeChannel {
     } catch (error) {
       if (this.#isClosed) return;
       this.#down(error as Error);
-      this.#tryAgain = setTimeout(() => void this.#subscribe(), TRY_AGAIN_MS).unref();
+      this.#timer = setTimeout(() => void this.#subscribe(), TRY_AGAIN_MS).unref();
     }
     this.#settle();
   }

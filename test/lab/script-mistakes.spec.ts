@@ -32,7 +32,7 @@ const PATIENCE_MS = 30_000;
 const HARMLESS: readonly RegExp[] = [
   // The quick way does nothing that the rest of the script would not do.
   /local count = .*=> {2}local count = \(#ARGV - a\)/,
-  /if not behind and #KEYS == 1 \+ 2 \* count then {2}=> {2}(if false|if not behind and #KEYS ~=|if not behind or)/,
+  /if not behind and #KEYS == 1 \+ 2 \* count then {2}=> {2}(if false|if not behind and #KEYS ~=)/,
   /if count > 1 then {2}=> {2}if false/,
   /if \(count == 1 and call\('EXISTS', queues\[3\]\) or .*=> {2}(if false|if \(count == 1 and .* and )/,
   /if what == 'queue' or what == 'run' .*=> {2}(if false|if what == 'queue' and)/,

@@ -8,7 +8,7 @@ const inScript = (words: string) => new Error(`ERR Error running script (call to
 describe('What Redis 6.2 says of an error in a script', () => {
   it.each([
     ["@user_script: 12: -READONLY You can't write against a read only replica.", "READONLY You can't write against a read only replica", 'It is a replica'],
-    ["@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.", "OOM command not allowed when used memory > 'maxmemory'", 'It is out of memory'],
+    ["@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.   ", "OOM command not allowed when used memory > 'maxmemory'", 'It is out of memory'],
     ['@user_script: 12: -MISCONF Redis is configured to save RDB snapshots', 'MISCONF Redis is configured to save RDB snapshots', "It can't write to its disk"],
     ['ERR value is not an integer or out of range', 'ERR value is not an integer or out of range', 'Check that it runs'],
   ])('is told as newer servers say it: %s', (words, told, advice) => {

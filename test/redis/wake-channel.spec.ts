@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { WakeChannel } from '../../lib/redis/wake-channel.js';
 import { deferred, turn } from '../support/deferred.js';
@@ -21,4 +21,25 @@ it('A wake channel that is closed while it subscribes says nothing of that, and 
   await opened;
   await turn();
   expect({ said, state: channel.state }).toEqual({ said: [], state: 'new' });
+});
+
+it('A wake channel whose connection neither comes nor fails is taken for deaf after a while, and says when it hears', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate'] });
+  try {
+    const redis = Object.assign(new EventEmitter(), { connect: async () => undefined, subscribe: async () => 1, disconnect: () => undefined });
+    const said: string[] = [];
+    const channel = new WakeChannel(() => redis as unknown as Redis, { message: () => undefined, up: (again) => said.push(`up ${again}`), down: () => said.push('down') });
+    const opened = channel.open();
+    jest.advanceTimersByTime(2_000);
+    await opened;
+    expect(said).toEqual(['down']);
+    redis.emit('ready');
+    await turn();
+    expect({ said, state: channel.state }).toEqual({ said: ['down', 'up true'], state: 'up' });
+    jest.advanceTimersByTime(10_000);
+    expect(channel.state).toBe('up');
+    channel.close();
+  } finally {
+    jest.useRealTimers();
+  }
 });
