@@ -15,7 +15,7 @@ const named = (callers) => (callers === 1 ? '1 caller' : `${callers} callers`);
 
 /** Many callers of one process at once, each with a key of its own: how many sections a second go through. */
 export async function throughput({ quick }) {
-  const size = quick ? { starts: 1, warmUps: 2, rounds: 3, ms: 60 } : { starts: 2, warmUps: 1, rounds: 4, ms: 100 };
+  const size = quick ? { starts: 1, warmUps: 2, rounds: 3, ms: 60 } : { starts: 2, warmUps: 1, rounds: 3, ms: 100 };
   const tables = [];
   const targets = [];
   for (const pinning of pinnings) {
