@@ -11,8 +11,8 @@ import { mistake } from './errors/mistakes.js';
  */
 export function mistakesOf(prototype: object): readonly string[] {
   const methods = lockedMethods(prototype);
-  const owners = (name: string | symbol) => methods.filter((method) => method.name === name).map(({ owner }) => owner);
-  const lost = [...new Set(methods.map(({ name }) => name))].flatMap((name) => lostDecorator(prototype, name, owners(name)));
+  const named = (name: string | symbol) => methods.filter((method) => method.name === name);
+  const lost = [...new Set(methods.map(({ name }) => name))].flatMap((name) => lostDecorator(prototype, name, named(name)));
   const own = methods.filter(({ owner, name }) => owner === ownerOf(prototype, name));
   const bad = methods.filter((method) => isReached(prototype, method)).flatMap(({ mistakes }) => mistakes ?? []);
   const inherited = methods.flatMap((method) => calledBySuper(prototype, method));
@@ -37,38 +37,38 @@ export function isReached(prototype: object, { owner, name }: LockedMethod): boo
   return first === owner || !lockedMethods(prototype).some((method) => method.name === name && method.owner === first);
 }
 
+/** The method that a call comes to first, and those above it, which it may call by `super`. */
+function* ownersOf(prototype: object, name: string | symbol): Generator<object> {
+  for (let owner = ownerOf(prototype, name); owner; owner = ownerOf(Object.getPrototypeOf(owner) as object | null, name)) yield owner;
+}
+
 /** An override hides the lock of the method it overrides, unless it has one itself or calls that method. */
-function lostDecorator(prototype: object, name: string | symbol, locked: readonly object[]): readonly string[] {
-  let owner = ownerOf(prototype, name);
-  while (owner && !locked.includes(owner)) {
+function lostDecorator(prototype: object, name: string | symbol, locked: readonly LockedMethod[]): readonly string[] {
+  for (const owner of ownersOf(prototype, name)) {
+    if (locked.some((method) => method.owner === owner)) return [];
     const source = methodSource(owner, name);
     // Not in the class: somebody has put it there, such as a test with a spy.
     if (!source) return [];
-    if (!callsSuper(source, name)) {
-      return [
-        mistake(`${nameOf(owner, name)} overrides ${nameOf(locked[0]!, name)}, which has @WithLock, and would run without the lock.`, [
-          `Put @WithLock on ${nameOf(owner, name)} too.`,
-          `Call super.${String(name)}() in it.`,
-          'If it needs no lock, give it another name.',
-        ]),
-      ];
-    }
-    owner = ownerOf(Object.getPrototypeOf(owner) as object | null, name);
+    if (callsSuper(source, name)) continue;
+    return [
+      mistake(`${nameOf(owner, name)} overrides ${nameOf(locked[0]!.owner, name)}, which has @WithLock, and would run without the lock.`, [
+        `Put @WithLock on ${nameOf(owner, name)} too.`,
+        ...(locked.some(({ scope }) => scope === 'request') ? [] : [`Call super.${String(name)}() in it.`]),
+        'If it needs no lock, give it another name.',
+      ]),
+    ];
   }
   return [];
 }
 
 /** The lock of a request is taken by an interceptor of the handler, which an override is now. */
 function calledBySuper(prototype: object, { owner: locked, name, scope }: LockedMethod): readonly string[] {
-  if (scope === 'call') return [];
-  let owner = ownerOf(prototype, name);
-  const override = owner;
-  while (owner && owner !== locked) {
+  if (scope === 'call' || ownerOf(prototype, name) === locked) return [];
+  for (const owner of ownersOf(prototype, name)) {
+    if (owner === locked) break;
     const source = methodSource(owner, name);
     if (!source || !callsSuper(source, name)) return [];
-    owner = ownerOf(Object.getPrototypeOf(owner) as object | null, name);
   }
-  if (override === locked) return [];
   return [
     mistake(`${nameOf(prototype, name)} calls ${nameOf(locked, name)} by super, whose lock with scope: 'request' is taken for the handler that it stands on only, so every call would be refused.`, [
       `Put @WithLock with scope: 'request' on ${nameOf(prototype, name)}, and let both call a method without a lock.`,

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { type ExecutionContext, HttpException } from '@nestjs/common';
 import type { LockKey } from '../core/lock-key.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
+import { isLockError } from '../errors/lock.error.js';
 import { Mistakes } from '../errors/mistakes.js';
 import { KeyTemplate, type TemplateSite } from './key-template.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from './parameter-names.js';
@@ -66,7 +67,7 @@ function calledKey(key: KeyFunction, args: unknown[], site: string): LockKey {
     if (made instanceof Promise) made.catch(() => undefined);
     return made;
   } catch (error) {
-    if (error instanceof HttpException) throw error;
+    if (error instanceof HttpException || isLockError(error)) throw error;
     throw new LockKeyError(`The function that makes the lock key of ${site}() threw: ${error instanceof Error ? error.message : String(error)}`, error);
   }
 }

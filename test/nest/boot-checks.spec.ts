@@ -164,6 +164,32 @@ Potential solutions:
 - Call super.run() in it.
 - If it needs no lock, give it another name.`,
   ],
+  [
+    "an override that has lost its decorator with scope: 'request', which no super would bring back",
+    () => {
+      @Controller('orders')
+      class Orders {
+        @Get()
+        @WithLock('order', { scope: 'request' })
+        async all(): Promise<string[]> {
+          return [];
+        }
+      }
+      @Controller('late-orders')
+      class LateOrders extends Orders {
+        @Get()
+        override async all() {
+          return ['late'];
+        }
+      }
+      return { controllers: [LateOrders] };
+    },
+    `LateOrders.all() overrides Orders.all(), which has @WithLock, and would run without the lock.
+
+Potential solutions:
+- Put @WithLock on LateOrders.all() too.
+- If it needs no lock, give it another name.`,
+  ],
   ...[false, true].map((hasItsOwn): [string, () => object, string] => [
     `an override of a handler with scope: 'request' that calls it by super, ${hasItsOwn ? 'with a lock of its own' : 'without one'}`,
     () => {
