@@ -28,11 +28,12 @@ export type {
   LockDetails,
   LockStore,
   Renewal,
+  RenewalOutcome,
   Sharing,
   StoreListener,
   WaiterView,
 } from './store/lock-store.js';
-export type { RedisConnectionOption } from './redis/redis-client.js';
+export type { RedisConnectionOption } from './redis/connection-option.js';
 export type { RedisConnectionsOption } from './redis/redis-store.js';
 
 export { isLockError, LockError } from './errors/lock.error.js';

@@ -1,15 +1,22 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, ModulesContainer } from '@nestjs/core';
 import { type LockedMethod, lockedMethods } from './decorators/locked-methods.js';
+import { methodName } from './decorators/lost-locks.js';
+import { refusedCalls } from './decorators/service-slot.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { mistake, mistakeList } from './errors/mistakes.js';
-import { isFactoryOfMany, type Known, knownTo, providersOf } from './lock.known.js';
-import { isReached, mistakesOf, nameOf, outOfReach } from './lock.checks.js';
+import { isFactoryOfMany, type Known, knownGlobally, knownIn, type NestModule, providersOf } from './lock.known.js';
+import { ofRequests } from './lock.scope.js';
+import { onLazyModules } from './lock.lazy.js';
+import { isReached, mistakesOf, outOfReach } from './lock.checks.js';
 import { type GuardedMethod, LockService } from './lock.service.js';
 import { DEFAULT_MODULE } from './lock.tokens.js';
 import { LockWiring } from './lock.wiring.js';
 
 const logger = new Logger('RedisLock');
+
+/** The classes that some app of this process knows: another one need not. */
+const knownToSome = new WeakSet<object>();
 
 /**
  * Looks through the app at boot. It wires objects that Nest did not construct itself (`useFactory`, `useValue`, guards made with `new`), and refuses to start
@@ -20,6 +27,8 @@ export class LockExplorer implements OnModuleInit {
   readonly #modules: ModulesContainer;
   readonly #app: ApplicationConfig;
   readonly #wiring: LockWiring;
+  readonly #explored = new Set<NestModule>();
+  readonly #prototypes = new Set<object>();
 
   constructor(modules: ModulesContainer, app: ApplicationConfig) {
     this.#modules = modules;
@@ -30,13 +39,24 @@ export class LockExplorer implements OnModuleInit {
   /** @throws LockOptionsError with all mistakes there are */
   onModuleInit(): void {
     if (!this.#isFirst()) return;
-    const known = [...knownTo(this.#modules, this.#app)];
-    const prototypes = new Set(known.map(({ prototype }) => prototype));
-    const mistakes = [...twins(known), ...this.#wire(known), ...[...prototypes].flatMap(mistakesOf)];
-    if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
-    this.#list(prototypes);
-    const strangers = outOfReach(withBases(prototypes));
+    this.#explore(this.#modules.values(), knownGlobally(this.#app));
+    for (const prototype of withBases(this.#prototypes)) knownToSome.add(prototype);
+    const strangers = outOfReach(knownToSome);
     if (strangers.length > 0) logger.warn(mistakeList(strangers));
+    onLazyModules(this.#modules, (loaded) => this.#explore(loaded));
+  }
+
+  /** Looks through modules that it has not seen yet. */
+  #explore(modules: Iterable<NestModule>, others: Iterable<Known> = []): void {
+    const fresh = [...modules].filter((module) => !this.#explored.has(module));
+    const known = [...knownIn(fresh), ...others];
+    const prototypes = new Set(known.map(({ prototype }) => prototype));
+    const objects = known.flatMap(({ instance }) => instance ?? []);
+    const wired = this.#wire(fresh, known);
+    const mistakes = [...twins(this.#modules), ...ofRequests(fresh), ...wired, ...[...prototypes].flatMap(mistakesOf), ...objects.flatMap(refusedCalls)];
+    if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
+    for (const module of fresh) this.#explored.add(module);
+    this.#list([...prototypes].filter((prototype) => !this.#prototypes.has(prototype)));
   }
 
   /** Of several modules, one looks for all. */
@@ -48,15 +68,16 @@ export class LockExplorer implements OnModuleInit {
     return true;
   }
 
-  #wire(known: readonly Known[]): readonly string[] {
-    for (const provider of providersOf(this.#modules)) if (isFactoryOfMany(provider)) this.#wiring.wireAll(provider);
-    return known.flatMap(({ instance, isBuiltByNest }) => (instance && !isBuiltByNest ? this.#wiring.wire(instance) : []));
+  #wire(modules: readonly NestModule[], known: readonly Known[]): readonly string[] {
+    for (const provider of providersOf(modules)) if (isFactoryOfMany(provider)) this.#wiring.wireAll(provider);
+    return known.flatMap(({ instance, isBuiltByNest }) => (instance ? this.#wiring.wire(instance, isBuiltByNest) : []));
   }
 
   /** Tells the log and the services which methods are guarded. */
-  #list(prototypes: ReadonlySet<object>): void {
-    const guarded = [...prototypes].flatMap((prototype) => lockedMethods(prototype).filter((method) => isReached(prototype, method)).map((method) => ({ prototype, method })));
-    for (const { prototype, method } of guarded) logger.debug(`${nameOf(prototype, method.name)} locks ${keyText(method)}`);
+  #list(fresh: readonly object[]): void {
+    for (const { prototype, method } of guardedBy(fresh)) logger.debug(`${methodName(prototype, method.name)} locks ${keyText(method)}`);
+    for (const prototype of fresh) this.#prototypes.add(prototype);
+    const guarded = guardedBy(this.#prototypes);
     for (const module of new Set(guarded.map(({ method }) => method.module))) {
       const service = this.#wiring.serviceOf(module);
       const own = guarded.filter(({ method }) => method.module === module);
@@ -65,8 +86,18 @@ export class LockExplorer implements OnModuleInit {
   }
 }
 
-function twins(known: readonly Known[]): readonly string[] {
-  const services = new Set(known.map(({ instance }) => instance).filter((instance) => instance instanceof LockService));
+interface Guarded {
+  readonly prototype: object;
+  readonly method: LockedMethod;
+}
+
+function guardedBy(prototypes: Iterable<object>): readonly Guarded[] {
+  const reached = (prototype: object) => lockedMethods(prototype).filter((method) => isReached(prototype, method));
+  return [...prototypes].flatMap((prototype) => reached(prototype).map((method) => ({ prototype, method })));
+}
+
+function twins(modules: ModulesContainer): readonly string[] {
+  const services = new Set([...providersOf(modules.values())].map(({ instance }): unknown => instance).filter((instance) => instance instanceof LockService));
   const names = [...services].map(({ moduleName }) => moduleName);
   const remedies = ['Import forRoot() once, in the root module: it is global.', 'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).'];
   return names.filter((name, index) => names.indexOf(name) < index).map((name) => mistake(`Two RedisLockModules are named "${name}".`, remedies));

@@ -1,8 +1,9 @@
 import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
 import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 
-/** What Nest keeps of a provider. */
-export type Provider = ValueOf<ValueOf<ModulesContainer>['providers']>;
+/** What Nest keeps of a module, and of a provider. */
+export type NestModule = ValueOf<ModulesContainer>;
+export type Provider = ValueOf<NestModule['providers']>;
 type ValueOf<M> = M extends Map<unknown, infer Value> ? Value : never;
 
 /** An object that Nest knows, or only its class, where it builds one for each request. */
@@ -14,12 +15,12 @@ export interface Known {
 
 const ENHANCERS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
 
-export function* providersOf(modules: ModulesContainer): Iterable<Provider> {
-  for (const module of modules.values()) yield* [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values(), ...module.middlewares.values()];
+export function* providersOf(modules: Iterable<NestModule>): Iterable<Provider> {
+  for (const module of modules) yield* [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values(), ...module.middlewares.values()];
 }
 
-/** All objects and classes that Nest knows when the app starts. */
-export function* knownTo(modules: ModulesContainer, app: ApplicationConfig): Iterable<Known> {
+/** All objects and classes that these modules have. */
+export function* knownIn(modules: Iterable<NestModule>): Iterable<Known> {
   for (const provider of providersOf(modules)) {
     const type: unknown = provider.isNotMetatype ? undefined : provider.metatype;
     if (typeof type === 'function' && type.prototype) {
@@ -29,7 +30,11 @@ export function* knownTo(modules: ModulesContainer, app: ApplicationConfig): Ite
       yield* given(instancesOf(provider));
     }
   }
-  yield* given([app.getGlobalGuards(), app.getGlobalInterceptors(), app.getGlobalPipes(), app.getGlobalFilters()].flat());
+}
+
+/** What was made with `new` for the whole app. */
+export function knownGlobally(app: ApplicationConfig): Iterable<Known> {
+  return given([app.getGlobalGuards(), app.getGlobalInterceptors(), app.getGlobalPipes(), app.getGlobalFilters()].flat());
 }
 
 /** Whether a factory makes objects also after the app has started: for each request, or for each object that asks for one. */

@@ -6,16 +6,19 @@ import { LockContext, type LockNode } from './core/lock-context.js';
 import type { LockEvent } from './core/lock-event.js';
 import { LockEvents } from './core/lock-events.js';
 import { inspected, type LockInfo } from './core/lock-info.js';
-import { orderedKeys, type LockKey } from './core/lock-key.js';
+import { checkedKey, orderedKeys, type LockKey } from './core/lock-key.js';
 import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from './core/lock-options.js';
 import type { LockRequest, Refusal } from './core/lock-request.js';
 import { healthOf, type StoreHealth } from './core/store-health.js';
+import { settled } from './core/settled.js';
 import { endOf } from './core/stream-end.js';
+import { WaitingCalls } from './core/waiting-calls.js';
 import { LockLostError } from './errors/lock-lost.error.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
 import { LockUnavailableError } from './errors/lock-unavailable.error.js';
 import { namesOf } from './errors/names-of.js';
+import { quoted } from './errors/shown.js';
 import { clientGoneSignal, reported } from './http/http-request.js';
 import type { LockStore } from './store/lock-store.js';
 
@@ -65,7 +68,7 @@ export class LockService {
     this.#terms = terms;
     this.#tryTerms = { ...terms, waitMs: 0 };
     this.#shutdownGraceMs = shutdownGraceMs;
-    this.#acquirer = new LockAcquirer(store, this.#events);
+    this.#acquirer = new LockAcquirer(store, this.#events, new WaitingCalls(this.#context));
     this.events = new Observable((subscriber) => {
       this.#events.add(subscriber);
       return () => this.#events.delete(subscriber);
@@ -97,7 +100,7 @@ export class LockService {
     try {
       // The process may have stood still since it was let in.
       lock.assertHeld();
-      value = await this.#context.run(node, work);
+      value = await this.#context.run(node, (lock) => settled(work(lock)));
     } catch (error) {
       await this.#leave(node, lock);
       if (!lock.lost || terms.onLost === 'ignore' || error === lock.lost) throw error;
@@ -151,7 +154,7 @@ export class LockService {
    * @throws LockUnavailableError when the store does not answer
    */
   async isLocked(key: string): Promise<boolean> {
-    return this.#store.isLocked(orderedKeys(key)[0]!);
+    return this.#store.isLocked(checkedKey(key));
   }
 
   /**
@@ -160,7 +163,7 @@ export class LockService {
    * @throws LockUnavailableError when the store does not answer
    */
   async inspect(key: string): Promise<LockInfo | null> {
-    return (await inspected(this.#store, orderedKeys(key)[0]!)) ?? null;
+    return (await inspected(this.#store, checkedKey(key))) ?? null;
   }
 
   /**
@@ -171,7 +174,7 @@ export class LockService {
    * @throws LockUnavailableError when the store does not answer
    */
   async forceUnlock(key: string): Promise<boolean> {
-    return this.#store.forceRelease(orderedKeys(key)[0]!);
+    return this.#store.forceRelease(checkedKey(key));
   }
 
   /** The innermost lock that the running async context is inside of and still holds; of this key, if one is named. */
@@ -200,6 +203,11 @@ export class LockService {
   /** @internal */
   noteMethods(methods: readonly GuardedMethod[]): void {
     this.#methods = Object.freeze(methods);
+  }
+
+  /** Whether its app is shutting down. @internal */
+  get isEnding(): boolean {
+    return this.#isEnding;
   }
 
   /** Begins to connect, so that an unreachable Redis is in the log of the boot. @internal */
@@ -260,7 +268,8 @@ function waitSignals(this: LockRequest): readonly AbortSignal[] {
   return [this.signal, clientGone].filter((signal) => signal !== undefined);
 }
 
-function lostError({ keys, reason, heldMs }: LockLostError, cause?: unknown): LockLostError {
+/** What is thrown for a lost lock; its cause is what the work threw. @internal */
+export function lostError({ keys, reason, heldMs }: LockLostError, cause?: unknown): LockLostError {
   return reported(new LockLostError({ keys, reason, heldMs, cause }));
 }
 
@@ -278,7 +287,7 @@ function notReentrant(keys: readonly string[]): LockOptionsError {
 
 function partlyHeld(keys: readonly string[], outers: ReadonlyMap<string, Lock>): LockOptionsError {
   return new LockOptionsError(
-    `This call asks for ${namesOf(keys)} together, inside calls that hold ${[...outers.keys()].map((key) => JSON.stringify(key)).join(', ')} only: ` +
+    `This call asks for ${namesOf(keys)} together, inside calls that hold ${[...outers.keys()].map(quoted).join(', ')} only: ` +
       'taking the others in addition could deadlock. Take all of them together in the outer call.',
   );
 }

@@ -1,10 +1,15 @@
+import { Logger } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { lockedMethods } from './decorators/locked-methods.js';
+import { giveService, refusedCalls } from './decorators/service-slot.js';
+import { noteShared } from './decorators/shared-object.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { mistake, mistakeList } from './errors/mistakes.js';
 import { mistakesOf } from './lock.checks.js';
 import type { Provider } from './lock.known.js';
 import { lockServiceSlot, lockServiceToken } from './lock.tokens.js';
+
+const logger = new Logger('RedisLock');
 
 type Factory = (...dependencies: unknown[]) => unknown;
 
@@ -17,14 +22,16 @@ export class LockWiring {
   }
 
   /** @returns what is wrong with the object */
-  wire(instance: object): readonly string[] {
+  wire(instance: object, isBuiltByNest = false): readonly string[] {
     const mistakes: string[] = [];
     for (const { module } of lockedMethods(instance)) {
       const value = this.serviceOf(module);
-      if (!value || (instance as Record<symbol, unknown>)[lockServiceSlot(module)] === value) continue;
-      // Writable, as an object given by useValue can live on in the next app of a test.
-      if (Object.isExtensible(instance)) Object.defineProperty(instance, lockServiceSlot(module), { value, writable: true, configurable: true });
-      else mistakes.push(frozen(instance));
+      const slot = lockServiceSlot(module);
+      const had = (instance as Record<symbol, unknown>)[slot];
+      const hasItsOwn = isBuiltByNest && had !== undefined;
+      if (!value || had === value || hasItsOwn) continue;
+      if (!giveService(instance, slot, value)) mistakes.push(frozen(instance, isBuiltByNest));
+      else if (noteShared(instance, slot, had)) logger.warn(shared(instance));
     }
     return mistakes;
   }
@@ -37,7 +44,7 @@ export class LockWiring {
       const made = await make(...dependencies);
       if (typeof made !== 'object' || made === null || lockedMethods(made).length === 0) return made;
       const prototype = Object.getPrototypeOf(made) as object;
-      const mistakes = [...this.wire(made), ...(checked.has(prototype) ? [] : mistakesOf(prototype))];
+      const mistakes = [...this.wire(made), ...(checked.has(prototype) ? [] : mistakesOf(prototype)), ...refusedCalls(made)];
       if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
       checked.add(prototype);
       return made;
@@ -54,7 +61,18 @@ export class LockWiring {
   }
 }
 
-function frozen(instance: object): string {
+function shared(instance: object): string {
+  const what =
+    `The ${instance.constructor.name} given to Nest belongs to another app of this process, too, which is still open. Until one of the two closes, ` +
+    'its @WithLock methods lock in the store of the app that has started last, for both.';
+  return mistake(what, ['Give each app an object of its own.', 'Close the other app first.']);
+}
+
+function frozen(instance: object, isBuiltByNest: boolean): string {
+  if (isBuiltByNest) {
+    const what = `The constructor of ${instance.constructor.name} freezes the object, so it can't be given the LockService`;
+    return mistake(`${what} that its @WithLock methods need.`, ["Don't freeze it, or do so in onModuleInit()."]);
+  }
   const what = `The ${instance.constructor.name} given to Nest is frozen, so it can't be given the LockService that its @WithLock methods need.`;
   return mistake(what, ['Let Nest build it.', "Don't freeze it."]);
 }

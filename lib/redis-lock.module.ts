@@ -6,8 +6,10 @@ import { guardRequests } from './http/lock-request.guard.js';
 import { LockExplorer } from './lock.explorer.js';
 import { LockService } from './lock.service.js';
 import { checkedModuleName, lockServiceToken } from './lock.tokens.js';
+import { checkedAsyncOptions } from './redis-lock.async-options.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
-import { resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions } from './redis-lock.options.js';
+import { moduleOptions, resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions, type ResolvedLockOptions } from './redis-lock.options.js';
+import { describeConnection } from './redis/describe-connection.js';
 import type { OutageLog } from './redis/redis-connection.js';
 import { redisStore } from './redis/redis-store.js';
 import { diagnosis } from './redis/trouble.js';
@@ -30,12 +32,17 @@ export class RedisLockModule extends ConfigurableModuleClass {
   /** @throws LockOptionsError for an unknown option or a bad value */
   static override forRoot(options: RedisLockModuleOptions = {}): DynamicModule {
     resolveLockOptions(options);
-    return withLockService(super.forRoot(options), options.name);
+    return withLockService(super.forRoot(moduleOptions(options)), moduleOptions(options).name);
   }
 
-  /** Takes `useFactory`, `useClass` or `useExisting`; `name` and `isGlobal` stand beside it, not in what it returns. */
+  /**
+   * Takes `useFactory`, `useClass` or `useExisting`; `name` and `isGlobal` stand beside it, not in what it returns.
+   *
+   * @throws LockOptionsError where it is given anything else
+   */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
-    return withLockService(super.forRootAsync(options), options.name);
+    const checked = checkedAsyncOptions(options);
+    return withLockService(super.forRootAsync(checked), checked.name);
   }
 }
 
@@ -62,17 +69,26 @@ function followRequests(options: RedisLockOptions | undefined, app: ApplicationC
 }
 
 function lockService(name: string, options: RedisLockOptions | undefined): LockService {
-  if (!options) throw new LockOptionsError(`The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} to have the defaults.`);
-  const misplaced = ['name', 'isGlobal'].find((option) => Object.hasOwn(options, option));
+  if (options === undefined || options === null) throw new LockOptionsError(`The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} to have the defaults.`);
+  const misplaced = ['name', 'isGlobal'].find((option) => option in moduleOptions(options));
   if (misplaced) throw new LockOptionsError(`"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`);
   const resolved = resolveLockOptions(options);
   const { store, terms, shutdownGraceMs } = resolved;
-  return new LockService({
+  const service = new LockService({
     name,
     terms,
     shutdownGraceMs,
     store: store ?? redisStore({ ...resolved, leaseMs: terms.leaseMs, log: outageLog(Array.isArray(resolved.connection) ? resolved.connection.length : 1) }),
   });
+  logger.log(`${name === 'default' ? 'Locks live' : `Locks of "${name}" live`} ${whereabouts(resolved)}.`);
+  return service;
+}
+
+/** Says where locks live, in one line for whoever wonders at night. */
+function whereabouts({ store, connection, keyPrefix, durability }: ResolvedLockOptions): string {
+  if (store) return `in the app's own store (${store.constructor?.name ?? 'an object'})`;
+  const replicas = durability ? `, durability of ${durability.replicas} replica(s)${durability.aof ? ' on disk' : ''}` : '';
+  return `in ${describeConnection(connection)}, under ${JSON.stringify(keyPrefix)}${replicas}`;
 }
 
 /** Logs the outages of each Redis: of the one there is, or of the nodes of a quorum. */
@@ -85,5 +101,6 @@ function outageLog(nodes: number): OutageLog {
     up: (server) => logger.log(`Redis at ${server} can be reached again.`),
     deaf: (server, cause) => logger.warn(`The subscription at Redis at ${server}, which tells this app of its locks, is down${cause ? `: ${diagnosis(cause)}` : '.'} ${meanwhile}`),
     hears: (server) => logger.log(`The subscription at Redis at ${server} is up again.`),
+    unfit: (server, problem) => logger.warn(`Redis at ${server} should not keep locks: ${problem}`),
   };
 }

@@ -1,5 +1,7 @@
 import { durationMs, type Duration } from './clock/duration.js';
 import { booleanOption, DEFAULT_TERMS, lockTerms, unknownOption, wrongValue, type LockTerms } from './core/lock-options.js';
+import { isWellFormed } from './core/lock-key.js';
+import { plainOptions } from './errors/plain-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { shown } from './errors/shown.js';
 import type { DurabilityTerms } from './redis/durable-lock.store.js';
@@ -9,11 +11,11 @@ import type { LockStore } from './store/lock-store.js';
 /** What a module can be told, besides its name. */
 export interface RedisLockOptions {
   /**
-   * Where Redis is: a URL (`redis://`, `rediss://`), ioredis options (Sentinel included), or an ioredis client (`Redis` or
+   * Where Redis is: a URL (`redis://`, `rediss://`; a string or a `URL`), ioredis options (Sentinel included), or an ioredis client (`Redis` or
    * `Cluster`) the app has already, which is borrowed: never closed, never reconfigured. Or an array of 3, 5 or 7 of these, independent
    * masters: a lock is had when a majority of them agrees (Redlock). One that was started less than the longest lease ago does not
-   * count, as it may have forgotten locks.
-   * @default 'redis://127.0.0.1:6379'
+   * count, as it may have forgotten locks. `undefined`, an unknown option of ioredis and options that name no server are refused.
+   * @default 'redis://127.0.0.1:6379' when it is left out
    */
   readonly connection?: RedisConnectionsOption;
   /** A store of your own instead of `connection`, e.g. `new MemoryLockStore()`. */
@@ -30,6 +32,12 @@ export interface RedisLockOptions {
   readonly maxHold?: Duration;
   /** Waiters allowed for a key in this process; one more gets `LockTimeoutError` at once. @default no limit */
   readonly maxWaiters?: number;
+  /**
+   * Whether a call nested in a holder's async context enters at once, if it does not say. `false`: it throws, and so does work that a queue
+   * in the process has started in that context.
+   * @default true
+   */
+  readonly reentrant?: boolean;
   /** No Redis command, nor a promise of ours that waits for one, takes longer. @default '1s' */
   readonly commandTimeout?: Duration;
   /**
@@ -76,28 +84,43 @@ export interface ResolvedLockOptions {
   readonly durability: DurabilityTerms | undefined;
 }
 
-const KNOWN = [
-  'connection', 'store', 'keyPrefix', 'wait', 'lease', 'watchdog', 'maxHold', 'maxWaiters', 'commandTimeout', 'shutdownGrace', 'durability', 'http', 'name', 'isGlobal',
+const KNOWN: readonly string[] = [
+  'connection', 'store', 'keyPrefix', 'wait', 'lease', 'watchdog', 'maxHold', 'maxWaiters', 'reentrant', 'commandTimeout', 'shutdownGrace', 'durability', 'http', 'name', 'isGlobal',
 ]; // prettier-ignore
 
+export function isModuleOption(name: string): boolean {
+  return KNOWN.includes(name);
+}
+
+/**
+ * The options as a plain object, those of its class included.
+ *
+ * @throws LockOptionsError where it is no object of options
+ */
+export function moduleOptions<Options extends RedisLockModuleOptions>(options: Options): Options {
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return plainOptions(options, KNOWN);
+  throw new LockOptionsError(`RedisLockModule takes an object of options, not ${shown(options)}.`);
+}
+
 /** @throws LockOptionsError naming the option, the value and what is allowed */
-export function resolveLockOptions(options: RedisLockModuleOptions = {}): ResolvedLockOptions {
-  if (typeof options !== 'object' || options === null) throw new LockOptionsError(`RedisLockModule takes an object of options, not ${shown(options)}.`);
+export function resolveLockOptions(given: RedisLockModuleOptions = {}): ResolvedLockOptions {
+  const options = moduleOptions(given);
   const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
   if (unknown) throw unknownOption(unknown, KNOWN);
 
   const { connection, store, keyPrefix = 'lock:', commandTimeout = '1s', shutdownGrace = '10s', http = true } = options;
-  const { wait, lease, watchdog, maxHold, maxWaiters } = options;
+  const { wait, lease, watchdog, maxHold, maxWaiters, reentrant } = options;
   if (options.isGlobal !== undefined) booleanOption('isGlobal', options.isGlobal);
+  refuseMissingSetting(options);
   if (connection !== undefined && store !== undefined) throw new LockOptionsError('Give either "connection" or "store", not both: a store has its own connection.');
   if (store !== undefined && typeof store?.acquire !== 'function') throw wrongValue('store', store, 'a LockStore, e.g. new MemoryLockStore()');
-  if (typeof keyPrefix !== 'string') throw wrongValue('keyPrefix', keyPrefix, 'a string');
+  if (typeof keyPrefix !== 'string' || !isWellFormed(keyPrefix)) throw wrongValue('keyPrefix', keyPrefix, 'a string');
   const commandTimeoutMs = durationMs('commandTimeout', commandTimeout, { min: 10 });
   return Object.freeze({
     connection: connection === undefined ? 'redis://127.0.0.1:6379' : connection,
     store,
     keyPrefix,
-    terms: Object.freeze(lockTerms({ wait, lease, watchdog, maxHold, maxWaiters }, DEFAULT_TERMS)),
+    terms: Object.freeze(lockTerms({ wait, lease, watchdog, maxHold, maxWaiters, reentrant }, DEFAULT_TERMS)),
     commandTimeoutMs,
     shutdownGraceMs: durationMs('shutdownGrace', shutdownGrace, { min: 0 }),
     http: booleanOption('http', http),
@@ -105,10 +128,21 @@ export function resolveLockOptions(options: RedisLockModuleOptions = {}): Resolv
   });
 }
 
-function durabilityTerms({ durability = 'none', store }: RedisLockModuleOptions, commandTimeoutMs: number): DurabilityTerms | undefined {
-  if (durability === 'none') return undefined;
+/** A setting that is missing must not become the server on this machine: only leaving the option out means that. */
+function refuseMissingSetting(options: RedisLockModuleOptions): void {
+  if (options.connection !== undefined || options.store !== undefined) return;
+  const name = ['connection', 'store'].find((option) => option in options);
+  if (name === undefined) return;
+  throw new LockOptionsError(
+    `"${name}" is undefined: a setting is missing. Set it, e.g. "redis://127.0.0.1:6379", or leave the option out for that server.`,
+  );
+}
+
+function durabilityTerms({ durability: given = 'none', store }: RedisLockModuleOptions, commandTimeoutMs: number): DurabilityTerms | undefined {
+  if (given === 'none') return undefined;
   if (store !== undefined) throw new LockOptionsError('"durability" is about replicas of Redis: a "store" of your own has to see to it itself.');
-  if (typeof durability !== 'object' || durability === null) throw wrongValue('durability', durability, '"none" or { replicas, timeout, aof }');
+  if (typeof given !== 'object' || given === null) throw wrongValue('durability', given, '"none" or { replicas, timeout, aof }');
+  const durability = plainOptions(given, []);
   const unknown = Object.keys(durability).find((name) => !['replicas', 'timeout', 'aof'].includes(name));
   if (unknown) throw unknownOption(`durability.${unknown}`, ['durability.replicas', 'durability.timeout', 'durability.aof']);
   const { replicas, timeout = commandTimeoutMs / 2 } = durability;

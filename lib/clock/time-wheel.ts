@@ -1,4 +1,5 @@
 import { now } from './deadline.js';
+import { atRoot } from './root-context.js';
 
 /**
  * Many due times on one timer. Items that are due at the same ms share a slot; putting one in and taking it out
@@ -36,7 +37,7 @@ export class TimeWheel<T> {
   #arm(atMs: number): void {
     clearTimeout(this.#timer);
     this.#armedFor = atMs;
-    this.#timer = setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), 2 ** 31 - 1)).unref();
+    this.#timer = atRoot(() => setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), 2 ** 31 - 1)).unref());
   }
 
   #turn(): void {

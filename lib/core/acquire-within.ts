@@ -6,11 +6,13 @@ import { enterKeys, leaveKeys, type GateOf } from './enter-keys.js';
 import type { Lease } from './lease.js';
 import type { LockRequest, Refusal } from './lock-request.js';
 import { Lock, type LockGiver } from './lock.js';
+import type { WaitingCalls } from './waiting-calls.js';
 
 interface Outside {
   /** `host:pid` of this process, to name who has the key. */
   readonly holder: string;
   readonly giver: LockGiver;
+  readonly waiting: WaitingCalls;
 }
 
 /**
@@ -42,7 +44,9 @@ export async function acquireWithin(outers: ReadonlyMap<string, Lock>, request: 
     const entering = busy === undefined ? alone : [busy];
     if (entering.length === 0) break;
     const startedAt = now();
-    const passage = await enterKeys(gateOf, { ...request, keys: entering, isPassing: busy !== undefined, waitMs: Math.max(0, until - startedAt) }, { startedAt, holder: outside.holder });
+    const waitMs = Math.max(0, until - startedAt);
+    const entry = { ...request, keys: entering, isPassing: busy !== undefined, waitMs };
+    const passage = await enterKeys(gateOf, entry, { ...outside, startedAt });
     if (passage !== 'turn') return passage;
     if (isOutlived()) {
       leaveKeys(gateOf, entering);

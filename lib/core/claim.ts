@@ -19,7 +19,10 @@ export class Claim implements AcquireCommand {
   readonly label: string | undefined;
   readonly queue: boolean;
   readonly fair: boolean;
+  /** Of the caller that has it now: one that gave up may have left it to another. */
+  waitsUntil = Infinity;
   again = false;
+  told = false;
   /** Whether others wait for the lock that it is being given: that can be heard of before the grant. */
   wanted = false;
   /** Whether the lock that it is being given was taken away by force: that can be heard of before the grant, too. */
@@ -90,6 +93,7 @@ export class Claim implements AcquireCommand {
       );
     }
     const grant = this.#grant;
+    this.told = grant !== undefined || this.#called;
     this.#grant = undefined;
     this.#called = false;
     return grant;

@@ -43,6 +43,11 @@ export class KeyGate {
   /** Why nobody waits here any more. */
   #closed: { readonly error: unknown } | undefined;
 
+  /** Whether nobody of this process is through. */
+  isFree(key: string): boolean {
+    return !this.#turns.has(key);
+  }
+
   /** Goes in if nobody of this process is through. */
   tryEnter(key: string): boolean {
     if (this.#turns.has(key)) return false;

@@ -1,5 +1,7 @@
 import { now } from '../clock/deadline.js';
+import { atRoot } from '../clock/root-context.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
+import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { Granted, LockStore } from '../store/lock-store.js';
 import type { Lease } from './lease.js';
 import type { Watchdog } from './watchdog.js';
@@ -23,7 +25,8 @@ export class LeaseChanges {
   async extend(lease: Lease, leaseMs: number): Promise<void> {
     const { details } = lease;
     const sentAt = now();
-    const gone = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
+    const { gone, unknown } = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
+    if (unknown.length > 0) throw new LockUnavailableError('The store could not say whether it extended the lease.');
     if (gone.length > 0) lease.lose('taken');
     // It may have been unlocked and handed on meanwhile: the next one has terms of its own.
     if (!lease.isHeld || lease.details?.fence !== details?.fence) return;
@@ -40,12 +43,13 @@ export class LeaseChanges {
    */
   async startWriting(lease: Lease): Promise<Granted | undefined> {
     lease.writers++;
+    const number = ++lease.upgrades;
     let grant: Granted | undefined;
     try {
       // Else the store might do it before the end of the nested call that wrote before.
       await this.#downgrades.get(lease);
       // Meanwhile it may have been given back, to stay for some time.
-      if (lease.isHeld) grant = await this.#store.upgrade(lease);
+      if (lease.isHeld) grant = await this.#store.upgrade(lease, number);
     } catch (error) {
       // It may have been done all the same.
       this.endWriting(lease);
@@ -54,7 +58,8 @@ export class LeaseChanges {
     if (grant) return grant;
     lease.writers--;
     // Others read, or it is lost.
-    const gone = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs: 1 }]);
+    const asked = [{ keys: lease.keys, token: lease.token, leaseMs: 1 }];
+    const { gone } = await (this.#store.missing?.(asked) ?? this.#store.renew(asked));
     if (gone.length > 0) lease.lose('taken');
     return undefined;
   }
@@ -82,12 +87,13 @@ export class LeaseChanges {
 
   #readAgain(lease: Lease, retryMs: number): void {
     if (lease.writers > 0) return;
-    this.#downgrade(lease).catch(() => setTimeout(() => this.#readAgain(lease, retryMs * 2), retryMs).unref());
+    const later = () => atRoot(() => setTimeout(() => this.#readAgain(lease, retryMs * 2), retryMs).unref());
+    this.#downgrade(lease).catch(later);
   }
 
   async #downgrade(lease: Lease): Promise<void> {
     if (!lease.isHeld) return;
-    const answer = this.#store.downgrade(lease);
+    const answer = this.#store.downgrade(lease, lease.upgrades);
     this.#downgrades.set(lease, Promise.allSettled([this.#downgrades.get(lease), answer]).then(() => undefined));
     const ours = await answer;
     if (!ours && lease.isHeld) lease.lose('taken');

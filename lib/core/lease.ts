@@ -2,7 +2,7 @@ import { now, roundedDown } from '../clock/deadline.js';
 import type { LostReason } from '../errors/lock-lost.error.js';
 import type { LockDetails, Renewal, Sharing } from '../store/lock-store.js';
 import type { LocalRun } from './local-run.js';
-import { gated, type LockRequest } from './lock-request.js';
+import { canBeginWith, gated, type LockRequest } from './lock-request.js';
 
 /** What our clock and the server's may differ by over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
 const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
@@ -37,6 +37,8 @@ export class Lease implements Renewal {
   readonly isGated: boolean;
   /** Calls nested in a reader that write now. */
   writers = 0;
+  /** How often the store was asked to make the reader the writer: the number of the last such upgrade. */
+  upgrades = 0;
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
   /** When the watchdog looks at it next; the watchdog's own note. */
@@ -50,10 +52,12 @@ export class Lease implements Renewal {
   #confirmedAt = 0;
   #heardAt = 0;
   #endsAt = 0;
+  #lastsMs = 0;
   #keepUntil = 0;
   #state: 'held' | 'releasing' | 'lost' = 'held';
 
-  constructor(request: LockRequest, token: string, fences: number, sentAt: number) {
+  /** @param lastsMs how long the store gives it at first: what was asked for, or less */
+  constructor(request: LockRequest, token: string, fences: number, sentAt: number, lastsMs = request.leaseMs) {
     this.keys = request.keys;
     this.token = token;
     this.fences = fences;
@@ -61,7 +65,7 @@ export class Lease implements Renewal {
     this.isGated = gated(request);
     this.keepFor(request.atLeastMs);
     this.leaseMs = request.leaseMs;
-    this.confirm(sentAt, request.leaseMs);
+    this.confirm(sentAt, lastsMs);
   }
 
   /** When the store last said that it is ours. */
@@ -77,6 +81,11 @@ export class Lease implements Renewal {
   /** When it ends if nobody renews it. */
   get endsAt(): number {
     return this.#endsAt;
+  }
+
+  /** How long it was confirmed for. Less than its lease, when it was handed over and has not been renewed yet. */
+  get lastsMs(): number {
+    return this.#lastsMs;
   }
 
   /** Lets the key stay for so long from now on at least. */
@@ -101,8 +110,8 @@ export class Lease implements Renewal {
   }
 
   /** Whether the caller may take it over as it stands: it asks for this lease, and enough of it is left to begin with. */
-  isGoodFor({ leaseMs }: LockRequest): boolean {
-    return leaseMs === this.leaseMs && now() < this.#endsAt - leaseMs / 2;
+  isGoodFor(request: LockRequest): boolean {
+    return request.leaseMs === this.leaseMs && canBeginWith(this.#lastsMs, request) && now() < this.#endsAt - this.#lastsMs / 2;
   }
 
   /** Lets somebody in. */
@@ -115,7 +124,11 @@ export class Lease implements Renewal {
   confirm(sentAt: number, leaseMs: number): void {
     this.#heardAt = Math.floor(now());
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
-    this.#endsAt = Math.max(this.#endsAt, roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP));
+    const endsAt = roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
+    if (endsAt >= this.#endsAt) {
+      this.#endsAt = endsAt;
+      this.#lastsMs = leaseMs;
+    }
     this.#holder?.renewed();
   }
 

@@ -16,6 +16,7 @@ import { Lock, type LockGiver } from './lock.js';
 import { OpenLeases } from './open-leases.js';
 import { StoreQueue } from './store-queue.js';
 import { TooSlowError } from './too-slow.error.js';
+import type { WaitingCalls } from './waiting-calls.js';
 import { Watchdog } from './watchdog.js';
 
 /** Gets locks and gives them back: from and to other callers of this process where it may, else the store. */
@@ -32,12 +33,12 @@ export class LockAcquirer implements LockGiver {
   #closed: LockUnavailableError | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(store: LockStore, events: LockEvents) {
+  constructor(store: LockStore, events: LockEvents, waiting: WaitingCalls) {
     this.events = events;
     this.#store = store;
     this.#watchdog = new Watchdog(store);
     this.changes = new LeaseChanges(store, this.#watchdog);
-    this.#queue = new StoreQueue(store, this.#gate);
+    this.#queue = new StoreQueue({ store, gate: this.#gate, open: this.#open, waiting, source: this.#tokens.name });
     hearStore(store, { source: this.#tokens.name, queue: this.#queue, open: this.#open, doubt: () => this.#doubt() });
   }
 
@@ -53,14 +54,14 @@ export class LockAcquirer implements LockGiver {
     const [key] = request.keys;
     const single = request.keys.length === 1;
     if (!gated(request) || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt, startedAt);
-    const here = { startedAt, holder: this.#tokens.holder };
+    const here = { startedAt, holder: this.#tokens.holder, waiting: this.#queue.waiting };
     const passage = single ? queueFor(key!, this.#gate, request, here) : enterKeys(() => this.#gate, request, here);
     return passage.then((passage) => (passage === 'turn' ? this.#entered(request, startedAt) : passage));
   }
 
   /** Takes keys that outer calls hold already: for each the innermost lock that has it. Answers `'outlived'` when one has ended. */
   acquireWithin(outers: ReadonlyMap<string, Lock>, request: LockRequest): Promise<Lock | Refusal | 'outlived'> {
-    return acquireWithin(outers, request, { holder: this.#tokens.holder, giver: this });
+    return acquireWithin(outers, request, { holder: this.#tokens.holder, giver: this, waiting: this.#queue.waiting });
   }
 
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
@@ -109,10 +110,10 @@ export class LockAcquirer implements LockGiver {
 
   /** Asks the store with a new token: what happens to an earlier one does not touch it. */
   #ask(request: LockRequest, startedAt: number, sentAt: number): Promise<Lock | Refusal> {
-    const claim = this.#queue.stake(request, this.#tokens.next(this.#mayRun(request)));
+    const claim = this.#queue.stake(request, this.#tokens.next(this.#mayRun(request)), startedAt);
     this.#open.startAsking();
     // Not an async function: an uncontended lock is nothing but this, and each "await" costs it a µs.
-    return this.#store.acquire(claim).then(
+    return this.#queue.ask(claim).then(
       (reply) => {
         const answer = { reply, sentAt };
         const lock = isGrant(answer) ? this.#begin(claim, answer, request) : undefined;
@@ -126,11 +127,12 @@ export class LockAcquirer implements LockGiver {
   }
 
   /** The first answer brought no lock: waits, or asks again. */
-  async #askOn(claim: Claim, first: Answer, request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
+  async #askOn(claim: Claim, first: Answer, asked: LockRequest, startedAt: number): Promise<Lock | Refusal> {
+    const request = isGrant(first) ? asked : this.#queue.stepAside(first as Answer<Held>, asked);
     let answer: Lock | Refusal | undefined;
     try {
       const outcome = isGrant(first) ? first : await this.#queue.wait(claim, first as Answer<Held>, request, startedAt);
-      if ('reply' in outcome) answer = this.#begin(claim, outcome, request) ?? (await this.#tooLate(claim, outcome, request, startedAt));
+      if (outcome && 'reply' in outcome) answer = this.#begin(claim, outcome, request) ?? (await this.#tooLate(claim, outcome, request, startedAt));
       else answer = outcome;
     } catch (error) {
       return this.#failed(claim, request, error);
@@ -160,7 +162,7 @@ export class LockAcquirer implements LockGiver {
 
   #begin(claim: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest): Lock | undefined {
     const { token = claim.token } = reply;
-    const lease = new Lease(request, token, handsOn(request) ? (reply.fences ?? 1) : 1, sentAt);
+    const lease = new Lease(request, token, handsOn(request) ? (reply.fences ?? 1) : 1, sentAt, reply.leaseMs);
     if (lease.fences > 1 && (isRun(token) || reply.contended)) lease.run = new LocalRun(reply, lease.heardAt);
     if (claim.wanted) lease.run?.contend();
     if (!lease.isHeld || claim.lost || request.signal?.aborted || this.#closed) return undefined;

@@ -18,7 +18,7 @@ export class LockContext {
   }
 
   enter(lock: Lock): LockNode {
-    return { lock, outer: this.#held() };
+    return { lock, outer: this.innermost() };
   }
 
   /** Promises keep the context they were made in: without this, each lock would keep the one before it. */
@@ -26,8 +26,11 @@ export class LockContext {
     node.lock = undefined;
   }
 
-  /** Nodes whose lock has ended are dropped, so that work which schedules its own next run does not grow a chain. */
-  #held(): LockNode | undefined {
+  /**
+   * The innermost that is still held. Those that have ended are dropped, so that work which schedules its own next run
+   * does not grow a chain.
+   */
+  innermost(): LockNode | undefined {
     let node = this.#nodes.getStore();
     while (node && !node.lock?.isHeld) node = node.outer;
     return node;
@@ -40,11 +43,15 @@ export class LockContext {
 
   /** For each of these keys that is held, the innermost lock that has it. Undefined when none is. */
   holding(keys: readonly string[]): ReadonlyMap<string, Lock> | undefined {
-    if (!this.#nodes.getStore()) return undefined;
+    let node = this.innermost();
+    if (!node) return undefined;
+    const wanted = new Set(keys);
     const found = new Map<string, Lock>();
-    for (const key of keys) {
-      const lock = this.current(key);
-      if (lock) found.set(key, lock);
+    for (; node; node = node.outer) {
+      if (!node.lock?.isHeld) continue;
+      for (const key of node.lock.keys) {
+        if (wanted.has(key) && !found.has(key)) found.set(key, node.lock);
+      }
     }
     return found.size > 0 ? found : undefined;
   }

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { now } from '../clock/deadline.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
@@ -11,10 +12,17 @@ export interface EventListener {
   complete(): void;
 }
 
+/** A listener, and what it is to be told with. */
+interface Subscription {
+  /** Later ones have larger numbers. */
+  readonly number: number;
+  /** Runs something in the async context of who subscribed: what is told happens in that of anybody. */
+  readonly inContext: ReturnType<typeof AsyncLocalStorage.snapshot>;
+}
+
 /** Tells what happens to the locks of a service. Where nobody listens, no event is made. */
 export class LockEvents {
-  /** With a number: the later ones have larger ones. */
-  readonly #listeners = new Map<EventListener, number>();
+  readonly #listeners = new Map<EventListener, Subscription>();
   #latest = 0;
   #isComplete = false;
 
@@ -24,7 +32,7 @@ export class LockEvents {
 
   add(listener: EventListener): void {
     if (this.#isComplete) listener.complete();
-    else this.#listeners.set(listener, ++this.#latest);
+    else this.#listeners.set(listener, { number: ++this.#latest, inContext: AsyncLocalStorage.snapshot() });
   }
 
   delete(listener: EventListener): void {
@@ -33,13 +41,13 @@ export class LockEvents {
 
   /** Tells all, or those who came no later than that one. */
   tell(event: LockEvent, latest = Infinity): void {
-    for (const [listener, number] of [...this.#listeners]) if (number <= latest) listener.next(event);
+    for (const [listener, { number, inContext }] of [...this.#listeners]) if (number <= latest) inContext(() => listener.next(event));
   }
 
   /** There will be no more. */
   complete(): void {
     this.#isComplete = true;
-    for (const listener of [...this.#listeners.keys()]) listener.complete();
+    for (const [listener, { inContext }] of [...this.#listeners]) inContext(() => listener.complete());
   }
 
   /** Tells how a call for a lock goes. */

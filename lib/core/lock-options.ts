@@ -1,6 +1,9 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
+import { nearest } from '../errors/nearest.js';
 import { shown } from '../errors/shown.js';
 import { durationMs, type Duration } from '../clock/duration.js';
+import { isWellFormed } from './lock-key.js';
+import { plainOptions } from '../errors/plain-options.js';
 import type { Sharing } from '../store/lock-store.js';
 
 /** How a key is asked for. */
@@ -53,7 +56,7 @@ export interface LockOptions {
   readonly fair?: boolean;
   /**
    * `true`: a call nested in a holder's async context enters at once. `false`: it throws instead of waiting for itself.
-   * @default true
+   * @default the module's `reentrant` (`true`)
    */
   readonly reentrant?: boolean;
   /** Aborts the wait: the call rejects with `signal.reason` and nothing is left behind in Redis. */
@@ -124,21 +127,25 @@ const READERS: { readonly [name in keyof WithLockOptions]-?: (value: never) => P
   onLost: (value: unknown) => ({ onLost: oneOf('onLost', value, ['throw', 'ignore'] as const) }),
 };
 
+/** The names of all options of a call. */
+export const LOCK_OPTIONS: readonly string[] = Object.keys(READERS);
+
 /**
  * Reads options over the terms they leave open. `besides`: further options that the caller reads itself.
  *
  * @throws LockOptionsError for an unknown option or a bad value
  */
-export function lockTerms(options: WithLockOptions | undefined, defaults: LockTerms, besides: readonly string[] = []): LockTerms {
-  if (options === undefined) return defaults;
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new LockOptionsError(`Lock options must be an object, not ${shown(options)}.`);
+export function lockTerms(given: WithLockOptions | undefined, defaults: LockTerms, besides: readonly string[] = []): LockTerms {
+  if (given === undefined) return defaults;
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new LockOptionsError(`Lock options must be an object, not ${shown(given)}.`);
   }
+  const options = plainOptions(given, LOCK_OPTIONS);
   let terms = defaults;
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
     const reader = Object.hasOwn(READERS, name) ? READERS[name as keyof WithLockOptions] : undefined;
-    if (!reader) throw unknownOption(name, [...Object.keys(READERS), ...besides]);
+    if (!reader) throw unknownOption(name, [...LOCK_OPTIONS, ...besides]);
     terms = { ...terms, ...reader(value as never) };
   }
   const sharing = sharingOf(terms);
@@ -152,7 +159,8 @@ function sharingOf({ mode, permits }: LockTerms): Sharing {
 }
 
 export function unknownOption(name: string, known: readonly string[]): LockOptionsError {
-  return new LockOptionsError(`There is no option "${name}". Known options: ${known.join(', ')}.`);
+  const meant = nearest(name, known);
+  return new LockOptionsError(`There is no option "${name}".${meant ? ` Did you mean "${meant}"?` : ''} Known options: ${known.join(', ')}.`);
 }
 
 export function booleanOption(option: string, value: unknown): boolean {
@@ -182,11 +190,6 @@ function permitsOption(value: unknown): number {
 function labelOption(value: unknown): string {
   if (typeof value === 'string' && value.length > 0 && value.length <= 100 && isWellFormed(value)) return value;
   throw wrongValue('label', value, 'a text of 1 to 100 characters');
-}
-
-/** Half a surrogate pair can't be sent anywhere. */
-function isWellFormed(text: string): boolean {
-  return !/[\uD800-\uDFFF]/u.test(text);
 }
 
 function signalOption(value: unknown): AbortSignal {

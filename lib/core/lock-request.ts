@@ -9,6 +9,8 @@ export interface LockRequest extends LockTerms {
   readonly keys: readonly string[];
   /** Whether it only waits for its turn, and leaves as soon as it has it. */
   readonly isPassing?: boolean;
+  /** Whether it has left the gate of this process, to wait in the store without a turn. */
+  readonly isBeside?: boolean;
   /** Signals that end the wait; asked for only when the call has to wait. */
   readonly waitSignals: () => readonly AbortSignal[];
   /** Told when the call queues, where somebody wants to know. */
@@ -24,14 +26,17 @@ interface InTheWay {
   readonly holder: string | undefined;
   /** How many waited before the caller, as far as it knows. */
   readonly ahead: number;
+  /** Keys of the caller that those wait for whom it waited for. */
+  readonly deadlock?: readonly string[] | undefined;
 }
 
 export function heldBy({ holder, ahead }: Held): InTheWay {
   return { holder: holderOf(holder), ahead };
 }
 
-export function refusal(reason: TimeoutReason, { keys, waitMs, maxWaiters }: LockRequest, startedAt: number, { holder, ahead }: InTheWay): Refusal {
-  return { keys, reason, waitedMs: now() - startedAt, waitMs, holder, ahead, maxWaiters };
+export function refusal(reason: TimeoutReason, request: LockRequest, startedAt: number, inTheWay: InTheWay): Refusal {
+  const { keys, waitMs, maxWaiters } = request;
+  return { keys, reason, waitedMs: now() - startedAt, waitMs, maxWaiters, ...inTheWay };
 }
 
 /** Whether the lock of such a request may come from, and go to, another caller of its process without a word to the store. */
@@ -41,9 +46,17 @@ export function handsOn(request: LockRequest): boolean {
 }
 
 /**
+ * Whether the caller may begin with so little of its lease, in ms: the watchdog will lengthen it. Nobody does so for a fixed lease;
+ * and what is to be kept after a release must outlast one that fails.
+ */
+export function canBeginWith(lastsMs: number, { leaseMs, watchdog, maxHoldMs, atLeastMs }: LockRequest): boolean {
+  return lastsMs >= leaseMs || (watchdog && maxHoldMs > lastsMs && atLeastMs === 0);
+}
+
+/**
  * Whether the caller goes through the gate of this process: those who want it fair all queue in the store, and so do those
  * who share it.
  */
-export function gated({ fair, sharing }: Pick<LockRequest, 'fair' | 'sharing'>): boolean {
-  return !fair && sharing === 'exclusive';
+export function gated({ fair, sharing, isBeside }: Pick<LockRequest, 'fair' | 'sharing' | 'isBeside'>): boolean {
+  return !fair && sharing === 'exclusive' && !isBeside;
 }

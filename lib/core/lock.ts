@@ -1,6 +1,7 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockDetails, Sharing } from '../store/lock-store.js';
 import { LockLostError, type LostReason } from '../errors/lock-lost.error.js';
+import { quoted } from '../errors/shown.js';
 import { now } from '../clock/deadline.js';
 import { durationMs, type Duration } from '../clock/duration.js';
 import { KeyGate } from './key-gate.js';
@@ -10,6 +11,7 @@ import type { HeldNews } from './lock-event.js';
 import type { LockEvents } from './lock-events.js';
 import { SMALLEST_LEASE_MS, type LockMode } from './lock-options.js';
 import type { LockRequest } from './lock-request.js';
+import { OwnedSignal } from './owned-signal.js';
 
 /** What a lock asks of whoever gave it. */
 export interface LockGiver {
@@ -42,14 +44,12 @@ export type HeldMode = LockMode | 'permit';
 
 /** What a caller holds while it is inside. */
 export class Lock implements AsyncDisposable {
-  /** All keys of this lock, without duplicates, in the order they are taken. */
-  readonly keys: readonly string[];
   /** Larger than the fence of every earlier holder of the key. Send it to the database and let it refuse smaller ones. */
   readonly fence: number;
-  /** @internal */
-  readonly leases: readonly Lease[];
-  /** Set when it is nested in outer calls. @internal */
-  readonly nesting: Nesting | undefined;
+  // Private, so that nobody who copies or prints what a lock has sends a token or a key to somebody.
+  readonly #keys: readonly string[];
+  readonly #leases: readonly Lease[];
+  readonly #nesting: Nesting | undefined;
   readonly #label: string | undefined;
   #mode: HeldMode;
   readonly #giver: LockGiver;
@@ -60,21 +60,26 @@ export class Lock implements AsyncDisposable {
   #unlocking: Promise<boolean> | undefined;
   #lost: LockLostError | undefined;
   /** Made when first asked for: most work never looks. */
-  #controller: AbortController | undefined;
+  #signal: OwnedSignal | undefined;
   #inner: KeyGate | undefined;
   #nested: Set<Lock> | undefined;
   #readers: Set<Lock> | undefined;
 
   /** @internal */
   constructor({ keys, fence, leases, giver, request, nesting }: LockParts) {
-    this.keys = keys;
+    this.#keys = keys;
     this.fence = fence;
-    this.leases = leases;
-    this.nesting = nesting;
+    this.#leases = leases;
+    this.#nesting = nesting;
     this.#giver = giver;
     this.#label = request.label;
     this.#mode = request.sharing.startsWith('permits') ? 'permit' : request.mode;
     if (nesting) for (const outer of nesting.outers) (outer.#nested ??= new Set()).add(this);
+  }
+
+  /** All keys of this lock, without duplicates, in the order they are taken. */
+  get keys(): readonly string[] {
+    return this.#keys;
   }
 
   /** The key; of several, the first in their order. */
@@ -99,17 +104,21 @@ export class Lock implements AsyncDisposable {
   /**
    * Aborts with `LockLostError` when the lock is lost, at the latest when the lease ends by our own monotonic clock,
    * even if Redis is gone. Does not abort on `unlock()`, but that of a nested lock does when its outer call ends first.
+   * Listeners run in the async context of whoever asked for the signal first.
    */
   get signal(): AbortSignal {
     void this.isHeld;
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.#lost) this.#controller.abort(this.#lost);
+    if (!this.#signal) {
+      this.#signal = new OwnedSignal();
+      if (this.#lost) this.#signal.abort(this.#lost);
     }
-    return this.#controller.signal;
+    return this.#signal.signal;
   }
 
-  /** How long the lock is still good for if nobody renews it, in ms. `0` once it is unlocked or lost. */
+  /**
+   * How long the lock is still good for if nobody renews it, in ms. `0` once it is unlocked or lost. One that was waited for lasts 5 s at most
+   * until the watchdog renews it, a quarter of a second after it was handed over.
+   */
   remaining(): number {
     return this.isHeld ? this.#endsAt - now() : 0;
   }
@@ -156,9 +165,9 @@ export class Lock implements AsyncDisposable {
   async downgrade(): Promise<void> {
     this.assertHeld();
     if (this.#mode === 'read') return;
-    if (this.#mode === 'permit') throw new LockOptionsError(`The lock ${JSON.stringify(this.key)} is a permit of a semaphore: there is nothing to downgrade.`);
+    if (this.#mode === 'permit') throw new LockOptionsError(`The lock ${quoted(this.key)} is a permit of a semaphore: there is nothing to downgrade.`);
     if (this.nesting || this.#nested?.size) {
-      throw new LockOptionsError(`The lock ${JSON.stringify(this.key)} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`);
+      throw new LockOptionsError(`The lock ${quoted(this.key)} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`);
     }
     await this.#giver.changes.downgrade(this.leases[0]!);
     this.#mode = 'read';
@@ -178,6 +187,27 @@ export class Lock implements AsyncDisposable {
   /** So that `await using lock = await locks.lock(key)` unlocks at the end of the block. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.unlock();
+  }
+
+  /** What a client gets that a lock is sent to by mistake: not the token, and no key, which can name a customer. */
+  toJSON(): { readonly mode: HeldMode; readonly fence: number; readonly acquiredAt: Date; readonly isHeld: boolean } {
+    const { mode, fence, acquiredAt, isHeld } = this;
+    return { mode, fence, acquiredAt, isHeld };
+  }
+
+  /** What logs get: the keys too, but no token. @internal */
+  [Symbol.for('nodejs.util.inspect.custom')](depth: number, options: object, inspect: (value: object, options: object) => string): string {
+    return depth < 0 ? '[Lock]' : `Lock ${inspect({ keys: this.keys, ...this.toJSON() }, options)}`;
+  }
+
+  /** @internal */
+  get leases(): readonly Lease[] {
+    return this.#leases;
+  }
+
+  /** Set when it is nested in outer calls. @internal */
+  get nesting(): Nesting | undefined {
+    return this.#nesting;
   }
 
   /** How it was lost, if it was. @internal */
@@ -200,7 +230,7 @@ export class Lock implements AsyncDisposable {
   lose(reason: LostReason): void {
     if (this.#lost) return;
     this.#lost = this.#error(reason);
-    this.#controller?.abort(this.#lost);
+    this.#signal?.abort(this.#lost);
     this.#loseNested(reason);
     this.#tell({ type: 'lost', reason });
   }

@@ -3,35 +3,69 @@ import type { Granted, Held, LockStore } from '../store/lock-store.js';
 import { nextCheckAt } from './check-time.js';
 import { Claim, type Answer } from './claim.js';
 import type { KeyGate } from './key-gate.js';
-import { gated, heldBy, refusal, type LockRequest, type Refusal } from './lock-request.js';
+import { canBeginWith, gated, heldBy, refusal, type LockRequest, type Refusal } from './lock-request.js';
+import type { OpenLeases } from './open-leases.js';
+import type { FindDeadlock, WaitingCalls } from './waiting-calls.js';
+
+interface StoreQueueParts {
+  readonly store: LockStore;
+  readonly gate: KeyGate;
+  readonly open: OpenLeases;
+  readonly waiting: WaitingCalls;
+  /** What the tokens of this process begin with. */
+  readonly source: string;
+}
+
+interface StoreWait {
+  readonly request: LockRequest;
+  readonly startedAt: number;
+  readonly findDeadlock: FindDeadlock;
+}
+
+type Waited = Answer<Granted> | Refusal | undefined;
 
 /** The callers of this process that ask the store for a lock. The one loop that waits is here. */
 export class StoreQueue {
+  readonly waiting: WaitingCalls;
   readonly #store: LockStore;
   readonly #gate: KeyGate;
+  readonly #open: OpenLeases;
+  readonly #source: string;
   readonly #claims = new Map<string, Claim>();
   /** Claims that their callers left to the next in the gate, by key. */
   readonly #left = new Map<string, Claim>();
 
-  constructor(store: LockStore, gate: KeyGate) {
+  constructor({ store, gate, open, waiting, source }: StoreQueueParts) {
     this.#store = store;
     this.#gate = gate;
+    this.#open = open;
+    this.waiting = waiting;
+    this.#source = source;
   }
 
   /**
    * Registers a claim before the store is asked: the lock may be given to it before the answer is here. It is the one of the
    * caller before, if that has left his to us.
    */
-  stake(request: LockRequest, token: string): Claim {
+  stake(request: LockRequest, token: string, startedAt: number): Claim {
     const key = request.keys[0]!;
     const left = gated(request) ? this.#left.get(key) : undefined;
+    const claim = left ? askedAgain(left) : new Claim(request, token);
     if (left) {
       this.#left.delete(key);
-      return askedAgain(left);
-    }
-    const claim = new Claim(request, token);
-    this.#claims.set(token, claim);
+      left.told = false;
+    } else this.#claims.set(token, claim);
+    claim.waitsUntil = startedAt + request.waitMs;
     return claim;
+  }
+
+  /** Asks the store. One of the app's own may throw where it should reject. */
+  ask(claim: Claim): Promise<Granted | Held> {
+    try {
+      return this.#store.acquire(claim);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   drop(claim: Claim): void {
@@ -89,11 +123,24 @@ export class StoreQueue {
   }
 
   /**
-   * Waits until the store gives the lock to a claim that it refused at first. Leaves nothing behind when it gives up.
+   * A caller of several keys is to wait for one that a call of this process has without a turn (it is fair, or a reader).
+   * That call may ask for another of the keys next. So the turns are given back, else the two would wait for each other.
+   */
+  stepAside({ reply }: Answer<Held>, request: LockRequest): LockRequest {
+    const { keys, waitMs } = request;
+    if (keys.length === 1 || waitMs === 0 || !gated(request)) return request;
+    if (!reply.holder.startsWith(`${this.#source}.`) && !this.#open.hasUngated(keys)) return request;
+    this.leaveGate(keys);
+    return { ...request, isBeside: true };
+  }
+
+  /**
+   * Waits until the store gives the lock to a claim that it refused at first. Leaves nothing behind when it gives up. Answers
+   * undefined when the caller has to ask with a fresh token.
    *
    * @throws LockUnavailableError, the reason of a signal that aborts, or what all are failed with
    */
-  async wait(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Answer<Granted> | Refusal> {
+  async wait(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Waited> {
     const key = request.keys[0]!;
     // Who comes through the gate has been counted there.
     const waiters = gated(request) ? 0 : this.#gate.waiters(key);
@@ -101,31 +148,38 @@ export class StoreQueue {
       if (claim.queue) await this.#store.cancel(claim);
       return refusal('too-many-waiters', request, startedAt, heldBy(refused.reply));
     }
-    if (!gated(request)) return this.#gate.beside(key, this.#standInLine(claim, refused, request, startedAt));
+    const waiting = this.waiting.during(request, (findDeadlock) => {
+      return this.#standInLine(claim, refused, { request, startedAt, findDeadlock });
+    });
+    if (!gated(request)) return this.#gate.beside(key, waiting);
     for (const key of request.keys) this.#gate.setFront(key, 'waiting');
-    return this.#standInLine(claim, refused, request, startedAt);
+    return waiting;
   }
 
   /** Asks again now and then: messages get lost, and a holder that crashed releases nothing. */
-  async #standInLine(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Answer<Granted> | Refusal> {
+  async #standInLine(claim: Claim, refused: Answer<Held>, wait: StoreWait): Promise<Waited> {
+    const { request, startedAt, findDeadlock } = wait;
     const until = startedAt + request.waitMs;
     const signals = request.waitSignals();
     if (claim.queue) request.onWait?.();
     let { reply, sentAt } = refused;
     while (claim.queue && now() < until) {
+      if (reply.spent) return undefined;
       claim.refused(reply);
-      const granted = await this.#wakeUp(claim, request, Math.min(nextCheckAt(reply, claim), until), signals);
-      if (granted && isFresh(request, sentAt)) return { reply: granted, sentAt };
-      // A timer may fire a little early; to ask once more for the rest of a ms would be in vain.
-      if (!granted && now() >= until - 1) break;
+      const checkAt = nextCheckAt(reply, claim);
+      const granted = await this.#wakeUp(claim, request, Math.min(checkAt, until), signals);
+      if (granted && isFresh(granted, request, sentAt)) return { reply: granted, sentAt };
+      // A timer may fire a little early; to ask once more for the rest of a ms would be in vain. But what was to be asked in time is asked, however late.
+      if (!granted && checkAt >= until - 1 && now() >= until - 1) break;
       askedAgain(claim);
       sentAt = now();
       const answer = await this.#store.acquire(claim);
       if (answer.granted) return { reply: answer, sentAt };
       reply = answer;
     }
+    const deadlock = findDeadlock();
     await this.#giveUp(claim, request);
-    return refusal('held', request, startedAt, heldBy(reply));
+    return refusal('held', request, startedAt, { ...heldBy(reply), deadlock });
   }
 
   async #wakeUp(claim: Claim, request: LockRequest, untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
@@ -166,6 +220,7 @@ function canTakeOver(claim: Claim, { keys, leaseMs }: LockRequest): boolean {
  * Whether a lock that was handed over is good for long enough. All we know is that it was not ours yet when we last asked, so
  * its time counts from there. A caller of several keys was given only one of them.
  */
-function isFresh({ keys, leaseMs, watchdog }: LockRequest, sentAt: number): boolean {
-  return keys.length === 1 && now() - sentAt < leaseMs * (watchdog ? 2 / 3 : 1 / 10);
+function isFresh({ leaseMs }: Granted, request: LockRequest, sentAt: number): boolean {
+  const lastsMs = leaseMs ?? request.leaseMs;
+  return request.keys.length === 1 && canBeginWith(lastsMs, request) && now() - sentAt < lastsMs * (request.watchdog ? 2 / 3 : 1 / 10);
 }

@@ -1,17 +1,22 @@
-import type { LockStore, Renewal } from '../store/lock-store.js';
+import type { LockStore, RenewalOutcome } from '../store/lock-store.js';
 import { now, roundedDown, timerAt } from '../clock/deadline.js';
 import type { Lease } from './lease.js';
-import { PartlyRenewedError } from '../store/quorum-renewal.js';
 import { TimeWheel } from '../clock/time-wheel.js';
 
-/** Locks in one call to the store. */
+/** Keys in one call to the store, and so locks, but that one lock may have more. */
 const BATCH = 128;
 
 /** Renewal times are rounded down to this part of the interval, so that locks renew together. */
 const RENEWAL_STEP = 1 / 20;
 
+/** How long a lock that was handed over for a short time is left alone, in ms: most work is done by then, and costs no command more. */
+const SETTLED_AFTER_MS = 250;
+const SETTLED_STEP_MS = 25;
+
 /** A lease is ended so long before its end, in ms: a timer may be late by as much, and nobody is to see a lease that is over and a signal that is not. */
 const TIMER_LATE_MS = 2;
+
+const NOTHING_KNOWN: Pick<RenewalOutcome, 'gone'> = { gone: [] };
 
 /**
  * Renews every lease at a third of it, in batches, from one shared timer; and ends a lease at its own deadline when
@@ -47,7 +52,8 @@ export class Watchdog {
         const held = batch.filter(({ isHeld }) => isHeld);
         // What is left of a lease on the server is more than that, so it is not pushed out.
         const asked = new Map(held.map((lease) => [{ keys: lease.keys, token: lease.token, leaseMs: Math.max(1, Math.floor(lease.endsAt - now())) }, lease]));
-        const gone = await this.#store.renew([...asked.keys()]).catch(() => []);
+        const locks = [...asked.keys()];
+        const { gone } = await (this.#store.missing?.(locks) ?? this.#store.renew(locks)).catch(() => NOTHING_KNOWN);
         for (const one of gone) asked.get(one)!.lose('taken');
       }),
     );
@@ -62,40 +68,43 @@ export class Watchdog {
     const due: Lease[] = [];
     for (const lease of leases) {
       if (isOver(lease)) continue;
-      if (time < lease.renewUntil) due.push(lease);
-      else this.#lookAgainAt(lease, lease.endsAt);
+      const dueAt = time < lease.renewUntil ? this.#renewalOf(lease) : lease.endsAt;
+      // Somebody else may have renewed it meanwhile.
+      if (dueAt <= time) due.push(lease);
+      else this.#lookAgainAt(lease, dueAt);
     }
     for (const batch of this.#batches(due)) void this.#renew(batch);
   }
 
   #batches(leases: readonly Lease[]): (readonly Lease[])[] {
     const apart = this.#store.apart?.(leases) ?? [leases];
-    return apart.flatMap((part) => Array.from({ length: Math.ceil(part.length / BATCH) }, (_, index) => part.slice(index * BATCH, (index + 1) * BATCH)));
+    return apart.flatMap((part) => batches(part));
   }
 
   async #renew(leases: readonly Lease[]): Promise<void> {
     const sentAt = now();
     const sent = leases.map(({ leaseMs }) => leaseMs);
     // Should the answer stay away, neither the next try nor the end of a lease waits for it.
-    const patience = timerAt(Math.min(sentAt + Math.min(...sent) / 4, ...leases.map(endingOf)), () => this.#planAll(leases, now()));
+    const patience = timerAt(Math.min(sentAt + Math.min(...leases.map(shorter)) / 4, ...leases.map(endingOf)), () => this.#planAll(leases, () => 0));
     try {
-      const { gone, unknown } = await this.#store.renew(leases).then(wholly, partly);
+      const { gone, unknown } = await this.#store.renew(leases);
       for (const lease of gone) (lease as Lease).lose('taken');
       leases.forEach((lease, index) => {
         if (!lease.isHeld) return;
-        if (unknown.includes(lease)) return this.#plan(lease, now() + sent[index]! / 20);
+        if (unknown.includes(lease)) return this.#plan(lease, now() + retryAfter(lease));
         lease.confirm(sentAt, sent[index]!);
         this.#plan(lease, this.#renewalOf(lease));
       });
     } catch {
-      this.#planAll(leases, now() + Math.min(...sent) / 20);
+      this.#planAll(leases, retryAfter);
     } finally {
       clearTimeout(patience);
     }
   }
 
-  #planAll(leases: readonly Lease[], atMs: number): void {
-    for (const lease of leases) this.#plan(lease, atMs);
+  #planAll(leases: readonly Lease[], inMs: (lease: Lease) => number): void {
+    const time = now();
+    for (const lease of leases) this.#plan(lease, time + inMs(lease));
   }
 
   #plan(lease: Lease, atMs: number): void {
@@ -109,13 +118,34 @@ export class Watchdog {
     this.#wheel.add(lease.dueAt, lease);
   }
 
-  /** A third of the lease after it was last confirmed; at once, when that is past. */
-  #renewalOf({ confirmedAt, leaseMs, renewUntil, endsAt }: Lease): number {
+  /** A third of the lease after it was last confirmed; at once, when that is past. Soon, when it was handed over for less than its lease. */
+  #renewalOf({ confirmedAt, heardAt, leaseMs, lastsMs, renewUntil, endsAt }: Lease): number {
     if (confirmedAt >= renewUntil) return endsAt;
+    if (lastsMs < leaseMs) return roundedDown(heardAt + SETTLED_AFTER_MS, SETTLED_STEP_MS);
     const interval = leaseMs / 3;
     return roundedDown(confirmedAt + interval, interval * RENEWAL_STEP);
   }
 }
+
+function batches(leases: readonly Lease[]): Lease[][] {
+  const all: Lease[][] = [];
+  let keys = Infinity;
+  for (const lease of leases) {
+    keys += lease.keys.length;
+    if (keys > BATCH) {
+      keys = lease.keys.length;
+      all.push([]);
+    }
+    all.at(-1)!.push(lease);
+  }
+  return all;
+}
+
+/** How long it is sure to last: the lease, or what it was handed over for. */
+const shorter = ({ leaseMs, lastsMs }: Lease): number => Math.min(leaseMs, lastsMs);
+
+/** When a renewal that failed is tried again. */
+const retryAfter = (lease: Lease): number => shorter(lease) / 20;
 
 /** When a lease that nobody has renewed is ended. */
 const endingOf = ({ endsAt }: Lease): number => Math.floor(endsAt - TIMER_LATE_MS);
@@ -124,14 +154,4 @@ const endingOf = ({ endsAt }: Lease): number => Math.floor(endsAt - TIMER_LATE_M
 function isOver(lease: Lease): boolean {
   if (now() >= endingOf(lease)) lease.lose('expired');
   return !lease.isHeld;
-}
-
-type Outcome = Pick<PartlyRenewedError, 'gone' | 'unknown'>;
-
-const wholly = (gone: readonly Renewal[]): Outcome => ({ gone, unknown: [] });
-
-/** What is known of a renewal all the same. */
-function partly(error: unknown): Outcome {
-  if (error instanceof PartlyRenewedError) return error;
-  throw error;
 }

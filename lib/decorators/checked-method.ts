@@ -1,17 +1,21 @@
 import 'reflect-metadata';
-import { isObservable } from 'rxjs';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistake } from '../errors/mistakes.js';
-import { isSourceOf, isSynchronous, methodSource } from './class-source.js';
+import { isSourceOf, methodSource } from './class-source.js';
+import { isStandard, notLegacy, type StandardContext } from './standard-decorator.js';
+import { isObservable } from './stream-kind.js';
+import { isSynchronous, passedOn } from './synchronous.js';
 
 export type Method = (...args: unknown[]) => unknown;
 
 /** What a locked method returns before its work is done: a promise, or a stream that begins when it is read; or one of them, and neither its type nor its source says which. */
 export type ReturnKind = 'promise' | 'observable' | 'iterator' | 'unknown';
 
+const GENERATOR = '[object AsyncGeneratorFunction]';
+
 /** @throws LockOptionsError when @WithLock does not stand on a method of an instance */
 export function checkedMethod(prototype: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): Method {
-  if (typeof name === 'object' && name !== null && 'kind' in name) throw notLegacy(name as DecoratorContext);
+  if (isStandard(name)) throw name.private ? onPrivate(name) : notLegacy('WithLock', name);
   const where = typeof prototype === 'function' ? `static ${prototype.name}` : (prototype as object).constructor.name;
   if (typeof descriptor?.value !== 'function') throw new LockOptionsError(`@WithLock stands on ${where}.${String(name)}, which is not a method. Put it on an async method.`);
   if (typeof prototype === 'function') {
@@ -29,14 +33,19 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   const source = methodSource(prototype, name);
   const { async, generator } = source?.value ?? {};
   const itself = Object.prototype.toString.call(method);
-  if (itself === '[object AsyncGeneratorFunction]' || (async && generator)) return 'iterator';
+  if (itself === GENERATOR || (async && generator)) return 'iterator';
   const returns: unknown = Reflect.getMetadata('design:returntype', prototype, name);
   if (typeof returns === 'function' && isObservable(returns.prototype)) return 'observable';
   if (itself === '[object AsyncFunction]' || isThenable(returns)) return 'promise';
   // Undefined where it is declared as void, but also where nothing is declared. Object where it is anything.
   const isOpen = returns === undefined || returns === Object;
+  if (isOpen && source && isSourceOf(source, prototype, method) && isGenerator(prototype, passedOn(source))) return 'iterator';
   if (!isOpen || (source && isSourceOf(source, prototype, method) && isSynchronous(source))) throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
   return 'unknown';
+}
+
+function isGenerator(prototype: object, name: string | undefined): boolean {
+  return name !== undefined && Object.prototype.toString.call(Object.getOwnPropertyDescriptor(prototype, name)?.value) === GENERATOR;
 }
 
 function isThenable(type: unknown): boolean {
@@ -52,13 +61,7 @@ export function notAPromise(site: string): LockOptionsError {
   );
 }
 
-interface DecoratorContext {
-  readonly kind: string;
-  readonly name: string | symbol;
-  readonly private?: boolean;
-}
-
-function notLegacy({ kind, name, private: isPrivate }: DecoratorContext): LockOptionsError {
-  if (isPrivate) return new LockOptionsError(`@WithLock stands on the private ${kind} ${String(name)}, which nothing can be put around. Make it a method with the keyword "private" instead of "#".`);
-  return new LockOptionsError(`@WithLock on ${String(name)} was compiled as a standard decorator; Nest needs "experimentalDecorators": true in tsconfig.json.`);
+function onPrivate({ kind, name }: StandardContext): LockOptionsError {
+  const what = `@WithLock stands on the private ${kind} ${String(name)}, which nothing can be put around.`;
+  return new LockOptionsError(`${what} Make it a method with the keyword "private" instead of "#".`);
 }

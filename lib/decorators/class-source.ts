@@ -1,89 +1,74 @@
-import { parse, type AnyNode, type ClassBody, type ClassDeclaration, type Expression, type MethodDefinition, type Property } from 'acorn';
+import { parse, type AnyNode, type ArrowFunctionExpression, type ClassBody, type ClassDeclaration, type FunctionExpression, type MethodDefinition, type PropertyDefinition } from 'acorn';
+import { nameOf, nodesIn } from './source-nodes.js';
 
-/** In brackets a class is an expression, which may be anonymous. */
-const BEFORE = '(';
-
-const parsedClasses = new WeakMap<object, ReadonlyMap<string, MethodDefinition>>();
-
-/**
- * Finds a method in the source of its class. (The source of the method itself is lost when another decorator wraps it
- * first.) Undefined when the source can't be read.
- */
-export function methodSource(prototype: object, method: string | symbol): MethodDefinition | undefined {
-  let methods = parsedClasses.get(prototype);
-  if (!methods) parsedClasses.set(prototype, (methods = readClass(prototype.constructor.toString())));
-  return methods.get(String(method));
+/** The source of a class, in the text that the positions of its nodes refer to. */
+export interface ClassSource {
+  readonly text: string;
+  readonly body: ClassBody;
 }
 
-/** Whether it calls the method that it overrides: `super.name(…)`, anywhere inside. */
-export function callsSuper({ value }: MethodDefinition, name: string | symbol): boolean {
-  return contains(value.body, (node) => node.type === 'MemberExpression' && node.object.type === 'Super' && node.property.type === 'Identifier' && node.property.name === name);
+export type FunctionNode = FunctionExpression | ArrowFunctionExpression;
+
+const parsedClasses = new WeakMap<object, ClassSource | 'unreadable'>();
+
+/** The source of the class that a prototype belongs to. Undefined when it can't be read, or it belongs to none. */
+export function classSource(prototype: object): ClassSource | undefined {
+  let source = parsedClasses.get(prototype);
+  if (!source) parsedClasses.set(prototype, (source = readClass(prototype) ?? 'unreadable'));
+  return source === 'unreadable' ? undefined : source;
+}
+
+/**
+ * Finds a method in the source of its class: by its own text, so that a computed name is no matter; and by its name, as its own text is lost when another
+ * decorator wraps it first. Undefined when it can't be found.
+ */
+export function methodSource(prototype: object, method: string | symbol): MethodDefinition | undefined {
+  const source = classSource(prototype);
+  if (!source) return undefined;
+  const methods = source.body.body.filter((node): node is MethodDefinition => node.type === 'MethodDefinition' && !node.static).reverse();
+  const text = textOf(ownMethod(prototype, method));
+  return methods.find((node) => source.text.slice(node.start, node.end) === text) ?? methods.find((node) => nameOf(node) === method);
+}
+
+/** Finds the field of a class that hides the method of this name. */
+export function fieldSource(prototype: object, name: string | symbol): PropertyDefinition | undefined {
+  return classSource(prototype)?.body.body.find((node): node is PropertyDefinition => node.type === 'PropertyDefinition' && !node.static && nameOf(node) === name);
+}
+
+/** Finds a function that is written somewhere inside of a class, such as in a field. */
+export function functionSource(prototype: object, text: string): FunctionNode | undefined {
+  const source = classSource(prototype);
+  return nodesIn(source?.body, isFunction).find((node) => source?.text.slice(node.start, node.end) === text);
 }
 
 /** Whether a method of this class is this very function, and not what another decorator has put in its place. */
 export function isSourceOf({ start, end }: MethodDefinition, prototype: object, method: (...args: unknown[]) => unknown): boolean {
-  return method.toString() === prototype.constructor.toString().slice(start - BEFORE.length, end - BEFORE.length);
+  return method.toString() === classSource(prototype)?.text.slice(start, end);
 }
 
-/** Whether all is done when it returns: it is not async, and what it returns, if anything, is surely no promise or stream. One that only throws never returns. */
-export function isSynchronous({ value }: MethodDefinition): boolean {
-  if (value.async || value.body.body.at(-1)?.type === 'ThrowStatement') return false;
-  return value.generator || !contains(value.body, (node) => node.type === 'ReturnStatement' && !!node.argument && !isPlain(node.argument), FUNCTIONS);
+function isFunction(node: AnyNode): node is FunctionNode {
+  return node.type === 'FunctionExpression' || node.type === 'ArrowFunctionExpression';
 }
 
-/** Whether an expression is a text, a number and the like, or an object that is written out here. Of a variable or a call, nobody knows. */
-function isPlain(node: Expression): boolean {
-  switch (node.type) {
-    case 'Literal':
-    case 'TemplateLiteral':
-    case 'BinaryExpression':
-    case 'UnaryExpression':
-    case 'UpdateExpression':
-    case 'ArrayExpression':
-      return true;
-    case 'Identifier':
-      return node.name === 'undefined';
-    case 'LogicalExpression':
-      return isPlain(node.left) && isPlain(node.right);
-    case 'ConditionalExpression':
-      return isPlain(node.consequent) && isPlain(node.alternate);
-    case 'ObjectExpression':
-      return node.properties.every((property) => property.type === 'Property' && !property.computed && !ASYNC_FIELDS.includes(nameOf(property)));
-    default:
-      return false;
-  }
+/** What an object itself has under a name, or the getter of it. */
+export function ownMethod(object: object, name: string | symbol): unknown {
+  const property: { readonly get?: unknown; readonly value?: unknown } | undefined = Object.getOwnPropertyDescriptor(object, name);
+  return property?.get ?? property?.value;
 }
 
-/** What makes an object a promise, a stream or an iterator. */
-const ASYNC_FIELDS = ['then', 'subscribe', 'next'];
-
-const FUNCTIONS = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression', 'ClassBody'];
-
-function contains(value: unknown, isIt: (node: AnyNode) => boolean, but: readonly string[] = []): boolean {
-  if (Array.isArray(value)) return value.some((one) => contains(one, isIt, but));
-  if (typeof value !== 'object' || value === null || !('type' in value)) return false;
-  const node = value as AnyNode;
-  if (but.includes(node.type)) return false;
-  return isIt(node) || Object.values(node).some((inner) => contains(inner, isIt, but));
+function textOf(method: unknown): string | undefined {
+  return typeof method === 'function' ? Function.prototype.toString.call(method) : undefined;
 }
 
-function readClass(source: string): ReadonlyMap<string, MethodDefinition> {
-  const body = classBody(source);
-  const methods = (body?.body ?? []).filter((node): node is MethodDefinition => node.type === 'MethodDefinition' && !node.static && !node.computed);
-  return new Map(methods.map((node) => [nameOf(node), node]));
-}
-
-function classBody(source: string): ClassBody | undefined {
+function readClass(prototype: object): ClassSource | undefined {
+  if (!Object.hasOwn(prototype, 'constructor')) return undefined;
+  // In brackets a class is an expression, which may be anonymous.
+  const text = `(${prototype.constructor.toString()})`;
   try {
-    const [statement] = parse(`${BEFORE}${source})`, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false }).body;
+    const [statement] = parse(text, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false }).body;
     if (statement?.type !== 'ExpressionStatement' || statement.expression.type !== 'ClassExpression') return undefined;
-    return (statement.expression as unknown as ClassDeclaration).body;
+    return { text, body: (statement.expression as unknown as ClassDeclaration).body };
   } catch {
     return undefined;
   }
-}
-
-function nameOf({ key }: MethodDefinition | Property): string {
-  if (key.type === 'Identifier') return key.name;
-  return key.type === 'Literal' ? String(key.value) : '';
 }

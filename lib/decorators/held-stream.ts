@@ -1,9 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { isObservable, Observable, type Subscriber } from 'rxjs';
+import { Observable, type Subscriber } from 'rxjs';
 import type { Lock } from '../core/lock.js';
 import { noteEnd } from '../core/stream-end.js';
 import { reported } from '../http/http-request.js';
-import { StreamHold } from './stream-hold.js';
+import type { RequestHold } from './request-hold.js';
+import { assertNotLost, StreamHold } from './stream-hold.js';
+import { isAsyncIterator, isObservable } from './stream-kind.js';
 import { untilLeft } from './until-left.js';
 
 type OnLost = 'throw' | 'ignore';
@@ -20,13 +22,27 @@ export function heldToItsEnd(result: unknown, lock: Lock, onLost: OnLost): unkno
   return result;
 }
 
+/**
+ * Lets an Observable of a request be read only where the lock is not lost, and the request is not over.
+ * What ends the request gives the lock back.
+ */
+export function readWhileHeld(source: Observable<unknown>, hold: RequestHold): Observable<unknown> {
+  const { lock } = hold;
+  const inside = AsyncLocalStorage.snapshot();
+  return new Observable((subscriber) => {
+    try {
+      hold.assertReadable();
+    } catch (error) {
+      throw inside(() => reported(error));
+    }
+    subscriber.add(failWhenLost(lock, subscriber, inside));
+    inside(() => untilLeft(source, subscriber, inside).subscribe(subscriber));
+  });
+}
+
 /** Gives back the lock of a stream that nobody will read. */
 export function abandon(stream: unknown): void {
   if (typeof stream === 'object' && stream !== null) void holds.get(stream)?.end();
-}
-
-export function isAsyncIterator(value: unknown): value is AsyncIterator<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value && 'next' in value;
 }
 
 function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost): Observable<unknown> {
@@ -43,13 +59,18 @@ function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost)
       stopListening?.();
       void leave().then(tell);
     };
-    inside(() =>
+    const failed = (error: unknown): void => end(() => subscriber.error(error));
+    const read = (): unknown =>
       untilLeft(source, subscriber, inside).subscribe({
         next: (value) => subscriber.next(value),
-        error: (error: unknown) => end(() => subscriber.error(error)),
+        error: failed,
         complete: () => end(() => subscriber.complete()),
-      }),
-    );
+      });
+    try {
+      inside(read);
+    } catch (error) {
+      failed(error);
+    }
   });
   return noted(held, hold);
 }
@@ -69,12 +90,12 @@ function heldIterator(source: AsyncIterator<unknown>, lock: Lock, onLost: OnLost
     try {
       hold.begin(onLost);
       const result = await inside(go);
-      if (onLost === 'throw' && !hold.hasEnded) lock.assertHeld();
+      if (onLost === 'throw' && !hold.hasEnded) assertNotLost(lock);
       if (result.done) await hold.end();
       return result;
     } catch (error) {
       await hold.end();
-      if (error === lock.lost) void Promise.resolve(inside(() => source.return?.())).catch(() => undefined);
+      if (error === lock.lost) void inside(async () => source.return?.()).catch(() => undefined);
       throw reported(error);
     }
   };
@@ -86,7 +107,9 @@ function heldIterator(source: AsyncIterator<unknown>, lock: Lock, onLost: OnLost
         if (!source.throw) throw error;
         return source.throw(error);
       }),
-    [Symbol.asyncIterator]: () => held,
+    [Symbol.asyncIterator]() {
+      return this;
+    },
   };
   return noted(held, hold);
 }

@@ -1,5 +1,12 @@
 import { Inject } from '@nestjs/common';
 import { checkedModuleName, DEFAULT_MODULE, lockServiceToken } from '../lock.tokens.js';
+import { refuseStandard } from './standard-decorator.js';
 
 /** Injects the `LockService` of a named module: `constructor(@InjectLocks('billing') private readonly locks: LockService) {}`. */
-export const InjectLocks = (moduleName: string = DEFAULT_MODULE): PropertyDecorator & ParameterDecorator => Inject(lockServiceToken(checkedModuleName('module', moduleName)));
+export const InjectLocks = (moduleName: string = DEFAULT_MODULE): PropertyDecorator & ParameterDecorator => {
+  const inject = Inject(lockServiceToken(checkedModuleName('module', moduleName)));
+  return (target: object, name: string | symbol | undefined, index?: number) => {
+    refuseStandard('InjectLocks', name);
+    inject(target, name, index!);
+  };
+};

@@ -3,6 +3,7 @@ import { type ExecutionContext, HttpException } from '@nestjs/common';
 import type { LockKey } from '../core/lock-key.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
 import { isLockError } from '../errors/lock.error.js';
+import { shownError } from '../errors/shown.js';
 import { Mistakes } from '../errors/mistakes.js';
 import { KeyTemplate, type TemplateSite } from './key-template.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from './parameter-names.js';
@@ -43,7 +44,7 @@ const OF_REQUEST = {
 export function requestKeyResolver(key: unknown, site: string): (context: ExecutionContext) => LockKey {
   if (typeof key === 'function') return (context) => calledKey(key as KeyFunction, [context], site);
   const lowerCase = (template: unknown): unknown => (typeof template === 'string' ? template.replace(/<headers\.[^<>]*>/g, (header) => header.toLowerCase()) : template);
-  const fill = filledKey(Array.isArray(key) ? key.map(lowerCase) : lowerCase(key), { ...OF_REQUEST, method: site });
+  const fill = filledKey(Array.isArray(key) ? Array.from(key, lowerCase) : lowerCase(key), { ...OF_REQUEST, method: site });
   return (context) => fill([context.switchToHttp().getRequest()]);
 }
 
@@ -53,7 +54,7 @@ function filledKey(key: unknown, site: TemplateSite): (args: unknown[]) => LockK
     return (args) => template.fill(args);
   }
   const mistakes = new Mistakes();
-  const templates = key.flatMap((one: unknown) => mistakes.try(() => new KeyTemplate(one, site)) ?? []);
+  const templates = [...(key as unknown[])].flatMap((one) => mistakes.try(() => new KeyTemplate(one, site)) ?? []);
   if (mistakes.error) throw mistakes.error;
   return (args) => templates.map((template) => template.fill(args));
 }
@@ -68,7 +69,7 @@ function calledKey(key: KeyFunction, args: unknown[], site: string): LockKey {
     return made;
   } catch (error) {
     if (error instanceof HttpException || isLockError(error)) throw error;
-    throw new LockKeyError(`The function that makes the lock key of ${site}() threw: ${error instanceof Error ? error.message : String(error)}`, error);
+    throw new LockKeyError(`The function that makes the lock key of ${site}() threw ${shownError(error)}.`, error);
   }
 }
 

@@ -1,4 +1,4 @@
-import { LONGEST_KEY } from '../core/lock-key.js';
+import { isWellFormed, LONGEST_KEY } from '../core/lock-key.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistake } from '../errors/mistakes.js';
@@ -50,6 +50,7 @@ export class KeyTemplate {
     }
     this.#template = template;
     this.#site = site;
+    if (!isWellFormed(template)) throw this.#wrong('has half a surrogate pair in it', ['Write the whole character.']);
     this.#parts = this.#parse(template);
     this.#unsafe = unsafeCharacters(this.#parts);
   }

@@ -1,5 +1,6 @@
-import { isObservable, Observable } from 'rxjs';
-import { abandon, isAsyncIterator } from './held-stream.js';
+import { Observable } from 'rxjs';
+import { abandon } from './held-stream.js';
+import { isAsyncIterable, isObservable } from './stream-kind.js';
 
 /** Calls when somebody subscribes, so that a method can return an Observable before it has its lock. `unsubscribed` ends the wait. */
 export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unknown>): Observable<unknown> {
@@ -20,13 +21,36 @@ export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unkn
 
 /** Lets a promise of an async iterator be read as the iterator itself: its method says that it returns one. */
 export function readable(promise: Promise<unknown>): Promise<unknown> & AsyncIterable<unknown> {
-  return Object.assign(promise, { [Symbol.asyncIterator]: () => lazyIterator(() => promise) });
+  const iterator = () => {
+    // The reader is told at its first value, however late it asks for that.
+    promise.catch(() => undefined);
+    return lazyIterator(() => promise);
+  };
+  return Object.assign(promise, { [Symbol.asyncIterator]: iterator });
 }
 
-/** Calls when somebody asks for the first value, as an async generator does. */
-export async function* lazyIterator(call: () => Promise<unknown>): AsyncGenerator<unknown, unknown, unknown> {
-  const result = await call();
-  if (isAsyncIterator(result)) return yield* result as AsyncGenerator<unknown, unknown, unknown>;
+/** Calls when somebody asks for the first value, as an async generator does. `left`, by `return()` or `throw()`, ends the wait. */
+export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): AsyncGenerator<unknown, unknown, unknown> {
+  const left = new AbortController();
+  const values = valuesOf(call, left.signal);
+  const end = values.return.bind(values);
+  const fail = values.throw.bind(values);
+  return Object.assign(values, {
+    return: (value: unknown) => (left.abort(), end(value)),
+    throw: (error: unknown) => (left.abort(), fail(error)),
+  });
+}
+
+async function* valuesOf(call: (left: AbortSignal) => Promise<unknown>, left: AbortSignal): AsyncGenerator<unknown, unknown, unknown> {
+  let result: unknown;
+  try {
+    result = await call(left);
+  } catch (error) {
+    if (left.aborted && error === left.reason) return undefined;
+    throw error;
+  }
+  if (left.aborted) return void abandon(result);
+  if (isAsyncIterable(result)) return yield* result as AsyncGenerator<unknown, unknown, unknown>;
   if (result !== undefined) yield result;
   return undefined;
 }

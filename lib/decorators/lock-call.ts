@@ -1,4 +1,3 @@
-import { isObservable } from 'rxjs';
 import type { Lock } from '../core/lock.js';
 import type { LockKey } from '../core/lock-key.js';
 import type { WithLockOptions } from '../core/lock-options.js';
@@ -9,6 +8,8 @@ import type { LockService } from '../lock.service.js';
 import { lockServiceSlot } from '../lock.tokens.js';
 import { notAPromise, type Method } from './checked-method.js';
 import { heldToItsEnd } from './held-stream.js';
+import { openServiceOf } from './shared-object.js';
+import { isForeignObservable } from './stream-kind.js';
 import { warnOfUnheld } from './unheld-stream.js';
 import type { CheckedOptions } from './with-lock.options.js';
 
@@ -31,9 +32,10 @@ export function lockCall(site: LockedSite): LockCall {
 
 /** @throws LockNotWiredError */
 export function locksOf(self: object, site: string, module: string): LockService {
-  const locks = (self as Partial<Record<symbol, LockService>> | undefined)?.[lockServiceSlot(module)];
+  const slot = lockServiceSlot(module);
+  const locks = (self as Partial<Record<symbol, LockService>> | undefined)?.[slot];
   if (!locks) throw reported(new LockNotWiredError(site, module));
-  return locks;
+  return locks.isEnding ? (openServiceOf(self, slot) ?? locks) : locks;
 }
 
 function plainCall({ site, options, keyOf, lockParameters }: LockedSite): LockCall {
@@ -73,7 +75,8 @@ function callOr(locked: LockedSite): LockCall {
   };
 }
 
-function endedBy(signal: AbortSignal | undefined, options: WithLockOptions): WithLockOptions {
+/** The options of a lock whose wait that signal ends, too. */
+export function endedBy(signal: AbortSignal | undefined, options: WithLockOptions): WithLockOptions {
   if (!signal) return options;
   return { ...options, signal: options.signal ? AbortSignal.any([options.signal, signal]) : signal };
 }
@@ -89,14 +92,9 @@ export function reportedKey<A>(keyOf: (args: A) => LockKey, args: A): LockKey {
 
 /** Looks for what would go on without the lock: an Observable of another library is refused, a stream may be read by then. */
 function checkedResult(result: unknown, site: string): unknown {
-  if (typeof result === 'object' && result !== null && !isObservable(result) && isForeignObservable(result)) throw notAPromise(site);
+  if (isForeignObservable(result)) throw notAPromise(site);
   warnOfUnheld(result, site);
   return result;
-}
-
-function isForeignObservable(result: object): boolean {
-  const { observable } = Symbol as { readonly observable?: symbol };
-  return '@@observable' in result || (observable !== undefined && observable in result);
 }
 
 export function withCurrentLock(args: unknown[], indexes: readonly number[], lock: Lock): unknown[] {

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import type { ReturnKind } from './checked-method.js';
 
 /** What `@WithLock` notes of a method, for the boot checks. */
 export interface LockedMethod {
@@ -10,6 +11,7 @@ export interface LockedMethod {
   /** As it was given: a template, several, or a function. */
   readonly key: unknown;
   readonly scope: 'call' | 'request';
+  readonly kind: ReturnKind;
   /** What is wrong with it: the app does not start then, and its calls are refused. */
   readonly mistakes: string | undefined;
   /** What has begun a transaction around the lock, where `@WithLock` stands below it. */

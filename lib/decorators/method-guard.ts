@@ -45,7 +45,7 @@ function ofKind(kind: ReturnKind, call: LockCall): Around {
     case 'observable':
       return (body, self, args) => lazyObservable((unsubscribed) => call(body, self, args, unsubscribed));
     case 'iterator':
-      return (body, self, args) => lazyIterator(() => call(body, self, args));
+      return (body, self, args) => lazyIterator((left) => call(body, self, args, left));
     case 'unknown':
       return (body, self, args) => readable(call(body, self, args));
     case 'promise':

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { finished } from 'node:stream';
-import { HttpException } from '@nestjs/common';
 import type { Lock } from '../core/lock.js';
+import { clientGone, reported } from '../http/http-request.js';
+import { isOver, onceEnded } from '../http/response-end.js';
+import { assertNotLost } from './stream-hold.js';
 
 /** A lock that an HTTP request holds: until the response has been sent, or its client has gone, and nothing works for it any more. */
 export class RequestHold {
@@ -22,10 +23,13 @@ export class RequestHold {
     this.lock = lock;
     this.outer = outer;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
-    finished(response, () => {
+    const answered = (): void => {
       this.#isAnswered = true;
       this.#look();
-    });
+    };
+    // It says nothing any more. A handler that does its work after an early answer begins before this.
+    if (isOver(response)) setImmediate(answered);
+    else onceEnded(response, answered);
   }
 
   /** Whether the lock is still held, and nothing works for the request just now. */
@@ -38,9 +42,19 @@ export class RequestHold {
     return this.site === site ? this : this.outer?.of(site);
   }
 
-  /** Something begins to work for the request; returns what says that it has ended. */
+  /**
+   * Something begins to work for the request; returns what says that it has ended. Pipes and interceptors may have run since the lock was
+   * taken, so it is asked again.
+   *
+   * @throws LockLostError when the lock is not held any more
+   */
   enter(): () => void {
-    if (this.#isOver) throw new HttpException('The client went away before its request was handled.', 499);
+    if (this.#isOver) throw clientGone();
+    try {
+      this.lock.assertHeld();
+    } catch (error) {
+      throw reported(error);
+    }
     this.#working++;
     let left = false;
     return () => {
@@ -49,6 +63,12 @@ export class RequestHold {
       this.#working--;
       this.#look();
     };
+  }
+
+  /** @throws LockLostError when the lock is lost, or the request has given it back: the handler itself may have done so */
+  assertReadable(): void {
+    if (this.#isOver) this.lock.assertHeld();
+    else assertNotLost(this.lock);
   }
 
   #look(): void {

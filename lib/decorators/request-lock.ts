@@ -3,13 +3,17 @@ import type { ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor, UseInterceptors } from '@nestjs/common';
 import { Observable, of } from 'rxjs';
 import type { LockKey } from '../core/lock-key.js';
+import { isThenable, settled } from '../core/settled.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
-import { insideRequest, rawResponse, reported } from '../http/http-request.js';
-import type { LockService } from '../lock.service.js';
+import { clientGone, insideRequest, rawResponse, reported } from '../http/http-request.js';
+import { isOver, onceEnded } from '../http/response-end.js';
+import { lostError, type LockService } from '../lock.service.js';
 import { lockServiceToken } from '../lock.tokens.js';
-import { reportedKey, withCurrentLock } from './lock-call.js';
+import { readWhileHeld } from './held-stream.js';
+import { endedBy, reportedKey, withCurrentLock } from './lock-call.js';
 import { RequestHold } from './request-hold.js';
+import { isObservable } from './stream-kind.js';
 import { untilLeft } from './until-left.js';
 import type { CheckedOptions } from './with-lock.options.js';
 import type { Around } from './wrap-method.js';
@@ -36,12 +40,23 @@ export const isRequestLock = (type: unknown): boolean => typeof type === 'functi
  */
 export function bindRequestLock(request: RequestSite): { around: Around; bind: MethodDecorator } {
   const token = {};
+  const { onLost = 'throw' } = request.options.lockOptions;
   const around: Around = (body, self, args) => {
     const hold = holds.getStore()?.of(token);
     if (!hold) return Promise.reject(reported(notARequest(request.site)));
-    const leave = hold.enter();
+    let leave: () => void;
     try {
-      const result: unknown = Reflect.apply(body, self, withCurrentLock(args, request.lockParameters, hold.lock));
+      leave = hold.enter();
+    } catch (error) {
+      // As a promise, as the handler would have failed.
+      return Promise.reject(error);
+    }
+    try {
+      const made: unknown = Reflect.apply(body, self, withCurrentLock(args, request.lockParameters, hold.lock));
+      const ready = (value: unknown): unknown =>
+        onLost === 'throw' && isObservable(value) ? readWhileHeld(value, hold) : value;
+      // Nest would ask it again.
+      const result = isThenable(made) ? Promise.resolve(settled(made)).then(ready) : ready(made);
       void Promise.resolve(result).then(leave, leave);
       return result;
     } catch (error) {
@@ -74,20 +89,24 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
 
     #inLock(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
       const key = reportedKey(keyOf, context);
+      const response = rawResponse(context);
+      const over = new AbortController();
+      // Where an interceptor has answered meanwhile, nobody waits for the handler. An answer that was given before this handler is no reason.
+      if (!isOver(response)) onceEnded(response, () => over.abort(clientGone()));
       return new Promise((resolve, reject) => {
         let began = false;
         this.locks
           .withLock(
             key,
             (lock) => {
+              over.signal.throwIfAborted();
               began = true;
-              const response = rawResponse(context);
               const hold = new RequestHold(token, lock, response, holds.getStore());
               taken.set(response, hold);
               resolve(answerOf(hold, next));
               return hold.ended;
             },
-            lockOptions,
+            endedBy(over.signal, lockOptions),
           )
           .catch(async (error: unknown) => {
             if (began || onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
@@ -107,13 +126,17 @@ function answer(hold: RequestHold, source: Observable<unknown>, onLost: 'throw' 
     const leave = hold.enter();
     const answers = untilLeft(source, subscriber);
     subscriber.add(leave);
+    const unlessLost = (tell: () => void, cause?: unknown): void => {
+      if (subscriber.closed) return;
+      // Asked of the clock, so that a loss that no timer has told of yet is known. A lock that the handler has given back is not lost.
+      const lost = onLost === 'throw' && !hold.lock.isHeld ? hold.lock.lost : undefined;
+      if (!lost || cause === lost) tell();
+      else subscriber.error(lostError(lost, cause));
+    };
     answers.subscribe({
-      next: (value) => {
-        if (onLost === 'throw' && !hold.lock.isHeld) subscriber.error(reported(hold.lock.lost));
-        else subscriber.next(value);
-      },
-      error: (error: unknown) => subscriber.error(error),
-      complete: () => subscriber.complete(),
+      next: (value) => unlessLost(() => subscriber.next(value)),
+      error: (error: unknown) => unlessLost(() => subscriber.error(error), error),
+      complete: () => unlessLost(() => subscriber.complete()),
     });
   });
 }

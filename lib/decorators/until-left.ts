@@ -1,4 +1,4 @@
-import { Subject, takeUntil, type Observable, type Subscriber } from 'rxjs';
+import { Observable, Subject, takeUntil, type Subscriber } from 'rxjs';
 
 /**
  * What a source gives until its reader leaves. That is known before the source is asked: one that gives all at once may be left
@@ -9,5 +9,7 @@ import { Subject, takeUntil, type Observable, type Subscriber } from 'rxjs';
 export function untilLeft(source: Observable<unknown>, reader: Subscriber<unknown>, inside = (end: () => void): void => end()): Observable<unknown> {
   const left = new Subject<void>();
   reader.add(() => inside(() => left.next()));
-  return source.pipe(takeUntil(left));
+  // One of another copy of rxjs need not know our operators.
+  const ours = source instanceof Observable ? source : new Observable<unknown>((subscriber) => (source as Observable<unknown>).subscribe(subscriber));
+  return ours.pipe(takeUntil(left));
 }

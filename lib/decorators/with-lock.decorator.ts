@@ -2,11 +2,14 @@ import 'reflect-metadata';
 import { type ExecutionContext, Inject } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import type { LockKey } from '../core/lock-key.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
 import { Mistakes } from '../errors/mistakes.js';
 import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../lock.tokens.js';
 import { checkedMethod, returnKind } from './checked-method.js';
 import { noteLockedMethod } from './locked-methods.js';
 import { callGuard, refusal, requestGuard, siteOf } from './method-guard.js';
+import { defineSlot } from './service-slot.js';
+import { isStandard } from './standard-decorator.js';
 import type { Fills } from './template-types.js';
 import { TransactionWatch } from './transaction-order.js';
 import { optionsOf, type RequestLockOptions, type WithLockDecoratorOptions } from './with-lock.options.js';
@@ -52,6 +55,7 @@ export function WithLock<const Key extends string | readonly string[]>(key: Key,
 export function WithLock<Args extends unknown[]>(key: (...args: Args) => LockKey, options?: CallOptions): WithLockDecorator<Args>;
 export function WithLock(key: string | readonly string[], options: WithLockDecoratorOptions): MethodDecorator;
 export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): WithLockDecorator<[]> {
+  refuseBare(key, options);
   return (prototype, name, descriptor) => {
     const method = checkedMethod(prototype, name, descriptor);
     const scope = options?.scope === 'request' ? 'request' : 'call';
@@ -66,7 +70,18 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     const { around, bind } = checked && guard && !error ? guard(checked) : refusal(error!, kind);
     descriptor.value = wrapMethod(method, around, watch) as unknown as typeof descriptor.value;
     bind?.(prototype, name, descriptor);
-    if (checked) Inject(lockServiceToken(checked.module))(prototype, lockServiceSlot(checked.module));
-    noteLockedMethod(prototype, { owner: prototype, name, module: checked?.module ?? DEFAULT_MODULE, key, scope, mistakes: error?.message, transaction: () => watch.seen });
+    if (checked) {
+      const slot = lockServiceSlot(checked.module);
+      Inject(lockServiceToken(checked.module))(prototype, slot);
+      defineSlot(prototype, slot);
+    }
+    const module = checked?.module ?? DEFAULT_MODULE;
+    noteLockedMethod(prototype, { owner: prototype, name, module, key, scope, kind, mistakes: error?.message, transaction: () => watch.seen });
   };
+}
+
+/** Without brackets it gets what it would decorate in the place of a key. */
+function refuseBare(key: unknown, options: unknown): void {
+  const isTarget = typeof key === 'object' && key !== null && !Array.isArray(key);
+  if ((isTarget && ['string', 'symbol'].includes(typeof options)) || isStandard(options)) throw new LockOptionsError('@WithLock needs a key: write @WithLock("account:<id>").');
 }

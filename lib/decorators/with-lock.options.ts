@@ -1,4 +1,5 @@
-import { DEFAULT_TERMS, lockTerms, oneOf, wrongValue, type WithLockOptions } from '../core/lock-options.js';
+import { DEFAULT_TERMS, LOCK_OPTIONS, lockTerms, oneOf, wrongValue, type WithLockOptions } from '../core/lock-options.js';
+import { plainOptions } from '../errors/plain-options.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { shown } from '../errors/shown.js';
@@ -39,6 +40,9 @@ export interface CheckedOptions {
   readonly lockOptions: WithLockOptions;
 }
 
+const OF_DECORATOR = ['module', 'onTimeout', 'scope'];
+const OPTIONS = [...LOCK_OPTIONS, ...OF_DECORATOR];
+
 /** @throws LockOptionsError for an unknown option or a bad value, naming the method */
 export function optionsOf(site: string, options: WithLockDecoratorOptions): CheckedOptions {
   try {
@@ -49,12 +53,15 @@ export function optionsOf(site: string, options: WithLockDecoratorOptions): Chec
   }
 }
 
-function checkedOptions(options: WithLockDecoratorOptions): CheckedOptions {
-  if (typeof options !== 'object' || options === null) throw new LockOptionsError(`The options of @WithLock must be an object, not ${shown(options)}.`);
+function checkedOptions(given: WithLockDecoratorOptions): CheckedOptions {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new LockOptionsError(`The options of @WithLock must be an object, not ${shown(given)}.`);
+  }
+  const options = plainOptions(given, OPTIONS);
   const { module, onTimeout = 'throw', scope = 'call', ...rest } = options;
   if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip') throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
   const lockOptions: WithLockOptions = Object.freeze(rest);
-  lockTerms(lockOptions, DEFAULT_TERMS, ['module', 'onTimeout', 'scope']);
+  lockTerms(lockOptions, DEFAULT_TERMS, OF_DECORATOR);
   oneOf('scope', scope, ['call', 'request']);
   return { module: checkedModuleName('module', module), onTimeout, lockOptions };
 }

@@ -20,6 +20,8 @@ export interface TimeoutFacts {
   readonly ahead: number;
   /** How many were allowed to wait in this process. */
   readonly maxWaiters: number;
+  /** Keys that this call holds, and that those wait for whom it waited for: a circle. Undefined when none was found. */
+  readonly deadlock?: readonly string[] | undefined;
 }
 
 /** Thrown when `wait` is over and the key is still held. HTTP 409. */
@@ -31,12 +33,18 @@ export class LockTimeoutError extends LockError {
   readonly waitMs: number;
   readonly holder: string | undefined;
   readonly ahead: number;
+  /**
+   * Whether this call and others of this process waited for each other. Take those keys together, or everywhere in the
+   * same order. Not found where one of them waits for a permit, holds its lock by `lock()`, or runs in another process.
+   */
+  readonly isDeadlock: boolean;
 
   constructor(facts: TimeoutFacts) {
     super('LockTimeoutError', messageOf(facts), {
       code: 'LOCK_TIMEOUT',
       status: 409,
       clientMessage: 'Another request is working on this right now. Try again in a moment.',
+      retryable: true,
     });
     this.keys = facts.keys;
     this.reason = facts.reason;
@@ -44,10 +52,11 @@ export class LockTimeoutError extends LockError {
     this.waitMs = facts.waitMs;
     this.holder = facts.holder;
     this.ahead = facts.ahead;
+    this.isDeadlock = facts.deadlock !== undefined;
   }
 }
 
-function messageOf({ keys, reason, waitedMs, waitMs, holder, ahead, maxWaiters }: TimeoutFacts): string {
+function messageOf({ keys, reason, waitedMs, waitMs, holder, ahead, maxWaiters, deadlock }: TimeoutFacts): string {
   if (reason === 'too-many-waiters') {
     return `Did not wait for ${namesOf(keys)}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
   }
@@ -55,5 +64,9 @@ function messageOf({ keys, reason, waitedMs, waitMs, holder, ahead, maxWaiters }
   const line = waitMs > 0 && ahead > 0 ? [`${ahead} ${ahead === 1 ? 'waiter' : 'waiters'} ahead`] : [];
   const by = who.length + line.length > 0 ? ` (${[...who, ...line].join(', ')})` : '';
   if (waitMs === 0) return `Could not take ${namesOf(keys)}: it is held${by}. Set "wait" to wait for it.`;
-  return `Gave up waiting for ${namesOf(keys)} after ${Math.round(waitedMs)} ms${by}. Raise "wait", or do less while holding it.`;
+  const remedy = deadlock
+    ? `It was a deadlock: this call holds ${namesOf(deadlock)}, which a call that it waited for waits for. ` +
+      'Take these keys together, or everywhere in the same order.'
+    : 'Raise "wait", or do less while holding it.';
+  return `Gave up waiting for ${namesOf(keys)} after ${Math.round(waitedMs)} ms${by}. ${remedy}`;
 }

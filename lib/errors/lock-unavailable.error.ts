@@ -12,6 +12,7 @@ export class LockUnavailableError extends LockError {
       code: 'LOCK_UNAVAILABLE',
       status: 503,
       clientMessage: 'The service is not available right now. Try again in a moment.',
+      retryable: true,
       cause,
     });
   }

@@ -16,6 +16,8 @@ export interface LockErrorBody {
   readonly code: LockErrorCode;
   readonly message: string;
   readonly error: string;
+  /** Whether nothing has been done, so that the same request may be sent again. */
+  readonly retryable: boolean;
 }
 
 interface LockErrorFacts {
@@ -23,6 +25,8 @@ interface LockErrorFacts {
   readonly status: number;
   /** The message for the HTTP client. */
   readonly clientMessage: string;
+  /** @default false */
+  readonly retryable?: boolean;
   readonly cause?: unknown;
 }
 
@@ -38,12 +42,13 @@ export abstract class LockError extends HttpException {
   readonly code: LockErrorCode;
   #answered = false;
 
-  protected constructor(name: string, message: string, { code, status, clientMessage, cause }: LockErrorFacts) {
+  protected constructor(name: string, message: string, { code, status, clientMessage, retryable = false, cause }: LockErrorFacts) {
     const body: LockErrorBody = {
       statusCode: status,
       code,
       message: clientMessage,
       error: STATUS_CODES[status] ?? 'Error',
+      retryable,
     };
     super(body, status, cause === undefined ? undefined : { cause });
     this.name = name;
@@ -70,5 +75,10 @@ export abstract class LockError extends HttpException {
 
 /** Tells whether a value is an error of this library, also when two copies of the package are installed. */
 export function isLockError(value: unknown): value is LockError {
-  return typeof value === 'object' && value !== null && BRAND in value;
+  // A user may throw anything, such as a mock that has every property, or one that throws when it is looked at.
+  try {
+    return typeof value === 'object' && value !== null && Object.getOwnPropertyDescriptor(value, BRAND)?.value === true;
+  } catch {
+    return false;
+  }
 }

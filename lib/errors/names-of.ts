@@ -1,4 +1,11 @@
+import { quoted } from './shown.js';
+
+/** How many keys a message names, at most. */
+const MOST = 5;
+
 /** Names keys in an error message: `lock "account:42"`, `locks "account:1", "account:2"`. */
 export function namesOf(keys: readonly string[]): string {
-  return `${keys.length === 1 ? 'lock' : 'locks'} ${keys.map((key) => JSON.stringify(key)).join(', ')}`;
+  const named = keys.slice(0, MOST).map(quoted).join(', ');
+  const more = keys.length > MOST ? ` and ${keys.length - MOST} more` : '';
+  return `${keys.length === 1 ? 'lock' : 'locks'} ${named}${more}`;
 }

@@ -1,16 +1,57 @@
-/** Shows a wrong value in a message. Of an object only what it is: it may hold a password. */
+/** Longest text of an outsider in a message, in characters. */
+const LONGEST = 60;
+
+/** What JSON leaves as it is, and terminals or log collectors take for more than text: DEL, C1, line separators, direction marks. */
+const CONTROLS = /[\u007F-\u009F\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/g;
+
+/** Puts a text into quotes, so that nothing in it breaks the line that it is logged in. */
+export function quoted(text: string): string {
+  return JSON.stringify(text).replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** The same of a text that can be of any length. */
+export function quotedStart(text: string, longest = LONGEST): string {
+  return quoted(text.length > longest ? `${text.slice(0, longest)}…` : text);
+}
+
+/** Shows a wrong value in a message, in one short line. Of an object only its class: it may hold a password. Never throws. */
 export function shown(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+      return quotedStart(value);
     case 'bigint':
-      return `${value}n`;
+      return `${start(String(value))}n`;
+    case 'symbol':
+      return quotedStart(String(value)).slice(1, -1);
     case 'function':
       return 'a function';
     case 'object':
-      if (value === null) return 'null';
-      return Array.isArray(value) ? 'an array' : `an object (${value.constructor?.name ?? 'without a class'})`;
+      return value === null ? 'null' : shownObject(value);
     default:
       return String(value);
+  }
+}
+
+/** Shows what somebody else's code threw, in one short line. Never throws. */
+export function shownError(error: unknown): string {
+  try {
+    return error instanceof Error ? quotedStart(String(error.message), 200) : shown(error);
+  } catch {
+    return 'an error that can\'t be read';
+  }
+}
+
+const start = (text: string): string => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+
+/** A client's JSON can have any `constructor`; its prototype is ours. A Proxy can throw whatever is asked of it. */
+function shownObject(value: object): string {
+  try {
+    if (Array.isArray(value)) return 'an array';
+    const prototype = Object.getPrototypeOf(value) as { readonly constructor?: { readonly name?: unknown } } | null;
+    if (prototype === null) return 'an object (without a class)';
+    const name = prototype.constructor?.name;
+    return typeof name === 'string' && /^[\p{ID_Start}$_][\p{ID_Continue}$]{0,59}$/u.test(name) ? `an object (${name})` : 'an object';
+  } catch {
+    return 'an object that can\'t be read';
   }
 }

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type ExecutionContext, HttpException, Logger } from '@nestjs/common';
 import { isLockError, type LockError, type LockErrorBody } from '../errors/lock.error.js';
+import { isClosed, onceEnded } from './response-end.js';
 
 /** Seconds a client is told to wait before it tries again after a 409 or 503. */
 const RETRY_AFTER_SECONDS = 1;
@@ -9,8 +10,8 @@ const RETRY_AFTER_SECONDS = 1;
 /** What Nest marks handlers of server-sent events with. */
 const SSE = '__sse__';
 
-/** Statuses after which trying again makes sense. */
-const RETRYABLE = new Set([409, 503]);
+/** Statuses that tell of load or an outage, not of a mistake in the code. */
+const EXPECTED = new Set([409, 503]);
 
 const logger = new Logger('RedisLock');
 const requests = new AsyncLocalStorage<HttpRequest>();
@@ -36,14 +37,14 @@ class HttpRequest {
    */
   get clientGone(): AbortSignal | undefined {
     const response = this.#response;
-    if (response.writableFinished || this.#gone?.signal.aborted) return undefined;
+    if (response.writableEnded || this.#gone?.signal.aborted) return undefined;
     if (!this.#gone) {
       const gone = (this.#gone = new AbortController());
-      const onClose = () => {
-        if (!response.writableFinished) gone.abort(new HttpException('The client went away while its request waited for a lock.', 499));
+      const onEnd = () => {
+        if (!response.writableEnded) gone.abort(clientGone());
       };
-      if (response.destroyed) onClose();
-      else response.once('close', onClose);
+      if (isClosed(response)) onEnd();
+      else onceEnded(response, onEnd);
     }
     return this.#gone.signal;
   }
@@ -83,15 +84,20 @@ class HttpRequest {
   }
 
   #answeredWith(error: LockError, status: number): void {
-    if (!RETRYABLE.has(status)) {
+    if (!EXPECTED.has(status)) {
       logger.error(error.message, error.stack);
       return;
     }
     // No stack: in an outage every request ends here, and the place in the code says nothing new.
     logger.warn(error.message);
-    if (!this.#response.hasHeader('Retry-After')) this.#response.setHeader('Retry-After', String(RETRY_AFTER_SECONDS));
+    // Clients repeat by themselves what has this header: not what may be half done.
+    const { retryable } = error.getResponse() as LockErrorBody;
+    if (retryable && !this.#response.hasHeader('Retry-After')) this.#response.setHeader('Retry-After', String(RETRY_AFTER_SECONDS));
   }
 }
+
+/** What a request fails with when nobody waits for its answer any more. Nobody gets to read it, but logs have the status. */
+export const clientGone = (): HttpException => new HttpException('The client went away before its request was handled.', 499);
 
 /** The response as Node knows it, on any platform. */
 export function rawResponse(context: ExecutionContext): ServerResponse {

@@ -3,9 +3,7 @@ import { type ApplicationConfig, BaseExceptionFilter, HttpAdapterHost, type Modu
 import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
 import { throwError } from 'rxjs';
 import { LockError, type LockErrorBody } from '../errors/lock.error.js';
-
-/** What `@WebSocketGateway` marks a class with. */
-const GATEWAY = 'websockets:is_gateway';
+import { isGateway } from './gateway.js';
 
 const logger = new Logger('RedisLock');
 
@@ -49,7 +47,7 @@ export function answerErrors(app: ApplicationConfig, http: HttpAdapterHost, modu
   if (app.getGlobalFilters().some((filter) => filter instanceof LockExceptionFilter)) return;
   app.addGlobalFilter(new LockExceptionFilter(http));
   for (const module of modules.values()) {
-    for (const { metatype } of module.providers.values()) if (typeof metatype === 'function' && Reflect.hasMetadata(GATEWAY, metatype)) bindTo(metatype);
+    for (const { metatype } of module.providers.values()) if (typeof metatype === 'function' && isGateway(metatype)) bindTo(metatype);
   }
 }
 

@@ -1,29 +1,29 @@
 import type { Listeners } from '../store/listeners.js';
 import type { Cancellation } from '../store/lock-store.js';
-import type { KeptTokens } from './kept-tokens.js';
 import type { Questions } from './questions.js';
 import { wakeMessage } from './wake-message.js';
 
 interface Ear {
   readonly listeners: Listeners;
   readonly questions: Questions;
-  readonly kept: KeptTokens;
   /** Gives back a lock of that name in Redis. */
   readonly cancel: (name: string, lock: Omit<Cancellation, 'keys'>) => Promise<void>;
 }
 
 /** Passes on what came on the wake channel. */
-export function hear(text: string, { listeners, questions, kept, cancel }: Ear): void {
+export function hear(text: string, { listeners, questions, cancel }: Ear): void {
   const message = wakeMessage(text);
   switch (message?.what) {
     case 'granted':
-      // If nobody waits for it any more: on to the next. Unless it was had, and given back to stay for some time.
-      if (!listeners.granted(message.lock.token, message.grant) && !kept.has(message.lock.token)) void cancel(message.name, message.lock);
+      // If nobody waits for it any more: on to the next.
+      if (!listeners.granted(message.lock.token, message.grant)) void cancel(message.name, message.lock);
       return;
     case 'wanted':
       return listeners.wanted(message.token);
     case 'lost':
       return listeners.lost(message.token);
+    case 'called':
+      return listeners.called(message.token);
     case 'describe': {
       const details = listeners.describe(message.token);
       if (details) questions.answer(message.question, message.channel, details);

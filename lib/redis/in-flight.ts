@@ -1,4 +1,5 @@
 import { now } from '../clock/deadline.js';
+import { atRoot } from '../clock/root-context.js';
 
 /** Something that was started, and must end in time. */
 interface Started {
@@ -52,7 +53,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
 
   #look(): NodeJS.Timeout {
     // Timers run before sockets are read: after a stall of the process, the answers may be there already.
-    return setTimeout(() => setImmediate(() => this.#expireOld()), this.#timeoutMs / LOOKS);
+    return atRoot(() => setTimeout(() => setImmediate(() => this.#expireOld()), this.#timeoutMs / LOOKS));
   }
 
   #expireOld(): void {

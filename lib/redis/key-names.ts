@@ -1,9 +1,11 @@
 import { LockKeyError } from '../errors/lock-key.error.js';
+import { quoted } from '../errors/shown.js';
 import { bulk, bulkHeader } from './resp.js';
 
 /** What our companions of a key are called, after its hash tag. */
 const QUEUE = ':queue';
 const FENCE = ':fence';
+const HOLDERS = ':holders';
 
 const HAS_TAG = /\{[^}]+\}/;
 const OUR_OWN = /\}[^]*:(fence|queue|alive|holders)$/;
@@ -29,11 +31,11 @@ export class KeyNames {
   check(key: string): void {
     if (!key.includes('}') && !this.#prefix.includes('}')) return;
     if (this.#mayBeginWithBrace && isNameOfCompanions(this.lock(key))) {
-      throw new LockKeyError(`A key must not be a {hash tag} and nothing else, as ${JSON.stringify(this.lock(key))} is, nor have a "}" without one: its queue would be that of another key.`);
+      throw new LockKeyError(`A key must not be a {hash tag} and nothing else, as ${quoted(this.lock(key))} is, nor have a "}" without one: its queue would be that of another key.`);
     }
     if (!OUR_OWN.test(this.lock(key))) return;
     throw new LockKeyError(
-      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}", ":alive" or ":holders", as ${JSON.stringify(this.lock(key))} does: those are names of our own.`,
+      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}", ":alive" or ":holders", as ${quoted(this.lock(key))} does: those are names of our own.`,
     );
   }
 
@@ -75,8 +77,17 @@ export class KeyNames {
 
   /** Holds who waits for a key, by arrival. */
   queue(key: string): string {
+    return this.#tagged(key) + QUEUE;
+  }
+
+  /** Holds who shares a key, by the ends of their leases. */
+  holders(key: string): string {
+    return this.#tagged(key) + HOLDERS;
+  }
+
+  #tagged(key: string): string {
     const lock = this.lock(key);
-    return (HAS_TAG.test(lock) ? lock : `{${lock}}`) + QUEUE;
+    return HAS_TAG.test(lock) ? lock : `{${lock}}`;
   }
 }
 

@@ -1,4 +1,5 @@
 import { now } from '../clock/deadline.js';
+import { atRoot } from '../clock/root-context.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { isRun, type Held, type Renewal } from '../store/lock-store.js';
 import type { KeyNames } from './key-names.js';
@@ -8,7 +9,7 @@ import { bulk, bulkHeader } from './resp.js';
 import { ScriptCall, type ScriptArguments } from './script-call.js';
 import { type LocksReply, type OtherPermits } from './scripts/locks.script.js';
 
-/** Operations in one call of the script: Redis does nothing else meanwhile. */
+/** Keys in one call of the script, and so operations, but that one operation may have more: Redis does nothing else meanwhile. */
 const LARGEST = 128;
 
 /** How often the note of the last fence is brought up to the server's time at least, while locks are taken. */
@@ -55,12 +56,14 @@ interface Batch {
 }
 
 /** What a script says when one of its operations met something unforeseen; other refusals are about the server as a whole. */
-const ONE_IS_BAD = /^(ERR|WRONGTYPE)/;
+const ONE_IS_BAD = /^(ERR|WRONGTYPE|user_script:)/;
 
 /** The script of a batch, and in a cluster where it runs. */
 export interface Place {
   /** The note of the last fence there. */
   readonly note: string;
+  /** In a cluster, a key that never exists, after the note: see `ClusterNames.absentIn`. */
+  readonly absent?: string;
   readonly script: LuaScript<LocksReply>;
   readonly slot: number | undefined;
   /** Whether it is one of the nodes of a quorum. */
@@ -73,7 +76,9 @@ export class LockBatch {
   readonly place: Place;
   readonly #redis: Connection;
   readonly #names: KeyNames;
-  readonly #note: string;
+  /** The keys that each call begins with. */
+  readonly #first: string;
+  readonly #firstCount: number;
   #batches: Batch[] = [];
   /** Of the batch that was answered last: where many come at once, the next do too. */
   #lastSize = 1;
@@ -92,7 +97,8 @@ export class LockBatch {
     this.place = place;
     this.#redis = redis;
     this.#names = names;
-    this.#note = bulk(place.note);
+    this.#first = bulk(place.note) + (place.absent === undefined ? '' : bulk(place.absent));
+    this.#firstCount = place.absent === undefined ? 1 : 2;
     this.#bringUpEveryMs = place.isNode ? BRING_UP_NODE_EVERY_MS : BRING_UP_EVERY_MS;
   }
 
@@ -100,10 +106,12 @@ export class LockBatch {
   raise(fence: number): void {
     if (fence <= this.#floor) return;
     this.#floor = fence;
-    this.#raising ??= setTimeout(() => {
-      this.#raising = undefined;
-      if (this.#told < this.#floor) this.#send(this.#empty());
-    }, RAISE_WITHIN_MS).unref();
+    this.#raising ??= atRoot(() => setTimeout(() => this.#raiseAlone(), RAISE_WITHIN_MS).unref());
+  }
+
+  #raiseAlone(): void {
+    this.#raising = undefined;
+    if (this.#told < this.#floor) this.#send(this.#empty());
   }
 
   close(): void {
@@ -125,7 +133,7 @@ export class LockBatch {
       return this.#send(batch);
     }
     let batch = this.#batches.at(-1);
-    if (!batch || batch.operations.length === LARGEST) {
+    if (!batch || (batch.keyCount - this.#firstCount) / 2 + keys.length > LARGEST) {
       batch = this.#empty();
       if (this.#batches.push(batch) === 1) process.nextTick(this.#flush);
     }
@@ -133,7 +141,7 @@ export class LockBatch {
   }
 
   #empty(): Batch {
-    return { operations: [], keys: [this.#note], keyCount: 1, args: [] };
+    return { operations: [], keys: [this.#first], keyCount: this.#firstCount, args: [] };
   }
 
   #put(operation: LockOperation, batch: Batch): void {

@@ -1,4 +1,5 @@
 import { now } from '../clock/deadline.js';
+import { atRoot } from '../clock/root-context.js';
 import { ALIVE_MS, type Cancellation } from '../store/lock-store.js';
 
 const FIRST_RETRY_MS = 500;
@@ -8,6 +9,8 @@ interface Orphan {
   readonly until: number;
   tryAt: number;
   delayMs: number;
+  /** How many commands may have taken it, or may still take it. */
+  copies: number;
 }
 
 /**
@@ -20,13 +23,17 @@ export class Orphans {
   readonly #orphans = new Map<Cancellation, Orphan>();
   #timer: NodeJS.Timeout | undefined;
   #trying = false;
+  #isClosed = false;
 
   constructor(release: (lock: Cancellation) => Promise<number>) {
     this.#release = release;
   }
 
-  add(lock: Cancellation): void {
-    this.#orphans.set(lock, { until: now() + Math.max(lock.leaseMs, ALIVE_MS), tryAt: now() + FIRST_RETRY_MS, delayMs: FIRST_RETRY_MS });
+  /** @param copies how many commands may have taken it, or may still arrive and take it */
+  add(lock: Cancellation, copies: number): void {
+    // The end of a store fails the commands that are under way.
+    if (this.#isClosed) return;
+    this.#orphans.set(lock, { until: now() + Math.max(lock.leaseMs, ALIVE_MS), tryAt: now() + FIRST_RETRY_MS, delayMs: FIRST_RETRY_MS, copies });
     this.#tryLater();
   }
 
@@ -37,6 +44,7 @@ export class Orphans {
 
   /** Tries each once more, and gives up. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     const left = [...this.#orphans.keys()];
     this.#orphans.clear();
@@ -54,21 +62,21 @@ export class Orphans {
   async #tryOne(lock: Cancellation): Promise<void> {
     const orphan = this.#orphans.get(lock);
     if (!orphan) return;
-    const freed = now() < orphan.until ? await this.#release(lock).catch(() => 0) : lock.keys.length;
-    if (freed > 0) {
-      this.#orphans.delete(lock);
-      return;
-    }
+    const isOver = now() >= orphan.until;
+    const freed = isOver ? 0 : await this.#release(lock).catch(() => 0);
+    if (isOver || (freed > 0 && --orphan.copies <= 0)) return void this.#orphans.delete(lock);
     orphan.tryAt = now() + orphan.delayMs;
     orphan.delayMs *= 2;
   }
 
   #tryLater(): void {
     if (this.#orphans.size === 0 || this.#timer) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      const due = [...this.#orphans].filter(([, { tryAt, until }]) => Math.min(tryAt, until) <= now());
-      void this.#tryAll(due.map(([lock]) => lock));
-    }, FIRST_RETRY_MS).unref();
+    this.#timer = atRoot(() => setTimeout(() => this.#tryDue(), FIRST_RETRY_MS).unref());
+  }
+
+  #tryDue(): void {
+    this.#timer = undefined;
+    const due = [...this.#orphans].filter(([, { tryAt, until }]) => Math.min(tryAt, until) <= now());
+    void this.#tryAll(due.map(([lock]) => lock));
   }
 }

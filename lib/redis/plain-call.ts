@@ -6,6 +6,8 @@ export interface Call {
   startedAt: number;
   /** Where in a cluster it has to go. */
   readonly slot?: number | undefined;
+  /** In a cluster: whether a TRYAGAIN is its answer, rather than a reason to send it again. */
+  readonly isImpatient?: boolean;
   readonly sent: boolean;
   readonly settled: boolean;
   /** The command as it goes over the wire now. `withSource`: a script is to be brought along. */

@@ -1,8 +1,10 @@
 import type { Redis } from 'ioredis';
 import { KeyNames } from './key-names.js';
 import { LockBatch } from './lock-batch.js';
-import { besides, redisClient, subscriberOf, type RedisConnectionOption } from './redis-client.js';
+import type { RedisConnectionOption } from './connection-option.js';
+import { besides, redisClient, subscriberOf } from './redis-client.js';
 import { LOCKS } from './scripts/locks.script.js';
+import { ServerCheck } from './server-check.js';
 import { RedisConnection, UNHEARD, type Connection, type OutageLog } from './redis-connection.js';
 
 /** Where a store's Redis is, and how to talk to it. */
@@ -36,7 +38,11 @@ export function reachRedis(options: ReachOptions, connected: (again: boolean) =>
   const { commandTimeoutMs, log } = options;
   const client = redisClient(options.connection, commandTimeoutMs);
   const names = new KeyNames(options.keyPrefix);
-  const redis = new RedisConnection(client, commandTimeoutMs, log, connected);
+  const redis: Connection = new RedisConnection(client, commandTimeoutMs, log, (again) => {
+    connected(again);
+    void serverCheck.run();
+  });
+  const serverCheck = new ServerCheck(redis, log);
   return {
     names,
     redis,

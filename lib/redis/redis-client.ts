@@ -1,10 +1,10 @@
 import { Redis, type Cluster, type RedisOptions } from 'ioredis';
+import { atRoot } from '../clock/root-context.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
+import { databaseOf } from './borrowed-state.js';
+import { connectionOption, isIoredisClient } from './connection-option.js';
 import { saidBy } from './trouble.js';
-
-/** Where Redis is: a URL, ioredis options (Sentinel included), or a client the app has already. */
-export type RedisConnectionOption = string | RedisOptions | Redis | Cluster;
 
 export interface RedisClient {
   readonly redis: Redis;
@@ -32,25 +32,31 @@ export function isCluster(connection: unknown): connection is Cluster {
   return true;
 }
 
-/** @throws LockOptionsError when it is none of the things a connection to one Redis can be */
-export function redisClient(connection: unknown, commandTimeoutMs: number): RedisClient {
-  if (isClient(connection)) return { redis: withoutPrefix(connection), borrowed: true };
-  const defaults = defaultsFor(commandTimeoutMs);
-  if (typeof connection === 'string') {
-    const redis = withoutPrefix(new Redis(checkedUrl(connection), { ...defaults, ...OWN }));
+/**
+ * Makes the client of one Redis, or borrows the one that the app gave.
+ *
+ * @param option how the option is named in a message
+ * @throws LockOptionsError when it is none of the things a connection to one Redis can be
+ */
+export function redisClient(connection: unknown, commandTimeoutMs: number, option = 'connection'): RedisClient {
+  const checked = connectionOption(connection, option);
+  if (typeof checked === 'string') {
+    const redis = new Redis(checked, { ...defaultsFor(commandTimeoutMs), ...OWN });
     // What stands behind "?" in a URL beats the options.
     Object.assign(redis.options, OWN);
-    return { redis, borrowed: false };
+    return { redis: outsideRequests(withoutPrefix(redis, option)), borrowed: false };
   }
-  if (isPlainObject(connection)) {
-    return { redis: withoutPrefix(new Redis({ ...defaults, ...connection, ...OWN })), borrowed: false };
+  if (!isIoredisClient(checked)) {
+    const redis = new Redis({ ...defaultsFor(commandTimeoutMs), ...checked, ...OWN });
+    return { redis: outsideRequests(withoutPrefix(redis, option)), borrowed: false };
   }
-  throw new LockOptionsError(`"connection" must be a redis:// or rediss:// URL, ioredis options, or an ioredis client, not ${shown(connection)}.`);
+  if (checked.isCluster) throw new LockOptionsError('A Redis Cluster client can only be the whole "connection", not one of several.');
+  return { redis: withoutPrefix(checked as Redis, option), borrowed: true };
 }
 
 /** A connection of our own beside the client's, to the same server, for a subscription. */
 export function subscriberOf(client: Redis, commandTimeoutMs: number, more: RedisOptions = {}): Redis {
-  return client.duplicate({
+  const redis = client.duplicate({
     ...defaultsFor(commandTimeoutMs, client),
     ...OWN,
     autoResubscribe: false,
@@ -58,11 +64,19 @@ export function subscriberOf(client: Redis, commandTimeoutMs: number, more: Redi
     socketTimeout: commandTimeoutMs,
     ...more,
   });
+  return outsideRequests(redis);
 }
 
 /** Another connection for commands of our own, to the same server. */
 export function besides({ redis }: RedisClient, commandTimeoutMs: number): RedisClient {
-  return { redis: redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), ...OWN }), borrowed: false };
+  return { redis: outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), db: databaseOf(redis), ...OWN })), borrowed: false };
+}
+
+/** Makes a client of ours connect, and connect again, outside of all requests: what comes on a connection is heard in the async context that it was made in. */
+function outsideRequests(redis: Redis): Redis {
+  const connect = redis.connect.bind(redis);
+  redis.connect = (callback) => atRoot(() => connect(callback));
+  return redis;
 }
 
 function defaultsFor(commandTimeoutMs: number, client?: Redis): RedisOptions {
@@ -83,28 +97,11 @@ function defaultsFor(commandTimeoutMs: number, client?: Redis): RedisOptions {
   };
 }
 
-function withoutPrefix<Client extends Redis | Cluster>(client: Client): Client {
+function withoutPrefix<Client extends Redis | Cluster>(client: Client, option = 'connection'): Client {
   const { keyPrefix } = client.options;
   if (!keyPrefix) return client;
   throw new LockOptionsError(
-    `"connection.keyPrefix" is ${shown(keyPrefix)}, so lock keys would not live where other tools look for them. ` +
+    `"${option}.keyPrefix" is ${shown(keyPrefix)}, so lock keys would not live where other tools look for them. ` +
       'Use the module\'s own "keyPrefix"; for a client of yours give a duplicate without it.',
   );
-}
-
-function checkedUrl(url: string): string {
-  if (/^rediss?:\/\/./.test(url) && URL.canParse(url)) return url;
-  // The URL itself can hold a password.
-  throw new LockOptionsError('"connection" is a string, but not a URL that starts with redis:// or rediss://, e.g. "redis://127.0.0.1:6379".');
-}
-
-function isClient(value: unknown): value is Redis {
-  const client = value as Partial<Redis> | Partial<Cluster> | null;
-  if (typeof client !== 'object' || client === null || typeof client.evalsha !== 'function') return false;
-  if (!('isCluster' in client) || !client.isCluster) return true;
-  throw new LockOptionsError('A Redis Cluster client can only be the whole "connection", not one of several.');
-}
-
-function isPlainObject(value: unknown): value is RedisOptions {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import { BorrowedState } from './borrowed-state.js';
 import { InFlight } from './in-flight.js';
 import type { LuaScript } from './lua-script.js';
 import type { RedisClient } from './redis-client.js';
@@ -34,10 +35,12 @@ export interface OutageLog {
   deaf(server: string, cause: Error | undefined): void;
   /** It is there again. */
   hears(server: string): void;
+  /** The server can be reached, but should not keep locks. */
+  unfit(server: string, problem: string): void;
 }
 
 /** For a connection whose outages another one tells of. */
-export const UNHEARD: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined };
+export const UNHEARD: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined, unfit: () => undefined };
 
 /** What runs scripts: on one Redis, or on a cluster. */
 export type Connection = Pick<RedisConnection, 'drops' | 'isIdle' | 'open' | 'run' | 'command' | 'publish' | 'send' | 'close' | 'server' | 'refused'>;
@@ -53,6 +56,8 @@ export class RedisConnection {
   readonly #log: OutageLog;
   readonly #onReady: (again: boolean) => void;
   readonly #inFlight: InFlight<Call>;
+  /** Of a client of the app's. */
+  readonly #state: BorrowedState | undefined;
   /** Of a client of ours, until it is closed. */
   #revival: Revival | undefined;
   /** Calls that wait for a connection. */
@@ -79,7 +84,8 @@ export class RedisConnection {
     redis.on('close', this.#dropped);
     redis.on('end', this.#ended);
     // A borrowed client's errors are the app's own to hear.
-    if (!borrowed) {
+    if (borrowed) this.#state = new BorrowedState(redis, (problem) => log.unfit(this.server, problem));
+    else {
       redis.on('error', this.#failed);
       this.#revival = new Revival(redis);
     }
@@ -149,6 +155,8 @@ export class RedisConnection {
 
   #write(call: Call, withSource: boolean): void {
     if (this.#redis.status !== 'ready') return this.#park(call);
+    const problem = this.#state?.problem;
+    if (problem) return this.#fail(call, notDone(call, `Redis at ${this.server} was not asked: ${problem}`));
     ScriptCommand.send(this.#redis, call, withSource, this);
   }
 
@@ -227,7 +235,8 @@ export class RedisConnection {
 
   #noteTrouble(error: Error): void {
     if (!this.#trouble) this.#log.down(this.server, error);
-    this.#trouble = error;
+    // What ioredis says of its own retries says less than what the server or the network has said before.
+    if (!this.#trouble || error.name !== 'MaxRetriesPerRequestError') this.#trouble = error;
   }
 
   #recovered(): void {
@@ -243,10 +252,10 @@ export class RedisConnection {
     return path ?? `${host}:${port}`;
   }
 
-  #unreachable(why: string, { sent }: Call): LockUnavailableError {
+  #unreachable(why: string, call: Call): LockUnavailableError {
     const cause = this.#trouble ?? new Error(why);
     const message = `Redis at ${this.server} can't be reached (${why})${this.#trouble ? `: ${diagnosis(cause)}` : '.'}`;
-    return sent ? new LockUnavailableError(message, cause) : new NotSentError(message, cause);
+    return notDone(call, message, cause);
   }
 
   #noAnswer(cause: Error): LockUnavailableError {
@@ -257,6 +266,10 @@ export class RedisConnection {
   refused(error: Error): RefusedError {
     return refusedBy(this.server, error);
   }
+}
+
+function notDone({ sent }: Call, message: string, cause?: Error): LockUnavailableError {
+  return sent ? new LockUnavailableError(message, cause) : new NotSentError(message, cause);
 }
 
 /** What to say when this server refuses a command. */

@@ -1,13 +1,13 @@
 import { otherPermits } from '../errors/other-permits.js';
-import { FENCES_OF_A_RUN, fencesFor, isRun, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type StoreListener } from '../store/lock-store.js';
+import { FENCES_OF_A_RUN, fencesFor, isRun, KEPT_MARK, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type RenewalOutcome, type StoreListener } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
 import type { QuorumNode } from '../store/quorum-nodes.js';
 import { permitsOf } from '../store/sharing.js';
 import type { KeyNames } from './key-names.js';
-import { KeptTokens } from './kept-tokens.js';
 import { kindOf } from './lock-kind.js';
 import type { LockOperation, Verb } from './lock-batch.js';
 import { Orphans } from './orphans.js';
+import { StrayCopies } from './stray-copies.js';
 import { hear } from './hear.js';
 import { Questions } from './questions.js';
 import { reachRedis, type Operations, type Reach, type ReachOptions } from './reach.js';
@@ -22,29 +22,27 @@ import { WakeChannel } from './wake-channel.js';
 export class RedisLockStore implements QuorumNode {
   protected readonly redis: Connection;
   /** What renews: the same, if nothing there holds it up. */
-  readonly #renewals: Connection;
+  protected readonly renewals: Connection;
   readonly #names: KeyNames;
   readonly #batch: Operations;
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
   readonly #listeners = new Listeners();
-  readonly #kept = new KeptTokens();
   readonly #questions = new Questions(
     (channel, message) => this.redis.publish(channel, message),
     () => this.#channel.doubt(),
   );
-  /** Locks that were asked for twice, as the connection dropped: the first copy may still arrive, after the release. */
-  readonly #sentTwice = new Set<string>();
+  readonly #strays = new StrayCopies();
 
   constructor(options: ReachOptions, reach: (options: ReachOptions, connected: (again: boolean) => void) => Reach = reachRedis) {
     const { names, redis, renewals, batch, subscriber } = reach(options, (again) => this.connected(again));
     this.#names = names;
     this.redis = redis;
-    this.#renewals = renewals;
+    this.renewals = renewals;
     this.#batch = batch;
     this.#orphans = new Orphans((lock) => this.giveUp(lock));
     this.#channel = new WakeChannel(subscriber, {
-      message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, kept: this.#kept, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
+      message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
         if (again) options.log.hears(this.redis.server);
         this.#listeners.doubt();
@@ -70,12 +68,12 @@ export class RedisLockStore implements QuorumNode {
   }
 
   async cancel(command: Cancellation): Promise<void> {
-    const sentTwice = this.#sentTwice.delete(partOf(command));
+    const copies = this.#strays.take(command)?.copies ?? 0;
     const freed = await this.giveUp(command).catch(() => undefined);
-    if (sentTwice || freed === undefined) this.#orphans.add(command);
+    if (copies > 0 || freed === undefined) this.#orphans.add(command, freed === undefined ? copies + 1 : copies);
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+  async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
     const owners: Renewal[] = [];
     const keys: string[] = [];
     const args: (string | number)[] = [];
@@ -86,20 +84,20 @@ export class RedisLockStore implements QuorumNode {
         args.push(lock.token, lock.leaseMs);
       }
     }
-    const gone = await this.#renewals.run(RENEW, keys, args);
-    return gone.map((number) => owners[number - 1]!);
+    const { gone, unknown } = await this.renewals.run(RENEW, keys, args);
+    return { gone: gone.map((number) => owners[number - 1]!), unknown: unknown.map((number) => owners[number - 1]!) };
   }
 
   reserve(lock: Renewal): Promise<Granted | undefined> {
     return this.#count('reserve', lock).then((fence) => grantOf(fence, FENCES_OF_A_RUN));
   }
 
-  upgrade(lock: Renewal): Promise<Granted | undefined> {
-    return this.#count('upgrade', lock).then((fence) => grantOf(fence, fencesFor(lock.token)));
+  upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
+    return this.#count('upgrade', lock, String(number)).then((fence) => grantOf(fence, fencesFor(lock.token)));
   }
 
-  async downgrade(lock: Renewal): Promise<boolean> {
-    return (await this.#count('downgrade', lock)) === lock.keys.length;
+  async downgrade(lock: Renewal, number: number): Promise<boolean> {
+    return (await this.#count('downgrade', lock, String(number))) === lock.keys.length;
   }
 
   release({ keys, token, leaseMs }: Renewal, keepMs = 0): Promise<boolean> {
@@ -110,15 +108,15 @@ export class RedisLockStore implements QuorumNode {
         verb: keepMs > 0 ? 'keep' : 'release',
         lock,
         done: (freed) => {
-          if (keepMs > 0 && freed !== 0) this.#kept.add(token, keepMs);
-          if (this.#sentTwice.size > 0 && this.#sentTwice.delete(partOf(lock)) && keepMs === 0) this.#orphans.add(lock);
+          const stray = this.#strays.take(lock);
+          if (stray) this.#orphans.add(stray.lock, stray.copies);
           // What was sent again may have freed the key by its first try: not a loss.
           resolve(freed === lock.keys.length || drops !== this.redis.drops || operation.again === true);
         },
         failed: (error) => {
           // What is to be kept may as well end with its lease.
-          if (keepMs === 0) this.#orphans.add(lock);
-          this.#sentTwice.delete(partOf(lock));
+          const stray = this.#strays.take(lock);
+          if (keepMs === 0) this.#orphans.add(stray?.lock ?? lock, (stray?.copies ?? 0) + 1);
           reject(error);
         },
       };
@@ -142,7 +140,7 @@ export class RedisLockStore implements QuorumNode {
     const source = token.slice(0, token.lastIndexOf('.'));
     const own = this.#listeners.source;
     const known = this.#listeners.describe(token);
-    if (known || !source || !own) return known;
+    if (known || !source || !own || token.endsWith(KEPT_MARK)) return known;
     await this.#channel.opened();
     if (this.#channel.state !== 'up') return undefined;
     return this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own));
@@ -161,7 +159,7 @@ export class RedisLockStore implements QuorumNode {
     this.#questions.close();
     this.#channel.close();
     this.redis.close();
-    if (this.#renewals !== this.redis) this.#renewals.close();
+    if (this.renewals !== this.redis) this.renewals.close();
   }
 
   /**
@@ -206,21 +204,26 @@ export class RedisLockStore implements QuorumNode {
         done: (reply) => {
           if (typeof reply !== 'number') {
             if (!('permits' in reply)) {
-              // The first copy may still arrive, of what waits and gets its lock later, too.
-              if (drops !== this.redis.drops && command.queue) this.#sentTwice.add(partOf(command));
-              else if (drops !== this.redis.drops) this.#orphans.add(command);
+              // Earlier copies may still arrive, of what waits and gets its lock later, too.
+              if (command.queue) this.#strays.add(command, this.redis.drops - drops);
+              else if (drops !== this.redis.drops) this.#orphans.add(command, this.redis.drops - drops);
               return resolve(reply);
             }
             void this.cancel(command);
             return reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits));
           }
-          if (command.again) this.#channel.doubt();
-          if (drops !== this.redis.drops) this.#sentTwice.add(partOf(command));
+          if (command.again && !command.told) this.#channel.doubt();
+          this.#strays.add(command, this.redis.drops - drops);
           resolve(grantOf(reply, fencesFor(command.token))!);
         },
         failed: (error) => {
+          const isSent = !(error instanceof NotSentError);
+          if (isSent) this.#strays.add(command, this.redis.drops - drops);
           if (error instanceof RefusedError) void this.cancel(command);
-          else if (this.#sentTwice.delete(partOf(command)) || command.again || !(error instanceof NotSentError)) this.#orphans.add(command);
+          else {
+            const copies = (this.#strays.take(command)?.copies ?? 0) + (isSent || command.again ? 1 : 0);
+            if (copies > 0) this.#orphans.add(command, copies);
+          }
           reject(error);
         },
       }),
@@ -231,6 +234,3 @@ export class RedisLockStore implements QuorumNode {
     return new Promise((resolve, reject) => this.#batch.add({ verb, lock, kind, done: (count) => resolve(count as number), failed: reject }));
   }
 }
-
-/** Names a lock, or that part of it that is asked for in one call. */
-const partOf = ({ keys, token }: Renewal): string => `${token} ${keys[0]}`;

@@ -4,7 +4,8 @@ import type { LockStore } from '../store/lock-store.js';
 import { QuorumLockStore } from '../store/quorum-lock.store.js';
 import { ClusterLockStore } from './cluster/cluster-lock.store.js';
 import { DurableLockStore, type DurabilityTerms } from './durable-lock.store.js';
-import { isCluster, redisClient, type RedisConnectionOption } from './redis-client.js';
+import type { RedisConnectionOption } from './connection-option.js';
+import { isCluster, redisClient } from './redis-client.js';
 import type { ReachOptions } from './reach.js';
 import { RedisLockStore } from './redis-lock.store.js';
 import { WaryLockStore } from './wary-lock.store.js';
@@ -68,9 +69,5 @@ function checked(connection: unknown, at: number, commandTimeoutMs: number): Ret
   if (typeof connection === 'object' && (connection as { isCluster?: unknown } | null)?.isCluster) {
     throw new LockOptionsError(`"connection[${at}]" is a Redis Cluster client, but a quorum is made of single masters that know nothing of each other.`);
   }
-  try {
-    return redisClient(connection, commandTimeoutMs).redis;
-  } catch (error) {
-    throw error instanceof LockOptionsError ? new LockOptionsError(error.message.replace('"connection', `"connection[${at}]`)) : error;
-  }
+  return redisClient(connection, commandTimeoutMs, `connection[${at}]`).redis;
 }

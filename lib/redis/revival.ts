@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { atRoot } from '../clock/root-context.js';
 
 const TRY_AGAIN_MS = 100;
 
@@ -22,6 +23,6 @@ export class Revival {
 
   readonly #ended = (): void => {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#redis.connect().catch(() => undefined), TRY_AGAIN_MS).unref();
+    this.#timer = atRoot(() => setTimeout(() => void this.#redis.connect().catch(() => undefined), TRY_AGAIN_MS).unref());
   };
 }

@@ -59,6 +59,7 @@ export abstract class ScriptCall implements Call {
 /** A call with a promise for what came of it. */
 export class AwaitedCall<Reply> extends ScriptCall {
   slot: number | undefined;
+  isImpatient = false;
   readonly promise: Promise<Reply>;
   readonly #arguments: ScriptArguments;
   #resolve!: (reply: unknown) => void;

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { now } from '../clock/deadline.js';
+import { atRoot } from '../clock/root-context.js';
 import { waitFor } from '../clock/wait-for.js';
 import { PATIENCE_MS } from './questions.js';
 import { Revival } from './revival.js';
@@ -65,7 +66,7 @@ export class WakeChannel {
     redis.on('message', (_name: string, text: string) => this.#listener.message(text));
     redis.connect().catch(() => undefined);
     // It may neither come nor fail, as behind Sentinels that are gone.
-    this.#timer = setTimeout(() => this.#down(this.#lastError), LATE_MS).unref();
+    this.#timer = atRoot(() => setTimeout(() => this.#down(this.#lastError), LATE_MS).unref());
     return this.#settled;
   }
 
@@ -76,7 +77,7 @@ export class WakeChannel {
 
   /** A message seems to be lost: makes sure that somebody is there at the other end, or the client connects anew. */
   doubt(): void {
-    if (this.#state === 'up') this.#redis?.ping().catch(() => undefined);
+    if (this.#state === 'up') atRoot(() => this.#redis?.ping())?.catch(() => undefined);
   }
 
   close(): void {
@@ -99,7 +100,7 @@ export class WakeChannel {
     } catch (error) {
       if (this.#isClosed) return;
       this.#down(error as Error);
-      this.#timer = setTimeout(() => void this.#subscribe(), TRY_AGAIN_MS).unref();
+      this.#timer = atRoot(() => setTimeout(() => void this.#subscribe(), TRY_AGAIN_MS).unref());
     }
     this.#settle();
   }

@@ -1,12 +1,12 @@
-import { fencesFor, type Cancellation, type Granted } from '../store/lock-store.js';
+import { FIRST_LEASE_MS, fencesFor, type Cancellation, type Granted } from '../store/lock-store.js';
 import { readKind } from './lock-kind.js';
 
 /** What processes are told on their wake channels. */
 export type WakeMessage =
   /** A waiter has the lock now. */
   | { readonly what: 'granted'; readonly lock: Omit<Cancellation, 'keys'>; readonly grant: Granted; readonly name: string }
-  /** Somebody waits for the lock of this token; or it was taken away by force. */
-  | { readonly what: 'wanted' | 'lost'; readonly token: string }
+  /** Somebody waits for the lock of this token; or it was taken away by force; or it waits, and is to ask for it now. */
+  | { readonly what: 'wanted' | 'lost' | 'called'; readonly token: string }
   /** Somebody asks on a channel what is known of the lock of this token. */
   | { readonly what: 'describe'; readonly token: string; readonly question: string; readonly channel: string }
   /** The answer to a question, as JSON. */
@@ -21,11 +21,12 @@ export function wakeMessage(text: string): WakeMessage | undefined {
   if (granted) {
     const [, token, lease, kind, fence, others, name] = granted as unknown as [string, string, string, string, string, string, string];
     const lock = { token, leaseMs: Number(lease), ...readKind(kind) };
-    return { what: 'granted', lock, name, grant: { granted: true, fence: Number(fence), fences: fencesFor(token), contended: others === '1' } };
+    const leaseMs = Math.min(lock.leaseMs, FIRST_LEASE_MS);
+    return { what: 'granted', lock, name, grant: { granted: true, fence: Number(fence), fences: fencesFor(token), contended: others === '1', leaseMs } };
   }
   const [what, ...words] = text.split(' ');
   const [first = '', second = ''] = words;
-  if (what === 'wanted' || what === 'lost') return { what, token: first };
+  if (what === 'wanted' || what === 'lost' || what === 'called') return { what, token: words.join(' ') };
   if (what === 'describe') return { what, token: first, question: second, channel: words.slice(2).join(' ') };
   if (what === 'described') return { what, question: first, details: words.slice(1).join(' ') };
   return undefined;

@@ -1,4 +1,4 @@
-import type { AcquireCommand, Granted, Held, Renewal } from '../store/lock-store.js';
+import type { AcquireCommand, Granted, Held, Renewal, RenewalOutcome } from '../store/lock-store.js';
 import { Amnesia } from './amnesia.js';
 import type { ReachOptions } from './reach.js';
 import { RedisLockStore } from './redis-lock.store.js';
@@ -17,7 +17,7 @@ export class WaryLockStore extends RedisLockStore {
 
   constructor({ leaseMs, ...options }: WaryLockStoreOptions) {
     super(options);
-    this.#amnesia = new Amnesia(this.redis, leaseMs);
+    this.#amnesia = new Amnesia(this.redis, { longestLeaseMs: leaseMs, isOneServer: options.isNode ?? false });
   }
 
   override acquire(command: AcquireCommand): Promise<Granted | Held> {
@@ -26,13 +26,16 @@ export class WaryLockStore extends RedisLockStore {
     return this.#amnesia.isOver ? this.#ask(command) : this.#afterCheck(command);
   }
 
-  override renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+  override renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
     for (const { leaseMs } of renewals) this.#amnesia.note(leaseMs);
-    return super.renew(renewals);
+    const { drops } = this.redis;
+    return super.renew(renewals).then((gone) => {
+      this.#amnesia.heard(drops);
+      return gone;
+    });
   }
 
   override release(lock: Renewal, keepMs = 0): Promise<boolean> {
-    this.#amnesia.note(keepMs);
     // A quorum gives back also what it was not granted yet: that must not overtake the acquire. Without that, there is nothing to release.
     const check = this.#checks.get(lock.token);
     return check
@@ -80,6 +83,7 @@ export class WaryLockStore extends RedisLockStore {
   #ask(command: AcquireCommand): Promise<Granted | Held> {
     const { drops } = this.redis;
     return super.acquire(command).then((answer) => {
+      this.#amnesia.heard(drops);
       const confirmed = answer.granted ? this.confirm(drops, () => this.cancel(command)) : undefined;
       return confirmed ? confirmed.then(() => answer) : answer;
     });

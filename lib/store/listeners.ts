@@ -18,6 +18,10 @@ export class Listeners {
     return this.#all.some((listener) => listener.granted(token, grant));
   }
 
+  called(token: string): void {
+    for (const listener of this.#all) listener.called(token);
+  }
+
   wanted(token: string): void {
     for (const listener of this.#all) listener.wanted(token);
   }

@@ -21,8 +21,12 @@ export interface AcquireCommand {
   readonly queue: boolean;
   /** Whether it queues already: if it has the lock now, it should have been told. */
   readonly again?: boolean;
+  /** Whether it was told that it has the lock now, and asks to make sure of it. */
+  readonly told?: boolean;
   /** Without `queue`: whether the caller waits all the same, by asking again; the holder is told that somebody does. */
   readonly waits?: boolean;
+  /** Until when the caller waits, by the monotonic clock (`performance.now()`): a store that tells it when to ask again lets it ask just before that. */
+  readonly waitsUntil?: number;
   /** Whether the caller wants strict order over all processes. A store that has no common queue refuses it. */
   readonly fair?: boolean;
 }
@@ -38,6 +42,8 @@ export interface Granted {
   readonly fences?: number;
   /** Whether somebody else is queued in the store for one of the keys. */
   readonly contended: boolean;
+  /** How long it lasts at first, in ms, when that is less than was asked for: until it is renewed. @default what was asked for */
+  readonly leaseMs?: number;
   /** The token that it was given to, when that is not the one that asked: some stores take a fresh one for each try. */
   readonly token?: string;
 }
@@ -52,6 +58,11 @@ export interface Held {
   readonly ahead: number;
   /** Every fence given after this answer is larger: a grant with a smaller one that is heard of later is over already. */
   readonly fence: number;
+  /**
+   * Whether the token must not be used again: a command that takes from it what it has may still arrive. The store has cancelled it, and
+   * the caller asks with a fresh one. @default false
+   */
+  readonly spent?: boolean;
 }
 
 /** One lock of a holder, to renew or release. */
@@ -59,6 +70,14 @@ export interface Renewal {
   readonly keys: readonly string[];
   readonly token: string;
   readonly leaseMs: number;
+}
+
+/** What came of a renewal. The locks that it does not name were renewed. */
+export interface RenewalOutcome {
+  /** Those that are not their token's any more, whole or in part. */
+  readonly gone: readonly Renewal[];
+  /** Those of which it is not known. */
+  readonly unknown: readonly Renewal[];
 }
 
 /** The lock that a waiter asked for, to cancel. */
@@ -102,7 +121,7 @@ export interface StoreListener {
   readonly source: string;
   /** A waiter was given the lock. Answers false when the token is not one of its waiters. */
   granted(token: string, grant: Granted): boolean;
-  /** A waiter was given the lock, and should ask for it again to make sure of it. Answers false when it is not one of its waiters. */
+  /** A waiter should ask for the lock again: it was given it, or is to be given it now. Answers false when it is not one of its waiters. */
   called(token: string): boolean;
   /** Somebody waits for a lock: of one whose token ends in `+`, or where waiters ask again and again. */
   wanted(token: string): void;
@@ -117,6 +136,12 @@ export interface StoreListener {
 /** How long a waiter counts as alive after it asked, in ms. */
 export const ALIVE_MS = 5_000;
 
+/**
+ * How long a waiter is handed the lock at most, in ms: it may stand still, or its host be gone without a word. Whoever is there has it
+ * lengthened. As long as a waiter counts as alive: so those who stand still together keep the others out for no longer than one of them.
+ */
+export const FIRST_LEASE_MS = ALIVE_MS;
+
 /** Fences that come with a grant: for the caller, and for some of those who may queue behind it in its process meanwhile. */
 const FENCES = 4;
 
@@ -125,6 +150,9 @@ export const FENCES_OF_A_RUN = 64;
 
 /** Ends the token of a lock that others wait for in its process: its holder is told when others begin to wait for it. */
 export const RUN_MARK = '+';
+
+/** Ends what stands in the place of the token of a lock that was given back, and whose key stays for some time: it is no token any more. */
+export const KEPT_MARK = ' kept';
 
 export const isRun = (token: string): boolean => token.endsWith(RUN_MARK);
 
@@ -156,21 +184,39 @@ export interface LockStore {
   acquire(command: AcquireCommand): Promise<Granted | Held>;
   /** Leaves the queues, and gives back what the token may have been given meanwhile. Never rejects: the store goes on trying. */
   cancel(command: Cancellation): Promise<void>;
-  /** Pushes the leases out, never nearer. Answers those that are not their token's any more, whole or in part. */
-  renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]>;
+  /**
+   * Pushes the leases out, never nearer. What goes wrong with one of them concerns no other.
+   *
+   * @throws LockUnavailableError when nothing is known of any
+   */
+  renew(renewals: readonly Renewal[]): Promise<RenewalOutcome>;
+  /**
+   * Answers those that are not their token's any more, and pushes no lease out: it names what is left of it, or less. So it need not wait for
+   * those whom `renew` waits for. Default: `renew`.
+   */
+  missing?(locks: readonly Renewal[]): Promise<RenewalOutcome>;
   /** Splits locks into those that `renew` may take in one call: what can't be reached must not hold up the rest. Default: all in one. */
   apart?<Lock extends Renewal>(locks: readonly Lock[]): readonly (readonly Lock[])[];
   /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's alone any more. */
   reserve(lock: Renewal): Promise<Granted | undefined>;
   /**
-   * Hands each key to its next waiter, or frees it; at once, or with `keepMs` when that time is over, and not before. Answers
-   * false when one of them was not the token's any more, and leaves that one alone.
+   * Hands each key to its next waiter, or frees it; at once, or with `keepMs` when that time is over, and not before: nothing that the token
+   * asks for changes that. Answers false when one of them was not the token's any more, and leaves that one alone.
    */
   release(lock: Renewal, keepMs?: number): Promise<boolean>;
-  /** Makes the lock of a reader exclusive, with new fences, if it is the only one. Answers undefined when it is not, or lost. */
-  upgrade(lock: Renewal): Promise<Granted | undefined>;
-  /** Makes an exclusive lock that of a reader, and lets in those readers who are next. Answers false when it is lost. */
-  downgrade(lock: Renewal): Promise<boolean>;
+  /**
+   * Makes the lock of a reader exclusive, with new fences, if it is the only one. Answers undefined when it is not, or lost.
+   *
+   * @param number which upgrade of this lock it is, from 1 on. One that comes late, after its end or a later one, is refused
+   */
+  upgrade(lock: Renewal, number: number): Promise<Granted | undefined>;
+  /**
+   * Makes an exclusive lock that of a reader, and lets in those readers who are next. Answers false when it is lost.
+   *
+   * @param number ends all upgrades up to this one, whether they have come or not; and changes nothing when a later one has made it exclusive. 0: it came
+   * as an exclusive one
+   */
+  downgrade(lock: Renewal, number: number): Promise<boolean>;
   isLocked(key: string): Promise<boolean>;
   /** Who has a key and who waits for it; undefined when it is free. */
   inspect(key: string): Promise<KeyView | undefined>;

@@ -1,5 +1,5 @@
 import { now } from '../clock/deadline.js';
-import type { Sharing } from './lock-store.js';
+import { KEPT_MARK, type Sharing } from './lock-store.js';
 import { permitsOf } from './sharing.js';
 
 /** Somebody in the queue of a key. */
@@ -14,6 +14,10 @@ export interface MemoryWaiter {
 export class MemoryKey {
   readonly name: string;
   sharing: Sharing = 'exclusive';
+  /** Which upgrade made its holder the writer; 0, if it came as one. */
+  upgrade = 0;
+  /** By token: its last upgrade that is over, for as long as somebody has the key. */
+  readonly #over = new Map<string, number>();
   /** By token: when its lease ends. */
   readonly #holders = new Map<string, number>();
   /** By token, in the order they came. */
@@ -27,6 +31,7 @@ export class MemoryKey {
   get holders(): ReadonlyMap<string, number> {
     const time = now();
     for (const [token, endsAt] of this.#holders) if (endsAt <= time) this.#holders.delete(token);
+    if (this.#holders.size === 0) this.#over.clear();
     return this.#holders;
   }
 
@@ -48,12 +53,35 @@ export class MemoryKey {
 
   give(token: string, sharing: Sharing, leaseMs: number): void {
     this.sharing = sharing;
+    this.upgrade = 0;
     this.#holders.set(token, now() + leaseMs);
   }
 
-  /** Lets the lease of a holder end in so long. */
-  endAfter(token: string, ms: number): void {
-    this.#holders.set(token, now() + ms);
+  /** Lets the part of a holder end in so long. It is not the token's any more. */
+  keep(token: string, ms: number): void {
+    this.#holders.delete(token);
+    this.#holders.set(token + KEPT_MARK, now() + ms);
+  }
+
+  /** Whether this upgrade of a holder comes in time: it is not over, and no later one has begun. */
+  awaits(token: string, upgrade: number): boolean {
+    return this.sharing === 'read' ? (this.#over.get(token) ?? 0) < upgrade : this.upgrade <= upgrade;
+  }
+
+  /** Makes a holder that is alone the writer. */
+  write(upgrade: number): void {
+    this.sharing = 'exclusive';
+    this.upgrade = upgrade;
+    this.#over.clear();
+  }
+
+  /** Ends all upgrades of a holder up to this one; so it is a reader, unless a later one made it the writer. */
+  read(token: string, upgrade: number): void {
+    if (this.sharing === 'exclusive' && this.upgrade > upgrade) return;
+    this.sharing = 'read';
+    if (upgrade <= (this.#over.get(token) ?? 0)) return;
+    for (const other of this.#over.keys()) if (!this.has(other)) this.#over.delete(other);
+    this.#over.set(token, upgrade);
   }
 
   /** Pushes the end of a holder's lease out, never nearer. */

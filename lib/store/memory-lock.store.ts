@@ -6,6 +6,7 @@ import {
   FENCES_OF_A_RUN,
   fencesFor,
   isRun,
+  KEPT_MARK,
   type AcquireCommand,
   type Cancellation,
   type Granted,
@@ -14,6 +15,7 @@ import {
   type LockDetails,
   type LockStore,
   type Renewal,
+  type RenewalOutcome,
   type StoreListener,
 } from './lock-store.js';
 import { MemoryKey } from './memory-key.js';
@@ -64,37 +66,49 @@ export class MemoryLockStore implements LockStore {
     this.#free(keys, token);
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
-    return renewals.filter((lock) => !this.#renew(lock));
+  async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
+    return { gone: renewals.filter((lock) => !this.#renew(lock)), unknown: [] };
   }
 
   async reserve(lock: Renewal): Promise<Granted | undefined> {
-    const isExclusive = lock.keys.every((key) => this.#keys.get(key)?.sharing === 'exclusive');
+    const isExclusive = lock.keys.map((key) => this.#keys.get(key)).every((key) => key?.sharing === 'exclusive' && key.upgrade === 0);
     return isExclusive && this.#renew(lock) ? this.#granted(lock.keys, FENCES_OF_A_RUN) : undefined;
   }
 
   async release({ keys, token }: Renewal, keepMs = 0): Promise<boolean> {
     if (keepMs === 0) return this.#free(keys, token) === keys.length;
-    const ours = this.#ours(keys, token);
-    for (const key of ours) this.#key(key).endAfter(token, keepMs);
-    return ours.length === keys.length;
-  }
-
-  async upgrade({ keys, token, leaseMs }: Renewal): Promise<Granted | undefined> {
-    const alone = (key: string) => this.#key(key).has(token) && this.#key(key).holders.size === 1;
-    if (!keys.every(alone)) return undefined;
-    for (const key of keys) {
-      this.#key(key).sharing = 'exclusive';
-      this.#key(key).extend(token, leaseMs);
-    }
-    return this.#granted(keys, fencesFor(token));
-  }
-
-  async downgrade({ keys, token }: Renewal): Promise<boolean> {
-    const ours = this.#ours(keys, token);
+    const kept = this.#ours(keys, token + KEPT_MARK);
+    const ours = this.#ours(keys, token).map((key) => this.#key(key));
     for (const key of ours) {
-      this.#key(key).sharing = 'read';
-      this.#handOver(this.#key(key));
+      const wrote = key.upgrade > 0;
+      key.keep(token, keepMs);
+      if (!wrote) continue;
+      key.read(token, key.upgrade);
+      this.#handOver(key);
+    }
+    return ours.length + kept.length === keys.length;
+  }
+
+  async upgrade({ keys, token, leaseMs }: Renewal, number: number): Promise<Granted | undefined> {
+    const ours = this.#ours(keys, token).map((key) => this.#key(key));
+    const isAlone = ours.every((key) => key.holders.size === 1 && key.awaits(token, number));
+    for (const key of ours) {
+      if (!isAlone || ours.length < keys.length) {
+        if (key.sharing === 'read') key.read(token, number);
+        continue;
+      }
+      key.write(number);
+      key.extend(token, leaseMs);
+    }
+    return isAlone && ours.length === keys.length ? this.#granted(keys, fencesFor(token)) : undefined;
+  }
+
+  async downgrade({ keys, token }: Renewal, number: number): Promise<boolean> {
+    const ours = this.#ours(keys, token).map((key) => this.#key(key));
+    for (const key of ours) {
+      const wrote = key.sharing !== 'read';
+      key.read(token, number);
+      if (wrote) this.#handOver(key);
     }
     return ours.length === keys.length;
   }

@@ -51,14 +51,29 @@ export class QuorumAttempt implements Question<Granted | Held> {
   release(lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
     return this.#nodes.decide((node, at) => {
       const state = this.#states[at]!;
-      if (state === 'asked' && this.#nodes.isSilent(at)) {
-        return this.#answers[at]!.then(
-          ({ granted }) => granted && lock(node),
-          () => false,
-        );
-      }
-      return state === 'granted' || state === 'asked' ? lock(node) : Promise.resolve(false);
+      if (state === 'asked') return this.#nodes.isSilent(at) ? this.#releaseGranted(node, at, lock) : this.#releaseBehind(node, at, lock);
+      return state === 'granted' ? lock(node) : Promise.resolve(false);
     }, yesOrNo(this.#nodes));
+  }
+
+  /**
+   * Gives back what may not be granted yet. The question may come after it all the same, as it is sent again where a server does not know the
+   * script, or a connection drops: what is granted to it then is given back once more.
+   */
+  #releaseBehind(node: QuorumNode, at: number, lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
+    const released = lock(node);
+    const look = () => {
+      if (this.#states[at] === 'asked') void this.#nodes.watched(this.#releaseGranted(node, at, lock));
+    };
+    released.then(look, look);
+    return released;
+  }
+
+  #releaseGranted(node: QuorumNode, at: number, lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
+    return this.#answers[at]!.then(
+      ({ granted }) => granted && lock(node),
+      () => false,
+    );
   }
 
   ask(node: QuorumNode, at: number): Promise<Granted | Held> {

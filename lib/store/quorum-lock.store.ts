@@ -1,3 +1,4 @@
+import { now } from '../clock/deadline.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { namesOf } from '../errors/names-of.js';
 import { Listeners } from './listeners.js';
@@ -14,6 +15,7 @@ import {
   type LockDetails,
   type LockStore,
   type Renewal,
+  type RenewalOutcome,
   type StoreListener,
 } from './lock-store.js';
 import { QuorumAttempt, yesOrNo } from './quorum-attempt.js';
@@ -78,13 +80,15 @@ export class QuorumLockStore implements LockStore {
     const refused = unsupported(command);
     if (refused) return Promise.reject(refused);
     if (!this.#opened) this.open();
-    const backMs = queue ? this.#turns.othersTurn(keys) : 0;
+    const backMs = queue ? this.#turns.othersTurn(command) : 0;
     if (backMs > 0) return Promise.resolve({ granted: false, holder: '', leaseLeftMs: backMs, ahead: 0, fence: 0 });
 
     // A late echo of one attempt must not meet another one of the same caller.
     const own = freshToken(token, ++this.#attempts);
     const attempt = new QuorumAttempt(this.#nodes, { keys, token: own, leaseMs, sharing, label, queue: false, waits: queue });
+    const askedAt = now();
     return attempt.start().then((answer) => {
+      this.#turns.answered(now() - askedAt);
       if (!answer.granted) return { ...answer, leaseLeftMs: this.#turns.delayOf(command) };
       this.#neverGivenBack.ifDue();
       this.#held.set(own, attempt);
@@ -96,7 +100,7 @@ export class QuorumLockStore implements LockStore {
   /** There is nothing to leave: between two attempts a caller has nothing. */
   async cancel(_command: Cancellation): Promise<void> {}
 
-  renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+  renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
     return QuorumRenewal.of(this.#nodes, renewals);
   }
 

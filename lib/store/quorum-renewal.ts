@@ -1,20 +1,6 @@
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { Renewal } from './lock-store.js';
+import type { Renewal, RenewalOutcome } from './lock-store.js';
 import type { QuorumNode, QuorumNodes, Question, Round } from './quorum-nodes.js';
-
-/** Some locks of a renewal were renewed, and of some it is not known. */
-export class PartlyRenewedError extends LockUnavailableError {
-  /** Those that are not their token's any more. */
-  readonly gone: readonly Renewal[];
-  /** Those that may or may not be. */
-  readonly unknown: readonly Renewal[];
-
-  constructor(gone: readonly Renewal[], unknown: readonly Renewal[], errors: readonly Error[]) {
-    super(`Of ${unknown.length} locks no majority of the nodes said whether they were renewed.`, new AggregateError(errors));
-    this.gone = gone;
-    this.unknown = unknown;
-  }
-}
 
 interface Votes {
   renewed: number;
@@ -22,14 +8,14 @@ interface Votes {
 }
 
 /** Renews many locks on a majority of the nodes, each lock for itself. */
-export class QuorumRenewal implements Question<readonly Renewal[]> {
+export class QuorumRenewal implements Question<RenewalOutcome> {
   readonly isImpatient = true;
   readonly #nodes: QuorumNodes;
   readonly #votes: ReadonlyMap<Renewal, Votes>;
-  readonly #resolve: (gone: readonly Renewal[]) => void;
+  readonly #resolve: (outcome: RenewalOutcome) => void;
   readonly #reject: (error: Error) => void;
 
-  private constructor(nodes: QuorumNodes, locks: readonly Renewal[], resolve: (gone: readonly Renewal[]) => void, reject: (error: Error) => void) {
+  private constructor(nodes: QuorumNodes, locks: readonly Renewal[], resolve: (outcome: RenewalOutcome) => void, reject: (error: Error) => void) {
     this.#nodes = nodes;
     this.#votes = new Map(locks.map((lock) => [lock, { renewed: 0, gone: 0 }]));
     this.#resolve = resolve;
@@ -37,24 +23,24 @@ export class QuorumRenewal implements Question<readonly Renewal[]> {
   }
 
   /**
-   * Answers those that a majority says are gone.
+   * Gone is what a majority says is gone, and unknown what no majority agrees on.
    *
-   * @throws PartlyRenewedError when that is not known of some
    * @throws LockUnavailableError when too many nodes fail
    */
-  static of(nodes: QuorumNodes, locks: readonly Renewal[]): Promise<readonly Renewal[]> {
+  static of(nodes: QuorumNodes, locks: readonly Renewal[]): Promise<RenewalOutcome> {
     return new Promise((resolve, reject) => nodes.put(new QuorumRenewal(nodes, locks, resolve, reject)));
   }
 
-  ask(node: QuorumNode): Promise<readonly Renewal[]> {
+  ask(node: QuorumNode): Promise<RenewalOutcome> {
     return node.renew([...this.#votes.keys()]);
   }
 
-  answered(gone: readonly Renewal[]): void {
+  answered({ gone, unknown }: RenewalOutcome): void {
     const goneThere = new Set(gone);
+    const unknownThere = new Set(unknown);
     for (const [lock, votes] of this.#votes) {
       if (goneThere.has(lock)) votes.gone++;
-      else votes.renewed++;
+      else if (!unknownThere.has(lock)) votes.renewed++;
     }
   }
 
@@ -66,10 +52,11 @@ export class QuorumRenewal implements Question<readonly Renewal[]> {
       if (votes.gone >= majority) gone.push(lock);
       else if (votes.renewed < majority) unknown.push(lock);
     }
-    if (unknown.length === 0) this.#resolve(gone);
+    if (unknown.length === 0) this.#resolve({ gone, unknown });
     else if (this.#nodes.isOutage(errors)) this.#reject(this.#nodes.unavailable(errors));
     else if (pending > 0) return false;
-    else this.#reject(new PartlyRenewedError(gone, unknown, errors));
+    else if (unknown.length < this.#votes.size) this.#resolve({ gone, unknown });
+    else this.#reject(new LockUnavailableError('No majority of the nodes said whether the locks were renewed.', new AggregateError(errors)));
     return true;
   }
 }

@@ -11,11 +11,26 @@ const LONGEST_DELAY_MS = 100;
 const DELAY_GROWS_BY_MS = 10;
 const CHANCE = 0.5;
 
-/** Long enough for everybody who waits to have asked once more, in ms. */
+/**
+ * The same in round trips, over long distances: so much more with each try, up to so many. Callers get in each other's way for as long as it takes to
+ * hear of it and to give back what a minority granted: if all of them together ask more often than that, nobody gets in. Who has tried in vain for some time
+ * is one of many.
+ */
+const DELAY_GROWS_BY_TRIPS = 0.5;
+const LONGEST_DELAY_TRIPS = 10;
+
+/** Long enough for everybody who waits near by to have asked once more, in ms. */
 const TURN_OF_OTHERS_MS = LONGEST_DELAY_MS * (1 + CHANCE) + 10;
+
+/** How far one answer that took longer than the others moves what counts as a round trip. */
+const SMOOTHING = 1 / 8;
 
 /** What a process whose next caller is ready leaves to others who may wait unheard, in ms: between this and three times as much. */
 const GAP_MS = 2;
+
+/** So long before its wait is over a caller asks for the last time, in ms and in round trips: so that it hears the answer in time. */
+const LAST_TRY_MS = 5;
+const LAST_TRY_TRIPS = 1.5;
 
 /** A moment in which others may take a key. */
 interface Gap {
@@ -30,22 +45,38 @@ interface Gap {
 export class QuorumTurns {
   readonly #tries = new WeakMap<AcquireCommand, number>();
   readonly #gaps = new Map<string, Gap>();
+  /** About how long a majority takes to answer, in ms: the least of late. */
+  #roundTripMs = 0;
   readonly #ends = new TimeWheel<readonly [string, Gap]>((ended) => {
     for (const [key, gap] of ended) this.#end(key, gap);
   });
 
-  /** How long a caller that was refused just now is to wait, in ms. */
+  /** A majority took so long to answer. What is shorter than before counts at once, what is longer little by little: it may have been a stall of ours. */
+  answered(tookMs: number): void {
+    const before = this.#roundTripMs;
+    this.#roundTripMs = before === 0 || tookMs < before ? tookMs : before + (tookMs - before) * SMOOTHING;
+  }
+
+  /** How long a caller that was refused just now is to wait, in ms: not past its last try, while that is to come. */
   delayOf(command: AcquireCommand): number {
     const tries = this.#tries.get(command) ?? 0;
     this.#tries.set(command, tries + 1);
-    return spread(Math.min(FIRST_DELAY_MS + tries * DELAY_GROWS_BY_MS, LONGEST_DELAY_MS));
+    const inMs = Math.min(FIRST_DELAY_MS + tries * DELAY_GROWS_BY_MS, LONGEST_DELAY_MS);
+    const inTrips = Math.min(tries * DELAY_GROWS_BY_TRIPS, LONGEST_DELAY_TRIPS);
+    const delayMs = spread(Math.max(inMs, inTrips * this.#roundTripMs));
+    const lastTryMs = this.#lastTryOf(command);
+    return lastTryMs > 0 ? Math.min(delayMs, lastTryMs) : delayMs;
   }
 
-  /** How long it is still the turn of others, in ms. */
-  othersTurn(keys: readonly string[]): number {
+  /** How long it is still the turn of others, in ms; for a caller whose wait is over before, until its last try. */
+  othersTurn(command: AcquireCommand): number {
     if (this.#gaps.size === 0) return 0;
-    const ends = keys.map((key) => this.#gaps.get(key)?.until ?? 0);
-    return Math.max(0, Math.max(...ends) - now());
+    const ends = command.keys.map((key) => this.#gaps.get(key)?.until ?? 0);
+    return Math.max(0, Math.min(Math.max(...ends) - now(), this.#lastTryOf(command)));
+  }
+
+  #lastTryOf({ waitsUntil = Infinity }: AcquireCommand): number {
+    return waitsUntil - now() - LAST_TRY_MS - this.#roundTripMs * LAST_TRY_TRIPS;
   }
 
   /** A lock is being given back. Resolves when its keys are free. */

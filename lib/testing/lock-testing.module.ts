@@ -1,5 +1,6 @@
 import type { DynamicModule } from '@nestjs/common';
 import { checkedModuleName, DEFAULT_MODULE, lockServiceToken } from '../lock.tokens.js';
+import { moduleOptions } from '../redis-lock.options.js';
 import { RedisLockModule } from '../redis-lock.module.js';
 import { MemoryLockStore } from '../store/memory-lock.store.js';
 import { type LockTestingModuleOptions, TestLockService } from './test-lock.service.js';
@@ -19,14 +20,15 @@ export class LockTestingModule {
    * @throws LockOptionsError for an unknown option or a bad value
    */
   static forRoot(options: LockTestingModuleOptions = {}): DynamicModule {
-    const name = checkedModuleName('name', options.name);
+    const given = moduleOptions(options);
+    const name = checkedModuleName('name', given.name);
     const token = lockServiceToken(name);
-    const { providers = [], exports = [], ...definition } = RedisLockModule.forRoot({ ...options, store: options.store ?? new MemoryLockStore() });
+    const { providers = [], exports = [], ...definition } = RedisLockModule.forRoot({ ...given, store: given.store ?? new MemoryLockStore() });
     const alias = name === DEFAULT_MODULE ? [{ provide: TestLockService, useExisting: token }] : [];
     return {
       ...definition,
       module: LockTestingModule,
-      providers: [...providers, { provide: token, useFactory: () => new TestLockService(options) }, ...alias],
+      providers: [...providers, { provide: token, useFactory: () => new TestLockService(given) }, ...alias],
       exports: [...exports, ...alias],
     };
   }

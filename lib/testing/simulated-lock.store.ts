@@ -1,6 +1,6 @@
 import { nextTick } from 'node:process';
 import { type LockKey, LockUnavailableError } from '../index.js';
-import type { AcquireCommand, Cancellation, Granted, Held, KeyView, LockDetails, LockStore, Renewal, StoreListener } from '../store/lock-store.js';
+import type { AcquireCommand, Cancellation, Granted, Held, KeyView, LockDetails, LockStore, Renewal, RenewalOutcome, StoreListener } from '../store/lock-store.js';
 
 /** What goes wrong while a test lasts. */
 export interface LockSituation {
@@ -70,10 +70,10 @@ export class SimulatedLockStore implements LockStore {
     await this.#store.cancel(command);
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+  async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
     this.#answer();
-    const gone = await this.#store.renew(renewals);
-    return renewals.filter((lock) => gone.includes(lock) || this.#isLost(lock));
+    const { gone, unknown } = await this.#store.renew(renewals);
+    return { gone: renewals.filter((lock) => gone.includes(lock) || this.#isLost(lock)), unknown };
   }
 
   async reserve(lock: Renewal): Promise<Granted | undefined> {
@@ -88,14 +88,14 @@ export class SimulatedLockStore implements LockStore {
     return wasOurs && !this.#isLost(lock);
   }
 
-  async upgrade(lock: Renewal): Promise<Granted | undefined> {
+  async upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
     this.#answer();
-    return this.#isLost(lock) ? undefined : this.#store.upgrade(lock);
+    return this.#isLost(lock) ? undefined : this.#store.upgrade(lock, number);
   }
 
-  async downgrade(lock: Renewal): Promise<boolean> {
+  async downgrade(lock: Renewal, number: number): Promise<boolean> {
     this.#answer();
-    return !this.#isLost(lock) && this.#store.downgrade(lock);
+    return !this.#isLost(lock) && this.#store.downgrade(lock, number);
   }
 
   async isLocked(key: string): Promise<boolean> {

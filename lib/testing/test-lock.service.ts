@@ -1,4 +1,6 @@
 import { type Lock, type LockKey, LockOptionsError, type LockOptions, LockService, type WithLockOptions } from '../index.js';
+import { booleanOption, wrongValue } from '../core/lock-options.js';
+import { shown } from '../errors/shown.js';
 import { checkedModuleName } from '../lock.tokens.js';
 import { resolveLockOptions, type RedisLockModuleOptions } from '../redis-lock.options.js';
 import { MemoryLockStore } from '../store/memory-lock.store.js';
@@ -37,11 +39,16 @@ export class TestLockService extends LockService {
   /**
    * From now on the locks of this service are busy or lost, or the store is down; what an earlier call said is over.
    *
-   * @throws LockOptionsError for an unknown situation
+   * @throws LockOptionsError for an unknown situation, or a wrong value
    */
   simulate(situation: LockSituation): void {
+    if (typeof situation !== 'object' || situation === null || Array.isArray(situation)) {
+      throw new LockOptionsError(`simulate() takes an object such as { busy: 'account:42' }, not ${shown(situation)}.`);
+    }
     const unknown = Object.keys(situation).find((name) => !SITUATIONS.includes(name));
     if (unknown !== undefined) throw new LockOptionsError(`There is no situation "${unknown}" to simulate. Known ones: ${SITUATIONS.join(', ')}.`);
+    for (const name of ['busy', 'lost'] as const) checkKeys(name, situation[name]);
+    if (situation.down !== undefined) booleanOption('down', situation.down);
     this.#simulated.begin({ ...situation });
   }
 
@@ -66,4 +73,11 @@ export class TestLockService extends LockService {
   #hurried<Options extends LockOptions>(key: LockKey, options: Options | undefined): Options | undefined {
     return this.#simulated.isBusy(key) ? ({ ...options, wait: 0 } as Options) : options;
   }
+}
+
+/** @throws LockOptionsError unless it is a key, several, or all of them */
+function checkKeys(name: string, keys: unknown): void {
+  if (keys === undefined || keys === true) return;
+  const areKeys = [keys].flat().every((key) => typeof key === 'string' && key !== '');
+  if (!areKeys) throw wrongValue(name, keys, 'a key, an array of keys, or true');
 }

@@ -21,6 +21,9 @@ class ErrorDto {
 
   @ApiPropertyOptional({ example: 'LOCK_TIMEOUT', description: 'Set when the lock is the reason.' })
   readonly code?: string;
+
+  @ApiPropertyOptional({ example: true, description: 'Set with `code`: whether nothing was done, so that the same request may be sent again.' })
+  readonly retryable?: boolean;
 }
 
 /** Documents the errors a route can answer with. */

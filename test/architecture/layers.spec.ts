@@ -16,7 +16,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   decorators: ['decorators', 'http', 'core', 'errors', '.', ...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
   '.': ['.', 'decorators', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST, 'rxjs'],
   terminus: ['terminus', 'errors', '.', ...NEST, '@nestjs/terminus'],
-  testing: ['testing', 'store', '.', ...NEST],
+  testing: ['testing', 'core', 'store', 'errors', '.', ...NEST],
 };
 
 /** The one file below the Nest face that knows Nest: docs/decisions/0002. */

@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { promisify } from 'node:util';
+import { PGlite } from '@electric-sql/pglite';
+import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { withRedis } from '../bench/redis.mjs';
 import redisServerInstalled from '../support/redis-server-installed.mjs';
 import { pack } from './tarball.mjs';
@@ -19,15 +21,20 @@ const NODES = ALL ? ['20.19.0', '20', '22.12.0', '22', '24'] : [];
 const NEST_12 = versions('@nestjs/common', '@nestjs/core', '@nestjs/platform-express', '@nestjs/terminus', '@nestjs/testing');
 const NEST_11 = Object.fromEntries(Object.keys(NEST_12).map((name) => [name, '^11.0.0']));
 
+/** What TypeORM, BullMQ 5 and others ask for. */
+const IOREDIS_5 = { ioredis: '^5.11.0' };
+
 /** TypeScript 5 is the app's own, as its `tsc` would get into the way of ours; 6 and 7 are those of this repository. */
 const COMPILERS = [5, 6, 7];
 
 /** Of each: what Nest's own project templates of that time say. `compilers`: who can read such a project. */
 const APPS = [
   { name: 'NestJS 12, ESM', type: 'module', nest: NEST_12, module: 'nodenext', compilers: COMPILERS },
-  { name: 'NestJS 11, CommonJS', type: 'commonjs', nest: NEST_11, module: 'nodenext', compilers: ALL ? COMPILERS : [7] },
-  { name: 'NestJS 11, CommonJS, the older way to find modules', type: 'commonjs', nest: NEST_11, module: 'commonjs', compilers: [5] },
+  { name: 'NestJS 11, CommonJS', type: 'commonjs', nest: { ...NEST_11, ...IOREDIS_5 }, module: 'nodenext', compilers: ALL ? COMPILERS : [7] },
+  { name: 'NestJS 11, CommonJS, the older way to find modules', type: 'commonjs', nest: { ...NEST_11, ...IOREDIS_5 }, module: 'commonjs', compilers: [5] },
 ];
+
+const TYPEORM_APP = { name: 'NestJS 12 with TypeORM', type: 'module', module: 'nodenext', compilers: [7] };
 
 redisServerInstalled();
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
@@ -38,9 +45,11 @@ try {
   await withRedis(undefined, async ({ url }) => {
     const installed = new Map();
     for (const app of APPS) {
-      if (!installed.has(app.nest)) installed.set(app.nest, await install(app, tarball, join(folder, `app-${installed.size}`)));
-      await check(app, installed.get(app.nest), nodes, url);
+      const dependencies = JSON.stringify(app.nest);
+      if (!installed.has(dependencies)) installed.set(dependencies, await install(app, tarball, join(folder, `app-${installed.size}`)));
+      await check(app, installed.get(dependencies), nodes, { REDIS_URL: url });
     }
+    await typeorm(tarball, join(folder, 'typeorm'), url);
   });
   if (ALL) await unitTest(tarball, join(folder, 'jest'));
 } finally {
@@ -70,11 +79,31 @@ async function install({ name, type, nest }, tarball, home) {
   cpSync(join(import.meta.dirname, 'app'), home, { recursive: true });
   cpSync('test/nest/with-lock.types.ts', join(home, 'types.ts'));
   writeReadmeApp(home);
-  const dependencies = { ...nest, ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node'), 'nest-redis-lock': `file:${tarball}` };
+  const dependencies = { ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node'), ...nest, 'nest-redis-lock': `file:${tarball}` };
   for (const peer of Object.keys(peerDependencies)) assert.ok(dependencies[peer], `the apps do not install ${peer}`);
   writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type, dependencies, devDependencies: { typescript: '~5.9.3' } }));
   await step(`${name}: npm install`, run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
   return home;
+}
+
+/** Runs an app with TypeORM on a real Postgres. */
+async function typeorm(tarball, home, url) {
+  cpSync(join(import.meta.dirname, 'typeorm'), home, { recursive: true });
+  const nest = versions('@nestjs/common', '@nestjs/core');
+  const orm = { '@nestjs/typeorm': '^12.0.0', typeorm: '^1.1.0', ...versions('pg', '@types/pg') };
+  const rest = { ...versions('reflect-metadata', 'rxjs', '@types/node'), ...IOREDIS_5, 'nest-redis-lock': `file:${tarball}` };
+  writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies: { ...nest, ...orm, ...rest } }));
+  await step(`${TYPEORM_APP.name}: npm install`, run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
+  const database = await PGlite.create();
+  const server = new PGLiteSocketServer({ db: database, host: '127.0.0.1', port: 0 });
+  await server.start();
+  try {
+    const DATABASE_URL = `postgres://postgres:postgres@${server.getServerConn()}/postgres`;
+    await check(TYPEORM_APP, home, [process.execPath], { REDIS_URL: url, DATABASE_URL });
+  } finally {
+    await server.stop();
+    await database.close();
+  }
 }
 
 /** Runs Jest in an app of NestJS 11, with each configuration that the guide on testing shows. */
@@ -102,9 +131,9 @@ function writeReadmeApp(home) {
   for (const [, file, code] of blocks) writeFileSync(join(home, file), code.replace("'redis://127.0.0.1:6379'", "process.env['REDIS_URL'] ?? ''"));
 }
 
-async function check({ name, module, compilers }, home, nodes, url) {
+async function check({ name, module, compilers, skipLibCheck = false }, home, nodes, settings) {
   const compilerOptions = {
-    target: 'es2022', module, types: ['node'], esModuleInterop: true, strict: true, skipLibCheck: false, noUncheckedIndexedAccess: true,
+    target: 'es2022', module, types: ['node'], esModuleInterop: true, strict: true, skipLibCheck, noUncheckedIndexedAccess: true,
     experimentalDecorators: true, emitDecoratorMetadata: true, rootDir: '.', outDir: 'dist',
   }; // prettier-ignore
   writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts', 'src'] }));
@@ -116,7 +145,7 @@ async function check({ name, module, compilers }, home, nodes, url) {
   }
   for (const node of nodes) {
     const { stdout: version } = await run(node, ['--version']);
-    const app = run(node, ['dist/main.js'], { cwd: home, env: { ...process.env, REDIS_URL: url, NODE_OPTIONS: '' }, timeout: 30_000 });
+    const app = run(node, ['dist/main.js'], { cwd: home, env: { ...process.env, ...settings, NODE_OPTIONS: '' }, timeout: 30_000 });
     const { stdout } = await step(`${name}: Node ${version.trim()}`, app);
     assert.equal(stdout, 'works\n');
   }

@@ -67,6 +67,63 @@ describe('Callers of one process', () => {
     });
   });
 
+  describe('who want several keys', () => {
+    const free = async (key: string, options = {}) => (await locks.lock(key, { wait: 0, ...options })).unlock();
+
+    it.each([[['a', 'b']], [['b', 'c']], [['a', 'b', 'c']]])('%j, leave those to others that nobody uses, while they wait for another', async (keys) => {
+      const b = await locks.lock('b');
+      const all = locks.lock(keys);
+      await turn();
+      for (const key of keys.filter((key) => key !== 'b')) {
+        await free(key);
+        await free(key, { wait: 50 });
+        await free(key, { fair: true });
+      }
+      expect(await locks.tryLock('b')).toBeNull();
+      await b.unlock();
+      expect((await all).keys).toEqual(keys);
+      expect(await locks.tryLock(keys[0]!)).toBeNull();
+      await (await all).unlock();
+    });
+
+    it('leave them to others also inside of one call that has them all', async () => {
+      await locks.withLock(['a', 'b'], async () => {
+        const b = await locks.lock('b');
+        const all = locks.lock(['a', 'b']);
+        await turn();
+        await free('a');
+        await b.unlock();
+        await (await all).unlock();
+      });
+    });
+
+    it('get in though others use each of them again and again', async () => {
+      let isIn = false;
+      const use = async (key: string) => {
+        while (!isIn) await locks.withLock(key, () => turn());
+      };
+      const users = ['a', 'b', 'c'].flatMap((key) => [use(key), use(key)]);
+      await turn();
+      await locks.withLock(['a', 'b', 'c'], () => (isIn = true));
+      await Promise.all(users);
+    });
+
+    it('never wait for each other, whichever they want', async () => {
+      const sets = [['a', 'b'], ['b', 'c'], ['a', 'c'], ['c', 'b', 'a'], ['a'], ['b'], ['c']];
+      const inside = new Set<string>();
+      let sections = 0;
+      const work = async (keys: string[]) => {
+        expect(keys.filter((key) => inside.has(key))).toEqual([]);
+        for (const key of keys) inside.add(key);
+        await turn();
+        for (const key of keys) inside.delete(key);
+        sections++;
+      };
+      await Promise.all(Array.from({ length: 70 }, (_, at) => locks.withLock(sets[at % sets.length]!, () => work(sets[at % sets.length]!))));
+      expect(sections).toBe(70);
+    });
+  });
+
   it('are refused when the app closes, also if it is just their turn to ask', async () => {
     const first = await locks.lock('a', { wait: 0 });
     const next = locks.lock('a', { lease: 900, wait: Infinity });
@@ -152,14 +209,20 @@ describe('Callers of one process', () => {
     await expect(locks.tryLock('a')).resolves.not.toBeNull();
   });
 
-  it.each(['', ', nested in a call that has the keys'])('that try once get their answer at once, though the one ahead waits for another key%s', async (nested) => {
+  it.each(['', ', nested in a call that has the keys'])('that try once get their answer at once, though the one ahead waits for another key, and keeps this one as others were faster twice%s', async (nested) => {
     const tryBehind = async () => {
-      const b = await locks.lock('b');
+      const first = await locks.lock('b');
       const both = locks.lock(['a', 'b']);
       await turn();
-      await expect(locks.tryLock('a')).resolves.toBeNull();
+      const a = await locks.lock('a');
+      await first.unlock();
+      const b = await locks.lock('b');
+      await a.unlock();
+      await turn();
+      const answer = await Promise.race([locks.tryLock('a'), turn().then(turn).then(() => 'late')]);
       await b.unlock();
       await (await both).unlock();
+      expect(answer).toBeNull();
     };
     await (nested ? locks.withLock(['a', 'b'], tryBehind) : tryBehind());
   });

@@ -125,11 +125,11 @@ describe('A call that writes inside of one that reads', () => {
   it('begins when the end of the one before it has been answered, so that the store can not mix them up', async () => {
     const [answer, asked] = [deferred(), [] as string[]];
     store.beforeUpgrade = async () => void asked.push('upgrade');
-    store.downgrade = async (lock) => {
+    store.downgrade = async (lock, number) => {
       asked.push('downgrade');
       await answer.promise;
       asked.push('downgraded');
-      return store.memory.downgrade(lock);
+      return store.memory.downgrade(lock, number);
     };
     await here.withLock(
       'a',
@@ -186,7 +186,7 @@ describe('A call that writes inside of one that reads', () => {
         'a',
         async () => {
           await here.withLock('a', () => undefined, write).catch(() => undefined);
-          store.downgrade = (lock) => store.memory.downgrade(lock);
+          store.downgrade = (lock, number) => store.memory.downgrade(lock, number);
           expect((await there.lock('a', { ...read, wait: 3000 })).isHeld).toBe(true);
         },
         read,

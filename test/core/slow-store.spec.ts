@@ -33,6 +33,17 @@ describe('A store that takes its time', () => {
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
   });
 
+  it('leaves its key to the next caller, and the app free to shut down, when it throws instead of rejecting', async () => {
+    const acquire = store.acquire.bind(store);
+    store.acquire = () => {
+      throw new Error('out of order');
+    };
+    await expect(locks.lock('a')).rejects.toThrow('out of order');
+    store.acquire = acquire;
+    await locks.withLock('a', () => undefined, { wait: 0 });
+    await locks.close();
+  });
+
   it('is not trusted longer after a renewal of the watchdog either', async () => {
     const lock = await locks.lock('a');
     const renewed = deferred();
@@ -61,6 +72,30 @@ describe('A store that takes its time', () => {
     await expect(call).rejects.toBeInstanceOf(LockUnavailableError);
     expect(ran).toBe(false);
     expect(await store.isLocked('a')).toBe(false);
+  });
+
+  it('is asked with a fresh token by who waits, once it has said that a token is spent', async () => {
+    const tokens: string[] = [];
+    const acquire = store.acquire.bind(store);
+    store.acquire = async (command) => {
+      tokens.push(command.token);
+      const answer = await acquire(command);
+      if (answer.granted || !command.again || tokens.length > 3) return answer;
+      await store.cancel(command);
+      return { ...answer, spent: true };
+    };
+    const inTheWay = await locks.lock('a');
+    const other = lockService(store, { wait: 5000, shutdownGrace: 0 });
+    const waiting = other.lock('a');
+    await until(() => tokens.length === 4);
+    await inTheWay.unlock();
+    const lock = await waiting;
+    expect(tokens[2]).toBe(tokens[1]);
+    expect(tokens[3]).not.toBe(tokens[1]);
+    expect(lock.token).toBe(tokens[3]);
+    expect(await lock.unlock()).toBe(true);
+    expect(await store.isLocked('a')).toBe(false);
+    await other.close();
   });
 
   it('gives the key back when the caller aborts while it is being asked', async () => {

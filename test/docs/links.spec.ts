@@ -7,7 +7,7 @@ const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...inDocs].fi
 
 /** The links of a page that lead nowhere: no such file, or no such heading in it. */
 function deadLinks(page: string, text: string): string[] {
-  const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!).filter((link) => !/^[a-z]+:/.test(link));
+  const links = [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!).filter((link) => !/^[a-z]+:/.test(link));
   return links.filter((link) => {
     const [path, anchor] = link.split('#');
     const target = path ? join(dirname(page), path) : page;
@@ -15,8 +15,13 @@ function deadLinks(page: string, text: string): string[] {
   });
 }
 
+const withoutBlocks = (text: string) => text.replace(/^```[\s\S]*?^```/gm, '');
+
+/** Code may look like a link: `super['run'](id)`. */
+const withoutCode = (text: string) => withoutBlocks(text).replace(/`[^`\n]*`/g, '');
+
 function anchors(text: string): string[] {
-  const headings = text.replace(/^```[\s\S]*?^```/gm, '').matchAll(/^#+ (.*)$/gm);
+  const headings = withoutBlocks(text).matchAll(/^#+ (.*)$/gm);
   return [...headings].map(([, heading]) => heading!.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-'));
 }
 
@@ -31,5 +36,5 @@ it('every page of docs/ can be reached from the README', () => {
 });
 
 it('a dead link is found', () => {
-  expect(deadLinks('README.md', '[a](docs/none.md) [b](docs/redis.md#none) [c](docs/redis.md#in-a-redis-cluster) [d](https://nowhere.example)')).toEqual(['docs/none.md', 'docs/redis.md#none']);
+  expect(deadLinks('README.md', '[a](docs/none.md) [b](docs/redis.md#none) [c](docs/redis.md#in-a-redis-cluster) [d](https://nowhere.example) [`e`](f.md) `a[0](g)`')).toEqual(['docs/none.md', 'docs/redis.md#none', 'f.md']);
 });

@@ -4,11 +4,22 @@ import { judge } from '../support/checker/verdict.js';
 import { lost } from '../support/contenders.js';
 import { figures, LONG, sized } from '../support/lab.js';
 import { Load } from '../support/load.js';
-import { keyAt, startCluster, type RedisCluster } from '../support/redis-cluster.js';
+import { startCluster, tagAt, type RedisCluster } from '../support/redis-cluster.js';
 import { SlotMove } from '../support/slot-move.js';
 
 const LEASE_MS = 1500;
-const ROUNDS = sized(2, 50);
+const ROUNDS = sized(3, 51);
+
+/** For how long those who share a key are not where the rest of it is: they can't be renewed meanwhile. */
+const APART_MS = 400;
+
+/** How many may share a key of which they do not read: see `children/hammer.mjs`. */
+const PERMITS = 3;
+
+/** The same in any order. */
+const shuffled = <Item>(items: readonly Item[]): Item[] => items.map((item) => ({ item, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ item }) => item);
+
+const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
 describe('Cluster under full load', () => {
   let cluster: RedisCluster;
@@ -29,23 +40,41 @@ describe('Cluster under full load', () => {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  it('slots move with locks in them, one key after the other: nobody is let in twice, and no lock is lost by it', async () => {
-    const keys = [0, 1, 2].map((master) => keyAt(master));
+  /** A lock and what belongs to it are in different places for a moment. */
+  async function oneByOne(move: SlotMove): Promise<void> {
+    await move.begin();
+    await pause(Math.random() * 200);
+    for (const name of shuffled(await move.rest())) {
+      await move.take(name);
+      await pause(Math.random() * 20);
+    }
+  }
+
+  /** While they are inside and somebody waits, the key and its queue are there already, and who shares it is not. */
+  async function sharersLast(move: SlotMove, key: string, least: number): Promise<void> {
+    const holders = await move.crowded(key, least);
+    await move.begin();
+    for (const name of await move.rest()) if (name !== holders) await move.take(name);
+    await pause(APART_MS);
+  }
+
+  it('slots move with locks of all kinds in them, one key after the other: nobody is let in twice, and no lock is lost by it', async () => {
+    const tags = [0, 1, 2].map((master) => tagAt(master)) as [string, string, string];
+    // Alone, shared in all ways, several of one slot and of several.
+    const alone = [...tags.flatMap((tag) => [`${tag}a`, [`${tag}a`, `${tag}b`]]), tags.map((tag) => `${tag}b`)];
+    // Most callers go where others are, so that permits are all taken now and then.
+    const keys = [...alone, ...tags.flatMap((tag) => [`shared${tag}`, `shared${tag}`, `permits${tag}`, `permits${tag}`, `permits${tag}`])];
     const owners = [0, 1, 2];
     const connection = { cluster: cluster.masters.map(({ port }) => ({ host: '127.0.0.1', port })) };
-    load = await Load.start({ connection, options: { lease: LEASE_MS, wait: '20s' }, keys, processes: 2, callers: 6, holdMs: [0, 10], stayMs: [200, 2000] });
+    load = await Load.start({ connection, options: { lease: LEASE_MS, wait: '20s' }, keys, processes: 2, callers: 12, holdMs: [0, 10], stayMs: [200, 2000], sharersStay: 0.4 });
     for (let round = 0; round < ROUNDS; round++) {
       await load.goesOn(5);
-      const which = round % keys.length;
+      const which = Math.floor(round / 3) % tags.length;
       const [from, to] = [owners[which]!, (owners[which]! + 1 + (round % 2)) % 3];
-      const move = new SlotMove(cluster, keys[which]!, from, to);
-      await move.begin();
-      await new Promise((over) => setTimeout(over, Math.random() * 200));
-      // A lock and what belongs to it are in different places for a moment.
-      for (const name of await move.rest()) {
-        await move.take(name);
-        await new Promise((over) => setTimeout(over, Math.random() * 20));
-      }
+      const move = new SlotMove(cluster, tags[which]!, from, to);
+      if (round % 3 === 0) await sharersLast(move, `shared${tags[which]!}`, 1);
+      else if (round % 3 === 1) await sharersLast(move, `permits${tags[which]!}`, PERMITS);
+      else await oneByOne(move);
       await move.finish();
       owners[which] = to;
     }
@@ -58,5 +87,5 @@ describe('Cluster under full load', () => {
     }); // prettier-ignore
     expect(moved + ask + tryAgain).toBeGreaterThanOrEqual(ROUNDS);
     expect(verdict.examples()).toBe('');
-  }, LONG ? 300_000 : 60_000);
+  }, LONG ? 600_000 : 60_000);
 });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Lock } from 'nest-redis-lock';
 import { census } from '../support/checker/census.js';
-import { beganTooLate } from '../support/checker/fences.js';
+import { stallsBeforeBegin } from '../support/checker/fences.js';
 import { judge } from '../support/checker/verdict.js';
 import { lost } from '../support/contenders.js';
 import { aborted } from '../support/deferred.js';
@@ -109,7 +109,7 @@ describe('One Redis', () => {
       }
       const { sections, failed, left } = await load.stop();
       const verdict = judge(sections, { standsStill: true, census: await census([redis], LEASE_MS, left) });
-      const tooLate = sections.filter(beganTooLate).length;
+      const tooLate = stallsBeforeBegin(sections);
       figures('A process stands still (SIGSTOP) for 0.5 to 5 leases', 'nobody else is inside while its locks say that they are held; fences grow', {
         'times': rounds, 'sections': sections.length, 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'), 'stale writes, which a comparison of fences refuses': verdict.refusedWrites, 'stood still just before the first line': tooLate, ...failed,
       }); // prettier-ignore

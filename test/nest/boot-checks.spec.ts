@@ -1,7 +1,8 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { type CanActivate, Controller, Get, Injectable, Logger, type LoggerService, type MiddlewareConsumer, type ModuleMetadata, type NestMiddleware, Scope, SetMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
+import { WebSocketGateway } from '@nestjs/websockets';
+import { CurrentLock, type Lock, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 
 const ignore = () => undefined;
@@ -235,6 +236,53 @@ Potential solutions:
 - Don't freeze it.`,
   ],
   [
+    'an object that its constructor freezes',
+    () => {
+      @Injectable()
+      class FrozenJobs extends Jobs {
+        constructor() {
+          super();
+          Object.freeze(this);
+        }
+      }
+      return { providers: [FrozenJobs] };
+    },
+    `The constructor of FrozenJobs freezes the object, so it can't be given the LockService that its @WithLock methods need.
+
+Potential solutions:
+- Don't freeze it, or do so in onModuleInit().`,
+  ],
+  [
+    '@CurrentLock() on a method without @WithLock, inherited or in an override that calls super',
+    () => {
+      class Base {
+        async walk(@CurrentLock() lock?: Lock) {
+          return lock;
+        }
+      }
+      @Injectable()
+      class Walks extends Base {}
+      @Injectable()
+      class NightJobs extends Jobs {
+        override async run(id: string, @CurrentLock() lock?: Lock) {
+          return `${await super.run(id)} ${lock?.key}`;
+        }
+      }
+      return { providers: [Walks, NightJobs] };
+    },
+    `Base.walk() has a parameter with @CurrentLock(), but no @WithLock, so it would get no lock.
+
+Potential solutions:
+- Put @WithLock on Base.walk().
+- For the lock that a caller holds, inject LockService and ask its current().
+
+NightJobs.run() has a parameter with @CurrentLock(), but no @WithLock, so it would get no lock.
+
+Potential solutions:
+- Put @WithLock on NightJobs.run().
+- For the lock that a caller holds, inject LockService and ask its current().`,
+  ],
+  [
     "scope: 'request' on a method that answers no request",
     () => {
       @Injectable()
@@ -266,6 +314,37 @@ Potential solutions:
 
 Potential solutions:
 - Write @WithLock above that decorator.`,
+  ],
+  [
+    'a lock on hooks of a gateway, inherited ones included, and none on those of other classes',
+    () => {
+      class Base {
+        @WithLock('room')
+        async handleConnection() {}
+      }
+      @WebSocketGateway()
+      class Rooms extends Base {
+        @WithLock('room')
+        async handleDisconnect() {}
+
+        async afterInit() {}
+      }
+      @WebSocketGateway()
+      class CarefulRooms extends Base {
+        override async handleConnection() {
+          await super.handleConnection().catch(() => undefined);
+        }
+      }
+      return { providers: [Base, Rooms, CarefulRooms] };
+    },
+    ['handleConnection', 'handleDisconnect']
+      .map(
+        (hook) => `Rooms.${hook}() is a hook of a gateway, whose errors Nest does not catch, so a lock that can't be had would end the process.
+
+Potential solutions:
+- Put @WithLock on another method, and call that in the hook, in a try.`,
+      )
+      .join('\n\n'),
   ],
   [
     'a template that is not closed',
@@ -413,7 +492,7 @@ describe('an app starts with', () => {
       'a spy in the place of a locked method',
       () => {
         class NightJobs extends Jobs {}
-        NightJobs.prototype.run = async () => 'spied';
+        jest.spyOn(NightJobs.prototype, 'run').mockResolvedValue('spied');
         return { providers: [NightJobs] };
       },
     ],
@@ -499,6 +578,15 @@ Potential solutions:
     }
     const { warn } = await logged({ providers: [Jobs] });
     expect(warn).toEqual([expect.stringContaining(`The lock key "job:<id>" of ${Later.name}.walk() names <id>. The names there are: jobId`)]);
+  });
+
+  it('does not warn of a class that another app of the process knows', async () => {
+    class Elsewhere {
+      @WithLock('job')
+      async run() {}
+    }
+    expect((await logged({ providers: [{ provide: 'elsewhere', useFactory: () => new Elsewhere() }] })).warn.join()).not.toContain('Elsewhere');
+    expect((await logged({})).warn.join()).not.toContain('Elsewhere');
   });
 
   it('has been told what is wrong with a middleware', async () => {

@@ -99,27 +99,27 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     const { status, headers, body, text } = await post(path, { id: '42' });
     expect(status).toBe(409);
     expect(headers).toMatchObject({ 'retry-after': '1', 'content-type': expect.stringContaining('application/json') });
-    expect(body).toEqual({ statusCode: 409, code: 'LOCK_TIMEOUT', message: expect.any(String), error: 'Conflict' });
+    expect(body).toEqual({ statusCode: 409, code: 'LOCK_TIMEOUT', message: expect.any(String), error: 'Conflict', retryable: true });
     expect(text).not.toMatch(/account|42|Accounts|holder/);
   });
 
-  it('a lost lock is answered with 503 and Retry-After', async () => {
+  it('a lost lock is answered with 503 and without Retry-After, as its work may be half done', async () => {
     const { status, headers, body } = await post('43/force');
-    expect([status, headers['retry-after']]).toEqual([503, '1']);
-    expect(body).toEqual({ statusCode: 503, code: 'LOCK_LOST', message: expect.any(String), error: 'Service Unavailable' });
+    expect([status, headers['retry-after']]).toEqual([503, undefined]);
+    expect(body).toEqual({ statusCode: 503, code: 'LOCK_LOST', message: expect.any(String), error: 'Service Unavailable', retryable: false });
   });
 
   it.each([{}, { id: '' }, { id: { $ne: 1 } }])('a value of which no key can be made, %j, is answered with 400', async (dto) => {
     const { status, headers, body, text } = await post('withdraw', dto);
     expect([status, headers['retry-after']]).toEqual([400, undefined]);
-    expect(body).toEqual({ statusCode: 400, code: 'LOCK_KEY_INVALID', message: expect.any(String), error: 'Bad Request' });
+    expect(body).toEqual({ statusCode: 400, code: 'LOCK_KEY_INVALID', message: expect.any(String), error: 'Bad Request', retryable: false });
     expect(text).not.toMatch(/account|dto|Accounts/);
   });
 
   it('an object that Nest did not wire is answered with 500, and without the name of the method', async () => {
     const { status, headers, body, text } = await post('43/unwired');
     expect([status, headers['retry-after']]).toEqual([500, undefined]);
-    expect(body).toEqual({ statusCode: 500, code: 'LOCK_NOT_WIRED', message: 'Internal server error', error: 'Internal Server Error' });
+    expect(body).toEqual({ statusCode: 500, code: 'LOCK_NOT_WIRED', message: 'Internal server error', error: 'Internal Server Error', retryable: false });
     expect(text).not.toMatch(/withdraw/);
   });
 
@@ -172,7 +172,7 @@ describe.each(PLATFORMS)('on %s, while Redis is down,', (_platform, adapter) => 
     await server.stop();
     const { headers, body, text } = await withdraw().expect(503);
     expect(headers['retry-after']).toBe('1');
-    expect(body).toEqual({ statusCode: 503, code: 'LOCK_UNAVAILABLE', message: expect.any(String), error: 'Service Unavailable' });
+    expect(body).toEqual({ statusCode: 503, code: 'LOCK_UNAVAILABLE', message: expect.any(String), error: 'Service Unavailable', retryable: true });
     expect(text).not.toMatch(/42|redis|127\.0\.0\.1/i);
     await request(app.getHttpServer()).get('/accounts/42').expect(200);
     await app.close();

@@ -83,6 +83,21 @@ beforeEach(() => {
 
 afterAll(() => module.close());
 
+describe('two keys', () => {
+  it('are compared by their bytes in UTF-8: a composed character and a decomposed one differ, in a template too', async () => {
+    const [composed, decomposed] = ['é'.normalize('NFC'), 'é'.normalize('NFD')];
+    await using held = await module.get(LockService).lock(`account:${composed}`);
+    expect(await accounts.byName(decomposed)).toBe(`account:${decomposed}`);
+    await expect(module.get(LockService).tryLock(`account:${composed}`)).resolves.toBeNull();
+    held.assertHeld();
+  });
+
+  it('of which values have different halves of a surrogate pair differ', async () => {
+    expect(await accounts.byName('\uD83D')).toBe('account:%uD83D');
+    expect(await accounts.byName('\uDC69')).toBe('account:%uDC69');
+  });
+});
+
 describe('a value', () => {
   it.each([
     ['a colon', '1:x', 'account:1%3Ax'],
@@ -136,7 +151,18 @@ const BAD_KEYS: [string, unknown][] = [
   ['an empty array', []],
   ['an array with an empty string', ['account:7', '']],
   ['an array with a number', ['account:7', 7]],
+  ['an array with a hole', new Array<string>(1)],
+  ['an array with a hole behind a key', Object.assign(new Array<string>(2), ['account:7'])],
   ['a nested array', [['account:7']]],
+  ['an array of empty arrays', [[], []]],
+  ['a String object', Object('account:7')],
+  ['an array with a String object', [Object('account:7')]],
+  ['an array with a symbol', [Symbol('account:7')]],
+  ['an array with a key that is too long', ['account:7', 'x'.repeat(1025)]],
+  ['half a surrogate pair, which Redis would take for any other half', 'account:\uD83D'],
+  ['the other half', 'account:\uDC69'],
+  ['the halves in the wrong order', 'account:\uDC69\uD83D'],
+  ['an array with half a surrogate pair', ['account:7', '\uD83D']],
   ['a promise', Promise.resolve('account:7')],
   ['a string that is too long', 'x'.repeat(1025)],
 ];
@@ -156,6 +182,17 @@ describe('a call is refused with LockKeyError before the store is asked', () => 
   it('when an argument is left out, though its parameter has a default value', () => refused(accounts.withDefaultValue()));
 
   it.each(BAD_KEYS)('when the key function returns %s', (_what, key) => refused(accounts.byFunction(() => key as string)));
+
+  it.each(BAD_KEYS)('when the key by hand is %s', async (_what, key) => {
+    const locks = module.get(LockService);
+    await refused(locks.withLock(key as string, async () => accounts.ran++));
+    await refused(locks.lock(key as string));
+    await refused(locks.tryLock(key as string));
+    for (const question of ['isLocked', 'inspect', 'forceUnlock'] as const) await refused(locks[question](key as string));
+  });
+
+  it.each(['isLocked', 'inspect', 'forceUnlock'] as const)('when %s is asked of several keys at once', (question) =>
+    refused(module.get(LockService)[question](['account:7', 'account:8'] as unknown as string)));
 
   it('unless the key function throws what answers a request: that passes untouched', async () => {
     const error = new UnauthorizedException('who are you?');

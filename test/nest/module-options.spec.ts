@@ -48,6 +48,7 @@ describe('a module is refused with LockOptionsError, naming the option and what 
     ['maxWaiters', -1],
     ['maxWaiters', 2.5],
     ['maxWaiters', 3n],
+    ['reentrant', 'no'],
     ['commandTimeout', 0],
     ['commandTimeout', '5ms'],
     ['commandTimeout', Infinity],
@@ -136,7 +137,7 @@ describe('the refusal does not show a password', () => {
 
 it.each<[string, () => RedisLockModuleOptions]>([
   ['no options', () => ({})],
-  ['options that are all undefined', () => ({ connection: undefined, store: undefined, wait: undefined, name: undefined, isGlobal: undefined })],
+  ['options that are all undefined, but for the server', () => ({ connection: URL, store: undefined, wait: undefined, name: undefined, isGlobal: undefined })],
   ['a URL', () => ({ connection: 'rediss://user:password@127.0.0.1:1/2' })],
   ['ioredis options', () => ({ connection: { host: '127.0.0.1', port: 1 } })],
   ['Sentinel options', () => ({ connection: { sentinels: [{ host: '127.0.0.1', port: 1 }], name: 'main' } })],

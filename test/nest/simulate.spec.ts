@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { Controller, Inject, Injectable, Module, Post } from '@nestjs/common';
 import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import request from 'supertest';
-import { CurrentLock, getLockServiceToken, InjectLocks, type Lock, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { CurrentLock, getLockServiceToken, InjectLocks, type Lock, LockOptionsError, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
 
 @Injectable()
@@ -138,4 +138,21 @@ describe('A named module', () => {
     expect(await module.get(Accounts).withdraw('42')).toBe('42');
     expect(module.get(TestLockService)).toBe(module.get(getLockServiceToken()));
   });
+});
+
+it.each<[unknown, RegExp]>([
+  [undefined, /simulate\(\) takes an object such as \{ busy: 'account:42' \}, not undefined/],
+  [null, /not null/],
+  ['busy', /not "busy"/],
+  [['busy'], /not an array/],
+  [{ busy: 5 }, /"busy" is 5, but must be a key, an array of keys, or true/],
+  [{ busy: ['job', 5] }, /"busy" is an array, but must be a key/],
+  [{ busy: '' }, /"busy" is "", but must be a key/],
+  [{ lost: { key: 'job' } }, /"lost" is an object \(Object\), but must be a key/],
+  [{ lost: false }, /"lost" is false, but must be a key/],
+  [{ down: 'yes' }, /"down" is "yes", but must be true or false/],
+])('simulate(%j) is refused', (situation, message) => {
+  const locks = new TestLockService();
+  expect(() => locks.simulate(situation as object)).toThrow(LockOptionsError);
+  expect(() => locks.simulate(situation as object)).toThrow(message);
 });

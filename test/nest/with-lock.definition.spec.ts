@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { LockOptionsError, WithLock } from 'nest-redis-lock';
+import { CurrentLock, InjectLocks, LockOptionsError, WithLock } from 'nest-redis-lock';
 import { boot } from './boot.js';
 
 /** What the compiler refuses, and JavaScript lets through. */
@@ -121,3 +121,45 @@ describe('a class is refused with LockOptionsError when it is defined, where @Wi
   });
 });
 
+
+describe('where a decorator is misused, the class is refused with LockOptionsError:', () => {
+  const standard = (decorator: unknown, context: object) => () => (decorator as (value: unknown, context: object) => void)(undefined, context);
+  const field = { kind: 'field', name: 'locks' };
+  const parameter = (decorator: unknown, prototype: object, ...place: unknown[]) => () =>
+    (decorator as (prototype: object, ...place: unknown[]) => void)(prototype, ...place);
+  class Jobs {
+    async run() {}
+  }
+
+  it.each<[what: string, use: () => unknown, message: RegExp]>([
+    ['@InjectLocks() as a standard decorator', standard(InjectLocks(), field), /@InjectLocks on locks was compiled as a standard decorator.*"experimentalDecorators": true/],
+    ['@InjectLocks of a named module as a standard decorator', standard(InjectLocks('billing'), field), /@InjectLocks on locks was compiled/],
+    ['@CurrentLock() as a standard decorator', standard(CurrentLock(), { kind: 'method', name: 'run' }), /@CurrentLock on run was compiled as a standard/],
+    ['@WithLock as a standard decorator of a class', standard(WithLock('job'), { kind: 'class', name: 'Jobs' }), /@WithLock on Jobs was compiled as a standard/],
+    ['@WithLock without brackets', () => (WithLock as unknown as MethodDecorator)(Jobs.prototype, 'run', {}), /@WithLock needs a key/],
+    ['@WithLock without brackets as a standard decorator', standard(WithLock, { kind: 'method', name: 'run' }), /@WithLock needs a key/],
+    ['@CurrentLock without brackets', parameter(CurrentLock, Jobs.prototype, 'run', 0), /write @CurrentLock\(\)/],
+    ['@CurrentLock() on the constructor', parameter(CurrentLock(), Jobs, undefined, 0), /@CurrentLock\(\) of Jobs stands on a parameter of its constructor/],
+    ['@CurrentLock() on a static method', parameter(CurrentLock(), Jobs, 'make', 0), /@CurrentLock\(\) of Jobs stands on a parameter of the static make\(\)/],
+    ['@CurrentLock() on a property', parameter(CurrentLock(), Jobs.prototype, 'lock'), /@CurrentLock\(\) stands on Jobs\.lock, which is no parameter/],
+  ])('%s', (_what, use, message) => {
+    expect(use).toThrow(LockOptionsError);
+    expect(use).toThrow(message);
+  });
+});
+
+it.each<[what: string, key: unknown, message: RegExp]>([
+  ['a list of templates with a hole', Object.assign(new Array<string>(2), ['job']), /must be a non-empty template, an array of them, or a function, not undefined/],
+  ['no templates', [], /not an array/],
+  ['templates in a list of their own', [['job']], /not an array/],
+  ['a String object', Object('job'), /not an object \(String\)/],
+  ['a symbol', Symbol('job'), /not Symbol\(job\)/],
+  ['half a surrogate pair', 'job:\uD83D', /has half a surrogate pair in it/],
+])('an app does not start with a key that is %s', async (_what, key, message) => {
+  class Jobs {
+    @anyDecorator(key)
+    async run() {}
+  }
+  await expect(boot(Jobs)).rejects.toBeInstanceOf(LockOptionsError);
+  await expect(boot(Jobs)).rejects.toThrow(message);
+});

@@ -54,6 +54,20 @@ class Feeds {
     return source.asObservable();
   }
 
+  @WithLock('feed')
+  async givenBack(@CurrentLock() lock?: Lock) {
+    await lock!.unlock();
+    return source.asObservable();
+  }
+
+  @WithLock('feed')
+  async *givingBack(@CurrentLock() lock?: Lock) {
+    yield 1;
+    await lock!.unlock();
+    yield 2;
+    yield 3;
+  }
+
   @WithLock('feed', { lease: 400 })
   async promisedForAMoment() {
     return source.asObservable();
@@ -72,6 +86,21 @@ class Feeds {
 
   @WithLock('feed')
   passedOn(): AsyncGenerator<number> {
+    return numbers();
+  }
+
+  @WithLock('feed', { wait: 0 })
+  passedOnOwn(): AsyncIterableIterator<number> {
+    return this.own();
+  }
+
+  async *own() {
+    ran.push('own');
+    yield* numbers();
+  }
+
+  @WithLock('feed', { wait: 0 })
+  passedOnAtOnce(): AsyncIterableIterator<number> {
     return numbers();
   }
 
@@ -302,9 +331,70 @@ describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call
   });
 });
 
+describe('a stream whose method gives the lock back itself', () => {
+  it('is read to its end, where that was before the stream was returned', async () => {
+    const stream = await feeds.givenBack();
+    const { said, ended } = heard(stream);
+    await hasReader();
+    source.next(1);
+    source.complete();
+    await ended;
+    expect(said).toEqual([1, 'complete']);
+  });
+
+  it('is read to its end, where that was between two of its values', async () => {
+    const values: unknown[] = [];
+    for await (const value of feeds.givingBack()) values.push([value, await isFree()]);
+    expect(values).toEqual([[1, false], [2, true], [3, true]]);
+  });
+});
+
 it('an async generator that nobody asks for a value takes no lock', async () => {
   const iterator = feeds.generator();
   await turn();
   expect([await isFree(), await iterator.return(undefined)]).toEqual([true, { done: true, value: undefined }]);
   expect(ran).toEqual([]);
+});
+
+it.each(['return', 'throw'] as const)('an async generator that is left by %s() while it waits leaves the queue, and its body does not run', async (way) => {
+  const held = await locks.lock('feed');
+  const iterator = feeds.generator();
+  const first = iterator.next();
+  await turn();
+  const end = way === 'return' ? iterator.return(undefined) : iterator.throw(new Error('no more'));
+  expect(await first).toEqual({ done: true, value: undefined });
+  if (way === 'return') expect(await end).toEqual({ done: true, value: undefined });
+  else await expect(end).rejects.toThrow('no more');
+  held.assertHeld();
+  await held.unlock();
+  await turn();
+  expect([await isFree(), ran]).toEqual([true, []]);
+});
+
+it('a method that returns an async generator of its own class takes no lock before somebody reads it', async () => {
+  const held = await locks.lock('feed');
+  const stream = feeds.passedOnOwn();
+  await turn();
+  await expect(stream.next()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  await held.unlock();
+  expect(ran).toEqual([]);
+  const read = [];
+  for await (const number of feeds.passedOnOwn()) read.push([number, await isFree()]);
+  expect([read, await isFree()]).toEqual([[[1, false], [2, false]], true]); // prettier-ignore
+});
+
+it('a reader that asks for its first value long after it began to read gets the time-out, which is no unhandled rejection', async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  process.on('unhandledRejection', note);
+  try {
+    await using held = await locks.lock('feed');
+    const iterator = feeds.passedOnAtOnce()[Symbol.asyncIterator]();
+    for (let turns = 0; turns < 5; turns++) await turn();
+    await expect(iterator.next()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    held.assertHeld();
+    expect(unhandled).toEqual([]);
+  } finally {
+    process.off('unhandledRejection', note);
+  }
 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { Inject, Injectable, type ModuleMetadata } from '@nestjs/common';
+import { Inject, Injectable, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockNotWiredError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
@@ -175,6 +175,31 @@ it('a class takes its locks from several modules, each method from its own', asy
   }
 });
 
+describe('a copy of an object that has locked methods', () => {
+  @Injectable()
+  class Orders {
+    manager = 'default';
+
+    withManager(manager: string): Orders {
+      return Object.assign(Object.create(Object.getPrototypeOf(this) as object) as Orders, this, { manager });
+    }
+
+    @WithLock('order:<id>')
+    async confirm(id: string, @CurrentLock() lock?: Lock) {
+      return `${id} by ${this.manager} in ${lock?.key}`;
+    }
+  }
+
+  it.each<[string, Provider]>([
+    ['that Nest built', Orders],
+    ['that a factory made', { provide: Orders, useFactory: () => new Orders() }],
+  ])('%s takes the lock too', async (_what, provider) => {
+    const module = await start({ providers: [provider] });
+    expect(await module.get(Orders).withManager('tx').confirm('7')).toBe('7 by tx in order:7');
+    expect(JSON.stringify(module.get(Orders))).toBe('{"manager":"default"}');
+  });
+});
+
 describe('an object that Nest did not construct', () => {
   it.each([
     ['useFactory', { provide: Jobs, useFactory: () => new Jobs() }],
@@ -198,6 +223,26 @@ describe('an object that Nest did not construct', () => {
     await expect(call).rejects.toBeInstanceOf(LockNotWiredError);
     await expect(call).rejects.toThrow(/Jobs\.run\(\).*did not run.*RedisLockModule/);
     expect(jobs.ran).toEqual([]);
+  });
+
+  it.each([
+    ['a class', (type: new () => Jobs) => ({ provide: Jobs, useClass: type })],
+    ['a factory', (type: new () => Jobs) => ({ provide: Jobs, useFactory: () => new type() })],
+  ])('rejects a call in its constructor, and says where to call: in the provider of %s', async (_what, provider) => {
+    let call: Promise<string> | undefined;
+    @Injectable()
+    class Eager extends Jobs {
+      constructor() {
+        super();
+        call = this.run('7');
+        call.catch(() => undefined);
+      }
+    }
+    const module = await start({ providers: [provider(Eager)] });
+    await expect(call).rejects.toBeInstanceOf(LockNotWiredError);
+    await expect(call).rejects.toThrow(/called in a constructor.*call it in onModuleInit\(\) or later/);
+    expect(module.get(Jobs).ran).toEqual([]);
+    expect(await module.get(Jobs).run('8')).toBe('job:8');
   });
 
   it('rejects with LockNotWiredError, also where the method has lost its "this"', async () => {

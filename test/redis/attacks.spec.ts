@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { LockUnavailableError, type Lock, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import type { RedisServer } from '../support/redis-server.js';
@@ -191,6 +191,127 @@ describe('On a bad day', () => {
       await free('a');
     });
 
+    describe('whose first copy arrives late', () => {
+      /** Sends what the work asks for twice: the first copy is kept back until the answer of this is called, which resolves when it has arrived. */
+      const twice = async (work: () => unknown, saying: string): Promise<() => Promise<void>> => {
+        const wire = proxy.wires.filter(({ isOpen, subscribes }) => isOpen && !subscribes).at(-1)!;
+        wire.requests.hold();
+        const sent = wire.requests.nextHeld();
+        const done = work();
+        await sent;
+        wire.loseClient();
+        await done;
+        return async () => {
+          const monitor = await redis.monitor();
+          open.push(() => monitor.disconnect());
+          const arrived = new Promise<void>((resolve) => monitor.on('monitor', (_time: string, args: string[]) => args.some((text) => text.startsWith(saying)) && resolve()));
+          wire.requests.release();
+          await arrived;
+        };
+      };
+      const read = { mode: 'read', wait: 0 } as const;
+      const write = { mode: 'write' } as const;
+
+      it('as the end of a nested writer lets nobody in beside the next one', async () => {
+        await here.withLock(
+          'a',
+          async () => {
+            const first = await here.lock('a', write);
+            const late = await twice(async () => {
+              await first.unlock();
+              // It waits for the answer.
+              await (await here.lock('a', write)).unlock();
+            }, 'downgrade');
+            const second = await here.lock('a', write);
+            await late();
+            expect(await there.tryLock('a', read)).toBeNull();
+            expect(second.isHeld).toBe(true);
+            await second.unlock();
+          },
+          read,
+        );
+      });
+
+      it('as the begin of a nested writer keeps nobody out after its end', async () => {
+        await here.withLock(
+          'a',
+          async (lock) => {
+            const late = await twice(async () => (await here.lock('a', write)).unlock(), 'upgrade');
+            const beside = await there.lock('a', { ...read, wait: '2s' });
+            await beside.unlock();
+            await late();
+            expect((await there.tryLock('a', read))?.isHeld).toBe(true);
+            expect(lock.isHeld).toBe(true);
+          },
+          read,
+        );
+      });
+
+      it('as the begin of a nested writer, which was refused as others read, keeps nobody out when they have ended', async () => {
+        await here.withLock(
+          'a',
+          async () => {
+            const beside = (await there.tryLock('a', read))!;
+            const late = await twice(() => here.lock('a', write).catch(() => undefined), 'upgrade');
+            await beside.unlock();
+            await late();
+            expect((await there.tryLock('a', read))?.isHeld).toBe(true);
+          },
+          read,
+        );
+      });
+
+      it('as a downgrade lets nobody in beside a nested writer', async () => {
+        await here.withLock('a', async (lock) => {
+          const late = await twice(() => lock.downgrade(), 'downgrade');
+          await here.withLock(
+            'a',
+            async () => {
+              await late();
+              expect(await there.tryLock('a', read)).toBeNull();
+            },
+            write,
+          );
+        });
+      });
+
+      it.each(['read', 'exclusive'] as const)('as a renewal keeps the key no longer than it is to stay after the lock was given back: %s', async (mode) => {
+        const lock = await here.lock('a', { mode, atLeast: '2s' });
+        const late = await twice(() => lock.extend('19s'), 'lock:a');
+        await lock.unlock();
+        await late();
+        expect(await redis.pttl('lock:a')).toBeLessThanOrEqual(2000);
+      });
+
+      it('as an acquire keeps the key no longer than it is to stay after the lock was given back', async () => {
+        let lock: Lock | undefined;
+        const late = await twice(async () => (lock = await here.lock('a', { atLeast: '1s' })), 'lock:a');
+        await lock!.unlock();
+        await late();
+        expect(await redis.pttl('lock:a')).toBeLessThanOrEqual(1000);
+        await free('a');
+        await waiters('a', 0);
+      });
+    });
+
+    it('that is under way twice when it fails keeps the key from nobody, whenever its copies arrive', async () => {
+      proxy.holdRequests((chunk) => chunk.includes('\r\ntry\r\n'));
+      const call = expect(here.lock('a', { wait: 0 })).rejects.toBeInstanceOf(LockUnavailableError);
+      await until(() => commands.requests.keepsBack);
+      commands.loseClient();
+      const again = () => proxy.wires.slice(2).find(({ requests }) => requests.keepsBack);
+      await until(() => again() !== undefined);
+      again()!.outliveClient();
+      const copies = [commands, again()!];
+      await call;
+      for (const { requests } of copies) {
+        const note = await redis.get(NOTE);
+        requests.release();
+        await until(async () => (await redis.get(NOTE)) !== note);
+        await free('a');
+      }
+    });
+
     it('whose answer came while this process was busy has been answered', async () => {
       await there.withLock('warm up', () => undefined);
       process.kill(server.pid, 'SIGSTOP');
@@ -212,6 +333,20 @@ describe('On a bad day', () => {
       await redis.hset('lock:b', 'not', 'a lock');
       await expect(here.lock(['a', 'b'])).rejects.toBeInstanceOf(LockUnavailableError);
       await expect(here.withLock('a', () => 'free', { wait: 0 })).resolves.toBe('free');
+    });
+
+    it('that fails for one of its keys is done for the others, and for those who wait for them', async () => {
+      for (const bad of ['a', 'b', 'c']) {
+        const held = await here.lock(['a', 'b', 'c']);
+        const others = ['a', 'b', 'c'].filter((key) => key !== bad);
+        const waiting = Promise.all(others.map((key) => there.lock(key)));
+        await Promise.all(others.map((key) => waiters(key, 1)));
+        await redis.lpush(`{lock:${bad}}:queue`, 'not ours');
+        await held.unlock();
+        await Promise.all((await waiting).map((lock) => lock.unlock()));
+        await redis.del(`{lock:${bad}}:queue`);
+        await free(bad);
+      }
     });
 
     it('that waits for a connection when the app closes is told so', async () => {

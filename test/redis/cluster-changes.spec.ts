@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { keyAt, startCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.js';
+import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
+import { keyAt, masterAt, startCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.js';
 import { SlotMove } from '../support/slot-move.js';
 
 const [a, b, c] = [0, 1, 2].map((master) => keyAt(master)) as [string, string, string];
@@ -142,6 +143,29 @@ describe('When the nodes of a Redis Cluster change', () => {
       await next.unlock();
     }, 20_000);
 
+    it.each([
+      { what: 'all locks in it', keys: Array.from({ length: 10 }, (_, number) => `{${a}}${number}`), options: {} },
+      { what: 'a lock on several keys', keys: [[`{${a}}1`, `{${a}}2`, b]], options: {} },
+      { what: 'readers', keys: [`{${a}}1`, `{${a}}1`, `{${a}}2`], options: { mode: 'read' } },
+      { what: 'permits', keys: [`{${a}}1`, `{${a}}1`], options: { permits: 2 } },
+    ] as const)('does not lose $what, wherever each key is', async ({ keys, options }) => {
+      const [lease, from] = [900, masterAt(slotOf(a))];
+      const move = new SlotMove(cluster, `{${a}}`, from, (from + 1) % 3);
+      const locks = await Promise.all([here.lock(`{${a}}beside`, { lease }), ...keys.map((key) => here.lock(key as string | string[], { ...options, lease }))]);
+      await move.begin();
+      for (const name of await move.rest()) {
+        if (name.endsWith(':holders')) continue;
+        await move.take(name);
+        await new Promise((over) => setTimeout(over, 60));
+      }
+      // Both of each in one place again, and the slot is still moving.
+      for (const name of await move.rest()) await move.take(name);
+      await new Promise((over) => setTimeout(over, 2 * lease));
+      await move.finish();
+      expect(locks.map(({ isHeld }) => isHeld)).toEqual(locks.map(() => true));
+      for (const lock of locks) expect(await lock.unlock()).toBe(true);
+    }, 20_000);
+
     it('does not lose readers whose companion has moved before', async () => {
       const reader = await here.lock(a, { mode: 'read', lease: 600 });
       await move.begin();
@@ -152,6 +176,25 @@ describe('When the nodes of a Redis Cluster change', () => {
       await expect(there.lock(a, { wait: 1200 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
       expect(reader.isHeld).toBe(true);
       await reader.unlock();
+    }, 20_000);
+
+    it.each([
+      { who: 'a writer beside a reader', holds: { mode: 'read' }, comes: {} },
+      { who: 'one permit too many', holds: { permits: 2 }, comes: { permits: 2 } },
+    ] as const)('does not let in $who, while who has it is not there yet', async ({ holds, comes }) => {
+      const holders = [await here.lock(a, holds), ...('permits' in holds ? [await here.lock(a, holds)] : [])];
+      const waiting = there.lock(a, comes);
+      await queued(master(0), a);
+      await move.begin();
+      const left = [`{lock:${a}}:holders`, `{lock:${a}}:alive`];
+      for (const name of (await move.rest()).filter((name) => !left.includes(name))) await move.take(name);
+      const other = await here.tryLock(a, comes).catch((error: unknown) => expect(error).toBeInstanceOf(LockUnavailableError));
+      expect(other ?? null).toBeNull();
+      // Nothing was written beside what was still to come.
+      await move.finish();
+      expect(holders.map(({ isHeld }) => isHeld)).toEqual(holders.map(() => true));
+      for (const holder of holders) expect(await holder.unlock()).toBe(true);
+      await (await waiting).unlock();
     }, 20_000);
   });
 

@@ -162,17 +162,41 @@ describe('A lock in a Redis Cluster', () => {
     });
   });
 
-  it('passes over a waiter whose process is killed, within about 2 s', async () => {
+  it.each([
+    { who: 'a waiter whose process is', processes: [1] },
+    { who: 'many waiters whose process is', processes: [6] },
+    { who: 'waiters of several processes that are', processes: [1, 1, 1] },
+  ])('passes over $who killed, within about 2 s', async ({ processes }) => {
     const lock = await here.lock(a, { fair: true });
-    const child = new TestChild('wait-in-cluster.mjs', cluster.masters[0]!.port, a);
-    await queued(a, 1);
+    const children = processes.map((callers) => new TestChild('wait-in-cluster.mjs', cluster.masters[0]!.port, a, callers));
+    const dead = processes.reduce((sum, callers) => sum + callers, 0);
+    await queued(a, dead);
     const waiting = there.lock(a, { fair: true });
-    await queued(a, 2);
-    await child.kill();
+    await queued(a, dead + 1);
+    await Promise.all(children.map((child) => child.kill()));
     const startedAt = performance.now();
     await lock.unlock();
     await (await waiting).unlock();
     expect(performance.now() - startedAt).toBeLessThan(3500);
+  }, 20_000);
+
+  it('fails in time when one node is slow and another one does not answer, and leaves nothing behind', async () => {
+    const client = cluster.client();
+    const service = lockService(redisStore({ connection: client, commandTimeout: 1000 }));
+    await service.withLock([a, b, c], () => undefined);
+    const [slow, ...others] = [a, b, c].toSorted((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`)).map((key) => cluster.masters[[a, b, c].indexOf(key)]!);
+    const silent = others.at(-1)!;
+    process.kill(silent.pid, 'SIGSTOP');
+    const startedAt = performance.now();
+    try {
+      await slow!.redis.client('PAUSE', 700, 'ALL');
+      await expect(service.tryLock([a, b, c])).rejects.toBeInstanceOf(LockUnavailableError);
+      expect(performance.now() - startedAt).toBeLessThan(1350);
+    } finally {
+      process.kill(silent.pid, 'SIGCONT');
+    }
+    await (await there.lock([a, b, c], { wait: 5000 })).unlock();
+    await service.close();
   }, 20_000);
 
   it('fails in time when no node can be reached, and when the app has closed its client', async () => {

@@ -23,7 +23,7 @@ describe('A grant that must be durable', () => {
   beforeAll(async () => {
     servers = await startReplicated(2);
     redis = new Redis(servers.master.url);
-    await until(async () => Number(/uptime_in_seconds:(\d+)/.exec(await redis.info('server'))![1]) >= 2);
+    await until(async () => Number(/uptime_in_seconds:(\d+)/.exec(await redis.info('server'))![1]) >= 4);
   });
 
   afterAll(async () => {
@@ -72,11 +72,54 @@ describe('A grant that must be durable', () => {
     }
   });
 
-  it('does not keep renewals waiting', async () => {
-    const lock = await here.lock('a', { lease: LEASE_MS });
+  it('keeps no renewal waiting for a replica that is not needed', async () => {
+    const one = durable({ durability: { replicas: 1, timeout: 300 } });
+    const lock = await one.lock('a', { lease: LEASE_MS });
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    // These wait, on the connection of grants, for both.
     for (let tries = 0; tries < 3; tries++) await expect(here.lock('b')).rejects.toBeInstanceOf(LockUnavailableError);
     expect(lock.isHeld).toBe(true);
+    await one.close();
+  });
+
+  it('ends with its lease when too few replicas have its renewals', async () => {
+    const lock = await here.lock('a', { lease: '2s' });
+    const lost = aborted(lock.signal);
+    process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    await expect(lock.extend()).rejects.toThrow(/Only 1 of the 2 replicas that "durability" asks for had the renewal within 300 ms/);
+    expect(lock.isHeld).toBe(true);
+    expect(await lost).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+  });
+
+  it('is not extended by a call for new fences that too few replicas have heard of', async () => {
+    const store = redisStore({ connection: servers.master.url, lease: LEASE_MS, durability: { replicas: 2, timeout: 100 } });
+    const lock = { keys: ['a'], token: 'one', leaseMs: LEASE_MS };
+    await store.acquire({ ...lock, sharing: 'exclusive', label: undefined, queue: false });
+    expect(await store.reserve(lock)).toMatchObject({ granted: true });
+    process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    await expect(store.reserve(lock)).rejects.toThrow(/Only 1 of the 2 replicas/);
+    await store.release(lock);
+    await store.close();
+  });
+
+  it('asks the replicas once for all renewals that are answered together', async () => {
+    const calls = async () => Number(/cmdstat_wait:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0);
+    const store = redisStore({ connection: servers.master.url, lease: LEASE_MS, durability: { replicas: 2, timeout: 300 } });
+    const batches = Array.from({ length: 40 }, (_, batch) => Array.from({ length: 128 }, (_, number) => ({ keys: [`k:${batch}:${number}`], token: 'one', leaseMs: 1000 })));
+    await redis.mset(batches.flat().flatMap(({ keys }) => [`lock:${keys[0]}`, 'one']));
+    await store.renew(batches[0]!);
+    const before = await calls();
+    const outcomes = await Promise.all(batches.map((batch) => store.renew(batch)));
+    expect(outcomes.flatMap(({ gone, unknown }) => [...gone, ...unknown])).toEqual([]);
+    expect((await calls()) - before).toBeLessThanOrEqual(20);
+    await store.close();
+  });
+
+  it('says so in its health when too few replicas are there', async () => {
+    expect(await here.health()).toMatchObject({ isUp: true });
+    process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    const { isUp, errors } = await here.health();
+    expect({ isUp, says: errors.map(({ message }) => message) }).toEqual({ isUp: false, says: [expect.stringMatching(/^Only 1 of the 2 replicas that "durability" asks for/)] });
   });
 
   it('comes from no server that was started a moment ago: it may have forgotten who holds what', async () => {
@@ -115,6 +158,68 @@ describe('A grant that must be durable', () => {
     await service.close();
     await server.stop();
   }, 20_000);
+
+  describe('while its master is replaced, and can still be reached by who holds it,', () => {
+    const BRIEF_LEASE_MS = 1000;
+    let old: Replicated;
+    let next: Redis;
+    const open: ClosableLockService[] = [];
+
+    const service = (connection: string, options: RedisLockModuleOptions) => {
+      const terms: RedisLockModuleOptions = { connection, lease: BRIEF_LEASE_MS, wait: '20s', shutdownGrace: 0, ...options };
+      const locks = lockService(redisStore(terms), terms);
+      open.push(locks);
+      return locks;
+    };
+
+    /** What happens when the sentinels can't reach the master: both replicas have another one, and it hears nothing of that. */
+    async function replaceMaster(): Promise<void> {
+      const [first, second] = old.replicas.map(({ url }) => new Redis(url)) as [Redis, Redis];
+      next = first;
+      await first.replicaof('NO', 'ONE');
+      await second.replicaof('127.0.0.1', old.replicas[0]!.port);
+      await until(async () => (await first.wait(1, 100)) === 1, 20_000);
+      second.disconnect();
+    }
+
+    beforeEach(async () => {
+      old = await startReplicated(2);
+      next = new Redis(old.replicas[0]!.url);
+      await until(async () => Number(/uptime_in_seconds:(\d+)/.exec(await next.info('server'))![1]) * 1000 >= BRIEF_LEASE_MS + 1000);
+      next.disconnect();
+    }, 30_000);
+
+    afterEach(async () => {
+      next.disconnect();
+      await Promise.all(open.splice(0).map((locks) => locks.close()));
+      await old.stop();
+    });
+
+    it('a lock is not renewed for ever: it is over before the new master gives it to another', async () => {
+      const [here, there] = [
+        service(old.master.url, { durability: { replicas: 2, timeout: 300 } }),
+        service(old.replicas[0]!.url, { durability: { replicas: 1, timeout: 300 } }),
+      ];
+      const first = await here.lock('a');
+      await replaceMaster();
+      const second = await there.lock('a');
+      expect(first.isHeld).toBe(false);
+      expect(second.fence).toBeGreaterThan(first.fence);
+    }, 30_000);
+
+    it('a lock without durability is over a lease after the server has missed its replicas, if "min-replicas-to-write" is set', async () => {
+      const setting = new Redis(old.master.url);
+      await setting.config('SET', 'min-replicas-to-write', 1);
+      await setting.config('SET', 'min-replicas-max-lag', 1);
+      setting.disconnect();
+      const here = service(old.master.url, {});
+      const first = await here.lock('a');
+      const lost = aborted(first.signal);
+      await replaceMaster();
+      expect(await lost).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+      await expect(here.lock('b', { wait: 0 })).rejects.toThrow(/NOREPLICAS/);
+    }, 30_000);
+  });
 
   it.each([
     [{ replicas: 0 }, /"durability\.replicas" is 0/],

@@ -218,6 +218,23 @@ describe('What stands in Redis', () => {
     }
   });
 
+  it('is renewed while Redis is out of memory, whoever shares it, and whatever else is renewed with it', async () => {
+    const lease = 600;
+    const held = await Promise.all([
+      ...[1, 2, 3].map((number) => locks.lock(`alone:${number}`, { lease })),
+      ...['read', 'read'].map((mode) => locks.lock('shared', { mode: mode as 'read', lease })),
+      locks.lock('permit', { permits: 3, lease }),
+    ]);
+    await redis.config('SET', 'maxmemory', 1);
+    try {
+      await new Promise((over) => setTimeout(over, 2 * lease));
+      expect(held.map(({ isHeld }) => isHeld)).toEqual(held.map(() => true));
+      for (const lock of held) expect(await lock.unlock()).toBe(true);
+    } finally {
+      await redis.config('SET', 'maxmemory', 0);
+    }
+  });
+
   it('renews many locks in few commands', async () => {
     const held = await Promise.all(Array.from({ length: 300 }, (_, number) => locks.lock(`many:${number}`, { lease: 600 })));
     const renewals: string[][] = [];

@@ -1,10 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockUnavailableError, type Lock } from 'nest-redis-lock';
+import { Redis } from 'ioredis';
+import { LockUnavailableError, type Duration, type Granted, type Lock } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
 import { figures, sized } from '../support/lab.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { Random } from '../support/random.js';
 import { RedisServers } from '../support/redis-servers.js';
+import { canStep, SteppedRedis } from '../support/stepped-redis.js';
 import { startProxy } from '../support/tcp-proxy.mjs';
 
 const LEASE_MS = 1000;
@@ -60,10 +62,35 @@ describe('A node of a quorum that came up without its data', () => {
 
   it('is asked for its age once, when the connection is made', async () => {
     await servers.trusted(LEASE_MS);
-    await here.withLock('a', () => undefined);
+    const lock = await had(here);
+    // A majority is enough for that. Clients ask, too, when they connect, and the subscription is one of them.
+    await until(async () => (await servers.clients[2]!.get('lock:a')) === lock.token && ((await servers.clients[2]!.pubsub('CHANNELS', '*')) as string[]).length > 0);
+    await lock.unlock();
     const before = await infosAskedOf(2);
     for (let count = 0; count < 20; count++) await here.withLock('a', () => undefined);
     expect(await infosAskedOf(2)).toBe(before + 1);
+  });
+
+  it('is asked for it again after each reconnect; a run that was trusted stays trusted, whatever lease is named later', async () => {
+    await servers.trusted(LEASE_MS);
+    await (await had(here)).unlock();
+    await here.withLock('b', () => undefined, { lease: '1h' });
+    await here.withLock('a', () => undefined);
+    const before = await infosAskedOf(2);
+    await Promise.all(servers.clients.map((client) => client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')));
+    await until(async () => (await infosAskedOf(2)) > before && (await granted(here).then((lock) => lock?.unlock())) === true);
+    await (await had(here)).unlock();
+  });
+
+  it('grants on, for whoever kept a key longer than it held it', async () => {
+    await servers.trusted(LEASE_MS);
+    const store = redisStore({ connection: servers.urls, lease: LEASE_MS });
+    const terms = { leaseMs: LEASE_MS, sharing: 'exclusive', label: undefined, queue: false } as const;
+    const job = await store.acquire({ ...terms, keys: ['job'], token: 'one' });
+    expect(await store.release({ keys: ['job'], token: (job as Granted).token!, leaseMs: LEASE_MS }, 3_600_000)).toBe(true);
+    expect(await store.acquire({ ...terms, keys: ['a'], token: 'two' })).toMatchObject({ granted: true });
+    await store.close();
+    await Promise.all(servers.clients.map((client) => client.flushall()));
   });
 
   it('and is slow to tell its age keeps no lock that was given back meanwhile', async () => {
@@ -124,3 +151,50 @@ describe('A node of a quorum that came up without its data', () => {
     if (await call) expect(leftUntil(firstEnds)).toBe(0);
   });
 });
+
+(canStep ? describe : describe.skip)('A node of a quorum whose clock is set', () => {
+  /** What the clocks are set by is longer, what the test takes is not. */
+  const LONG_LEASE = '10m';
+  let nodes: SteppedRedis[];
+  let locks: ClosableLockService;
+
+  const uptimes = () => Promise.all(nodes.map(async ({ server }) => Number(/uptime_in_seconds:(\d+)/.exec(await infoOf(server.url))![1])));
+  const olderThan = (seconds: number) => until(async () => (await uptimes()).every((uptime) => uptime > seconds));
+  const start = (lease: Duration) => lockService(redisStore({ connection: nodes.map(({ server }) => server.url), lease }), { lease, shutdownGrace: 0 });
+
+  beforeEach(async () => {
+    nodes = await Promise.all([0, 1, 2].map(() => SteppedRedis.start()));
+  }, 30_000);
+
+  afterEach(async () => {
+    await locks.close();
+    await Promise.all(nodes.map((node) => node.stop()));
+  });
+
+  it('forward, after it was started a moment ago, is not taken for old', async () => {
+    for (const node of nodes) node.setOff(3_600_000);
+    await olderThan(3599);
+    locks = start(LONG_LEASE);
+    await expect(locks.lock('a', { wait: 0 })).rejects.toThrow(/was started a moment ago/);
+  });
+
+  it('to the right time, after it was restarted with a wrong one, is not taken for old by who has heard of it before', async () => {
+    locks = start(LEASE_MS);
+    const taken = (lease: Duration) => until(() => locks.lock('a', { wait: 0, lease }).then((lock) => lock.unlock(), () => false), 10_000);
+    await taken(LEASE_MS);
+    await taken(LONG_LEASE);
+    for (const node of nodes) node.setOff(-3_600_000);
+    await Promise.all(nodes.map(({ server }) => server.restart()));
+    for (const node of nodes) node.setOff(0);
+    await olderThan(3599);
+    await until(() => locks.lock('a', { wait: 0 }).then((lock) => lock.unlock(), (error: Error) => error.message.includes('was started a moment ago')));
+    await expect(locks.lock('a', { wait: 0 })).rejects.toThrow(/nodes failed.*was started a moment ago/);
+  }, 20_000);
+});
+
+async function infoOf(url: string): Promise<string> {
+  const redis = new Redis(url);
+  const info = await redis.info('server');
+  redis.disconnect();
+  return info;
+}

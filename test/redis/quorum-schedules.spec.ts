@@ -52,7 +52,7 @@ describe('Whatever callers do, and whatever befalls the nodes of a quorum,', () 
   }, sized(90_000, 3_600_000));
 });
 
-/** Hangs, disconnects and kills nodes. A node that was killed stays away while the schedule lasts: it has forgotten its locks. */
+/** Hangs, disconnects and kills nodes, and lets them forget our scripts, so that calls are sent again. A node that was killed stays away while the schedule lasts: it has forgotten its locks. */
 class Trouble {
   readonly #servers: RedisServers;
   readonly #random: Random;
@@ -69,10 +69,11 @@ class Trouble {
     const random = this.#random;
     const at = random.below(NODES);
     if (this.#dead.has(at)) return;
-    const what = random.pick(['hang', 'disconnect', 'kill'] as const);
+    const what = random.pick(['hang', 'disconnect', 'kill', 'forget the scripts'] as const);
     if (what === 'hang') this.#hang(at, random.below(LONGEST_HANG_MS));
     else if (what === 'disconnect') void this.#servers.clients[at]!.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes').catch(() => undefined);
-    else this.#kill(at);
+    else if (what === 'kill') this.#kill(at);
+    else void this.#servers.clients[at]!.script('FLUSH').catch(() => undefined);
   }
 
   async over(): Promise<void> {

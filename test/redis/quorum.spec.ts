@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { LockOptionsError, LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import type { OutageLog } from '../../lib/redis/redis-connection.js';
 import { aborted, until } from '../support/deferred.js';
-import { lockService, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
 import { RedisServers } from '../support/redis-servers.js';
 import { startProxy } from '../support/tcp-proxy.mjs';
 
@@ -233,6 +233,33 @@ describe('On a quorum of five Redis', () => {
       commands!.requests.release();
       await locks.close();
       expect(await servers.keys()).toEqual([]);
+      await proxy.stop();
+    });
+
+    it('the release of a lock that a node grants late, as it was asked again for want of the script, is not overtaken', async () => {
+      const proxy = await startProxy(servers.all[4]!.port);
+      const locks = serviceOn([...servers.urls.slice(0, 4), proxy.url], { lease: '1m' });
+      const other = lockService(redisStore({ connection: servers.urls[4]! }), { shutdownGrace: 0 });
+      open.push(other);
+      await other.withLock('warm up', () => undefined);
+      await locks.withLock('warm up', onAllNodes);
+      await servers.nothingLeft();
+      const [commands] = proxy.wires;
+      for (let round = 0; round < 5; round++) {
+        await servers.clients[4]!.script('FLUSH');
+        commands!.replies.hold();
+        const notKnown = commands!.replies.nextHeld();
+        const lock = await locks.lock(KEY);
+        await notKnown;
+        // The script is there again before the release arrives.
+        await other.withLock('other', () => undefined);
+        await lock.unlock();
+        await until(async () => (await servers.keys()).length === 0);
+        commands!.replies.release();
+        await locks.withLock('next', onAllNodes);
+        await servers.nothingLeft();
+      }
+      await locks.close();
       await proxy.stop();
     });
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
+import { LATE_COPIES } from '../support/late-copies.js';
 import { scriptBench, type ScriptBench } from '../support/script-bench.js';
 import { SCRIPT_CASES } from '../support/script-cases.js';
 import { withRedis } from '../support/with-redis.js';
@@ -16,5 +17,5 @@ describe('In the scripts,', () => {
 
   afterEach(() => bench.close());
 
-  it.each(Object.entries(SCRIPT_CASES))('%s', (_what, holds) => holds(bench));
+  it.each(Object.entries({ ...SCRIPT_CASES, ...LATE_COPIES }))('%s', (_what, holds) => holds(bench));
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockOptionsError, LockTimeoutError } from 'nest-redis-lock';
-import { aborted, deferred, turn } from '../support/deferred.js';
+import { aborted, deferred, turn, until } from '../support/deferred.js';
 import type { ClosableLockService } from '../support/lock-services.js';
 import { withTwoServices } from '../support/two-services.js';
 import type { Backing } from './backing.js';
@@ -99,6 +99,23 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
           await Promise.all(siblings);
         }),
       );
+      expect(await backing.lockKeys()).toEqual([]);
+    });
+
+    it.each([
+      ['fair', { fair: true }],
+      ['to read', { mode: 'read' }],
+    ] as const)('get the next key inside of a lock held %s, although a call of both keys waits', async (_how, how) => {
+      const order: string[] = [];
+      const taken = deferred();
+      const both = taken.promise.then(() => here.withLock(['a', 'b'], () => order.push('both')));
+      const inner = async () => {
+        taken.resolve();
+        await until(async () => (await here.inspect('a'))?.waiters?.length === 1);
+        await here.withLock('b', () => order.push('nested'), { wait: 3000 });
+      };
+      await Promise.all([here.withLock('a', inner, how), both]);
+      expect(order).toEqual(['nested', 'both']);
       expect(await backing.lockKeys()).toEqual([]);
     });
 

@@ -261,7 +261,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         const raw = store();
         const command = { keys: [KEY], token: 'writer:1:x.1', leaseMs: 30_000, sharing: 'read', label: undefined, queue: false } as const;
         expect(await raw.acquire(command)).toMatchObject({ granted: true });
-        expect(await raw.upgrade(command)).toMatchObject({ granted: true });
+        expect(await raw.upgrade(command, 1)).toMatchObject({ granted: true });
         for (const queue of [false, true]) {
           expect(await raw.acquire({ ...command, queue })).toMatchObject({ granted: true });
           expect(await there.tryLock(KEY, read)).toBeNull();

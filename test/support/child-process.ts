@@ -1,6 +1,8 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { until } from './deferred.js';
 
 const CHILDREN = fileURLToPath(new URL('./children/', import.meta.url));
 
@@ -31,6 +33,17 @@ export class TestChild {
     const exited = once(this.process, 'exit');
     this.process.kill(signal);
     await exited;
+  }
+
+  /** Stops it (SIGSTOP); resolves when it stands still. */
+  async stop(): Promise<void> {
+    this.process.kill('SIGSTOP');
+    await until(() => /^State:\s+T/m.test(readFileSync(`/proc/${this.process.pid}/status`, 'utf8')));
+  }
+
+  /** Lets it go on. */
+  goOn(): void {
+    this.process.kill('SIGCONT');
   }
 
   /** Its exit code. */

@@ -8,12 +8,15 @@ export interface LoadPlan {
   /** As the module takes it; of a cluster, its nodes. */
   readonly connection: unknown;
   readonly options: RedisLockModuleOptions & LockOptions;
-  readonly keys: readonly string[];
+  /** Some of them may be several keys, which are taken together. */
+  readonly keys: readonly (string | readonly string[])[];
   readonly processes: number;
   readonly callers: number;
-  /** How long most stay inside, in ms, and one in twenty. */
+  /** How long most stay inside, in ms, and how long some. */
   readonly holdMs: readonly [number, number];
   readonly stayMs: readonly [number, number];
+  /** How many of those who share a key stay long. @default one in twenty, as of all others */
+  readonly sharersStay?: number;
 }
 
 /** What a process says in the end. */

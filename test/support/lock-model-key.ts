@@ -1,4 +1,4 @@
-import type { AcquireCommand, KeyView, Sharing } from '../../lib/store/lock-store.js';
+import { KEPT_MARK, type AcquireCommand, type KeyView, type Sharing } from '../../lib/store/lock-store.js';
 
 interface Waiter {
   readonly command: AcquireCommand;
@@ -9,7 +9,11 @@ interface Waiter {
 export class ModelKey {
   readonly name: string;
   sharing: Sharing = 'exclusive';
+  /** Which upgrade of its holder made it exclusive; 0: none. */
+  writing = 0;
   holders = new Map<string, number>();
+  /** By token: the last upgrade that is over. */
+  over = new Map<string, number>();
   queue: Waiter[] = [];
 
   constructor(name: string) {
@@ -46,6 +50,24 @@ export class ModelKey {
       holders: [...this.holders].map(([token, endsAt]) => ({ token, leaseLeftMs: endsAt - time })),
       waiters: this.queue.map(({ command: { token, sharing, label } }) => ({ token, sharing, label })),
     };
+  }
+
+  /** Its part is nobody's until then. */
+  keep(token: string, endsAt: number): void {
+    this.holders.delete(token);
+    this.holders.set(token + KEPT_MARK, endsAt);
+  }
+
+  /** Whether an upgrade comes neither after its own end nor after the begin of a later one. */
+  isInTime(token: string, upgrade: number): boolean {
+    return this.sharing === 'exclusive' ? this.writing <= upgrade : (this.over.get(token) ?? 0) < upgrade;
+  }
+
+  /** A reader's upgrades up to this one are over. */
+  end(token: string, upgrade: number): void {
+    if (upgrade <= (this.over.get(token) ?? 0)) return;
+    for (const other of this.over.keys()) if (!this.holders.has(other)) this.over.delete(other);
+    this.over.set(token, upgrade);
   }
 
   renew(token: string, endsAt: number): void {

@@ -1,4 +1,4 @@
-import { ALIVE_MS, RUN_MARK, type AcquireCommand, type KeyView, type Renewal } from '../../lib/store/lock-store.js';
+import { ALIVE_MS, FIRST_LEASE_MS, KEPT_MARK, RUN_MARK, type AcquireCommand, type KeyView, type Renewal } from '../../lib/store/lock-store.js';
 import type { Ears, Message, ModelAnswer, ModelGrant, ModelRefusal } from './lock-model-answers.js';
 import { ModelKey } from './lock-model-key.js';
 
@@ -13,12 +13,15 @@ export class LockModel {
   isUntidy = false;
   readonly #keys = new Map<string, ModelKey>();
   readonly #ears: (token: string) => Ears;
+  readonly #trustsWaiters: boolean;
   readonly #silent = new Set<string>();
   readonly #gone: Pick<AcquireCommand, 'keys' | 'token'>[] = [];
   #time = 0;
 
-  constructor(ears: (token: string) => Ears) {
+  /** @param trustsWaiters whether a waiter can't stand still or be gone, as in one process: else it is given a key for a short time only */
+  constructor(ears: (token: string) => Ears, trustsWaiters: boolean) {
     this.#ears = ears;
+    this.#trustsWaiters = trustsWaiters;
   }
 
   acquire(command: AcquireCommand): ModelAnswer {
@@ -34,11 +37,12 @@ export class LockModel {
       if (refusal === 'other permits') this.cancel(command);
       else if (refusal) {
         this.cancel({ token, keys: command.keys.slice(index + 1) });
+        for (const earlier of this.#trustsWaiters ? [] : keys.slice(0, index)) earlier.holders.set(token, this.#time + Math.min(leaseMs, ALIVE_MS));
         this.#join(key, command, refusal.holders);
         return { ...refusal, ahead: key.placeOf(token) };
       }
       if (refusal) return refusal;
-      if (!key.holders.has(token)) key.sharing = sharing;
+      if (!key.holders.has(token)) this.#share(key, sharing);
       key.renew(token, this.#time + leaseMs);
       key.leave(token);
     }
@@ -61,33 +65,48 @@ export class LockModel {
   }
 
   reserve(lock: Renewal): ModelGrant | undefined {
-    const isExclusive = this.#ours(lock.keys, lock.token).every(({ sharing }) => sharing === 'exclusive');
+    const isExclusive = this.#ours(lock.keys, lock.token).every(({ sharing, writing }) => sharing === 'exclusive' && writing === 0);
     return isExclusive && this.renew(lock) ? this.#granted(lock) : undefined;
   }
 
   release({ keys, token }: Renewal, keepMs = 0): boolean {
     const ours = this.#ours(keys, token);
+    const kept = keepMs > 0 ? this.#ours(keys, token + KEPT_MARK) : [];
     for (const key of ours) {
-      if (keepMs > 0) key.holders.set(token, this.#time + keepMs);
-      else this.#free(key, token);
+      if (keepMs === 0) this.#free(key, token);
+      else {
+        const wrote = key.writing > 0;
+        if (wrote) this.#read(key);
+        key.keep(token, this.#time + keepMs);
+        if (wrote) this.#handOver(key);
+      }
     }
-    return ours.length === keys.length;
+    return ours.length + kept.length === keys.length;
   }
 
-  upgrade(lock: Renewal): ModelGrant | undefined {
+  upgrade(lock: Renewal, number: number): ModelGrant | undefined {
     const ours = this.#ours(lock.keys, lock.token);
-    if (ours.length < lock.keys.length || ours.some(({ holders }) => holders.size > 1)) return undefined;
-    for (const key of ours) key.sharing = 'exclusive';
+    if (ours.length < lock.keys.length || ours.some((key) => key.holders.size > 1 || !key.isInTime(lock.token, number))) {
+      for (const key of ours) if (key.sharing === 'read') key.end(lock.token, number);
+      return undefined;
+    }
+    for (const key of ours) {
+      this.#share(key, 'exclusive');
+      key.writing = number;
+      key.over.clear();
+    }
     this.renew(lock);
     return this.#granted(lock);
   }
 
-  downgrade({ keys, token }: Renewal): boolean {
+  downgrade({ keys, token }: Renewal, number: number): boolean {
     const ours = this.#ours(keys, token);
     for (const key of ours) {
-      if (key.sharing === 'read') continue;
-      key.sharing = 'read';
-      this.#handOver(key);
+      if (key.sharing === 'exclusive' && key.writing > number) continue;
+      const wrote = key.sharing === 'exclusive';
+      this.#read(key);
+      key.end(token, number);
+      if (wrote) this.#handOver(key);
     }
     return ours.length === keys.length;
   }
@@ -149,6 +168,7 @@ export class LockModel {
     const key = this.#keys.get(name) ?? new ModelKey(name);
     this.#keys.set(name, key);
     for (const [token, endsAt] of key.holders) if (endsAt <= this.#time) key.holders.delete(token);
+    if (key.holders.size === 0) key.over.clear();
     return key;
   }
 
@@ -177,6 +197,17 @@ export class LockModel {
     if (key.join(command, this.#time + ALIVE_MS) && holders[0]!.endsWith(RUN_MARK)) this.messages.push({ what: 'wanted', token: holders[0]! });
   }
 
+  #share(key: ModelKey, sharing: AcquireCommand['sharing']): void {
+    if (key.holders.size === 0) key.over.clear();
+    key.sharing = sharing;
+    key.writing = 0;
+  }
+
+  #read(key: ModelKey): void {
+    key.sharing = 'read';
+    key.writing = 0;
+  }
+
   #free(key: ModelKey, token: string): void {
     if (key.holders.delete(token)) this.#handOver(key);
   }
@@ -191,8 +222,9 @@ export class LockModel {
       key.leave(token);
       if (ears !== 'deaf') this.messages.push({ what: 'granted', token, contended: key.queue.length > 0 });
       if (ears === 'absent') continue;
-      key.sharing = sharing;
-      key.holders.set(token, this.#time + (ears === 'deaf' ? Math.min(leaseMs, DEAF_LEASE_MS) : leaseMs));
+      this.#share(key, sharing);
+      const longestMs = ears === 'deaf' ? DEAF_LEASE_MS : this.#trustsWaiters ? Infinity : FIRST_LEASE_MS;
+      key.holders.set(token, this.#time + Math.min(leaseMs, longestMs));
       if (ears === 'gone') this.#gone.push({ token, keys: [key.name] });
     }
     return true;

@@ -24,7 +24,9 @@ export interface Ask {
 /** Somebody who asked before does something; `who` is counted among those that there are then. */
 export type ByCaller =
   | { readonly do: 'again' | 'cancel' | 'release' | 'keep' | 'reserve' | 'upgrade' | 'downgrade' | 'forget'; readonly who: number; readonly together: boolean }
-  | { readonly do: 'renew'; readonly who: number; readonly leaseMs: number; readonly together: boolean };
+  | { readonly do: 'renew'; readonly who: number; readonly leaseMs: number; readonly together: boolean }
+  /** What it asked for before arrives once more; `when` (of 10) says which it was of all that it asked for. */
+  | { readonly do: 'upgrade late' | 'downgrade late'; readonly who: number; readonly when: number; readonly together: boolean };
 
 /** One step of a program. */
 export type Operation =
@@ -82,6 +84,7 @@ function operation({ keys, sharings, processes, asks }: Theme): fc.Arbitrary<Ope
     { weight: asks, arbitrary: ask },
     ...byCaller,
     { weight: 4, arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('upgrade late' as const, 'downgrade late' as const), who, when: fc.nat(10), together }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('force' as const, 'lose' as const), key: fc.constantFrom(...keys) }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 1, 1, 2, 3).map((steps) => steps * STEP_MS) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('crash' as const), process }) },

@@ -6,7 +6,7 @@ import { RedisLockStore } from '../../lib/redis/redis-lock.store.js';
 import { redisStore as storeOn } from '../../lib/redis/redis-store.js';
 import { QuorumLockStore } from '../../lib/store/quorum-lock.store.js';
 
-const QUIET: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined };
+const QUIET: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined, unfit: () => undefined };
 
 /** A store on Redis, as the module makes it. */
 export function redisStore(options: RedisLockModuleOptions, log: Partial<OutageLog> = {}): LockStore {

@@ -1,4 +1,4 @@
-import { LockUnavailableError, type AcquireCommand, type Cancellation, type Granted, type Held, type Renewal } from 'nest-redis-lock';
+import { LockUnavailableError, type AcquireCommand, type Cancellation, type Granted, type Held, type Renewal, type RenewalOutcome } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import type { QuorumNode } from '../../lib/store/quorum-nodes.js';
 
@@ -45,7 +45,7 @@ export class MemoryNode extends MemoryLockStore implements QuorumNode {
     await super.cancel(lock);
   }
 
-  override async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+  override async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
     await this.#reached();
     return super.renew(renewals);
   }

@@ -6,6 +6,7 @@ import { PROCESSES, ProgramProcess, type ProgramWorld } from './program-world.js
 /** One store in memory; its clock stands still. */
 export class MemoryWorld implements ProgramWorld {
   processes: ProgramProcess[] = [];
+  readonly trustsWaiters = true;
   lastFence = 0;
   #generation = 0;
   #clock = 0;

@@ -1,4 +1,4 @@
-import { RUN_MARK, type AcquireCommand } from '../../lib/store/lock-store.js';
+import { KEPT_MARK, RUN_MARK, type AcquireCommand } from '../../lib/store/lock-store.js';
 import type { Ask } from './lock-program.js';
 import type { ProgramProcess } from './program-world.js';
 
@@ -13,6 +13,8 @@ export interface Caller {
   isOver: boolean;
   /** When it came, among all callers. */
   arrival: number;
+  /** How often it has asked to be made the writer. */
+  upgrades: number;
 }
 
 /** All callers of a program. */
@@ -23,7 +25,7 @@ export class Callers {
     const runs = how === 'run' && sharing === 'exclusive' && keys.length === 1;
     const token = `${process.source}.${(++sequence).toString(36)}${runs ? RUN_MARK : ''}`;
     process.known.add(token);
-    const caller = { process, command: { keys, token, leaseMs, sharing, label, queue: how !== 'try' }, isOver: false, arrival: 0 };
+    const caller = { process, command: { keys, token, leaseMs, sharing, label, queue: how !== 'try' }, isOver: false, arrival: 0, upgrades: 0 };
     this.all.push(caller);
     return caller;
   }
@@ -39,6 +41,6 @@ export class Callers {
   }
 
   of(token: string): Caller {
-    return this.all.find(({ command }) => command.token === token)!;
+    return this.all.find(({ command }) => command.token === token || command.token + KEPT_MARK === token)!;
   }
 }

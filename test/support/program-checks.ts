@@ -50,7 +50,8 @@ export class ProgramChecks {
     }
     const { holder, ahead, leaseLeftMs } = actual;
     const known = typeof expected === 'object' && !expected.granted && expected.holders.includes(holder);
-    this.#sameCounts({ granted: false, holders: known ? expected.holders : holder, ahead, leaseLeftMs: about(leaseLeftMs) }, expected);
+    const rounded = typeof expected === 'object' && !expected.granted ? { ...expected, leaseLeftMs: about(expected.leaseLeftMs) } : expected;
+    this.#sameCounts({ granted: false, holders: known ? expected.holders : holder, ahead, leaseLeftMs: about(leaseLeftMs) }, rounded);
     if (!queue) return;
     // Whoever is given the lock later must see that by its fence.
     isAbove(fence + 1, this.#lastAnswered);

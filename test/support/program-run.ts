@@ -28,7 +28,7 @@ export class ProgramRun {
 
   constructor(world: ProgramWorld) {
     this.#world = world;
-    this.#model = new LockModel((token) => world.ears(this.#callers.of(token).process, token));
+    this.#model = new LockModel((token) => world.ears(this.#callers.of(token).process, token), world.trustsWaiters);
     this.#checks = new ProgramChecks(world, this.#model, this.#callers);
   }
 
@@ -110,19 +110,34 @@ export class ProgramRun {
         return this.#call(store.release(command, KEEP_MS), model.release(command, KEEP_MS));
       case 'renew': {
         const lock = { ...command, leaseMs: operation.leaseMs };
-        const gone = store.renew([lock]).then((gone) => gone.length === 0);
-        return this.#call(gone, model.renew(lock));
+        const renewed = store.renew([lock]).then(({ gone }) => gone.length === 0);
+        return this.#call(renewed, model.renew(lock));
       }
       case 'reserve':
         if (!isPermit && command.keys.length === 1) this.#grant(command, store.reserve(command), model.reserve(command));
         return;
       case 'upgrade':
-        if (!isPermit) this.#grant(command, store.upgrade(command), model.upgrade(command));
+        if (!isPermit) this.#upgrade(caller, ++caller.upgrades);
+        return;
+      case 'upgrade late':
+        // A first copy of one that it asked for before, and that was answered.
+        if (!isPermit && caller.upgrades > 0) this.#upgrade(caller, Math.ceil((operation.when * caller.upgrades) / 10));
         return;
       case 'downgrade':
-        if (!isPermit && !command.token.endsWith(RUN_MARK)) this.#call(store.downgrade(command), model.downgrade(command));
+        if (!isPermit && !command.token.endsWith(RUN_MARK)) this.#downgrade(caller, caller.upgrades);
+        return;
+      case 'downgrade late':
+        if (!isPermit && !command.token.endsWith(RUN_MARK) && caller.upgrades > 0) this.#downgrade(caller, Math.floor((operation.when * caller.upgrades) / 10));
         return;
     }
+  }
+
+  #upgrade({ command, process: { store } }: Caller, number: number): void {
+    this.#grant(command, store.upgrade(command, number), this.#model.upgrade(command, number));
+  }
+
+  #downgrade({ command, process: { store } }: Caller, number: number): void {
+    this.#call(store.downgrade(command, number), this.#model.downgrade(command, number));
   }
 
   #acquire(caller: Caller, again: boolean): void {

@@ -51,6 +51,8 @@ export class ProgramProcess {
 /** Where programs are run: processes that share locks. */
 export interface ProgramWorld {
   readonly processes: readonly ProgramProcess[];
+  /** Whether its waiters can't stand still or be gone, unless they say so. */
+  readonly trustsWaiters: boolean;
   /** The last of all fences that were given, also in programs before. */
   lastFence: number;
   /** Begins anew, with nothing locked. */

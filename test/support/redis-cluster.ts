@@ -96,14 +96,21 @@ function nodesConf(plans: readonly Plan[], self: number): string {
   return `${lines.join('\n')}\nvars currentEpoch ${MASTERS} lastVoteEpoch 0\n`;
 }
 
+/** Which master has a slot at first. */
+export const masterAt = (slot: number): number => Math.floor((slot * MASTERS) / SLOTS);
+
+/** A hash tag that lies in a slot of this master, as they were at first. */
+export function tagAt(master: number): string {
+  for (let number = 0; ; number++) if (masterAt(slotOf(`${number}`)) === master) return `{${number}}`;
+}
+
 /** The nth key that lies in a slot of this master, as they were at first; no two in one slot. */
 export function keyAt(master: number, nth = 0): string {
-  const masterOf = (slot: number) => Math.floor((slot * MASTERS) / SLOTS);
   const slots = new Set<number>();
   for (let number = 0; ; number++) {
     const key = `${'cba'[master]}${number}`;
     const slot = slotOf(`lock:${key}`);
-    if (masterOf(slot) === master) slots.add(slot);
+    if (masterAt(slot) === master) slots.add(slot);
     if (slots.size > nth) return key;
   }
 }

@@ -28,6 +28,7 @@ end
 /** A redis-server and a store for each process. Time passes by moving all ends nearer. */
 export class RedisWorld implements ProgramWorld {
   processes: ProgramProcess[] = [];
+  readonly trustsWaiters = false;
   lastFence = 0;
   readonly #server: RedisServer;
   readonly #redis: Redis;

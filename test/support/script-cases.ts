@@ -3,13 +3,16 @@ import { expect } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { HOLDERS_OF } from '../../lib/redis/scripts/holders-of.script.js';
 import { INSPECT } from '../../lib/redis/scripts/inspect.script.js';
-import { clusterLocks } from '../../lib/redis/scripts/locks.script.js';
+import { clusterLocks, LOCKS } from '../../lib/redis/scripts/locks.script.js';
 import { PUBLISH } from '../../lib/redis/scripts/publish.script.js';
-import { RENEW } from '../../lib/redis/scripts/renew.script.js';
-import { FENCES_OF_A_RUN, fencesFor, RUN_MARK } from '../../lib/store/lock-store.js';
+import { RENEW, RENEW_IN_CLUSTER } from '../../lib/redis/scripts/renew.script.js';
+import { ALIVE_MS, FENCES_OF_A_RUN, fencesFor, FIRST_LEASE_MS, RUN_MARK } from '../../lib/store/lock-store.js';
 import { A, ALIVE, B, HOLDERS, LEASE, names, QUEUE, type ScriptBench } from './script-bench.js';
 
 const NOTE = names.fence;
+
+/** The second key of a script in a cluster: it never exists. */
+const ABSENT = '{lock:}:none:fence';
 
 export const CLUSTER_LOCKS = clusterLocks(names.wakeChannel(''));
 
@@ -18,6 +21,13 @@ const AHEAD = 5e15;
 
 const [MINE, THEIRS, NEXT, LAST] = ['me.1', 'they.1', 'next.1', 'last.1'];
 const waiter = (token: string, kind = 'exclusive') => `${token} ${LEASE} ${kind}`;
+
+/** Answers how often a command was called since the statistics were reset. */
+async function callsIn(redis: Redis): Promise<(command: string) => number> {
+  const stats = await redis.info('commandstats');
+  return (command) => Number(new RegExp(`^cmdstat_${command.replace('|', '\\|')}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+}
+
 const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');
 
 async function outOfMemory(redis: Redis, work: () => Promise<void>): Promise<void> {
@@ -79,6 +89,21 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await locks(['try', MINE, LEASE, 'a'])).toBeLessThan(-(AHEAD + 2 * fencesFor(MINE)));
   },
 
+  'what somebody else has written into the note is as good as gone, once it is brought up': async ({ redis, locks }) => {
+    const [seconds] = await redis.time();
+    for (const foreign of ['abc', '1.5', '-5', '0x10', '', '9007199254740992', '9223372036854775807']) {
+      await redis.set(NOTE, foreign);
+      const fence = Number(await locks(['clock', '', 0], ['try', MINE, LEASE, 'a']));
+      expect(fence).toBeGreaterThan(Number(seconds) * 1e6);
+      expect(fence).toBeLessThan(Number(seconds) * 1e6 + 3600e6);
+      await redis.del(NOTE);
+      await redis.rpush(NOTE, 'a');
+      expect(await locks(['clock', '', 0], ['release', MINE, 0, 'a'])).toBe(1);
+    }
+    await redis.set(NOTE, -50);
+    expect(await locks(['try', MINE, LEASE, 'a'])).toBeGreaterThan(Number(seconds) * 1e6);
+  },
+
   'each grant comes with fences of its own': async ({ redis, locks }) => {
     const used = async (what: string, token: string) => {
       const before = Number(await redis.get(NOTE));
@@ -107,7 +132,7 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     const heard = await listens('next');
     await queue(waiter(NEXT));
     const replies = (await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])) as unknown[];
-    expect(replies[0]).toEqual([NEXT, LEASE, 0, expect.any(Number)]);
+    expect(replies[0]).toEqual([NEXT, FIRST_LEASE_MS, 0, expect.any(Number)]);
     expect(replies[1]).toEqual(expect.any(Number));
     expect(await redis.get(A)).toBe(NEXT);
     expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
@@ -129,6 +154,93 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await locksBy(await without('-publish'), ['release', MINE, 0, 'a'])).toBe(1);
     expect(await redis.exists(A)).toBe(0);
     expect(await redis.zcard(QUEUE)).toBe(1);
+  },
+
+  'of a crowd whose process is gone, one is asked for, and no fence is spent': async ({ redis, locks, queue, listens }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    const heard = await listens('next');
+    await queue(...Array.from({ length: 150 }, (_, index) => waiter(`gone.${index}`)), waiter('deaf.1'), waiter(NEXT));
+    await redis.config('RESETSTAT');
+    const before = Number(await redis.get(NOTE));
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.get(A)).toBe(NEXT);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+    expect(Number(await redis.get(NOTE)) - before).toBe(fencesFor(NEXT));
+    const calls = await callsIn(redis);
+    expect(calls('pubsub|numsub') + calls('pubsub')).toBe(3);
+    expect(calls('zrange')).toBe(4);
+    expect(await redis.zcard(QUEUE)).toBe(151);
+  },
+
+  'of a silent process, one that is deaf has its turn all the same': async ({ redis, locks, queue }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(waiter('gone.1'), waiter('gone.2'), waiter('gone.3'));
+    await redis.zadd(ALIVE, Date.now() + ALIVE_MS + 0.5, 'gone.3');
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.get(A)).toBe('gone.3');
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(2000);
+    expect(await redis.zrange(QUEUE, '0', '-1')).toEqual([waiter('gone.1'), waiter('gone.2')]);
+  },
+
+  'of a crowd that may share a key a hundred are let in at once, and then one is called who lets in the next': async ({ redis, locks, queue, listens }) => {
+    const heard = await listens('next');
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(...Array.from({ length: 250 }, (_, index) => waiter(`next.${index}`, 'read')));
+    const release = await locks(['release', MINE, 0, 'a'], ['release', MINE, 0, 'a'], ['queue 1 read', 'next.250', LEASE, 'a']);
+    expect(release).toEqual([1, 0, [expect.any(String), expect.any(Number), 150, expect.any(Number)]]);
+    const told = await heard();
+    expect(told.map((text) => text.split(' ', 2).join(' '))).toEqual([...Array.from({ length: 100 }, (_, index) => `granted next.${index}`), 'called next.200']);
+    expect(await redis.zcard(HOLDERS)).toBe(100);
+    expect(await locks(['queue 1 read', 'next.200', LEASE, 'a'])).toBeLessThan(0);
+    expect((await heard()).at(-1)).toBe('called next.250');
+    expect(await redis.zcard(HOLDERS)).toBe(201);
+    expect(await locks(['queue 1 read', 'next.250', LEASE, 'a'])).toBeGreaterThan(0);
+    expect((await heard()).filter((text) => text.startsWith('called'))).toEqual([]);
+    expect(await redis.exists(QUEUE)).toBe(0);
+  },
+
+  'a crowd at one key keeps nobody from another key of the same call': async ({ redis, locks, queue, listens }) => {
+    await listens('next');
+    await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b']);
+    await queue(...Array.from({ length: 150 }, (_, index) => waiter(`next.${index}`, 'read')));
+    expect(await locks(['queue', 'next.x', LEASE, 'b'])).toEqual([MINE, expect.any(Number), 0, expect.any(Number)]);
+    const [first, second, third] = (await locks(['release', MINE, 0, 'a'], ['release', MINE, 0, 'b'], ['try', THEIRS, LEASE, 'b'])) as unknown[];
+    expect([first, second, (third as unknown[])[0]]).toEqual([1, 1, 'next.x']);
+    expect(await redis.get(B)).toBe('next.x');
+  },
+
+  'out of memory, what is to stay for some time stays for that time': async ({ redis, locks }) => {
+    await locks(['try', MINE, 1000, 'a'], ['try', MINE, LEASE, 'b']);
+    await outOfMemory(redis, async () => expect(await locks(['keep', MINE, LEASE, 'a'], ['keep', MINE, 1000, 'b'])).toEqual([1, 1]));
+    expect(await redis.pttl(A)).toBeGreaterThan(2000);
+    expect(await redis.pttl(B)).toBeLessThanOrEqual(1000);
+    expect(await redis.get(A)).toBe(`${MINE} kept`);
+  },
+
+  'what is no waiter is taken out of a queue, and harms nobody': async ({ redis, locks, run, queue, listens }) => {
+    const foreign = ['foo', '', ' ', 'foo 0 exclusive', 'foo 99999999999999 exclusive', 'foo 1 other', 'foo 1 permits:x', 'a b 1 read', 'foo x read'];
+    await locks(['try', MINE, LEASE, 'a']);
+    const heard = await listens('next');
+    await queue(...foreign, waiter(NEXT));
+    await redis.zrem(ALIVE, 'foo');
+    expect(((await run(INSPECT, names.ofKey('a'), [])) as unknown[])[3]).toEqual([waiter(NEXT)]);
+    await redis.zadd(ALIVE, Date.now() + ALIVE_MS, 'foo');
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.get(A)).toBe(NEXT);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+    expect(await redis.exists(QUEUE)).toBe(0);
+  },
+
+  'who is handed a key hears its whole name, and who waits hears of a holder no more than a token\'s length': async ({ redis, run, listens, locks }) => {
+    const heard = await listens('next');
+    const [key, queueOf] = [names.lock('a\0b'), names.queue('a\0b')];
+    await redis.multi().set(key, MINE).zadd(queueOf, 1, waiter(NEXT)).zadd(queueOf.replace('queue', 'alive'), Date.now() + ALIVE_MS, NEXT).exec();
+    expect(await run(LOCKS, [NOTE, key, queueOf], ['release', MINE, 0])).toBe(1);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 [^]* lock:a\0b$/)]);
+    await redis.set(A, 'x'.repeat(1_000_000));
+    for (const what of ['try', 'queue']) expect(((await locks([what, MINE, LEASE, 'a'])) as string[])[0]).toHaveLength(256);
+    const [value] = (await run(INSPECT, names.ofKey('a'), [])) as string[];
+    expect(value).toHaveLength(256);
   },
 
   'a writer that can\'t hear of its turn does not keep readers out': async ({ locks, share, queue }) => {
@@ -206,6 +318,35 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(Number(await redis.zscore(HOLDERS, MINE))).toBeLessThanOrEqual(Date.now() + 1000);
   },
 
+  'a waiter is handed a key for a short time, until it shows that it goes on': async ({ redis, locks, queue, listens, share }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await listens('next');
+    await queue(waiter(NEXT));
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(FIRST_LEASE_MS);
+    expect(await locks(['queue', NEXT, LEASE, 'a'])).toBeGreaterThan(0);
+    expect(await redis.pttl(A)).toBeGreaterThan(FIRST_LEASE_MS);
+    await redis.del(A);
+    await share('read', { [MINE]: LEASE });
+    await queue(waiter(NEXT, 'read'));
+    await locks(['try 1 read', 'last.1', LEASE, 'a']);
+    expect(Number(await redis.zscore(HOLDERS, NEXT))).toBeLessThanOrEqual(Date.now() + FIRST_LEASE_MS);
+  },
+
+  'who waits for one of several keys keeps those before it for a short time, and all of them for the lease when it has them': async ({ redis, locks, share }) => {
+    await locks(['try', THEIRS, LEASE, 'b']);
+    expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toEqual([THEIRS, expect.any(Number), 0, expect.any(Number)]);
+    expect(await redis.get(A)).toBe(MINE);
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
+    await redis.del(B);
+    expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toBeGreaterThan(0);
+    expect(await redis.pttl(A)).toBeGreaterThan(ALIVE_MS);
+    await redis.del(A);
+    await share('read', { [LAST]: 1000 });
+    await locks(['queue 2 read', NEXT, LEASE, 'a', 'b']);
+    expect(Number(await redis.zscore(HOLDERS, NEXT))).toBeLessThanOrEqual(Date.now() + ALIVE_MS);
+  },
+
   'what is kept ends after the time that it was given': async ({ redis, locks, share }) => {
     await locks(['try', MINE, LEASE, 'a']);
     expect(await locks(['keep', MINE, 1000, 'a'])).toBe(1);
@@ -232,7 +373,32 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
   'a part that can\'t be asked about is not taken for lost': async ({ run, share, without }) => {
     await share('read', { [MINE]: LEASE });
     await expect(run(RENEW, [A], [MINE, LEASE], await without('-zscore'))).rejects.toThrow(/can't run this command|no permissions to run the 'zscore' command/);
-    expect(await run(RENEW, [A], [MINE, LEASE])).toEqual([]);
+    expect(await run(RENEW, [A], [MINE, LEASE])).toEqual([[], []]);
+  },
+
+  'a key that can\'t be renewed costs no other its renewal': async ({ redis, run, share, locks, without }) => {
+    await share('read', { [MINE]: 1000 });
+    await locks(['try', MINE, 1000, 'b']);
+    expect(await run(RENEW, [A, B, 'lock:c'], [MINE, LEASE, MINE, LEASE, MINE, LEASE], await without('-zscore'))).toEqual([[3], [1]]);
+    expect(await redis.pttl(B)).toBeGreaterThan(1000);
+  },
+
+  'who shares a key is renewed also out of memory, and while others share it for longer': async ({ redis, run, share }) => {
+    await share('read', { [MINE]: 1000, [THEIRS]: LEASE, [LAST]: -1 });
+    await outOfMemory(redis, async () => expect(await run(RENEW, [A], [MINE, 2000])).toEqual([[], []]));
+    expect(Number(await redis.zscore(HOLDERS, MINE))).toBeGreaterThan(Date.now() + 1000);
+    expect(Number(await redis.zscore(HOLDERS, THEIRS))).toBeGreaterThan(Date.now() + 2000);
+  },
+
+  'in a cluster, who shares a key is renewed where the name of that is given, and not known else': async ({ redis, run, share, locks }) => {
+    await share('read', { [MINE]: 1000 });
+    await locks(['try', MINE, 1000, 'b']);
+    await expect(run(RENEW_IN_CLUSTER, [A], [MINE, LEASE])).rejects.toThrow(/^TRYAGAIN/);
+    expect(await run(RENEW_IN_CLUSTER, [A, B], [MINE, LEASE, MINE, LEASE])).toEqual([[], [1]]);
+    expect(await redis.pttl(B)).toBeGreaterThan(1000);
+    expect(Number(await redis.zscore(HOLDERS, MINE))).toBeLessThan(Date.now() + 2000);
+    expect(await run(RENEW_IN_CLUSTER, [A, B, HOLDERS, '{lock:b}:holders'], [MINE, LEASE, MINE, LEASE])).toEqual([[], []]);
+    expect(Number(await redis.zscore(HOLDERS, MINE))).toBeGreaterThan(Date.now() + 2000);
   },
 
   'only who holds and who waits is seen': async ({ redis, run, share, queue }) => {
@@ -257,16 +423,42 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter(NEXT));
     const heard = await listens('next');
-    expect(await run(CLUSTER_LOCKS, [NOTE, ...names.ofKey('a')], ['release', MINE, 0])).toBe(1);
+    expect(await run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], ['release', MINE, 0])).toBe(1);
     expect(await redis.get(A)).toBe(NEXT);
     expect(await redis.pttl(A)).toBeLessThanOrEqual(2000);
     expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
   },
 
+  'in a cluster, waiters lose their places that have been silent since nobody asked for a key that was handed over': async ({ redis, locks, run, queue, listens }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await listens('next');
+    await queue(waiter('dead.1'), waiter('dead.2'), waiter(NEXT));
+    for (const token of ['dead.1', 'dead.2']) await redis.zadd(ALIVE, Date.now() + 2000, token);
+    await redis.zadd(ALIVE, Date.now() - 2500, '?');
+    expect(await run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], ['release', MINE, 0])).toBe(1);
+    expect(await redis.get(A)).toBe(NEXT);
+    expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
+  },
+
+  'in a cluster, it is noted since when a key may be with somebody who has not heard of it, until that one asks': async ({ redis, locks, run, queue }) => {
+    const clusterLocks = (...args: (string | number)[]) => run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], args);
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(waiter(NEXT), waiter(LAST));
+    expect(await clusterLocks('release', MINE, 0)).toBe(1);
+    expect(Number(await redis.zscore(ALIVE, '?'))).toBeGreaterThan(Date.now() - 1000);
+    expect(await redis.pttl(ALIVE)).toBeGreaterThan(0);
+    expect(Number(await clusterLocks('queue', NEXT, LEASE))).toBeLessThan(0);
+    expect(await redis.zscore(ALIVE, '?')).toBeNull();
+    // Of late: nobody is taken for silent by it.
+    await redis.zadd(ALIVE, Date.now() - 1000, '?', Date.now() + 3000, LAST);
+    expect(await clusterLocks('release', NEXT, 0)).toBe(1);
+    expect(await redis.get(A)).toBe(LAST);
+  },
+
   'in a cluster, who can\'t have been told is not given a key': async ({ redis, locks, run, queue, without }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter('foreign'), waiter(NEXT));
-    expect(await run(CLUSTER_LOCKS, [NOTE, ...names.ofKey('a')], ['release', MINE, 0], await without('-publish'))).toBe(1);
+    expect(await run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], ['release', MINE, 0], await without('-publish'))).toBe(1);
     expect(await redis.exists(A)).toBe(0);
     expect(await redis.zcard(QUEUE)).toBe(2);
   },

@@ -1,4 +1,4 @@
-import type { AcquireCommand, Cancellation, Granted, Held, KeyView, LockDetails, LockStore, Renewal, StoreListener } from 'nest-redis-lock';
+import type { AcquireCommand, Cancellation, Granted, Held, KeyView, LockDetails, LockStore, Renewal, RenewalOutcome, StoreListener } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 type Step = () => Promise<unknown>;
@@ -28,10 +28,10 @@ export class ScriptedStore implements LockStore {
     return answer;
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
-    const gone = await this.memory.renew(renewals);
+  async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
+    const outcome = await this.memory.renew(renewals);
     await this.afterRenew();
-    return gone;
+    return outcome;
   }
 
   cancel(lock: Cancellation): Promise<void> {
@@ -51,15 +51,15 @@ export class ScriptedStore implements LockStore {
     return freed;
   }
 
-  async upgrade(lock: Renewal): Promise<Granted | undefined> {
+  async upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
     await this.beforeUpgrade();
-    const grant = await this.memory.upgrade(lock);
+    const grant = await this.memory.upgrade(lock, number);
     await this.afterUpgrade();
     return grant;
   }
 
-  downgrade(lock: Renewal): Promise<boolean> {
-    return this.memory.downgrade(lock);
+  downgrade(lock: Renewal, number: number): Promise<boolean> {
+    return this.memory.downgrade(lock, number);
   }
 
   inspect(key: string): Promise<KeyView | undefined> {

@@ -54,6 +54,14 @@ export class Stage {
     return { child, ...held };
   }
 
+  /** Starts a process that wants the key and has to wait: resolves when so many stand in the queue of Redis. */
+  async waiter(key: string, count: number, { lease, shares = 1, ...options }: HolderOptions): Promise<TestChild> {
+    const child = new TestChild('hold.mjs', this.server.url, key, lease, JSON.stringify(options), shares);
+    this.#children.push(child);
+    await until(async () => (await this.redis.zcard(`{lock:${key}}:queue`)) === count, 20_000);
+    return child;
+  }
+
   /** Starts processes that contend, with a journal each, and lets them begin together. */
   async contenders(keys: Keys, ...plans: Plan[]): Promise<(Contender & { readonly file: string })[]> {
     const files = plans.map(() => this.journals.next());

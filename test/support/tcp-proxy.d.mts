@@ -5,6 +5,8 @@ export type Drops = (chunk: Buffer, wire: Wire) => boolean;
 export interface Flow {
   /** Keeps back what comes from now on. */
   hold(): void;
+  /** Whether something is kept back. */
+  readonly keepsBack: boolean;
   /** Resolves when the next bytes are kept back. */
   nextHeld(): Promise<void>;
   /** Sends on what was kept back, and everything from now on. */
@@ -26,6 +28,8 @@ export interface Wire {
   cut(): void;
   /** The client's end is gone; the server is not told. */
   loseClient(): void;
+  /** From now on the server is not told when the client's end is gone. */
+  outliveClient(): void;
 }
 
 export interface TcpProxy {
@@ -35,6 +39,8 @@ export interface TcpProxy {
   readonly wires: readonly Wire[];
   /** Swallows what clients say from now on, or some of it: on all connections, new ones too. */
   dropRequests(drops?: Drops): void;
+  /** Keeps back what clients say from such bytes on: on all connections, new ones too. Until each is released. */
+  holdRequests(from: Drops): void;
   /** Swallows what the server says from now on, or some of it; the clients' words still get through. */
   dropReplies(drops?: Drops): void;
   /** Swallows nothing from now on. */

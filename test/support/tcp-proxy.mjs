@@ -11,10 +11,12 @@ class Flow {
   #way;
   #drops;
   #held;
+  #holds;
   #onHeld = [];
   #onDropped;
 
-  constructor(to, { wire, way, drops, onDropped }) {
+  constructor(to, { wire, way, drops, onDropped, holds = NEVER }) {
+    this.#holds = holds;
     this.#to = to;
     this.#wire = wire;
     this.#way = way;
@@ -24,6 +26,10 @@ class Flow {
 
   hold() {
     this.#held ??= [];
+  }
+
+  get keepsBack() {
+    return (this.#held?.length ?? 0) > 0;
   }
 
   nextHeld() {
@@ -46,6 +52,7 @@ class Flow {
 
   write(chunk) {
     if (this.#drops(chunk, this.#wire)) return void this.#onDropped();
+    if (this.#holds(chunk, this.#wire)) this.hold();
     if (!this.#held) return void this.#send(chunk);
     this.#held.push(chunk);
     for (const done of this.#onHeld.splice(0)) done();
@@ -65,6 +72,7 @@ export async function startProxy(targetPort) {
   let isOpen = true;
   let maySubscribe = true;
   let dropsRequests = NEVER;
+  let holdsRequests = NEVER;
   let dropsReplies = NEVER;
   const onDroppedReply = [];
 
@@ -88,8 +96,11 @@ export async function startProxy(targetPort) {
         wire.isLost = true;
         client.destroy();
       },
+      outliveClient() {
+        wire.isLost = true;
+      },
     };
-    wire.requests = new Flow(redis, { wire, way, drops: dropsRequests, onDropped: () => undefined });
+    wire.requests = new Flow(redis, { wire, way, drops: dropsRequests, onDropped: () => undefined, holds: (chunk) => holdsRequests(chunk, wire) });
     wire.replies = new Flow(client, { wire, way, drops: dropsReplies, onDropped: () => onDroppedReply.splice(0).forEach((done) => done()) });
     wires.push(wire);
     keep(client, () => {
@@ -119,12 +130,15 @@ export async function startProxy(targetPort) {
       dropsRequests = drops;
       for (const { requests } of open()) requests.drop(drops);
     },
+    holdRequests(from) {
+      holdsRequests = from;
+    },
     dropReplies(drops = ALWAYS) {
       dropsReplies = drops;
       for (const { replies } of open()) replies.drop(drops);
     },
     heal() {
-      dropsRequests = dropsReplies = NEVER;
+      dropsRequests = dropsReplies = holdsRequests = NEVER;
       for (const { requests, replies } of open()) {
         requests.pass();
         replies.pass();

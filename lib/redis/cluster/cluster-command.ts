@@ -21,7 +21,12 @@ export class ClusterCommand extends ScriptCommand {
   }
 
   static sendTo(cluster: Cluster, call: Call, withSource: boolean, outcome: ClusterOutcome): void {
-    void cluster.sendCommand(new ClusterCommand(call, withSource, outcome) as unknown as Command);
+    const command = new ClusterCommand(call, withSource, outcome);
+    void cluster.sendCommand(command as unknown as Command);
+    if (!call.isImpatient) return;
+    // The client's own, which follows redirects.
+    const follow = command.reject;
+    command.reject = (error) => (error.message.startsWith('TRYAGAIN') ? outcome.failed(call, error) : follow(error));
   }
 
   /** Asked by the client; any node may have what has no slot. */

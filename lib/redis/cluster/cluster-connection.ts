@@ -1,4 +1,5 @@
 import type { Cluster } from 'ioredis';
+import { atRoot } from '../../clock/root-context.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { InFlight } from '../in-flight.js';
 import type { LuaScript } from '../lua-script.js';
@@ -52,13 +53,23 @@ export class ClusterConnection implements Connection {
   }
 
   open(): void {
-    if (this.#cluster.status === 'wait') this.#cluster.connect().catch(() => undefined);
+    if (this.#cluster.status === 'wait') atRoot(() => this.#cluster.connect()).catch(() => undefined);
   }
 
   /** Runs a script where its first key lies; anywhere, if it has none. */
   run<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
+    return this.#await(script, keys, args, false);
+  }
+
+  /** The same, but fails at once with `TRYAGAIN` when the slot moves, and the keys are not all in one place. */
+  attempt<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
+    return this.#await(script, keys, args, true);
+  }
+
+  #await<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[], isImpatient: boolean): Promise<Reply> {
     const encoded = { text: bulks(keys) + bulks(args), keyCount: keys.length, count: keys.length + args.length };
     const call = new AwaitedCall(script, encoded, (error) => this.refused(error));
+    call.isImpatient = isImpatient;
     call.slot = keys.length > 0 ? slotOf(keys[0]!) : undefined;
     this.send(call);
     return call.promise;
@@ -92,6 +103,11 @@ export class ClusterConnection implements Connection {
 
   refused(error: Error): RefusedError {
     return refusedBy(this.server, error);
+  }
+
+  /** What to tell a caller whose call takes too long. */
+  get late(): LockUnavailableError {
+    return this.#unreachable({ sent: true });
   }
 
   /** @internal */
@@ -129,7 +145,7 @@ export class ClusterConnection implements Connection {
     if (this.#isClosed || this.#cluster.status === 'end') return this.#fail(call, this.#unreachable(call));
     this.open();
     this.#parked.add(call);
-    this.#tryAgain ??= setTimeout(() => this.#flush(), TRY_AGAIN_MS);
+    this.#tryAgain ??= atRoot(() => setTimeout(() => this.#flush(), TRY_AGAIN_MS));
   }
 
   #flush(): void {
@@ -153,7 +169,7 @@ export class ClusterConnection implements Connection {
     call.fail(error);
   }
 
-  #unreachable({ sent }: Call): LockUnavailableError {
+  #unreachable({ sent }: Pick<Call, 'sent'>): LockUnavailableError {
     const isClosed = this.#isClosed || this.#cluster.status === 'end';
     const message = isClosed
       ? 'The connection to the Redis Cluster has been closed.'

@@ -1,12 +1,15 @@
 import type { Cluster } from 'ioredis';
-import type { AcquireCommand, Cancellation, Granted, Held, Renewal, StoreListener } from '../../store/lock-store.js';
+import { now, timerAt } from '../../clock/deadline.js';
+import type { AcquireCommand, Cancellation, Granted, Held, Renewal, RenewalOutcome, StoreListener } from '../../store/lock-store.js';
 import type { Reach, ReachOptions } from '../reach.js';
+import { ServerCheck } from '../server-check.js';
 import { RedisLockStore } from '../redis-lock.store.js';
 import { ClusterConnection } from './cluster-connection.js';
 import { ClusterNames } from './cluster-names.js';
 import { subscriberIn } from './cluster-subscriber.js';
 import { keyGroups, locksApart, part, type KeyGroup } from './key-groups.js';
 import { SlotBatches } from './slot-batches.js';
+import { allOf, SlotRenewals } from './slot-renewals.js';
 
 /**
  * Locks on a Redis Cluster. All of a key lies in one slot, so a lock on one key is as on one Redis; one on keys in several
@@ -14,18 +17,34 @@ import { SlotBatches } from './slot-batches.js';
  */
 export class ClusterLockStore extends RedisLockStore {
   readonly #names: ClusterNames;
+  readonly #redis: ClusterConnection;
+  readonly #timeoutMs: number;
   readonly #batches: SlotBatches;
+  readonly #renewals: SlotRenewals;
+  /** Of those who wait: in how many of their slots they have asked so far. */
+  readonly #asked = new WeakMap<AcquireCommand, number>();
 
   constructor(cluster: Cluster, options: ReachOptions) {
     const names = new ClusterNames(options.keyPrefix);
+    let redis: ClusterConnection | undefined;
     let batches: SlotBatches | undefined;
+    let renewals: SlotRenewals | undefined;
     super(options, (_, connected): Reach => {
-      const redis = new ClusterConnection(cluster, options.commandTimeoutMs, connected);
+      const connection = new ClusterConnection(cluster, options.commandTimeoutMs, (again) => {
+        connected(again);
+        void serverCheck.run();
+      });
+      const serverCheck = new ServerCheck(connection, options.log);
+      redis = connection;
       batches = new SlotBatches(redis, names);
+      renewals = new SlotRenewals(redis, names);
       return { names, redis, renewals: redis, batch: batches, subscriber: () => subscriberIn(cluster, options.commandTimeoutMs) };
     });
     this.#names = names;
+    this.#redis = redis!;
+    this.#timeoutMs = options.commandTimeoutMs;
     this.#batches = batches!;
+    this.#renewals = renewals!;
   }
 
   /** Who is given the lock while it waits has it only for a moment, and asks for it again: that shows that it lives. */
@@ -42,7 +61,7 @@ export class ClusterLockStore extends RedisLockStore {
     await Promise.all(this.#partsOf(command).map((part) => super.cancel(part)));
   }
 
-  override async renew(renewals: readonly Renewal[]): Promise<readonly Renewal[]> {
+  override async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
     const bySlot = new Map<number, Map<Renewal, Renewal>>();
     for (const lock of renewals) {
       for (const { slot, keys } of keyGroups(this.#names, lock.keys)) {
@@ -50,8 +69,12 @@ export class ClusterLockStore extends RedisLockStore {
         bySlot.set(slot, parts.set({ keys, token: lock.token, leaseMs: lock.leaseMs }, lock));
       }
     }
-    const gone = await Promise.all([...bySlot.values()].map(async (parts) => (await super.renew([...parts.keys()])).map((part) => parts.get(part)!)));
-    return gone.flat();
+    const slots = [...bySlot.values()];
+    const outcomes = slots.map(async (parts): Promise<RenewalOutcome> => {
+      const { gone, unknown } = await this.#renewals.renew([...parts.keys()]);
+      return { gone: gone.map((part) => parts.get(part)!), unknown: unknown.map((part) => parts.get(part)!) };
+    });
+    return allOf(await Promise.allSettled(outcomes), slots.map((parts) => [...parts.values()])); // prettier-ignore
   }
 
   apart<Lock extends Renewal>(locks: readonly Lock[]): readonly (readonly Lock[])[] {
@@ -59,19 +82,21 @@ export class ClusterLockStore extends RedisLockStore {
   }
 
   override async reserve(lock: Renewal): Promise<Granted | undefined> {
-    return this.#together(await Promise.all(this.#partsOf(lock).map((part) => super.reserve(part))), lock);
+    return this.#inTime(async () => this.#together(await Promise.all(this.#partsOf(lock).map((part) => super.reserve(part))), lock));
   }
 
-  override async upgrade(lock: Renewal): Promise<Granted | undefined> {
+  override upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
     const parts = this.#partsOf(lock);
-    const grants = await Promise.all(parts.map((part) => super.upgrade(part)));
-    const grant = await this.#together(grants, lock);
-    if (!grant) await Promise.all(parts.filter((_, index) => grants[index]).map((part) => super.downgrade(part)));
-    return grant;
+    return this.#inTime(async () => {
+      const grants = await Promise.all(parts.map((part) => super.upgrade(part, number)));
+      const grant = await this.#together(grants, lock);
+      if (!grant) await Promise.all(parts.filter((_, index) => grants[index]).map((part) => super.downgrade(part, number)));
+      return grant;
+    });
   }
 
-  override async downgrade(lock: Renewal): Promise<boolean> {
-    return all(this.#partsOf(lock).map((part) => super.downgrade(part)));
+  override async downgrade(lock: Renewal, number: number): Promise<boolean> {
+    return all(this.#partsOf(lock).map((part) => super.downgrade(part, number)));
   }
 
   override async release(lock: Renewal, keepMs = 0): Promise<boolean> {
@@ -85,30 +110,52 @@ export class ClusterLockStore extends RedisLockStore {
   }
 
   /** Keeps what it has of the slots before the one that it has to queue in, and has nothing of those after it. */
-  async #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Held> {
+  #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Held> {
+    return this.#inTime((hurry) => this.#acquireEach(command, groups, hurry));
+  }
+
+  /** @param hurry throws when nobody waits for the answer any more: then it gives back what it has */
+  async #acquireEach(command: AcquireCommand, groups: readonly KeyGroup[], hurry: () => void): Promise<Granted | Held> {
     const parts = groups.map(({ keys }) => part(command, keys));
     const grants: Granted[] = [];
     try {
       for (const part of parts) {
         const answer = await super.acquire(part);
+        hurry();
         if (!answer.granted) {
-          await this.#stopAt(parts.indexOf(part), parts);
-          return answer;
+          const spent = await this.#stopAt(parts.indexOf(part), parts, command);
+          hurry();
+          return spent ? { ...answer, spent } : answer;
         }
         grants.push(answer);
       }
-      return (await this.#together(grants, command))!;
+      const grant = await this.#together(grants, command);
+      hurry();
+      return grant!;
     } catch (error) {
       for (const part of parts) void super.cancel(part);
       throw error;
     }
   }
 
-  /** @throws LockUnavailableError when it may still have keys that others wait for, before those that it waits for itself */
-  async #stopAt(index: number, parts: readonly AcquireCommand[]): Promise<void> {
-    const { queue, again } = parts[index]!;
-    if (!queue) await Promise.all(parts.slice(0, index).map((part) => super.cancel(part)));
-    else if (again) await Promise.all(parts.slice(index + 1).map((part) => this.giveUp(part)));
+  /**
+   * Answers whether the token must not be used again. It has to give up keys of later slots when it lost one before them. If that was sent
+   * twice, a late copy would take those keys from it once it has them.
+   *
+   * @throws LockUnavailableError when it may still have keys that others wait for, before those that it waits for itself
+   */
+  async #stopAt(index: number, parts: readonly AcquireCommand[], command: AcquireCommand): Promise<boolean> {
+    if (!command.queue) {
+      await Promise.all(parts.slice(0, index).map((part) => super.cancel(part)));
+      return false;
+    }
+    const asked = this.#asked.get(command) ?? (command.again ? parts.length : 0);
+    this.#asked.set(command, Math.max(asked, index + 1));
+    const { drops } = this.#redis;
+    await Promise.all(parts.slice(index + 1, asked).map((part) => this.giveUp(part)));
+    const spent = asked > index + 1 && drops !== this.#redis.drops;
+    if (spent) for (const part of parts) void super.cancel(part);
+    return spent;
   }
 
   /**
@@ -122,6 +169,27 @@ export class ClusterLockStore extends RedisLockStore {
     const groups = keyGroups(this.#names, keys);
     await Promise.all(groups.filter((_, index) => grants[index]!.fence < fence).map(({ slot }) => this.#batches.raiseIn(slot, fence)));
     return { granted: true, fence, contended: grants.some(({ contended }) => contended) };
+  }
+
+  /**
+   * Settles within the command time-out, however many calls one after the other it takes.
+   *
+   * @throws LockUnavailableError
+   */
+  async #inTime<Answer>(work: (hurry: () => void) => Promise<Answer>): Promise<Answer> {
+    const until = now() + this.#timeoutMs;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = timerAt(until, () => reject(this.#redis.late));
+    });
+    const hurry = () => {
+      if (now() >= until) throw this.#redis.late;
+    };
+    try {
+      return await Promise.race([work(hurry), late]);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   #partsOf<Lock extends Renewal>(lock: Lock): readonly Lock[] {

@@ -1,4 +1,5 @@
 import { LockKeyError } from '../../errors/lock-key.error.js';
+import { quoted } from '../../errors/shown.js';
 import { KeyNames } from '../key-names.js';
 import { slotOf } from './cluster-slot.js';
 
@@ -20,7 +21,7 @@ export class ClusterNames extends KeyNames {
     super.check(key);
     const lock = this.lock(key);
     if (!lock.includes('}') || slotOf(lock) === slotOf(this.queue(key))) return;
-    throw new LockKeyError(`On a Redis Cluster a "}" in a key must be the end of its {hash tag}, the first braces in it, as it is not in ${JSON.stringify(lock)}: its queue would lie in another slot.`);
+    throw new LockKeyError(`On a Redis Cluster a "}" in a key must be the end of its {hash tag}, the first braces in it, as it is not in ${quoted(lock)}: its queue would lie in another slot.`);
   }
 
   /** In which slot a key of the app lies. */
@@ -30,10 +31,28 @@ export class ClusterNames extends KeyNames {
 
   /** Holds the last fence that was given in a slot. The same for all processes: its tag is the first number that lies there. */
   fenceIn(slot: number): string {
+    return `${this.#tagIn(slot)}:fence`;
+  }
+
+  /**
+   * Never exists. Redis refuses a call of several keys, one of which is missing, for as long as their slot moves from node to
+   * node. So a script that is given this key too never runs where only a part of a lock is: what it looks for and does not
+   * find is nowhere. Nor does it write beside what is still to come, which would stop the move.
+   */
+  absentIn(slot: number): string {
+    return `${this.#tagIn(slot)}:none:fence`;
+  }
+
+  /** A lock and its queue; and a key of their slot that never exists. */
+  override ofKey(key: string): readonly string[] {
+    return [...super.ofKey(key), this.absentIn(this.slot(key))];
+  }
+
+  #tagIn(slot: number): string {
     while (this.#tags[slot] === undefined) {
       const tag = this.#tagBase + (this.#looked++).toString(36);
       this.#tags[slotOf(tag)] ??= tag;
     }
-    return `{${this.#tags[slot]}}:fence`;
+    return `{${this.#tags[slot]}}`;
   }
 }

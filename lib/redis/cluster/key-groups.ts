@@ -9,14 +9,14 @@ export interface KeyGroup {
 
 /** The keys of a lock by slot, in the order in which everybody takes them. */
 export function keyGroups(names: ClusterNames, keys: readonly string[]): readonly KeyGroup[] {
-  const groups: KeyGroup[] = [];
+  const groups = new Map<number, KeyGroup>();
   for (const key of keys) {
     const slot = names.slot(key);
-    const group = groups.find((group) => group.slot === slot);
+    const group = groups.get(slot);
     if (group) group.keys.push(key);
-    else groups.push({ slot, keys: [key] });
+    else groups.set(slot, { slot, keys: [key] });
   }
-  return groups.sort((a, b) => a.slot - b.slot);
+  return [...groups.values()].sort((a, b) => a.slot - b.slot);
 }
 
 /** Locks by slot; each of those that have keys in several stands alone. */

@@ -44,6 +44,12 @@ export class SlotBatches implements Operations {
   }
 
   #of(slot: number): LockBatch {
-    return (this.#bySlot[slot] ??= new LockBatch(this.#redis, this.#names, { note: this.#names.fenceIn(slot), script: this.#script, slot, isNode: false }));
+    return (this.#bySlot[slot] ??= new LockBatch(this.#redis, this.#names, {
+      note: this.#names.fenceIn(slot),
+      absent: this.#names.absentIn(slot),
+      script: this.#script,
+      slot,
+      isNode: false,
+    }));
   }
 }

@@ -1,4 +1,5 @@
 import type { Cluster } from 'ioredis';
+import { atRoot } from '../../clock/root-context.js';
 
 /** How often to say at most that the cluster has changed, in ms. */
 const AT_MOST_EVERY_MS = 1000;
@@ -47,13 +48,15 @@ export class Topology {
       this.#isDue = true;
       return;
     }
-    this.#pause = setTimeout(() => {
-      this.#pause = undefined;
-      if (!this.#isDue) return;
-      this.#isDue = false;
-      this.doubt();
-    }, AT_MOST_EVERY_MS).unref();
+    this.#pause = atRoot(() => setTimeout(() => this.#goOn(), AT_MOST_EVERY_MS).unref());
     this.#tell(true);
+  }
+
+  #goOn(): void {
+    this.#pause = undefined;
+    if (!this.#isDue) return;
+    this.#isDue = false;
+    this.doubt();
   }
 
   readonly #becameReady = (): void => {

@@ -1,7 +1,7 @@
-import type { KeyView } from '../../store/lock-store.js';
+import type { KeyView, Sharing } from '../../store/lock-store.js';
 import { readKind } from '../lock-kind.js';
 import { LuaScript } from '../lua-script.js';
-import { SHARED } from './locks/holders.lua.js';
+import { LONGEST, SHARED } from './locks/holders.lua.js';
 
 /** Reads who has a key and who waits for it, and changes nothing. */
 export const INSPECT = new LuaScript<KeyView | undefined>({
@@ -24,10 +24,13 @@ if string.sub(value, 1, ${SHARED.length}) == '${SHARED}' then
     end
   end
   if #holders == 0 then return false end
+else
+  value = string.sub(value, 1, ${LONGEST})
 end
 local alive = string.gsub(queue, 'queue$', 'alive')
 for _, waiter in ipairs(call('ZRANGE', queue, 0, -1)) do
-  local aliveUntil = call('ZSCORE', alive, string.match(waiter, '^(%S+)'))
+  local token = string.match(waiter, '^(%S+) %d+ %S+$')
+  local aliveUntil = token and call('ZSCORE', alive, token)
   if aliveUntil and tonumber(aliveUntil) >= now then waiters[#waiters + 1] = waiter end
 end
 return {value, call('PTTL', KEYS[1]), holders, waiters}
@@ -39,7 +42,7 @@ return {value, call('PTTL', KEYS[1]), holders, waiters}
     const isShared = text.startsWith(SHARED);
     const shared = Array.from({ length: sharing.length / 2 }, (_, index) => ({ token: String(sharing[2 * index]), leaseLeftMs: Number(sharing[2 * index + 1]) }));
     return {
-      sharing: isShared ? readKind(text.slice(SHARED.length)).sharing : 'exclusive',
+      sharing: isShared ? sharingOf(text.slice(SHARED.length)) : 'exclusive',
       holders: isShared ? shared : [{ token: text, leaseLeftMs: Number(lastsMs) === -1 ? Infinity : Number(lastsMs) }],
       waiters: waiters.map((waiter) => {
         const [token, , kind] = String(waiter).split(' ') as [string, string, string];
@@ -48,3 +51,9 @@ return {value, call('PTTL', KEYS[1]), holders, waiters}
     };
   },
 });
+
+/** How a key is shared, as people are told: a reader that was made the writer has it for itself. */
+function sharingOf(text: string): Sharing {
+  const [how = ''] = text.split(' ', 1);
+  return how.startsWith('write:') ? 'exclusive' : (how as Sharing);
+}

@@ -22,11 +22,13 @@ export type LocksReply = number | Held | OtherPermits | Error;
  * - `try` takes all keys or none; `ask` does too, and tells the holder that it will be back. `queue` takes them in their order and queues for the first that it can't have; `run` is the
  *   same for a token that ends in `+`, `deaf` for a process that can't hear of its turn. `release` gives them back; `keep` lets
  *   them end after the time that stands for the lease; `cancel` leaves the queues too. `reserve` renews a lock and gives it new
- *   fences. `upgrade` and `downgrade` make a reader that is alone the writer, and the writer a reader. `force` takes a key from
+ *   fences. `upgrade` makes a reader that is alone the writer, `downgrade` makes the writer a reader; in the place of the kind stands the number of the
+ *   upgrade, counted by its holder: a `downgrade` ends all up to it (0: the writer came as one), so what comes late does nothing. `force` takes a key from
  *   a holder and tells it. `clock`, of no key and before all others, brings the note of the last fence up to the server's time, or to the number
  *   that stands for its lease if that is larger; `raise` brings it up to the number.
  * - An exclusive lock is its token under the key. A shared one is how it is shared under the key, and the tokens in a sorted
- *   set beside it, each with the end of its own lease.
+ *   set beside it, each with the end of its own lease. One that was given back, and stays for some time, stands there as its token and a mark:
+ *   it is nobody's.
  * - Whoever gives a key back hands it to the first live waiter in the same step, and to those behind it that may share it; and
  *   tells that waiter's process on its one channel. If nobody listens there, the process is gone, or has just lost its
  *   subscription: the next waiter is taken, and this one keeps its place for as long as it counts as alive. Only one that said
@@ -36,19 +38,22 @@ export type LocksReply = number | Held | OtherPermits | Error;
  *   when the caller says so, which is after each reconnect and every second: so they grow across FLUSHALL and failover; and,
  *   as the note expires by the very clock it was set by, also when that clock is set back.
  */
-export const LOCKS = locksScript(TELLING);
+export const LOCKS = locksScript(TELLING, 2);
 
 /**
  * The same for a cluster. Who is given a key has it only for a moment, until it asks again: whether it lives is not known.
+ * Its second key never exists: see `ClusterNames.absentIn`.
  *
  * @param wake what the names of all wake channels begin with
  */
-export const clusterLocks = (wake: string): LuaScript<LocksReply> => locksScript(tellingInCluster(wake));
+export const clusterLocks = (wake: string): LuaScript<LocksReply> => locksScript(tellingInCluster(wake), 3);
 
-function locksScript(telling: string): LuaScript<LocksReply> {
+/** @param first which of KEYS is the first of an operation */
+function locksScript(telling: string, first: number): LuaScript<LocksReply> {
   return new LuaScript<LocksReply>({
   source: `
 -- KEYS[1]    the note of the last fence
+-- KEYS[2]    in a cluster: a key that never exists
 -- KEYS[..]   for each operation and each of its keys: the key, its queue ("…:queue"; beside it are "…:alive" and "…:holders")
 -- ARGV[..]   for each operation: what (and of how many keys, and which kind with which label: "queue 2 read/report"), token, lease in ms
 -- RETURNS    for each operation (without an array around it when there is only one)
@@ -56,10 +61,20 @@ function locksScript(telling: string): LuaScript<LocksReply> {
 --                                      or {"permits:n"} when it is shared by another number
 --            reserve, upgrade          fence, or 0: not the token's any more, or not alone
 --            all others                how many keys were the token's
-local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
+local call, note, replies, first, a = redis.call, KEYS[1], {}, ${first}, 1
 ${CLOCK}${QUICK_WAY}${FENCES}${HOLDERS}${telling}${WAITING}${VERBS}
 local onEach = { release = free, cancel = giveUp, keep = keep, downgrade = downgrade, force = force }
 local onAll = { reserve = reserve, upgrade = upgrade }
+
+-- What is met in a key that is no lock, or for want of memory, concerns only those who ask for that key; any other error all of the call.
+local wrong
+local function attempt(does, ...)
+  local done, reply = pcall(does, ...)
+  if done then return reply end
+  local said = {err = type(reply) == 'table' and reply.err or reply}
+  if not string.find(said.err, 'WRONGTYPE') and not string.find(said.err, 'OOM') then wrong = said end
+  return said
+end
 
 while a <= #ARGV do
   local what, token, lease, last, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil, nil
@@ -67,15 +82,17 @@ while a <= #ARGV do
   last = first + 2 * ((tonumber(count) or 1) - 1)
   if kind == '' then kind = 'exclusive' end
   if onAll[verb] then
-    reply = onAll[verb](last, token, lease)
+    reply = attempt(onAll[verb], last, token, lease, kind)
   elseif onEach[verb] then
     reply = 0
     for i = first, last, 2 do
-      reply = reply + onEach[verb](i, token, lease, kind)
+      local one = attempt(onEach[verb], i, token, lease, kind)
+      if type(one) == 'table' then reply = one elseif type(reply) == 'number' then reply = reply + one end
     end
   else
-    reply = take(verb, last, token, lease, kind)
+    reply = attempt(take, verb, last, token, lease, kind)
   end
+  if wrong then return wrong end
   replies[#replies + 1] = reply
   first = last + 2
   a = a + 3

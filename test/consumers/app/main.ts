@@ -104,6 +104,7 @@ async function serve(redis: Redis): Promise<void> {
     code: 'LOCK_TIMEOUT',
     message: 'Another request is working on this right now. Try again in a moment.',
     error: 'Conflict',
+    retryable: true,
   });
   await lock.unlock();
   await app.close();

@@ -1,7 +1,12 @@
 import { Controller, Get, type INestApplication, type ModuleMetadata, Scope } from '@nestjs/common';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { GraphQLModule, Mutation, Query, ResolveField, Resolver } from '@nestjs/graphql';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { Test } from '@nestjs/testing';
 import { LockTestingModule } from 'nest-redis-lock/testing';
+import { sendHttp2 } from '../../support/http-clients.js';
+import { lambda } from '../../support/serverless.js';
 import type { NewAdapter } from '../http-app.js';
 import { PLATFORMS, startApp } from '../http-app.js';
 import { type Context, type Running, twice } from './context.js';
@@ -14,7 +19,10 @@ async function running(adapter: NewAdapter, { imports = [], ...metadata }: Modul
 
 const get = async (url: string) => (await fetch(`${url}/visitors`)).text();
 
-function controller(adapter: NewAdapter, scope: Scope): Context {
+const HTTP2: NewAdapter = () => new FastifyAdapter({ http2: true });
+const getByHttp2 = (url: string) => sendHttp2('request')(Number(new URL(url).port), 'GET', '/visitors').text;
+
+function controller(adapter: NewAdapter, scope: Scope, ask = get): Context {
   return async (room, locked) => {
     @Controller({ path: 'visitors', scope })
     class Visitors {
@@ -23,9 +31,24 @@ function controller(adapter: NewAdapter, scope: Scope): Context {
         return room.visit();
       }
     }
-    return running(adapter, { controllers: [Visitors] }, get);
+    return running(adapter, { controllers: [Visitors] }, ask);
   };
 }
+
+/** Where nothing listens, and a response has no connection. */
+const serverless: Context = async (room, locked) => {
+  @Controller('visitors')
+  class Visitors {
+    @locked(Get())
+    async run() {
+      return room.visit();
+    }
+  }
+  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], controllers: [Visitors] }).compile();
+  const app = await module.createNestApplication(new ExpressAdapter(), { logger: false }).init();
+  const invoke = lambda(app);
+  return { app, call: () => twice(async () => (await invoke('/visitors')).body) };
+};
 
 function inherited(adapter: NewAdapter): Context {
   return async (room, locked) => {
@@ -74,6 +97,9 @@ export const REQUESTS: Record<string, Context> = {
       [`a handler that a controller inherits, on ${platform}`, inherited(adapter)],
     ]),
   ),
+  'a controller on Fastify with HTTP/2': controller(HTTP2, Scope.DEFAULT, getByHttp2),
+  'a request-scoped controller on Fastify with HTTP/2': controller(HTTP2, Scope.REQUEST, getByHttp2),
+  'a controller behind a serverless adapter': serverless,
   '@Query (GraphQL)': graphql(Query('visit'), '{ visit }'),
   '@Mutation (GraphQL)': graphql(Mutation('visit'), 'mutation { visit }'),
   '@ResolveField (GraphQL)': graphql(ResolveField('visit'), '{ visitor { visit } }'),

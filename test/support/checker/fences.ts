@@ -35,6 +35,15 @@ class Largest {
 /** Whether the lease was over on the first line of the body. */
 export const beganTooLate = ({ beganAt, goodUntil }: Section): boolean => goodUntil <= beganAt;
 
+/** In one stall of a process, several locks may be over that it was given in one answer. */
+const ONE_STALL_MS = 100;
+
+/** How often a process stood still just before the first line of a body, or of several that began in the same moment. */
+export function stallsBeforeBegin(sections: readonly Section[]): number {
+  const late = sections.filter(beganTooLate).sort((a, b) => a.pid - b.pid || a.beganAt - b.beganAt);
+  return late.filter(({ pid, beganAt }, at) => late[at - 1]?.pid !== pid || beganAt - late[at - 1]!.beganAt > ONE_STALL_MS).length;
+}
+
 /** What a resource does that remembers the largest fence it has seen, when all wrote to it who had the key for themselves. */
 export interface Register {
   /** S5: late writes that it took, and good ones that it did not. */

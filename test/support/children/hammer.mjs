@@ -1,6 +1,6 @@
 // Callers that take any of some keys again and again, whatever Redis does meanwhile, and note when each was inside. Says "ready", begins at
 // "go", ends soon after "stop" and sends how many calls failed, by code, and what is left in the process then. A key that begins with
-// "shared" is read, and now and then written; one that begins with "permits" has three.
+// "shared" is read, and now and then written; one that begins with "permits" has three. Several keys may be one of them.
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import { Journal } from './journal.mjs';
@@ -9,7 +9,7 @@ import { boot, clock } from './locks.mjs';
 const AFTER_A_FAILURE_MS = 20;
 const SOCKETS_CLOSE_MS = 3000;
 
-const { connection, options, keys, callers, holdMs, stayMs, file } = JSON.parse(process.argv[2]);
+const { connection, options, keys, callers, holdMs, stayMs, sharersStay = 0.05, file } = JSON.parse(process.argv[2]);
 const cluster = connection.cluster && new Cluster(connection.cluster, { clusterRetryStrategy: () => 100 });
 cluster?.on('error', () => undefined);
 const { app, locks } = await boot({ connection: cluster ?? connection, shutdownGrace: '5s', ...options });
@@ -19,10 +19,11 @@ const between = ([least, most]) => least + Math.random() * (most - least);
 const failed = {};
 let stopped = false;
 
-/** For a moment, and one time in twenty for long. */
-const howLong = () => between(Math.random() < 0.05 ? stayMs : holdMs);
+/** For a moment, and now and then for long. */
+const howLong = ({ mode, permits }) => between(Math.random() < (mode || permits ? sharersStay : 0.05) ? stayMs : holdMs);
 
-function kindOf(key) {
+function kindOf(keys) {
+  const key = String(keys);
   if (key.startsWith('shared')) return { mode: Math.random() < 0.75 ? 'read' : 'write' };
   return key.startsWith('permits') ? { permits: 3 } : {};
 }
@@ -31,7 +32,7 @@ async function lockAndUnlock(key, kind) {
   const askedAt = clock();
   const lock = await locks.lock(key, kind);
   const stay = journal.enter(lock, { askedAt, ...kind });
-  await stay.stay(howLong(), { leaves: true });
+  await stay.stay(howLong(kind), { leaves: true });
   stay.exit();
   stay.unlocked(await lock.unlock());
 }
@@ -42,7 +43,7 @@ async function withLock(key, kind) {
   try {
     await locks.withLock(key, async (lock) => {
       stay = journal.enter(lock, { askedAt, ...kind });
-      await stay.stay(howLong(), { leaves: true });
+      await stay.stay(howLong(kind), { leaves: true });
       stay.exit();
     }, kind);
   } catch (error) {

@@ -6,18 +6,19 @@ import { fencesFor, RUN_MARK } from '../../../store/lock-store.js';
  */
 export const QUICK_WAY = `
 local count = (#ARGV - a + 1) / 3
-if not behind and #KEYS == 1 + 2 * count then
+if not behind and #KEYS == first - 1 + 2 * count then
   local queues = KEYS
   if count > 1 then
     queues = {}
-    for i = 1, count do queues[i] = KEYS[2 * i + 1] end
+    for i = 1, count do queues[i] = KEYS[first + 2 * i - 1] end
   end
-  if (count == 1 and call('EXISTS', queues[3]) or call('EXISTS', unpack(queues))) == 0 then
+  if (count == 1 and call('EXISTS', queues[first + 1]) or call('EXISTS', unpack(queues))) == 0 then
     local fences, granted = 0, {}
     while a <= #ARGV do
       local what, token = ARGV[a], ARGV[a + 1]
       if what == 'queue' or what == 'run' or what == 'try' or what == 'ask' then
-        if not call('SET', KEYS[first], token, 'NX', 'PX', ARGV[a + 2]) then break end
+        local set = redis.pcall('SET', KEYS[first], token, 'NX', 'PX', ARGV[a + 2])
+        if not set or set.err then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
         fences = fences + ((what == 'run' or (what == 'ask' and string.sub(token, -1) == '${RUN_MARK}')) and ${fencesFor(RUN_MARK)} or ${fencesFor('')})
@@ -31,7 +32,7 @@ if not behind and #KEYS == 1 + 2 * count then
     end
     if fences > 0 then
       local before = call('INCRBY', note, fences) - fences
-      if before == 0 then -- the note was missing
+      if before <= 0 then -- the note was missing, or not ours
         local time = call('TIME')
         call('SET', note, string.format('%.0f', time[1] * 1000000 + time[2] + fences), 'PX', 86400000)
         before = time[1] * 1000000 + time[2]

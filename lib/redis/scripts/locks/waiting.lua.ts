@@ -1,7 +1,14 @@
-import { ALIVE_MS, RUN_MARK } from '../../../store/lock-store.js';
+import { ALIVE_MS, FIRST_LEASE_MS, RUN_MARK } from '../../../store/lock-store.js';
+import { LONGEST } from './holders.lua.js';
 
 /** How long a waiter is given the key, in ms, that can't be told, or of which that is not known: it asks again before that. */
 const DEAF_LEASE_MS = 2_000;
+
+/** How many waiters are read from a queue at once, after the first: mostly, that one is enough. */
+const PORTION = 64;
+
+/** How many are let in to share a key in one go. */
+const MOST_AT_ONCE = 100;
 
 /** The queue of a key, and how it moves on. */
 export const WAITING = `
@@ -13,38 +20,91 @@ end
 local function leave(i, token, lease, kind)
   if call('ZREM', KEYS[i + 1], token .. ' ' .. lease .. ' ' .. kind) == 0 then return false end
   call('ZREM', aliveOf(i), token)
+  if guesses and call('EXISTS', KEYS[i + 1]) == 0 then call('DEL', aliveOf(i)) end -- and what suspect() noted
   return true
 end
 
+-- Notes since when somebody has KEYS[i] who may not have heard of it: as a waiter that can't be one. Whoever has the key and
+-- asks for it takes that note away.
+local function suspect(i)
+  local since = call('ZSCORE', aliveOf(i), '?')
+  if since and now - since < ${DEAF_LEASE_MS} then return end
+  call('ZADD', aliveOf(i), now, '?')
+  call('PEXPIRE', aliveOf(i), ${2 * ALIVE_MS})
+end
+
+-- Whether a waiter has been silent since somebody was given KEYS[i] who never asked for it: who lives has asked meanwhile.
+local function isSilent(i, aliveUntil)
+  local since = call('ZSCORE', aliveOf(i), '?')
+  return since and now - since >= ${DEAF_LEASE_MS} and aliveUntil - ${ALIVE_MS} < tonumber(since)
+end
+
+-- The token, lease and kind of a waiter, and what it wants. Nothing for what is none: left there, it would fail all who come by.
+local function readWaiter(waiter)
+  local token, lease, kind = string.match(waiter, '^(%S+) (%d+) (%S+)$')
+  if not token or #lease > 13 or tonumber(lease) < 1 then return nil end
+  local wants = string.match(kind, '^[^/]*')
+  if wants == 'exclusive' or wants == 'read' or string.find(wants, '^permits:%d+$') then return token, lease, kind, wants end
+end
+
+local let, called = {}, {} -- by queue: how many were let in to share its key; and whether one in it was called
+
+-- Lets a waiter further behind ask for KEYS[i], and so let in those before it. If it can't be told, one of them asks before long.
+local function callFrom(i, at, asker)
+  if called[KEYS[i + 1]] then return end
+  called[KEYS[i + 1]] = true
+  local waiter = call('ZRANGE', KEYS[i + 1], at, at)[1] or call('ZRANGE', KEYS[i + 1], -1, -1)[1]
+  local token = waiter and readWaiter(waiter)
+  if token and token ~= asker then tell(token, 'called ' .. token) end
+end
+
 -- Gives KEYS[i], whose state is given, to its live waiters in their order, as long as the next of them may have it. Stops at
--- the asker. Answers the new state, and whether somebody who comes before the asker has to wait.
+-- the asker, and after many: Redis does nothing else meanwhile. Answers the new state, and whether somebody who comes before
+-- the asker has to wait.
 local function handOver(i, asker, value, sharing, count)
-  local queue, at = KEYS[i + 1], 0
+  local queue, alive, at, portion, before, silent = KEYS[i + 1], aliveOf(i), 0, 1, let[KEYS[i + 1]] or 0, nil
   while true do
-    local waiter = call('ZRANGE', queue, at, at)[1]
-    if not waiter then return value, sharing, count end
-    local token, lease, kind = string.match(waiter, '^(.*) (%d+) (%S+)$')
-    if token == asker then return value, sharing, count end
-    local wants = string.match(kind, '^[^/]*')
-    local aliveUntil = tonumber(call('ZSCORE', aliveOf(i), token) or 0)
-    local deaf = aliveUntil % 1 ~= 0
-    if aliveUntil < now then
-      leave(i, token, lease, kind)
-    elseif value and not joins(wants, sharing, count) then
-      if deaf or channelOf(token) then return value, sharing, count, true end
-      at = at + 1
-    else
-      local others = call('ZCARD', queue) > 1 and 1 or 0
-      local heard = tell(token, string.format('granted %s %s %s %.0f %d %s', token, lease, kind, fenceFor(token), others, KEYS[i]))
-      if heard or deaf then
+    local waiters = call('ZRANGE', queue, at, at + portion - 1)
+    for w = 1, #waiters do
+      local token, lease, kind, wants = readWaiter(waiters[w])
+      if token and token == asker then
+        if (let[queue] or 0) > before then callFrom(i, at + ${MOST_AT_ONCE}, asker) end
+        return value, sharing, count
+      end
+      local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or 0)
+      if not token then
+        call('ZREM', queue, waiters[w])
+      elseif aliveUntil < now or (guesses and isSilent(i, aliveUntil)) then
         leave(i, token, lease, kind)
-        give(i, token, heard == true and lease or math.min(lease, ${DEAF_LEASE_MS}), wants)
-        if wants == 'exclusive' then return token end
-        value, sharing, count = true, wants, (count or 0) + 1
       else
-        at = at + 1
+        local deaf, heard, others = aliveUntil % 1 ~= 0, false, nil
+        local channel = not (silent and silent[sourceOf(token)]) and channelOf(token)
+        if deaf or channel then
+          if value and not joins(wants, sharing, count) then return value, sharing, count, true end
+          if value and (let[queue] or 0) >= ${MOST_AT_ONCE} then
+            callFrom(i, at + ${MOST_AT_ONCE}, asker)
+            return value, sharing, count, true
+          end
+          others = call('ZCARD', queue) > 1 and 1 or 0
+          local granted = string.format('granted %s %s %s %.0f %d ', token, lease, kind, fenceFor(token), others)
+          heard = channel and say(channel, granted .. KEYS[i])
+        end
+        if heard or deaf then
+          leave(i, token, lease, kind)
+          give(i, token, math.min(lease, heard == true and ${FIRST_LEASE_MS} or ${DEAF_LEASE_MS}), wants)
+          if guesses and others == 1 then suspect(i) end
+          if wants == 'exclusive' then return token end
+          value, sharing, count = true, wants, (count or 0) + 1
+          let[queue] = (let[queue] or 0) + 1
+        else
+          silent = silent or {} -- all of its process are, but for those who are deaf
+          silent[sourceOf(token)] = true
+          at = at + 1
+        end
       end
     end
+    if #waiters < portion then return value, sharing, count end
+    portion = ${PORTION}
   end
 end
 
@@ -80,7 +140,7 @@ local function obstacle(i, token, wants)
   local waits
   if (sharing or not value) and call('EXISTS', KEYS[i + 1]) == 1 then value, sharing, count, waits = handOver(i, token, value, sharing, count) end
   if not waits and (not value or joins(wants, sharing, count)) then return nil end
-  if not sharing then return {value, call('PTTL', KEYS[i])} end
+  if not sharing then return {string.sub(value, 1, ${LONGEST}), call('PTTL', KEYS[i])} end
   -- A permit is free when the first of them ends, all of it when the last one does.
   local which = sharing == wants and 0 or -1
   local holder = call('ZRANGE', holdersOf(i), which, which, 'WITHSCORES')

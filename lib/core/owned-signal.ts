@@ -1,0 +1,15 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/** An abort signal whose listeners run in the async context of whoever asked for it first, and not in that of whatever aborts it. */
+export class OwnedSignal {
+  readonly #controller = new AbortController();
+  readonly #inContext = AsyncLocalStorage.snapshot();
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#inContext(() => this.#controller.abort(reason));
+  }
+}

@@ -1,0 +1,40 @@
+import { plainOptions } from './errors/plain-options.js';
+import { booleanOption, unknownOption, wrongValue } from './core/lock-options.js';
+import { LockOptionsError } from './errors/lock-options.error.js';
+import { shown } from './errors/shown.js';
+import type { ASYNC_OPTIONS_TYPE } from './redis-lock.module-definition.js';
+import { isModuleOption } from './redis-lock.options.js';
+
+export type AsyncOptions = typeof ASYNC_OPTIONS_TYPE;
+
+const CALL = 'RedisLockModule.forRootAsync()';
+const MAKERS = ['useFactory', 'useClass', 'useExisting'] as const;
+const KNOWN = [...MAKERS, 'inject', 'imports', 'provideInjectionTokensFrom', 'name', 'isGlobal'];
+
+/** @throws LockOptionsError naming what came and what is allowed */
+export function checkedAsyncOptions(given: unknown): AsyncOptions {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new LockOptionsError(`${CALL} takes an object with useFactory, useClass or useExisting, not ${shown(given)}.`);
+  }
+  const options: AsyncOptions = plainOptions(given, KNOWN);
+  for (const name of Object.keys(options)) if (!KNOWN.includes(name)) throw misplaced(name);
+  const makers = MAKERS.filter((name) => options[name] !== undefined);
+  if (makers.length !== 1) {
+    const came = makers.length === 0 ? 'none of them' : makers.join(' and ');
+    throw new LockOptionsError(`${CALL} takes one of useFactory, useClass and useExisting, but was given ${came}.`);
+  }
+  const { useFactory, useClass, useExisting, inject, imports, isGlobal } = options;
+  const isCallable = (value: unknown) => value === undefined || typeof value === 'function';
+  if (!isCallable(useFactory)) throw wrongValue('useFactory', useFactory, 'a function that returns options');
+  if (!isCallable(useClass)) throw wrongValue('useClass', useClass, 'a class with createRedisLockOptions()');
+  if (useExisting === null) throw wrongValue('useExisting', useExisting, 'a provider with createRedisLockOptions()');
+  if (!Array.isArray(inject ?? [])) throw wrongValue('inject', inject, 'an array of what the factory takes');
+  if (!Array.isArray(imports ?? [])) throw wrongValue('imports', imports, 'an array of modules');
+  if (isGlobal !== undefined) booleanOption('isGlobal', isGlobal);
+  return options;
+}
+
+function misplaced(name: string): LockOptionsError {
+  if (!isModuleOption(name)) return unknownOption(name, KNOWN);
+  return new LockOptionsError(`"${name}" can't stand in forRootAsync(), where nobody would read it. Let the factory return it.`);
+}

@@ -1,0 +1,69 @@
+import type { Renewal, RenewalOutcome } from '../../store/lock-store.js';
+import { RefusedError } from '../redis-connection.js';
+import { RENEW_IN_CLUSTER } from '../scripts/renew.script.js';
+import type { ClusterConnection } from './cluster-connection.js';
+import type { ClusterNames } from './cluster-names.js';
+
+/** One key of a lock, to be renewed. */
+interface Part {
+  readonly key: string;
+  readonly lock: Renewal;
+}
+
+/**
+ * Renews the locks of one slot in one call; while the slot moves to another node, each key by itself, wherever it is.
+ */
+export class SlotRenewals {
+  readonly #redis: ClusterConnection;
+  readonly #names: ClusterNames;
+
+  constructor(redis: ClusterConnection, names: ClusterNames) {
+    this.#redis = redis;
+    this.#names = names;
+  }
+
+  /** @throws LockUnavailableError when nothing is known of any */
+  async renew(locks: readonly Renewal[]): Promise<RenewalOutcome> {
+    const parts = locks.flatMap((lock) => lock.keys.map((key) => ({ key, lock })));
+    try {
+      return await this.#together(parts, true);
+    } catch (error) {
+      if (!isMoving(error)) throw error;
+      return allOf(await Promise.allSettled(parts.map((part) => this.#alone(part))), parts.map(({ lock }) => [lock])); // prettier-ignore
+    }
+  }
+
+  /** Who has a key alone needs nothing beside it. Who shares it does: both have to be in one place. */
+  async #alone(part: Part): Promise<RenewalOutcome> {
+    try {
+      return await this.#together([part], false);
+    } catch (error) {
+      if (!isMoving(error)) throw error;
+      return this.#together([part], true);
+    }
+  }
+
+  async #together(parts: readonly Part[], withHolders: boolean): Promise<RenewalOutcome> {
+    const keys = parts.map(({ key }) => this.#names.lock(key));
+    const holders = withHolders ? parts.map(({ key }) => this.#names.holders(key)) : [];
+    const args = parts.flatMap(({ lock: { token, leaseMs } }) => [token, leaseMs]);
+    const { gone, unknown } = await this.#redis.attempt(RENEW_IN_CLUSTER, [...keys, ...holders], args);
+    const lockOf = (number: number) => parts[number - 1]!.lock;
+    return { gone: gone.map(lockOf), unknown: unknown.map(lockOf) };
+  }
+}
+
+/**
+ * What came of several renewals together. Of the locks of one that failed nothing is known.
+ *
+ * @param locks those of each
+ * @throws LockUnavailableError when nothing is known of any
+ */
+export function allOf(outcomes: readonly PromiseSettledResult<RenewalOutcome>[], locks: readonly (readonly Renewal[])[]): RenewalOutcome {
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (failed && outcomes.every(({ status }) => status === 'rejected')) throw failed.reason;
+  const known = outcomes.map((outcome, index) => (outcome.status === 'fulfilled' ? outcome.value : { gone: [], unknown: locks[index]! }));
+  return { gone: known.flatMap(({ gone }) => gone), unknown: known.flatMap(({ unknown }) => unknown) };
+}
+
+const isMoving = (error: unknown): boolean => error instanceof RefusedError && error.reply.startsWith('TRYAGAIN');

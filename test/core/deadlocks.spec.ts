@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockTimeoutError } from 'nest-redis-lock';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { deferred, turn } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+
+/** Long enough for calls that do not wait for each other, on a machine that is busy. */
+const LONG = '20s';
+const SHORT = { wait: 60 } as const;
+const A_DEADLOCK = /deadlock: this call holds lock "a", which a call that it waited for waits for\. Take these keys/
+
+describe('Calls that wait for each other', () => {
+  let locks: ClosableLockService;
+
+  beforeEach(() => {
+    locks = lockService(new MemoryLockStore(), { wait: LONG, shutdownGrace: 0 });
+  });
+
+  afterEach(() => locks.close());
+
+  /** Calls that each take a key, and when all have theirs, another inside. */
+  const circle = (...pairs: (readonly [first: string, second: string, wait: number | string])[]) => {
+    const all = deferred();
+    let taken = 0;
+    return Promise.all(
+      pairs.map(([first, second, wait]) =>
+        locks
+          .withLock(first, () => {
+            if (++taken === pairs.length) all.resolve();
+            return all.promise.then(() => locks.withLock(second, turn, { wait }));
+          })
+          .then(
+            () => 'done',
+            (error: unknown) => error,
+          ),
+      ),
+    );
+  };
+
+  it('as siblings nested in one call say so when the wait of one is over, and the other goes on', async () => {
+    const [error, other] = await locks.withLock(['a', 'b'], () => circle(['a', 'b', 60], ['b', 'a', LONG]));
+    expect(error).toBeInstanceOf(LockTimeoutError);
+    expect(error).toMatchObject({ isDeadlock: true, message: expect.stringMatching(A_DEADLOCK) });
+    expect(other).toBe('done');
+  });
+
+  it('as three siblings say so, too', async () => {
+    const three = () => circle(['a', 'b', 60], ['b', 'c', LONG], ['c', 'a', LONG]);
+    const [error, ...others] = await locks.withLock(['a', 'b', 'c'], three);
+    expect(error).toMatchObject({ isDeadlock: true });
+    expect(others).toEqual(['done', 'done']);
+  });
+
+  it('both say so when their waits are over one after the other', async () => {
+    const later = deferred();
+    const first = (error: unknown) => later.promise.then(() => Promise.reject(error as Error));
+    const [taken, both] = [deferred(), deferred()];
+    const errors = await locks.withLock(['a', 'b'], () =>
+      Promise.allSettled([
+        locks.withLock('a', () => {
+          taken.resolve();
+          return both.promise.then(() => locks.withLock('b', turn, SHORT)).catch(first);
+        }),
+        locks.withLock('b', () =>
+          taken.promise.then(() => {
+            both.resolve();
+            return locks.withLock('a', turn, { wait: 120 }).finally(later.resolve);
+          }),
+        ),
+      ]),
+    );
+    expect(errors).toMatchObject([{ reason: { isDeadlock: true } }, { reason: { isDeadlock: true } }]);
+  });
+
+  it('say so at the outermost level, too', async () => {
+    const [error, other] = await circle(['a', 'b', 60], ['b', 'a', LONG]);
+    expect(error).toMatchObject({ isDeadlock: true, message: expect.stringMatching(A_DEADLOCK) });
+    expect(other).toBe('done');
+  });
+
+  it('say so when the lock of one is that of a call further out', async () => {
+    const both = deferred();
+    const waiting = locks.withLock('b', () => both.promise.then(() => locks.withLock('a', turn)));
+    const error = locks.withLock('a', () =>
+      locks.withLock('c', () => {
+        both.resolve();
+        return locks.withLock('b', turn, SHORT);
+      }),
+    );
+    await expect(error).rejects.toMatchObject({ isDeadlock: true, message: expect.stringMatching(A_DEADLOCK) });
+    await waiting;
+  });
+
+  it('say so when one takes its locks fair, and waits in the store', async () => {
+    const both = deferred();
+    const waiting = locks.withLock('b', () => both.promise.then(() => locks.withLock('a', turn, { fair: true })));
+    const error = locks.withLock('a', () => {
+      both.resolve();
+      return locks.withLock('b', turn, { ...SHORT, fair: true });
+    });
+    await expect(error).rejects.toMatchObject({ isDeadlock: true });
+    await waiting;
+  });
+
+  describe('are not to be found', () => {
+    const isNone = { isDeadlock: false, message: expect.not.stringContaining('deadlock') };
+
+    it('where the other one only takes long', async () => {
+      const [entered, end] = [deferred(), deferred()];
+      await locks.withLock(['a', 'b'], async () => {
+        const long = locks.withLock('b', () => {
+          entered.resolve();
+          return end.promise;
+        });
+        await entered.promise;
+        await expect(locks.withLock('a', () => locks.withLock('b', turn, SHORT))).rejects.toMatchObject(isNone);
+        end.resolve();
+        await long;
+      });
+    });
+
+    it('where the other one waits for something else', async () => {
+      const [entered, asked] = [deferred(), deferred()];
+      const stranger = await locks.lock('c');
+      await locks.withLock(['a', 'b'], async () => {
+        const other = locks.withLock('b', () => {
+          entered.resolve();
+          asked.resolve();
+          return locks.withLock('c', turn);
+        });
+        await entered.promise;
+        await asked.promise;
+        await expect(locks.withLock('a', () => locks.withLock('b', turn, SHORT))).rejects.toMatchObject(isNone);
+        await stranger.unlock();
+        await other;
+      });
+    });
+
+    it('among readers, who do not wait for each other', async () => {
+      const read = { mode: 'read' } as const;
+      const entered = deferred();
+      const end = deferred();
+      const stranger = await locks.lock('b');
+      const other = locks.withLock('a', async () => {
+        entered.resolve();
+        await end.promise;
+      }, read);
+      await entered.promise;
+      const waiting = locks.withLock('a', () => locks.withLock('b', turn, { ...SHORT }), read);
+      await expect(waiting).rejects.toMatchObject(isNone);
+      end.resolve();
+      await stranger.unlock();
+      await other;
+    });
+
+    it('once the other one has given up, been aborted, or been granted', async () => {
+      await locks.withLock(['a', 'b'], async () => {
+        const entered = deferred();
+        const end = deferred();
+        const stop = new AbortController();
+        const other = locks.withLock('b', async () => {
+          // All three waits are over before the call that holds "a" asks for "b".
+          const holding = locks.withLock('a', () => entered.promise);
+          await expect(locks.withLock('a', turn, SHORT)).rejects.toMatchObject(isNone);
+          const aborted = locks.withLock('a', turn, { signal: stop.signal });
+          stop.abort(new Error('stopped'));
+          await expect(aborted).rejects.toThrow('stopped');
+          const granted = locks.withLock('a', turn);
+          entered.resolve();
+          await Promise.all([holding, granted]);
+          await end.promise;
+        });
+        await entered.promise;
+        await expect(locks.withLock('a', () => locks.withLock('b', turn, SHORT))).rejects.toMatchObject(isNone);
+        end.resolve();
+        await other;
+      });
+    });
+  });
+});

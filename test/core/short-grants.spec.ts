@@ -1,0 +1,123 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { LockOptions } from 'nest-redis-lock';
+import { until } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { ShortGrantStore } from '../support/short-grant-store.js';
+
+const KEY = 'a';
+const SHORT_MS = 1000;
+const LEASE_MS = 10_000;
+
+describe('A lock that is handed over for a short time at first', () => {
+  let store: ShortGrantStore;
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+
+  beforeEach(() => {
+    store = new ShortGrantStore(SHORT_MS);
+    here = lockService(store, { lease: LEASE_MS, shutdownGrace: 0 });
+    there = lockService(store, { lease: LEASE_MS, shutdownGrace: 0 });
+  });
+
+  afterEach(async () => {
+    await here.close();
+    await there.close();
+  });
+
+  /** Resolves to the lock of a caller that has waited for it. */
+  async function handedOver(options?: LockOptions) {
+    const before = await there.lock(KEY);
+    const next = here.lock(KEY, options);
+    await until(() => store.waiters(KEY) === 1);
+    await before.unlock();
+    return next;
+  }
+
+  it('is not trusted for longer than that', async () => {
+    const lock = await handedOver();
+    expect(lock.remaining()).toBeLessThan(SHORT_MS);
+    expect(lock.remaining()).toBeLessThan(await store.leaseLeft(KEY));
+    await lock.unlock();
+  });
+
+  it('costs no command more when the work is short, and has its whole lease when it is not', async () => {
+    const short = await handedOver();
+    await short.unlock();
+    expect(store.renewals).toBe(0);
+    const long = await handedOver();
+    await until(() => long.remaining() > SHORT_MS);
+    expect(store.renewals).toBe(1);
+    expect(long.remaining()).toBeGreaterThan(LEASE_MS - SHORT_MS);
+    expect(long.remaining()).toBeLessThan(await store.leaseLeft(KEY));
+    await long.unlock();
+  });
+
+  it('ends in time, when it can\'t be lengthened', async () => {
+    const lock = await handedOver();
+    store.renew = () => new Promise(() => undefined);
+    const endsAt = performance.now() + lock.remaining();
+    await new Promise((aborted) => lock.signal.addEventListener('abort', aborted));
+    // A timer may be a little late.
+    expect(performance.now()).toBeLessThan(endsAt + 200);
+    expect(() => lock.assertHeld()).toThrow(/lost/i);
+  });
+
+  it('is lengthened though the first tries fail', async () => {
+    const lock = await handedOver();
+    const renew = store.renew.bind(store);
+    let failures = 0;
+    store.renew = async (renewals) => {
+      if (++failures <= 3) throw new Error('away');
+      return renew(renewals);
+    };
+    await until(() => lock.remaining() > SHORT_MS);
+    await lock.unlock();
+  });
+
+  it.each<[string, LockOptions]>([
+    ['whose lease is fixed', { watchdog: false }],
+    ['which the watchdog renews for a shorter time than that', { maxHold: SHORT_MS / 2 }],
+    ['whose key is to stay for some time', { atLeast: 1 }],
+  ])('is asked for once more before the work begins by one %s', async (_why, options) => {
+    const asked = store.acquires;
+    const lock = await handedOver(options);
+    // The one before, and twice this one: who has been handed it asks again.
+    expect(store.acquires - asked).toBe(3);
+    expect(lock.remaining()).toBeGreaterThan(LEASE_MS - SHORT_MS);
+    await lock.unlock();
+  });
+
+  it('is renewed by extend(), and not once more by the watchdog', async () => {
+    const lock = await handedOver();
+    await lock.extend();
+    expect(lock.remaining()).toBeGreaterThan(LEASE_MS - SHORT_MS);
+    await until(() => performance.now() > Number(lock.acquiredAt) - performance.timeOrigin + 400);
+    expect(store.renewals).toBe(1);
+    await lock.unlock();
+  });
+
+  it('is handed on inside its process as any other, and lengthened for whom it is handed on to', async () => {
+    const before = await there.lock(KEY);
+    const [first, second] = [here.lock(KEY), here.lock(KEY)];
+    await until(() => store.waiters(KEY) === 1);
+    await before.unlock();
+    const { token } = await first;
+    await (await first).unlock();
+    const lock = await second;
+    expect(lock.token).toBe(token);
+    await until(() => lock.remaining() > SHORT_MS);
+    await lock.unlock();
+  });
+
+  it('is not handed on to one whom nobody would renew it for', async () => {
+    const before = await there.lock(KEY);
+    const [first, second] = [here.lock(KEY), here.lock(KEY, { maxHold: SHORT_MS / 2 })];
+    await until(() => store.waiters(KEY) === 1);
+    await before.unlock();
+    const { token } = await first;
+    await (await first).unlock();
+    expect((await second).token).not.toBe(token);
+    expect((await second).remaining()).toBeGreaterThan(LEASE_MS - SHORT_MS);
+    await (await second).unlock();
+  });
+});

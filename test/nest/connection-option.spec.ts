@@ -1,0 +1,102 @@
+import { describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
+import { LockOptionsError, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { redisClient } from '../../lib/redis/redis-client.js';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+
+async function boot(options: unknown): Promise<void> {
+  const module = await Test.createTestingModule({ imports: [RedisLockModule.forRoot(options as RedisLockModuleOptions)] }).compile();
+  await module.close();
+}
+
+async function refusal(connection: unknown): Promise<string> {
+  const error = await boot({ connection }).catch((error: unknown) => error);
+  expect(error).toBeInstanceOf(LockOptionsError);
+  return (error as LockOptionsError).message;
+}
+
+/** What the `createClient()` of node-redis returns, as far as it can be told from outside. */
+const nodeRedisClient = { evalSha: () => undefined, sendCommand: () => undefined, isOpen: false, options: { url: 'redis://app:hunter2@10.0.0.1' } };
+
+describe('nobody locks on the server of this machine by accident', () => {
+  it.each<[string, unknown, RegExp]>([
+    ['a client of node-redis', nodeRedisClient, /node-redis.*URL that createClient\(\) got/],
+    ['a promise of a client', Promise.resolve({}), /Promise.*Await it/],
+    ['a client of another kind', { evalsha: () => undefined, sendCommand: () => undefined }, /not one of ioredis/],
+    ['{ url }', { url: 'redis://10.0.0.1' }, /"connection\.url".*URL itself/],
+    ['{ socket }', { socket: { host: '10.0.0.1' } }, /"connection\.socket".*node-redis.*"host"/],
+    ['{ prot }', { prot: 6390 }, /"connection\.prot".*Did you mean "port"/],
+    ['{ Host }', { Host: '10.0.0.1' }, /"connection\.Host".*Did you mean "host"/],
+    ['{ nodes }', { nodes: [] }, /"connection\.nodes".*Cluster client/],
+    ['an option that resembles none', { host: '10.0.0.1', quux: true }, /"connection\.quux" is no option of ioredis/],
+    ['an empty object', {}, /names no server/],
+    ['options that name no server', { db: 2, password: 'hunter2' }, /names no server/],
+    ['a host that is undefined', { host: undefined, port: 6379 }, /"connection\.host" is undefined: a setting is missing/],
+    ['a port that is undefined', { host: '10.0.0.1', port: undefined }, /"connection\.port" is undefined/],
+    ['an empty host', { host: '' }, /"connection\.host" is ""/],
+    ['a host that is a number', { host: 5 }, /"connection\.host" is 5/],
+    ['a port that is NaN', { port: NaN }, /"connection\.port" is NaN/],
+    ['a port that is text', { port: 'six' }, /"connection\.port" is "six"/],
+    ['a port that is too large', { port: 65_536 }, /"connection\.port" is 65536/],
+    ['a class instance', new (class RedisConfig { readonly url = 'redis://10.0.0.1'; })(), /"connection\.url"/],
+    ['a Map', new Map([['host', '10.0.0.1']]), /"connection\.size"/],
+    ['a database that is NaN', { host: '10.0.0.1', db: NaN }, /"connection\.db" is NaN/],
+    ['a Sentinel without a host', { sentinels: [{ host: undefined, port: 1 }], name: 'main' }, /"connection\.sentinels\[0\]\.host"/],
+    ['no Sentinels', { sentinels: [], name: 'main' }, /"connection\.sentinels"/],
+    ['an undefined path', { path: undefined }, /"connection\.path" is undefined/],
+    ['a function', () => ({ host: '10.0.0.1' }), /a function/],
+    ['a URL of another protocol', new URL('http://10.0.0.1'), /redis:\/\/ or rediss:\/\//],
+    ['a URL without a host', 'redis:///2', /without a host/],
+    ['a URL whose path is no database', 'redis://10.0.0.1/abc', /number of a database/],
+    ['a URL with an unknown option', 'redis://10.0.0.1?sslmode=require', /"connection\.sslmode"/],
+  ])('%s is refused at boot', async (_what, connection, message) => {
+    const text = await refusal(connection);
+    expect(text).toMatch(message);
+    expect(text).not.toContain('hunter2');
+  });
+
+  it('a connection that is explicitly undefined is refused, whatever else is given', async () => {
+    await expect(boot({ connection: undefined })).rejects.toThrow(/"connection" is undefined: a setting is missing/);
+    await expect(boot({ connection: undefined, wait: '1s' })).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(boot({ store: undefined })).rejects.toThrow(/"store" is undefined/);
+  });
+
+  it('a factory that returns an undefined connection is refused', async () => {
+    const imports = [RedisLockModule.forRootAsync({ useFactory: () => ({ connection: undefined }) })];
+    await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow(/"connection" is undefined/);
+  });
+
+  it('one of several connections is named by its place', async () => {
+    expect(await refusal(['redis://a', 'redis://b', { prot: 1 }])).toMatch(/"connection\[2\]\.prot".*"port"/);
+    expect(await refusal(['redis://a', undefined, 'redis://c'])).toMatch(/"connection\[1\]".*not undefined/);
+  });
+});
+
+it.each<[string, RedisLockModuleOptions]>([
+  ['a URL object', { connection: new URL('rediss://user:password@127.0.0.1:1/2') }],
+  ['a URL with an option of ioredis', { connection: 'redis://127.0.0.1:1/0?family=4' }],
+  ['a port that came as text', { connection: { port: '1' as unknown as number } }],
+  ['options of ioredis itself', { connection: { host: '127.0.0.1', port: 1, sentinels: null as never, path: undefined } }],
+  ['a path', { connection: { path: '/run/no-such.sock' } }],
+  ['a store, and a connection that is undefined', { connection: undefined, store: new MemoryLockStore() }],
+])('a module boots with %s', async (_what, options) => {
+  await expect(boot(options)).resolves.toBeUndefined();
+});
+
+it('options that a class or a prototype has are those that the client gets', () => {
+  class RedisConfig {
+    get host() {
+      return '10.0.0.1';
+    }
+    get port() {
+      return 6390;
+    }
+  }
+  for (const connection of [new RedisConfig(), Object.create({ host: '10.0.0.1', port: 6390 })]) {
+    expect(redisClient(connection, 1000).redis.options).toMatchObject({ host: '10.0.0.1', port: 6390 });
+  }
+});
+
+it('an unknown option of the module names the one that was probably meant', async () => {
+  await expect(boot({ conection: 'redis://127.0.0.1' })).rejects.toThrow(/no option "conection"\. Did you mean "connection"\?/);
+});

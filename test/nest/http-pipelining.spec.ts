@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Controller, type ExecutionContext, Get, HttpException, type INestApplication, Param, Res, StreamableFile } from '@nestjs/common';
+import { LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+import { EventEmitter, once } from 'node:events';
+import type { Server, ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { type Deferred, deferred, turn, until } from '../support/deferred.js';
+import { type PipeliningClient, pipeliningClient } from '../support/pipelining-client.js';
+import { PLATFORMS, startApp } from './http-app.js';
+
+const KEY = 'order:7';
+const TABLE = PLATFORMS.flatMap(([platform, adapter]) => (['call', 'request'] as const).map((scope) => ({ platform, adapter, scope })));
+
+/** The server says `ahead`, `asks`, `inside`. */
+const events = new EventEmitter();
+const ran: string[] = [];
+/** The answer ahead, and the handlers, end when the test says so. */
+let ahead: Deferred;
+let goOn: Deferred;
+let file: PassThrough;
+
+@Controller()
+class Orders {
+  @Get('ahead')
+  async ahead() {
+    events.emit('ahead');
+    await ahead.promise;
+    return 'the answer ahead';
+  }
+
+  @Get('call/json')
+  @WithLock(KEY)
+  async jsonInCall() {
+    return this.#json();
+  }
+
+  @Get('request/json')
+  @WithLock(KEY, { scope: 'request' })
+  async jsonInRequest() {
+    return this.#json();
+  }
+
+  @Get('request/error')
+  @WithLock(KEY, { scope: 'request' })
+  async error() {
+    await this.#json();
+    throw new HttpException('no', 418);
+  }
+
+  @Get('request/file')
+  @WithLock(KEY, { scope: 'request' })
+  file() {
+    return new StreamableFile(file);
+  }
+
+  @Get('request/broken')
+  @WithLock(KEY, { scope: 'request' })
+  async broken(@Res() response: { raw?: ServerResponse } & ServerResponse) {
+    await this.#json();
+    (response.raw ?? response).destroy();
+  }
+
+  @Get('request/many/:number')
+  @WithLock((context: ExecutionContext) => {
+    events.emit('asks');
+    return `many:${context.switchToHttp().getRequest<{ params: { number: string } }>().params.number}`;
+  }, { scope: 'request' })
+  async many(@Param('number') number: string) {
+    return { number };
+  }
+
+  @Get('call/large')
+  @WithLock(KEY)
+  async largeInCall() {
+    return LARGE;
+  }
+
+  @Get('request/large')
+  @WithLock(KEY, { scope: 'request' })
+  async largeInRequest() {
+    return LARGE;
+  }
+
+  async #json() {
+    events.emit('inside');
+    await goOn.promise;
+    ran.push('body');
+    return { id: 7 };
+  }
+}
+
+/** More than the system takes for a client that does not read. */
+const LARGE = 'x'.repeat(32 * 1024 * 1024);
+
+describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ adapter, scope }) => {
+  let app: INestApplication;
+  let locks: LockService;
+  let client: PipeliningClient;
+  let connection: Socket;
+
+  beforeEach(async () => {
+    [ahead, goOn, file] = [deferred(), deferred(), new PassThrough()];
+    ran.length = 0;
+    app = await startApp(adapter, { imports: [LockTestingModule.forRoot({ wait: '1m' })], controllers: [Orders] });
+    locks = app.get(LockService);
+    const connected = once(server(), 'connection') as Promise<[Socket]>;
+    client = await pipeliningClient(port());
+    [connection] = await connected;
+  });
+
+  afterEach(async () => {
+    for (const { resolve } of [ahead, goOn]) resolve();
+    file.end();
+    await client.leave();
+    await until(isFree);
+    await app.close();
+    events.removeAllListeners();
+  });
+
+  const server = () => app.getHttpServer() as Server;
+  const port = () => (server().address() as { port: number }).port;
+  const isFree = async () => !(await locks.isLocked(KEY));
+  const somebodyWaits = async () => (await locks.lock(KEY, { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) === 'too-many-waiters';
+
+  async function insideBehind(path: string) {
+    const inside = once(events, 'inside');
+    client.ask('ahead', `${scope}/${path}`);
+    await inside;
+    expect(await isFree()).toBe(false);
+  }
+
+  it('is free when the handler has ended, though its answer waits for the one ahead; the client gets both', async () => {
+    await insideBehind('json');
+    goOn.resolve();
+    await until(isFree);
+    expect(client.received()).toBe('');
+    ahead.resolve();
+    await until(() => /the answer ahead.*\{"id":7\}/s.test(client.received()));
+  });
+
+  it('is held until the body has ended when the client goes, and free then', async () => {
+    await insideBehind('json');
+    const gone = once(connection, 'close');
+    await client.leave();
+    await gone;
+    await turn();
+    expect(await isFree()).toBe(false);
+    goOn.resolve();
+    await until(isFree);
+    expect(ran).toEqual(['body']);
+  });
+
+  it('is not waited for any more when the client goes, and the body does not run', async () => {
+    const held = await locks.lock(KEY);
+    client.ask('ahead', `${scope}/json`);
+    await until(somebodyWaits);
+    await client.leave();
+    await until(async () => !(await somebodyWaits()));
+    await held.unlock();
+    await (await locks.lock(KEY)).unlock();
+    await turn();
+    expect([ran, await isFree()]).toEqual([[], true]);
+  });
+
+  it(`is ${scope === 'call' ? 'free' : 'held'} while a client does not read a large answer, and free when it has gone`, async () => {
+    const reader = connect(port(), '127.0.0.1').on('error', () => undefined).pause();
+    reader.write(`GET /${scope}/large HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    await once(reader, 'readable');
+    if (scope === 'request') expect(await isFree()).toBe(false);
+    else await until(isFree);
+    reader.destroy();
+    await until(isFree);
+  });
+
+  if (scope === 'call') return;
+
+  it.each(['error', 'broken'])('is free after an answer of the kind %j that waits for the one ahead', async (path) => {
+    await insideBehind(path);
+    goOn.resolve();
+    await until(isFree);
+  });
+
+  it('is free when the client goes before a file that waits for the answer ahead has ended', async () => {
+    client.ask('ahead', 'request/file');
+    file.write('half');
+    await until(async () => !(await isFree()));
+    await client.leave();
+    await until(isFree);
+  });
+
+  it('adds one listener to a connection, however many of its requests wait, and leaves none', async () => {
+    const listeners = () => connection.listenerCount('close');
+    client.ask('ahead');
+    await once(events, 'ahead');
+    const before = listeners();
+    const numbers = Array.from({ length: 30 }, (_, number) => number);
+    const held = await Promise.all(numbers.map((number) => locks.lock(`many:${number}`)));
+    let asked = 0;
+    events.on('asks', () => asked++);
+    client.ask(...numbers.map((number) => `request/many/${number}`));
+    await until(() => asked === numbers.length);
+    await turn();
+    expect(listeners()).toBe(before + 1);
+    await Promise.all(held.map((lock) => lock.unlock()));
+    await until(() => listeners() === before);
+    ahead.resolve();
+    await until(() => client.received().includes('{"number":"29"}'));
+  });
+});

@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { LockUnavailableError } from 'nest-redis-lock';
+import { until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import type { RedisServer } from '../support/redis-server.js';
+import { withRedis } from '../support/with-redis.js';
+
+describe('A client that the app has lent', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let client: Redis;
+  let locks: ClosableLockService;
+  let lines: string[];
+
+  withRedis((one) => ({ server, redis } = one));
+
+  const service = (connection = client): ClosableLockService =>
+    lockService(redisStore({ connection, commandTimeout: 300 }, { unfit: (_server, problem) => lines.push(problem) }), { lease: 3000, shutdownGrace: 0 });
+
+  beforeEach(async () => {
+    lines = [];
+    client = new Redis(server.url, { db: 1 });
+    locks = service();
+    await locks.isLocked('warm up');
+  });
+
+  afterEach(async () => {
+    await locks.close();
+    client.disconnect();
+  });
+
+  const elsewhere = /the app has switched its client to database 3, but its locks live in database 1.*duplicate/;
+
+  it('takes no lock in another database than it began in, and says once what to do', async () => {
+    await client.select(3);
+    await expect(locks.lock('a')).rejects.toThrow(elsewhere);
+    await expect(locks.isLocked('a')).rejects.toThrow(LockUnavailableError);
+    expect(await client.dbsize()).toBe(0);
+    expect(lines).toEqual([expect.stringMatching(elsewhere)]);
+    await client.select(1);
+    await locks.withLock('a', () => expect(locks.isLocked('a')).resolves.toBe(true));
+  });
+
+  it('keeps what it holds when it is switched to another database and back', async () => {
+    const lock = await locks.lock('a');
+    await client.select(3);
+    await expect(lock.extend()).rejects.toThrow(LockUnavailableError);
+    expect(lock.isHeld).toBe(true);
+    await client.select(1);
+    await lock.extend();
+    expect(await lock.unlock()).toBe(true);
+  });
+
+  it('frees what was given back meanwhile when it is in its database again', async () => {
+    const lock = await locks.lock('a', { lease: '30s' });
+    await client.select(3);
+    await lock.unlock();
+    await client.select(1);
+    await until(async () => (await client.exists('lock:a')) === 0);
+  });
+
+  it('may have been switched to its database before, which a connection after it comes back to', async () => {
+    await locks.close();
+    await client.select(5);
+    locks = service();
+    await locks.withLock('a', async () => {
+      expect(await client.exists('lock:a')).toBe(1);
+      await redis.client('KILL', 'ID', await client.client('ID'));
+      await until(() => locks.isLocked('a').catch(() => false));
+    });
+    expect(lines).toEqual([]);
+  });
+
+  it('that subscribes to something says so at once, where it can do nothing else then', async () => {
+    const subscriber = new Redis(server.url, { protocol: 2 });
+    const here = service(subscriber);
+    await here.isLocked('warm up');
+    await subscriber.subscribe('news');
+    await expect(here.lock('a')).rejects.toThrow('into subscriber mode');
+    await subscriber.unsubscribe('news');
+    await here.withLock('a', () => undefined);
+    await here.close();
+    subscriber.disconnect();
+  });
+
+  it('grants nothing while its commands are queued for a transaction, nor by that', async () => {
+    await client.multi({ pipeline: false });
+    await expect(locks.lock('a')).rejects.toThrow(LockUnavailableError);
+    await client.exec();
+    await until(async () => (await client.exists('lock:a')) === 0);
+    await locks.withLock('a', () => undefined);
+  });
+
+  it('lets no call wait for ever whose answers it was told to keep back', async () => {
+    client.call('CLIENT', 'REPLY', 'OFF').catch(() => undefined);
+    await expect(locks.lock('a')).rejects.toThrow(LockUnavailableError);
+  });
+
+  it('refuses what a replica refuses', async () => {
+    await redis.replicaof('127.0.0.1', '1');
+    try {
+      await expect(locks.lock('a')).rejects.toThrow('It is a replica');
+    } finally {
+      await redis.replicaof('NO', 'ONE');
+    }
+  });
+});

@@ -1,0 +1,79 @@
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import type { Held } from 'nest-redis-lock';
+import { QuorumLockStore } from '../../lib/store/quorum-lock.store.js';
+import { QuorumTurns } from '../../lib/store/quorum-turns.js';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { MemoryNode } from '../support/memory-node.js';
+
+describe('A caller of a quorum that waits for a short time', () => {
+  const open: ClosableLockService[] = [];
+
+  afterEach(async () => {
+    jest.restoreAllMocks();
+    await Promise.all(open.splice(0).map((service) => service.close()));
+  });
+
+  const asked = (keys: string[], waitsUntil?: number) => ({ keys, token: `${keys[0]}-${waitsUntil}`, leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: true, waitsUntil }) as const;
+
+  it('gets a free key although it is the turn of others, who have given up', async () => {
+    const nodes = [0, 1, 2].map(() => new MemoryNode());
+    const [here, there] = [0, 1].map(() => lockService(new QuorumLockStore(nodes), { shutdownGrace: 0 })) as [ClosableLockService, ClosableLockService];
+    open.push(here, there);
+    for (let round = 0; round < 3; round++) {
+      const held = await here.lock('a');
+      await expect(there.lock('a', { wait: 20 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+      await held.unlock();
+      // It is the turn of others for 160 ms.
+      const again = await here.lock('a', { wait: 100 });
+      await again.unlock();
+    }
+  });
+
+  it('asks once more just before its wait is over', async () => {
+    const nodes = [0, 1, 2].map(() => new MemoryNode());
+    const store = new QuorumLockStore(nodes);
+    await Promise.all(nodes.map((node) => node.acquire({ ...asked(['a']), token: 'theirs', queue: false })));
+    const time = performance.now();
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(time);
+    const delay = async (waitsUntil: number) => ((await store.acquire(asked(['a'], waitsUntil))) as Held).leaseLeftMs;
+    expect(await delay(time + 15)).toBe(10);
+    for (let tries = 0; tries < 20; tries++) expect(await delay(time + 60_000)).toBeGreaterThanOrEqual(20);
+    // That was the last one.
+    expect(await delay(time + 1)).toBeGreaterThan(1);
+    clock.mockRestore();
+    await store.close();
+  });
+});
+
+describe('A caller of a quorum that is refused again and again', () => {
+  /** How long it waits after each of 30 tries. */
+  const delaysAt = (roundTripMs: number) => {
+    const turns = new QuorumTurns();
+    const command = { keys: ['a'], token: 'one', leaseMs: 1000, sharing: 'exclusive', label: undefined, queue: true } as const;
+    turns.answered(roundTripMs);
+    return Array.from({ length: 30 }, () => turns.delayOf(command));
+  };
+
+  it('waits some 40 to 100 ms when the nodes are near', () => {
+    for (const delay of delaysAt(1)) {
+      expect(delay).toBeGreaterThanOrEqual(20);
+      expect(delay).toBeLessThanOrEqual(150);
+    }
+  });
+
+  it('waits ever more round trips when they are far away, so that many callers do not keep each other out', () => {
+    const delays = delaysAt(200);
+    expect(delays[0]).toBeLessThanOrEqual(60);
+    for (const delay of delays.slice(20)) {
+      expect(delay).toBeGreaterThanOrEqual(1000);
+      expect(delay).toBeLessThanOrEqual(3000);
+    }
+  });
+
+  it('takes a stall of its own process for no long distance', () => {
+    const turns = new QuorumTurns();
+    for (const tookMs of [200, 1, 1, 80, 1]) turns.answered(tookMs);
+    const command = { keys: ['a'], token: 'one', leaseMs: 1000, sharing: 'exclusive', label: undefined, queue: true } as const;
+    for (let tries = 0; tries < 30; tries++) expect(turns.delayOf(command)).toBeLessThanOrEqual(150);
+  });
+});
