@@ -8,8 +8,8 @@ interface Seen {
   readonly args: readonly string[];
 }
 
-/** What clients say when they connect, and what the monitor itself says. */
-const NOT_WORK = new Set(['HELLO', 'AUTH', 'SELECT', 'INFO', 'CLIENT', 'SUBSCRIBE', 'MONITOR', 'ECHO']);
+/** What clients say when they connect or are idle, and what the monitor itself says. */
+const NOT_WORK = new Set(['HELLO', 'AUTH', 'SELECT', 'INFO', 'CLIENT', 'SUBSCRIBE', 'MONITOR', 'ECHO', 'PING']);
 
 const LINE = /^\+[\d.]+ \[\d+ (\S+)\] (.*)$/;
 
@@ -60,7 +60,7 @@ export class RedisMonitor {
   }
 }
 
-/** The commands of clients, without those that make a connection. */
+/** The commands of clients, without those that make or keep a connection. */
 export function ofClients(seen: readonly Seen[]): (readonly string[])[] {
   return seen.filter(({ inScript, args }) => !inScript && !NOT_WORK.has(args[0]!.toUpperCase())).map(({ args }) => args);
 }
