@@ -59,7 +59,7 @@ export class KeyTemplate {
   fill(args: Arguments): string {
     let key = '';
     for (const part of this.#parts) key += typeof part === 'string' ? part : this.#escaped(part, args);
-    if (key.length > LONGEST_KEY) throw new LockKeyError(`The key "${this.#template}" of ${this.#site.method}() comes to ${key.length} characters; ${LONGEST_KEY} are allowed.`);
+    if (key.length > LONGEST_KEY) throw this.#tooLong(`The key "${this.#template}" of ${this.#site.method}() comes to ${key.length}`);
     return key;
   }
 
@@ -101,6 +101,8 @@ export class KeyTemplate {
   #checked(value: unknown, text: string): string | number | bigint | boolean {
     switch (typeof value) {
       case 'string':
+        // It may come from a client, and be of any length: escaping a megabyte would stop the process for half a second.
+        if (value.length > LONGEST_KEY) throw this.#tooLong(`${text} in the lock key "${this.#template}" of ${this.#site.method}() has ${value.length}`);
         if (value !== '') return value;
         break;
       case 'number':
@@ -114,6 +116,10 @@ export class KeyTemplate {
       `${text} in the lock key "${this.#template}" of ${this.#site.method}() is ${shown(value)}, but must be a non-empty string, a number, a bigint or a boolean. ` +
         'Name the part of it that identifies the thing, e.g. <dto.id>, or give a function.',
     );
+  }
+
+  #tooLong(what: string): LockKeyError {
+    return new LockKeyError(`${what} characters; a key has at most ${LONGEST_KEY}.`);
   }
 
   #unknownNames(texts: readonly string[]): LockOptionsError {

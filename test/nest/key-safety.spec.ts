@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Injectable, UnauthorizedException } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { type AcquireCommand, LockKeyError, LockService, WithLock } from 'nest-redis-lock';
@@ -127,6 +127,16 @@ describe('a value', () => {
   it('that makes the key too long is refused', async () => {
     expect(await accounts.byName('x'.repeat(1016))).toHaveLength(1024);
     await expect(accounts.byName('x'.repeat(1017))).rejects.toBeInstanceOf(LockKeyError);
+  });
+
+  it('that is longer than a key may be is refused before it is escaped, which would take long', async () => {
+    const escapes = jest.spyOn(String.prototype, 'replace');
+    try {
+      await expect(accounts.byName(':'.repeat(1025))).rejects.toThrow('<id> in the lock key "account:<id>" of Accounts.byName() has 1025 characters');
+      expect(escapes.mock.contexts.filter((text) => String(text).length === 1025)).toEqual([]);
+    } finally {
+      escapes.mockRestore();
+    }
   });
 });
 
