@@ -218,6 +218,22 @@ describe('What stands in Redis', () => {
     }
   });
 
+  it('goes to who waits for it at once when it is given back, also while Redis is out of memory', async () => {
+    const lock = await locks.lock('account:42');
+    const there = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
+    try {
+      const next = there.lock('account:42');
+      await until(async () => (await redis.zcard('{lock:account:42}:queue')) === 1);
+      await redis.config('SET', 'maxmemory', 1);
+      expect(await lock.unlock()).toBe(true);
+      const holder = await redis.get('lock:account:42');
+      expect(holder).toBe((await next).token);
+    } finally {
+      await redis.config('SET', 'maxmemory', 0);
+      await there.close();
+    }
+  });
+
   it('is renewed while Redis is out of memory, whoever shares it, and whatever else is renewed with it', async () => {
     const lease = 600;
     const held = await Promise.all([

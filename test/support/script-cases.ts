@@ -63,6 +63,28 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     });
   },
 
+  'out of memory, what is given back goes to who waits, of whatever kind': async ({ redis, locks, queue, listens }) => {
+    const heard = await listens('next');
+    for (const kind of ['exclusive', 'read', 'permits:2']) {
+      for (const verb of ['release', 'cancel', 'downgrade 1 0', 'force', 'keep']) {
+        const goesOn = /downgrade|keep/.test(verb);
+        if (goesOn && kind !== 'read') continue;
+        await redis.flushall();
+        await locks([`try 1 ${verb === 'keep' ? kind : 'exclusive'}`, MINE, LEASE, 'a']);
+        if (verb === 'keep') await locks(['upgrade 1 1', MINE, LEASE, 'a']);
+        await queue(waiter(NEXT, kind));
+        await redis.set(NOTE, 5);
+        await outOfMemory(redis, async () => {
+          const token = verb === 'force' ? sha1(MINE) : MINE;
+          expect(await locks(['clock', '', AHEAD], [verb, token, LEASE, 'a'])).toBe(1);
+        });
+        const holders = kind === 'exclusive' ? [await redis.get(A)] : await redis.zrange(HOLDERS, '0', '-1');
+        expect({ kind, verb, holders }).toEqual({ kind, verb, holders: expect.arrayContaining([NEXT]) });
+        expect(await heard()).toEqual([expect.stringMatching(new RegExp(`^granted next\\.1 .* ${AHEAD + 1} 0 `))]);
+      }
+    }
+  },
+
   'out of memory, who gets a lock in the same call as another is given back has a fence that is brought up': async ({ redis, locks }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await redis.set(NOTE, 5);
@@ -231,6 +253,35 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.exists(QUEUE)).toBe(0);
   },
 
+  'who waits for the shortest lease and for the longest is a waiter, too': async ({ redis, locks, queue, listens }) => {
+    const heard = await listens('next');
+    for (const lease of ['1', '9999999999999']) {
+      await locks(['try', MINE, LEASE, 'a']);
+      await queue(`${NEXT} ${lease} exclusive`);
+      await locks(['release', MINE, 0, 'a']);
+      expect(await heard()).toEqual([expect.stringMatching(new RegExp(`^granted next\\.1 ${lease} `))]);
+      await redis.del(A);
+    }
+  },
+
+  'who has not asked for long loses its place': async ({ redis, locks, queue, listens }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await listens('next');
+    await queue(waiter('dead.1'), waiter('dead.2'), waiter(NEXT));
+    await redis.zadd(ALIVE, Date.now() - 1000, 'dead.1', Date.now() - 1000, 'dead.2');
+    await locks(['release', MINE, 0, 'a']);
+    expect(await redis.get(A)).toBe(NEXT);
+    expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
+  },
+
+  'whoever lets nobody in calls nobody': async ({ locks, share, queue, listens }) => {
+    const heard = await listens('last');
+    await share('read', { [THEIRS]: LEASE });
+    await queue(waiter(NEXT, 'read'), waiter(LAST, 'read'));
+    expect(await locks(['queue 1 read', NEXT, LEASE, 'a'])).toBeLessThan(0);
+    expect(await heard()).toEqual([]);
+  },
+
   'who is handed a key hears its whole name, and who waits hears of a holder no more than a token\'s length': async ({ redis, run, listens, locks }) => {
     const heard = await listens('next');
     const [key, queueOf] = [names.lock('a\0b'), names.queue('a\0b')];
@@ -345,6 +396,7 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     await share('read', { [LAST]: 1000 });
     await locks(['queue 2 read', NEXT, LEASE, 'a', 'b']);
     expect(Number(await redis.zscore(HOLDERS, NEXT))).toBeLessThanOrEqual(Date.now() + ALIVE_MS);
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
   },
 
   'what is kept ends after the time that it was given': async ({ redis, locks, share }) => {
@@ -453,6 +505,20 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     await redis.zadd(ALIVE, Date.now() - 1000, '?', Date.now() + 3000, LAST);
     expect(await clusterLocks('release', NEXT, 0)).toBe(1);
     expect(await redis.get(A)).toBe(LAST);
+  },
+
+  'in a cluster, that is noted anew only of one who has not asked in time': async ({ redis, locks, run, queue }) => {
+    const release = (token: string) => run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], ['release', token, 0]);
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(waiter(NEXT), waiter(LAST), waiter('more.1'));
+    const before = Date.now() - 1000;
+    await redis.zadd(ALIVE, before, '?');
+    expect(await release(MINE)).toBe(1);
+    expect(Number(await redis.zscore(ALIVE, '?'))).toBe(before);
+    await redis.zadd(ALIVE, Date.now() - 2500, '?');
+    expect(await release(NEXT)).toBe(1);
+    expect(await redis.get(A)).toBe(LAST);
+    expect(Number(await redis.zscore(ALIVE, '?'))).toBeGreaterThan(before);
   },
 
   'in a cluster, who can\'t have been told is not given a key': async ({ redis, locks, run, queue, without }) => {

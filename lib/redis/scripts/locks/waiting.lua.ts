@@ -117,8 +117,10 @@ local function free(i, token)
     lastWithHolders(i, value)
     value, count = count > 1 and value, count - 1
     handOver(i, nil, value, sharing, count)
-  elseif not handOver(i) then
+  else
+    -- Out of memory, Redis lets a script do what the next waiter needs only after it has written something.
     call('DEL', KEYS[i])
+    handOver(i)
   end
   return 1
 end
