@@ -135,6 +135,21 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await locks(['upgrade 1 5', MINE, LEASE, 'a'])).toBeGreaterThan(0);
   },
 
+  'an upgrade that arrives after its own end does nothing, also when it is the first': async ({ locks }) => {
+    await locks(['try 1 read', MINE, LEASE, 'a']);
+    expect(await locks(['downgrade 1 1', MINE, LEASE, 'a'])).toBe(1);
+    expect(await locks(['upgrade 1 1', MINE, LEASE, 'a'])).toBe(0);
+    expect(await locks(['upgrade 1 2', MINE, LEASE, 'a'])).toBeGreaterThan(0);
+  },
+
+  'a permit is no writer that could become a reader': async (bench) => {
+    const heard = await bench.listens('next');
+    await bench.locks(['try 1 permits:2', MINE, LEASE, 'a']);
+    await bench.queue(`${NEXT} ${LEASE} read`);
+    await changesNothing(bench, () => bench.locks(['downgrade 1 1', MINE, LEASE, 'a']), 'downgrade');
+    expect(await heard()).toEqual([]);
+  },
+
   'which upgrades are over is known of each who reads, until it has ended, and no longer than the key': async ({ redis, locks }) => {
     await locks(['try 1 read', MINE, LEASE, 'a'], ['try 1 read', THEIRS, LEASE, 'a']);
     expect(await locks(['upgrade 1 1', MINE, LEASE, 'a'])).toBe(0);

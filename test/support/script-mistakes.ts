@@ -27,17 +27,19 @@ const SLIPS: readonly (readonly [RegExp, string])[] = [
   [/-1, -1/, '0, 0'],
 ];
 
-/** All mistakes of these kinds, and each line left out; but for the lines that another script has, too. */
-export function mistakesIn(script: LuaScript<unknown>, but?: LuaScript<unknown>): Mistake[] {
+/** All mistakes of these kinds, and each line left out; only of some lines, if that is said. */
+export function mistakesIn(what: string, script: LuaScript<unknown>, isLooked: (line: string, within: string) => boolean = () => true): Mistake[] {
   const lines = script.source.split('\n');
-  const known = new Set(but?.source.split('\n'));
+  let within = '';
   return lines.flatMap((line, index) => {
-    if (known.has(line) || /^\s*(--|end$|else$|$)/.test(line)) return [];
-    const opens = /(\bthen|\bdo|\brepeat)$/.test(line) || /^local function/.test(line);
-    const others = SLIPS.map(([found, instead]) => line.replace(found, instead)).filter((other) => other !== line);
+    within = /^local function (\w+)/.exec(line)?.[1] ?? (/^\S/.test(line) && line !== 'end' ? '' : within);
+    const code = line.replace(/ -- .*/, '');
+    if (!isLooked(line, within) || /^\s*(--|end$|else$|$)/.test(code)) return [];
+    const opens = /(\bthen|\bdo|\brepeat)$/.test(code) || /^local function/.test(code);
+    const others = SLIPS.map(([found, instead]) => code.replace(found, instead)).filter((other) => other !== code);
     return [...(opens ? [] : ['']), ...new Set(others)].map((other) => ({
       script,
-      name: `${index + 1}: ${line.trim()}  =>  ${other.trim() || 'gone'}`,
+      name: `${what} ${index + 1}: ${code.trim()}  =>  ${other.trim() || 'gone'}`,
       source: lines.with(index, other).join('\n'),
     }));
   });

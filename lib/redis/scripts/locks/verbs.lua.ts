@@ -10,14 +10,12 @@ local function granted(last, fence)
   return fence
 end
 
--- Lets a holder's part of KEYS[i] end after so long.
+-- Lets what the token has of KEYS[i] end after so long.
 local function shorten(i, token, lease)
   local value, sharing = state(i)
-  if not has(i, token, value, sharing) then return 0 end
   if not sharing then return call('PEXPIRE', KEYS[i], lease) end
   call('ZADD', holdersOf(i), now + lease, token)
   lastWithHolders(i, value)
-  return 1
 end
 
 local function take(verb, last, token, lease, kind)
@@ -152,11 +150,7 @@ local function downgrade(i, token, _, number)
   local writing = upgradeOf(sharing)
   number = tonumber(number) or 0
   if writing and writing > number then return 1 end
-  if not sharing then
-    give(i, token, call('PTTL', KEYS[i]), 'read')
-  elseif writing then
-    lastWithHolders(i, '${SHARED}read')
-  end
+  if not sharing then give(i, token, call('PTTL', KEYS[i]), 'read') end
   if sharing == 'read' or writing then noteOver(i, token, number) end
   if writing then handOver(i, nil, true, 'read', 1) end
   return 1
