@@ -8,6 +8,7 @@ import { mistake, mistakeList } from './errors/mistakes.js';
 import { isFactoryOfMany, type Known, knownGlobally, knownIn, type NestModule, providersOf } from './lock.known.js';
 import { ofRequests } from './lock.scope.js';
 import { onLazyModules } from './lock.lazy.js';
+import { onShutdown } from './lock.shutdown.js';
 import { isReached, mistakesOf, outOfReach } from './lock.checks.js';
 import { type GuardedMethod, LockService } from './lock.service.js';
 import { DEFAULT_MODULE } from './lock.tokens.js';
@@ -44,6 +45,9 @@ export class LockExplorer implements OnModuleInit {
     const strangers = outOfReach(knownToSome);
     if (strangers.length > 0) logger.warn(mistakeList(strangers));
     onLazyModules(this.#modules, (loaded) => this.#explore(loaded));
+    onShutdown(this.#modules, () => {
+      for (const service of servicesIn(this.#modules)) service.onModuleDestroy();
+    });
   }
 
   /** Looks through modules that it has not seen yet. */
@@ -97,10 +101,13 @@ function guardedBy(prototypes: Iterable<object>): readonly Guarded[] {
 }
 
 function twins(modules: ModulesContainer): readonly string[] {
-  const services = new Set([...providersOf(modules.values())].map(({ instance }): unknown => instance).filter((instance) => instance instanceof LockService));
-  const names = [...services].map(({ moduleName }) => moduleName);
+  const names = [...servicesIn(modules)].map(({ moduleName }) => moduleName);
   const remedies = ['Import forRoot() once, in the root module: it is global.', 'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).'];
   return names.filter((name, index) => names.indexOf(name) < index).map((name) => mistake(`Two RedisLockModules are named "${name}".`, remedies));
+}
+
+function servicesIn(modules: ModulesContainer): ReadonlySet<LockService> {
+  return new Set([...providersOf(modules.values())].map(({ instance }): unknown => instance).filter((instance) => instance instanceof LockService));
 }
 
 function withBases(prototypes: ReadonlySet<object>): ReadonlySet<object> {

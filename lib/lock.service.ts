@@ -10,15 +10,13 @@ import { checkedKey, orderedKeys, type LockKey } from './core/lock-key.js';
 import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from './core/lock-options.js';
 import type { LockRequest, Refusal } from './core/lock-request.js';
 import { healthOf, type StoreHealth } from './core/store-health.js';
+import { notReentrant, partlyHeld } from './core/nesting-errors.js';
 import { settled } from './core/settled.js';
 import { endOf } from './core/stream-end.js';
 import { WaitingCalls } from './core/waiting-calls.js';
 import { LockLostError } from './errors/lock-lost.error.js';
-import { LockOptionsError } from './errors/lock-options.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
 import { LockUnavailableError } from './errors/lock-unavailable.error.js';
-import { namesOf } from './errors/names-of.js';
-import { quoted } from './errors/shown.js';
 import { clientGoneSignal, reported } from './http/http-request.js';
 import type { LockStore } from './store/lock-store.js';
 
@@ -56,7 +54,6 @@ export class LockService {
   readonly #acquirer: LockAcquirer;
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
-  #isEnding = false;
   #methods: readonly GuardedMethod[] = [];
   /** Terms of options objects that can't change, such as a decorator's: read once. */
   readonly #frozenTerms = new WeakMap<object, LockTerms>();
@@ -191,7 +188,7 @@ export class LockService {
 
   /** Whether a lock can be had. @internal */
   async health(): Promise<StoreHealth> {
-    if (this.#isEnding) return { isUp: false, up: 0, of: 1, errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')] };
+    if (this.isEnding) return { isUp: false, up: 0, of: 1, errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')] };
     return healthOf(this.#store);
   }
 
@@ -207,7 +204,7 @@ export class LockService {
 
   /** Whether its app is shutting down. @internal */
   get isEnding(): boolean {
-    return this.#isEnding;
+    return this.#acquirer.shutdown.refusal !== undefined;
   }
 
   /** Begins to connect, so that an unreachable Redis is in the log of the boot. @internal */
@@ -215,15 +212,19 @@ export class LockService {
     this.#store.open?.();
   }
 
-  /** Runs before Nest waits for the handlers that still run. @internal */
-  beforeApplicationShutdown(): void {
-    this.#isEnding = true;
-    this.#acquirer.stopGranting();
+  /** Runs when the app begins to shut down. @internal */
+  onModuleDestroy(): void {
+    this.#acquirer.shutdown.startGrace(this.#shutdownGraceMs);
   }
 
-  /** Runs when the handlers have ended. @internal */
+  /** Runs before Nest waits for the handlers that still run. @internal */
+  beforeApplicationShutdown(): void {
+    this.#acquirer.shutdown.stopGranting();
+  }
+
+  /** @internal */
   async onApplicationShutdown(): Promise<void> {
-    await this.#acquirer.close(this.#shutdownGraceMs);
+    await this.#acquirer.shutdown.end(this.#shutdownGraceMs);
     this.#events.complete();
   }
 
@@ -276,18 +277,4 @@ export function lostError({ keys, reason, heldMs }: LockLostError, cause?: unkno
 /** Whether the call that it is nested in has ended since it was let in: it has to take the lock anew. */
 function isOutlived(lock: Lock | Refusal): lock is Lock {
   return lock instanceof Lock && lock.nesting !== undefined && !lock.isHeld;
-}
-
-function notReentrant(keys: readonly string[]): LockOptionsError {
-  return new LockOptionsError(
-    `This call is nested in a call that holds ${namesOf(keys)} already, and would wait for itself. ` +
-      'Drop "reentrant: false", or start it outside of that call.',
-  );
-}
-
-function partlyHeld(keys: readonly string[], outers: ReadonlyMap<string, Lock>): LockOptionsError {
-  return new LockOptionsError(
-    `This call asks for ${namesOf(keys)} together, inside calls that hold ${[...outers.keys()].map(quoted).join(', ')} only: ` +
-      'taking the others in addition could deadlock. Take all of them together in the outer call.',
-  );
 }

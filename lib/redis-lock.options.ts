@@ -41,7 +41,8 @@ export interface RedisLockOptions {
   /** No Redis command, nor a promise of ours that waits for one, takes longer. @default '1s' */
   readonly commandTimeout?: Duration;
   /**
-   * On shutdown: no new locks, wait this long for the held ones, then take them back and close our own connection.
+   * How long held locks have when the app shuts down, from its very beginning on, HTTP handlers included. After it their signals abort with the reason
+   * `shutdown`. Each is given back when its work ends, or at the latest before `app.close()` resolves.
    * @default '10s'
    */
   readonly shutdownGrace?: Duration;

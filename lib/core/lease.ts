@@ -132,6 +132,11 @@ export class Lease implements Renewal {
     this.#holder?.renewed();
   }
 
+  /** Tells its holder to stop. It is renewed as before until the holder has left. */
+  abort(reason: LostReason): void {
+    if (this.#state === 'held') this.#holder?.lose(reason);
+  }
+
   lose(reason: LostReason): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';

@@ -14,6 +14,7 @@ import { gated, handsOn, type LockRequest, type Refusal } from './lock-request.j
 import { TokenSource } from './lock-token.js';
 import { Lock, type LockGiver } from './lock.js';
 import { OpenLeases } from './open-leases.js';
+import { Shutdown } from './shutdown.js';
 import { StoreQueue } from './store-queue.js';
 import { TooSlowError } from './too-slow.error.js';
 import type { WaitingCalls } from './waiting-calls.js';
@@ -23,15 +24,13 @@ import { Watchdog } from './watchdog.js';
 export class LockAcquirer implements LockGiver {
   readonly changes: LeaseChanges;
   readonly events: LockEvents;
+  readonly shutdown: Shutdown;
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
   readonly #gate = new KeyGate();
   readonly #tokens = new TokenSource();
   readonly #open = new OpenLeases();
   readonly #queue: StoreQueue;
-  /** Why there are no new locks any more. */
-  #closed: LockUnavailableError | undefined;
-  #closing: Promise<void> | undefined;
 
   constructor(store: LockStore, events: LockEvents, waiting: WaitingCalls) {
     this.events = events;
@@ -39,6 +38,8 @@ export class LockAcquirer implements LockGiver {
     this.#watchdog = new Watchdog(store);
     this.changes = new LeaseChanges(store, this.#watchdog);
     this.#queue = new StoreQueue({ store, gate: this.#gate, open: this.#open, waiting, source: this.#tokens.name });
+    const failAll = (refusal: LockUnavailableError) => [this.#gate, this.#queue].forEach((waiting) => waiting.failAll(refusal));
+    this.shutdown = new Shutdown({ open: this.#open, failAll, close: () => this.#close() });
     hearStore(store, { source: this.#tokens.name, queue: this.#queue, open: this.#open, doubt: () => this.#doubt() });
   }
 
@@ -50,7 +51,7 @@ export class LockAcquirer implements LockGiver {
   acquire(request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
     if (request.signal?.aborted) return Promise.reject(request.signal.reason);
-    if (this.#closed) return Promise.reject(this.#closed);
+    if (this.shutdown.refusal) return Promise.reject(this.shutdown.refusal);
     const [key] = request.keys;
     const single = request.keys.length === 1;
     if (!gated(request) || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt, startedAt);
@@ -78,22 +79,7 @@ export class LockAcquirer implements LockGiver {
     return this.#giveBack(lock);
   }
 
-  /** From now on every new lock is refused, and those who wait are told so. */
-  stopGranting(): void {
-    this.#closed ??= new LockUnavailableError('This app is shutting down and takes no new locks. Ask another node.');
-    this.#gate.failAll(this.#closed);
-    this.#queue.failAll(this.#closed);
-  }
-
-  /** Waits for the held locks, at most `graceMs`, takes back those that are left, and closes the store. */
-  close(graceMs: number): Promise<void> {
-    return (this.#closing ??= this.#end(graceMs));
-  }
-
-  async #end(graceMs: number): Promise<void> {
-    this.stopGranting();
-    await this.#open.answered();
-    await this.#open.empty(now() + graceMs);
+  async #close(): Promise<void> {
     const left = [...this.#open].filter(({ isHeld }) => isHeld);
     for (const lease of left) lease.lose('shutdown');
     await Promise.all(left.map((lease) => this.#released(lease, lease.keepMs)));
@@ -103,9 +89,9 @@ export class LockAcquirer implements LockGiver {
 
   /** It is through the gates, and may have waited there. */
   #entered(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
-    if (!this.#closed) return this.#ask(request, startedAt, now());
+    if (!this.shutdown.refusal) return this.#ask(request, startedAt, now());
     this.#leaveGate(true, request.keys);
-    throw this.#closed;
+    throw this.shutdown.refusal;
   }
 
   /** Asks the store with a new token: what happens to an earlier one does not touch it. */
@@ -165,7 +151,7 @@ export class LockAcquirer implements LockGiver {
     const lease = new Lease(request, token, handsOn(request) ? (reply.fences ?? 1) : 1, sentAt, reply.leaseMs);
     if (lease.fences > 1 && (isRun(token) || reply.contended)) lease.run = new LocalRun(reply, lease.heardAt);
     if (claim.wanted) lease.run?.contend();
-    if (!lease.isHeld || claim.lost || request.signal?.aborted || this.#closed) return undefined;
+    if (!lease.isHeld || claim.lost || request.signal?.aborted || this.shutdown.refusal) return undefined;
     lease.onLost = this.#lost;
     this.#open.add(lease);
     const lock = this.#admit(lease, request, reply.fence);
@@ -178,7 +164,7 @@ export class LockAcquirer implements LockGiver {
   async #tooLate({ keys, token, leaseMs }: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest, startedAt: number): Promise<undefined> {
     await this.#released({ keys, token: reply.token ?? token, leaseMs });
     request.signal?.throwIfAborted();
-    if (this.#closed) throw this.#closed;
+    if (this.shutdown.refusal) throw this.shutdown.refusal;
     if (now() >= startedAt + request.waitMs) throw new TooSlowError(now() - sentAt, leaseMs);
   }
 
@@ -211,7 +197,7 @@ export class LockAcquirer implements LockGiver {
     const released = this.#released(lease, lease.keepMs, (ours) => {
       if (!ours) lock.lose('taken');
       this.#open.delete(lease);
-      return ours;
+      return !lock.lost;
     });
     // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
     this.#leaveGate(lease.isGated, lease.keys);

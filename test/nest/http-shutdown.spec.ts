@@ -1,10 +1,16 @@
-import { describe, expect, it } from '@jest/globals';
-import { Controller, Post } from '@nestjs/common';
+import { describe, expect, it, jest } from '@jest/globals';
+import { Controller, Get, type INestApplication, Module, type OnModuleDestroy, Post } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { Agent, request as httpRequest, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { LockService, LockUnavailableError, WithLock } from 'nest-redis-lock';
-import { LockTestingModule } from 'nest-redis-lock/testing';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import request from 'supertest';
-import { deferred, until } from '../support/deferred.js';
+import { aborted, deferred, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
+
+const GRACE_MS = 100;
 
 describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter) => {
   it('a handler that runs keeps its lock to its end; who waits and who comes now is refused', async () => {
@@ -36,4 +42,87 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
     expect(await answer).toEqual({ status: 201, body: { held: true } });
     await closing;
   });
+
+  it.each(['a new connection', 'a connection that is kept alive'])('tells a handler to stop when the grace is over, and lets nobody else in until it has, on %s', async (connection) => {
+    const [inside, goOn] = [deferred<AbortSignal>(), deferred()];
+
+    @Controller('jobs')
+    class JobsController {
+      constructor(private readonly locks: LockService) {}
+
+      @Get()
+      list() {
+        return [];
+      }
+
+      @Post()
+      @WithLock('job')
+      async run() {
+        inside.resolve(this.locks.current('job')!.signal);
+        await goOn.promise;
+      }
+    }
+
+    const store = new MemoryLockStore();
+    const app = await startApp(adapter, { imports: [LockTestingModule.forRoot({ store, shutdownGrace: GRACE_MS, lease: 600 })], controllers: [JobsController] });
+    const agent = new Agent({ keepAlive: connection !== 'a new connection', maxSockets: 1 });
+    const send = (method: string) => sent(app, agent, method);
+    await send('GET');
+    const answer = send('POST');
+    const signal = await inside.promise;
+
+    const startedAt = performance.now();
+    const closing = app.close();
+    expect(await aborted(signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(GRACE_MS - 1);
+    const renewals = jest.spyOn(store, 'renew');
+    await until(() => renewals.mock.calls.length > 1);
+    expect(await store.isLocked('job')).toBe(true);
+
+    goOn.resolve();
+    expect(await answer).toEqual({ status: 503, code: 'LOCK_LOST' });
+    expect(await store.isLocked('job')).toBe(false);
+    agent.destroy();
+    await closing;
+  });
 });
+
+it('counts the grace from before the first hook of the app, and lets that have locks', async () => {
+  const [inside, lost] = [deferred(), deferred<unknown>()];
+
+  @Module({ imports: [LockTestingModule.forRoot({ shutdownGrace: GRACE_MS })] })
+  class JobsModule implements OnModuleDestroy {
+    private job?: Promise<void>;
+    constructor(private readonly locks: LockService) {}
+
+    start() {
+      this.job = this.locks.withLock('job', async ({ signal }) => {
+        inside.resolve();
+        await aborted(signal);
+      });
+    }
+
+    async onModuleDestroy() {
+      await this.locks.withLock('the state of the jobs', () => undefined);
+      await this.job!.catch((error: unknown) => lost.resolve(error));
+    }
+  }
+
+  const app = await Test.createTestingModule({ imports: [JobsModule] }).compile();
+  await app.init();
+  app.get(JobsModule).start();
+  await inside.promise;
+  await app.close();
+  expect(await lost.promise).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
+});
+
+/** Sends a request to the jobs of the app. */
+function sent(app: INestApplication, agent: Agent, method: string): Promise<{ status: number | undefined; code?: string }> {
+  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+  return new Promise((resolve, reject) => {
+    const call = httpRequest({ port, path: '/jobs', method, agent }, (response) => {
+      void json(response).then((body) => resolve({ status: response.statusCode, code: (body as { code?: string }).code }), reject);
+    });
+    call.on('error', reject).end();
+  });
+}
