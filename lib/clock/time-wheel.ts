@@ -23,8 +23,9 @@ export class TimeWheel<T> {
   }
 
   delete(atMs: number, item: T): void {
-    // An empty slot goes when its time has come: until then it is likely to be used again.
-    this.#slots.get(atMs)?.delete(item);
+    const slot = this.#slots.get(atMs);
+    // An empty one would cost a timer, and a look of every turn, until its time has come.
+    if (slot?.delete(item) && slot.size === 0) this.#slots.delete(atMs);
   }
 
   clear(): void {

@@ -1,0 +1,35 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { now } from '../../lib/clock/deadline.js';
+import { TimeWheel } from '../../lib/clock/time-wheel.js';
+
+describe('Many due times on one timer', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  it('cost nothing any more when what was due has been taken out: locks of many lengths come and go', () => {
+    const due: number[][] = [];
+    const wheel = new TimeWheel<number>((items) => due.push(items));
+    const start = Math.ceil(now());
+    const times = Array.from({ length: 1000 }, (_, at) => at + 1);
+    for (const time of times) wheel.add(start + time, time);
+    for (const time of times.slice(0, -1)) wheel.delete(start + time, time);
+
+    let turns = 0;
+    for (; due.length === 0; turns++) jest.advanceTimersToNextTimer();
+    expect(due).toEqual([[1000]]);
+    // One for the first, which the timer was set to.
+    expect(turns).toBeLessThanOrEqual(2);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('are kept as long as one of those is left who are due together', () => {
+    const due: number[][] = [];
+    const wheel = new TimeWheel<number>((items) => due.push(items));
+    const at = Math.ceil(now()) + 10;
+    for (const item of [1, 2]) wheel.add(at, item);
+    wheel.delete(at, 1);
+    wheel.delete(at + 1, 2);
+    jest.advanceTimersByTime(11);
+    expect(due).toEqual([[2]]);
+  });
+});
