@@ -51,6 +51,21 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await locks(['clock', '', AHEAD], ['try', MINE, LEASE, 'a'])).toBe(AHEAD + 1);
   },
 
+  'the note of the last fence lasts until the time is a day past it, so that no fence goes back': async ({ redis, locks }) => {
+    const day = 86_400_000;
+    const note = async () => (await redis.pttl(NOTE)) / day;
+    await locks(['clock', '', 0]);
+    expect(await note()).toBeCloseTo(1, 2);
+    for (const [verb, days] of [['raise', 2], ['clock', 3]] as const) { // prettier-ignore
+      await locks([verb, '', (Date.now() + days * day) * 1000]);
+      expect(await note()).toBeCloseTo(days + 1, 2);
+    }
+    await redis.set(NOTE, 5);
+    await locks(['try', MINE, LEASE, 'a']);
+    await outOfMemory(redis, async () => void (await locks(['clock', '', (Date.now() + 4 * day) * 1000], ['release', MINE, 0, 'a'])));
+    expect(await note()).toBeCloseTo(5, 2);
+  },
+
   'out of memory, what is given back is free all the same, and then the note is brought up': async ({ redis, locks }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await redis.set(NOTE, 5);
