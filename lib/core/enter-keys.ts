@@ -88,7 +88,7 @@ export function queueFor(key: string, gate: KeyGate, request: LockRequest, circu
 
 /** A caller that does not wait only wants to know what the one in front is told. */
 async function tryAgain(key: string, gate: KeyGate, request: LockRequest, { startedAt, holder }: Circumstances): Promise<Passage | Refusal> {
-  await gate.answered(key, request.waitSignals());
+  await gate.answered(key, request.waitSignals(), request);
   const facts = { holder: gate.isInside(key) ? holder : undefined, ahead: gate.waiters(key) };
   return gate.tryEnter(key) ? 'turn' : refusal('held', request, startedAt, facts);
 }

@@ -28,6 +28,7 @@ interface Turn {
 }
 
 interface Curious {
+  readonly request: LockRequest;
   readonly tell: () => void;
   readonly fail: (error: unknown) => void;
 }
@@ -79,7 +80,7 @@ export class KeyGate {
   }
 
   /** Waits until the front has its first answer from the store. Throws what it failed with, or the reason of a signal. */
-  async answered(key: string, signals: readonly AbortSignal[]): Promise<void> {
+  async answered(key: string, signals: readonly AbortSignal[], request: LockRequest): Promise<void> {
     const turn = this.#turns.get(key);
     if (turn?.front !== 'asking') return;
     const line = (turn.curious ??= new WaitingLine());
@@ -87,7 +88,7 @@ export class KeyGate {
     await waitFor<void>(
       Infinity,
       signals,
-      (tell, fail) => (place = line.join({ tell, fail })),
+      (tell, fail) => (place = line.join({ request, tell, fail })),
       () => line.leave(place),
     );
   }
@@ -116,10 +117,15 @@ export class KeyGate {
     next.pass('turn');
   }
 
-  /** The store did not answer the front: everybody behind would meet the same, one time-out after the other. */
-  fail(key: string, error: unknown): void {
+  /**
+   * The store did not answer the front: those behind would meet the same, one time-out after the other. But for those who don't want all
+   * that the front wanted: what went wrong may be about another key.
+   */
+  fail(key: string, error: unknown, wanted: readonly string[] = []): void {
     const turn = this.#turns.get(key);
-    for (const waiter of [...(turn?.curious?.all() ?? []), ...(turn?.queue?.all() ?? [])]) waiter.fail(error);
+    for (const { request, fail } of [...(turn?.curious?.all() ?? []), ...(turn?.queue?.all() ?? [])]) {
+      if (wanted.every((one) => request.keys.includes(one))) fail(error);
+    }
   }
 
   /** Ends all waiting, for good. */

@@ -135,7 +135,7 @@ export class LockAcquirer implements LockGiver {
     this.#open.stopAsking();
     const isOwn = error instanceof TooSlowError || request.waitSignals().some(({ aborted, reason }) => aborted && reason === error);
     if (error instanceof LockUnavailableError && !isOwn && gated(request)) {
-      for (const key of request.keys) this.#gate.fail(key, error);
+      for (const key of request.keys) this.#gate.fail(key, error, request.keys);
     }
     this.#leaveGate(gated(request), request.keys);
     throw error;

@@ -200,6 +200,19 @@ describe('Callers of one process', () => {
     await expect(locks.withLock(['a', 'b'], () => 'works again', { wait: 0 })).resolves.toBe('works again');
   });
 
+  it('do not hear of an outage that met one who wants other keys besides: it may be about those', async () => {
+    const outage = deferred();
+    store.afterAcquire = () => outage.promise;
+    const [both, ...same] = [locks.lock(['a', 'b']), locks.lock(['a', 'b', 'c']), locks.tryLock(['b', 'a'])];
+    const others = [locks.withLock('a', () => 'a'), locks.tryLock('b').then((lock) => lock?.key)];
+    await turn();
+    store.afterAcquire = async () => undefined;
+    outage.reject(new LockUnavailableError('The node of b is gone'));
+    await store.cancel({ keys: ['a', 'b'], token: (await store.inspect('a'))!.holders[0]!.token, leaseMs: 1, sharing: 'exclusive', label: undefined });
+    for (const call of [both, ...same]) await expect(call).rejects.toThrow(LockUnavailableError);
+    expect(await Promise.all(others)).toEqual(['a', 'b']);
+  });
+
   it('that try once behind one who is just asking get their answer from its answer', async () => {
     const first = locks.lock('a');
     await expect(locks.tryLock('a')).resolves.toBeNull();
