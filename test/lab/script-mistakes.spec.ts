@@ -23,12 +23,18 @@ const ONLY = process.env['ONLY'];
 /** Does something only in a cluster, though it stands in both scripts. */
 const guesses = (line: string, within: string) => /\bguesses\b/.test(line) || ['suspect', 'isSilent'].includes(within);
 
-const LINES_OF_LOCKS = new Set(LOCKS.source.split('\n'));
+/** Whether a line of a script stands in this one, too. */
+function standsIn({ source }: LuaScript<unknown>): (line: string) => boolean {
+  const lines = new Set(source.split('\n'));
+  return (line) => lines.has(line);
+}
+const [inLocks, inRenew] = [standsIn(LOCKS), standsIn(RENEW)];
 
 const mistakes = (): Mistake[] => [
   ...mistakesIn('LOCKS', LOCKS, (line, within) => !guesses(line, within)),
-  ...mistakesIn('CLUSTER_LOCKS', CLUSTER_LOCKS, (line, within) => guesses(line, within) || !LINES_OF_LOCKS.has(line)),
-  ...Object.entries({ RENEW, RENEW_IN_CLUSTER, INSPECT, HOLDERS_OF, PUBLISH }).flatMap(([what, script]) => mistakesIn(what, script)),
+  ...mistakesIn('CLUSTER_LOCKS', CLUSTER_LOCKS, (line, within) => guesses(line, within) || !inLocks(line)),
+  ...mistakesIn('RENEW_IN_CLUSTER', RENEW_IN_CLUSTER, (line) => !inRenew(line)),
+  ...Object.entries({ RENEW, INSPECT, HOLDERS_OF, PUBLISH }).flatMap(([what, script]) => mistakesIn(what, script)),
 ];
 
 const PROGRAMS = 300;
@@ -69,7 +75,7 @@ const HARMLESS: readonly RegExp[] = [
   // Takes away what is there in a cluster only.
   /if guesses then call\('ZREM', aliveOf\(i\), '\?'\) end {2}=> {2}if true/,
   // From Redis 7 on an error is caught as a text; before that, as a table.
-  /failure = string\.gsub\(type\(answer\) == 'table' .*=> {2}failure = string\.gsub\(type\(answer\) ~= 'table'/,
+  /failure = string\.gsub\(type\(answer\) == 'table' .*=> {2}failure = string\.gsub\(type\(answer\) (~=|== 'table' or)/,
   /local said = \{err = type\(reply\) == 'table' .*=> {2}local said = \{err = type\(reply\) (~=|== 'table' or)/,
   // Asks for the time once more.
   /if not now then {2}=> {2}if true/,
