@@ -29,7 +29,7 @@ export class LockAcquirer implements LockGiver {
   readonly #watchdog: Watchdog;
   readonly #gate = new KeyGate();
   readonly #tokens = new TokenSource();
-  readonly #open = new OpenLeases();
+  readonly #open = new OpenLeases(() => this.#doubt());
   readonly #queue: StoreQueue;
 
   constructor(store: LockStore, events: LockEvents, waiting: WaitingCalls) {

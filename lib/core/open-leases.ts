@@ -1,14 +1,22 @@
 import { waitFor } from '../clock/wait-for.js';
 import type { Lease } from './lease.js';
+import { Standstill } from './standstill.js';
 
 /** What shutdown has to wait for: calls that ask for a lock, and leases that are neither lost nor fully given back. */
 export class OpenLeases implements Iterable<Lease> {
   readonly #leases = new Map<string, Lease>();
+  readonly #standstill: Standstill;
   #asking = 0;
   #onChange: (() => void) | undefined;
 
+  /** @param doubt is called when leases may have ended on the server while this machine stood still */
+  constructor(doubt: () => void) {
+    this.#standstill = new Standstill(() => this.#leases.size > 0, doubt);
+  }
+
   add(lease: Lease): void {
     this.#leases.set(lease.token, lease);
+    this.#standstill.watch();
   }
 
   delete(lease: Lease): void {

@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { lockService, type ClosableLockService } from '../support/lock-services.js';
+
+/** Far longer than the clocks are left alone: no renewal finds anything out. */
+const LEASE = '1h';
+const HOUR_MS = 3_600_000;
+
+/** The clocks are compared in this time. */
+const LOOK_MS = 1000;
+
+describe('A machine that was suspended, so that its time of day jumps forward and its monotonic clock does not,', () => {
+  let store: MemoryLockStore;
+  let locks: ClosableLockService;
+
+  beforeEach(() => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+    store = new MemoryLockStore();
+    locks = lockService(store, { lease: LEASE, shutdownGrace: 0 });
+  });
+
+  afterEach(async () => {
+    jest.useRealTimers();
+    await locks.close();
+  });
+
+  const setTime = (byMs: number) => jest.setSystemTime(Date.now() + byMs);
+
+  it('asks at once which locks it still has: those that have ended meanwhile are lost, the others are not', async () => {
+    const [ended, held, unwatched] = [await locks.lock('a'), await locks.lock('b'), await locks.lock('c', { watchdog: false })];
+    for (const { keys, token } of [ended, unwatched]) await store.release({ keys, token, leaseMs: 1 });
+    setTime(HOUR_MS);
+    expect(ended.isHeld).toBe(true);
+    await jest.advanceTimersByTimeAsync(LOOK_MS);
+    expect(ended.lost).toMatchObject({ reason: 'taken' });
+    expect(unwatched.lost).toMatchObject({ reason: 'taken' });
+    expect(held.isHeld).toBe(true);
+    expect(await held.unlock()).toBe(true);
+  });
+
+  it('asks once for each jump, and neither when the time is set back or corrected nor when nothing is held', async () => {
+    const asked = jest.spyOn(store, 'renew');
+    const look = () => jest.advanceTimersByTimeAsync(LOOK_MS);
+    const held = await locks.lock('a');
+    for (const byMs of [0, -HOUR_MS, 200, 200]) {
+      setTime(byMs);
+      await look();
+    }
+    expect(asked).not.toHaveBeenCalled();
+    setTime(HOUR_MS);
+    await look();
+    await look();
+    expect(asked).toHaveBeenCalledTimes(1);
+    await held.unlock();
+    await look();
+    setTime(HOUR_MS);
+    await locks.lock('a');
+    await look();
+    expect(asked).toHaveBeenCalledTimes(1);
+  });
+});
