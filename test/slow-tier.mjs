@@ -1,0 +1,32 @@
+/**
+ * What a newcomer's `npm test` leaves to `npm run test:slow`: real failovers, crowds and crashes, and programs that run for long.
+ * What they hold is held by a quick spec too, at a smaller size. Patterns of paths.
+ */
+export const SLOW_TIER = [
+  'test/core/hand-on\\.spec',
+  'test/docs/fencing\\.spec',
+  'test/lab/(?!checker)',
+  `test/processes/(?:${[
+    'force-unlock',
+    'holders',
+    'line',
+    'paused-holder',
+    'quorum',
+    'readers-writers',
+    'semaphore',
+    'several-keys',
+    'stopped-waiter',
+  ].join('|')})\\.spec`,
+  `test/redis/(?:${[
+    'cluster',
+    'cluster-changes',
+    'durability',
+    'outages',
+    'quorum',
+    'quorum-amnesia',
+    'quorum-schedules',
+    'schedules',
+  ].join('|')})\\.spec`,
+  'test/sample/(?:launcher\\.e2e|shared-pglite)\\.spec',
+  'test/store/(?:cluster|programs|quorum|simulated)\\.spec',
+];
