@@ -2,7 +2,7 @@ import { now, roundedDown } from '../clock/deadline.js';
 import type { LostReason } from '../errors/lock-lost.error.js';
 import type { LockDetails, Renewal, Sharing } from '../store/lock-store.js';
 import type { LocalRun } from './local-run.js';
-import { canBeginWith, gated, type LockRequest } from './lock-request.js';
+import { canBeginWith, turnsOf, type LockRequest } from './lock-request.js';
 
 /** What our clock and the server's may differ by over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
 const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
@@ -33,8 +33,8 @@ export class Lease implements Renewal {
   readonly fences: number;
   /** Changes when a writer becomes a reader. */
   sharing: Sharing;
-  /** Whether its holder came through the gate of this process. */
-  readonly isGated: boolean;
+  /** For which of its keys its holder has its turn in this process. */
+  readonly turns: readonly string[];
   /** Calls nested in a reader that write now. */
   writers = 0;
   /** How often the store was asked to make the reader the writer: the number of the last such upgrade. */
@@ -62,7 +62,7 @@ export class Lease implements Renewal {
     this.token = token;
     this.fences = fences;
     this.sharing = request.sharing;
-    this.isGated = gated(request);
+    this.turns = turnsOf(request);
     this.keepFor(request.atLeastMs);
     this.leaseMs = request.leaseMs;
     this.confirm(sentAt, lastsMs);

@@ -10,7 +10,7 @@ import { Lease } from './lease.js';
 import { LeaseChanges } from './lease-changes.js';
 import { LocalRun } from './local-run.js';
 import type { LockEvents } from './lock-events.js';
-import { gated, handsOn, type LockRequest, type Refusal } from './lock-request.js';
+import { gated, handsOn, turnsOf, type LockRequest, type Refusal } from './lock-request.js';
 import { TokenSource } from './lock-token.js';
 import { Lock, type LockGiver } from './lock.js';
 import { OpenLeases } from './open-leases.js';
@@ -37,7 +37,7 @@ export class LockAcquirer implements LockGiver {
     this.#store = store;
     this.#watchdog = new Watchdog(store);
     this.changes = new LeaseChanges(store, this.#watchdog);
-    this.#queue = new StoreQueue({ store, gate: this.#gate, open: this.#open, waiting, source: this.#tokens.name });
+    this.#queue = new StoreQueue({ store, gate: this.#gate, waiting });
     const failAll = (refusal: LockUnavailableError) => [this.#gate, this.#queue].forEach((waiting) => waiting.failAll(refusal));
     this.shutdown = new Shutdown({ open: this.#open, failAll, close: () => this.#close() });
     hearStore(store, { source: this.#tokens.name, queue: this.#queue, open: this.#open, doubt: () => this.#doubt() });
@@ -90,7 +90,7 @@ export class LockAcquirer implements LockGiver {
   /** It is through the gates, and may have waited there. */
   #entered(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
     if (!this.shutdown.refusal) return this.#ask(request, startedAt, now());
-    this.#leaveGate(true, request.keys);
+    this.#queue.leaveGate(request.keys);
     throw this.shutdown.refusal;
   }
 
@@ -114,7 +114,7 @@ export class LockAcquirer implements LockGiver {
 
   /** The first answer brought no lock: waits, or asks again. */
   async #askOn(claim: Claim, first: Answer, asked: LockRequest, startedAt: number): Promise<Lock | Refusal> {
-    const request = isGrant(first) ? asked : this.#queue.stepAside(first as Answer<Held>, asked);
+    const request = isGrant(first) ? asked : this.#queue.stepAside(asked);
     let answer: Lock | Refusal | undefined;
     try {
       const outcome = isGrant(first) ? first : await this.#queue.wait(claim, first as Answer<Held>, request, startedAt);
@@ -126,7 +126,7 @@ export class LockAcquirer implements LockGiver {
     this.#queue.drop(claim);
     this.#open.stopAsking();
     if (!answer) return this.#ask(request, startedAt, now());
-    if (!(answer instanceof Lock)) this.#leaveGate(gated(request), request.keys);
+    if (!(answer instanceof Lock)) this.#queue.leaveGate(turnsOf(request));
     return answer;
   }
 
@@ -134,10 +134,9 @@ export class LockAcquirer implements LockGiver {
     this.#queue.drop(claim);
     this.#open.stopAsking();
     const isOwn = error instanceof TooSlowError || request.waitSignals().some(({ aborted, reason }) => aborted && reason === error);
-    if (error instanceof LockUnavailableError && !isOwn && gated(request)) {
-      for (const key of request.keys) this.#gate.fail(key, error, request.keys);
-    }
-    this.#leaveGate(gated(request), request.keys);
+    const turns = turnsOf(request);
+    if (error instanceof LockUnavailableError && !isOwn) for (const key of turns) this.#gate.fail(key, error, request.keys);
+    this.#queue.leaveGate(turns);
     throw error;
   }
 
@@ -156,7 +155,7 @@ export class LockAcquirer implements LockGiver {
     this.#open.add(lease);
     const lock = this.#admit(lease, request, reply.fence);
     this.#watchdog.watch(lease);
-    if (lease.isGated) for (const key of lease.keys) this.#gate.setFront(key, 'inside');
+    for (const key of lease.turns) this.#gate.setFront(key, 'inside');
     return lock;
   }
 
@@ -200,7 +199,7 @@ export class LockAcquirer implements LockGiver {
       return !lock.lost;
     });
     // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
-    this.#leaveGate(lease.isGated, lease.keys);
+    this.#queue.leaveGate(lease.turns);
     return released;
   }
 
@@ -216,15 +215,11 @@ export class LockAcquirer implements LockGiver {
   readonly #lost = (lease: Lease): void => {
     this.#watchdog.unwatch(lease);
     this.#open.delete(lease);
-    this.#leaveGate(lease.isGated, lease.keys);
+    this.#queue.leaveGate(lease.turns);
   };
 
   #doubt(): void {
     this.#queue.wakeAll();
     void this.#watchdog.verify([...this.#open]);
-  }
-
-  #leaveGate(isGated: boolean, keys: readonly string[]): void {
-    if (isGated) this.#queue.leaveGate(keys);
   }
 }

@@ -9,8 +9,8 @@ export interface LockRequest extends LockTerms {
   readonly keys: readonly string[];
   /** Whether it only waits for its turn, and leaves as soon as it has it. */
   readonly isPassing?: boolean;
-  /** Whether it has left the gate of this process, to wait in the store without a turn. */
-  readonly isBeside?: boolean;
+  /** For which of its keys it keeps its turn in this process while it waits in the store. @default all */
+  readonly keptTurns?: readonly string[];
   /** Signals that end the wait; asked for only when the call has to wait. */
   readonly waitSignals: () => readonly AbortSignal[];
   /** Told when the call queues, where somebody wants to know. */
@@ -57,6 +57,13 @@ export function canBeginWith(lastsMs: number, { leaseMs, watchdog, maxHoldMs, at
  * Whether the caller goes through the gate of this process: those who want it fair all queue in the store, and so do those
  * who share it.
  */
-export function gated({ fair, sharing, isBeside }: Pick<LockRequest, 'fair' | 'sharing' | 'isBeside'>): boolean {
-  return !fair && sharing === 'exclusive' && !isBeside;
+export function gated({ fair, sharing }: Pick<LockRequest, 'fair' | 'sharing'>): boolean {
+  return !fair && sharing === 'exclusive';
 }
+
+/** For which keys the caller has its turn in this process, once it is through the gate. */
+export function turnsOf(request: LockRequest): readonly string[] {
+  return gated(request) ? (request.keptTurns ?? request.keys) : NONE;
+}
+
+const NONE: readonly string[] = [];

@@ -28,14 +28,6 @@ export class OpenLeases implements Iterable<Lease> {
     return this.#leases.get(token);
   }
 
-  /** Whether somebody has one of these keys who did not come through the gate of this process. */
-  hasUngated(keys: readonly string[]): boolean {
-    for (const { isGated, keys: held } of this.#leases.values()) {
-      if (!isGated && held.some((key) => keys.includes(key))) return true;
-    }
-    return false;
-  }
-
   /** A call asks for a lock; `stopAsking` when it has its answer. */
   startAsking(): void {
     this.#asking++;

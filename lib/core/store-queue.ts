@@ -3,17 +3,13 @@ import type { Granted, Held, LockStore } from '../store/lock-store.js';
 import { nextCheckAt } from './check-time.js';
 import { Claim, type Answer } from './claim.js';
 import type { KeyGate } from './key-gate.js';
-import { canBeginWith, gated, heldBy, refusal, type LockRequest, type Refusal } from './lock-request.js';
-import type { OpenLeases } from './open-leases.js';
+import { canBeginWith, gated, heldBy, refusal, turnsOf, type LockRequest, type Refusal } from './lock-request.js';
 import type { FindDeadlock, WaitingCalls } from './waiting-calls.js';
 
 interface StoreQueueParts {
   readonly store: LockStore;
   readonly gate: KeyGate;
-  readonly open: OpenLeases;
   readonly waiting: WaitingCalls;
-  /** What the tokens of this process begin with. */
-  readonly source: string;
 }
 
 interface StoreWait {
@@ -29,18 +25,14 @@ export class StoreQueue {
   readonly waiting: WaitingCalls;
   readonly #store: LockStore;
   readonly #gate: KeyGate;
-  readonly #open: OpenLeases;
-  readonly #source: string;
   readonly #claims = new Map<string, Claim>();
   /** Claims that their callers left to the next in the gate, by key. */
   readonly #left = new Map<string, Claim>();
 
-  constructor({ store, gate, open, waiting, source }: StoreQueueParts) {
+  constructor({ store, gate, waiting }: StoreQueueParts) {
     this.#store = store;
     this.#gate = gate;
-    this.#open = open;
     this.waiting = waiting;
-    this.#source = source;
   }
 
   /**
@@ -123,15 +115,16 @@ export class StoreQueue {
   }
 
   /**
-   * A caller of several keys is to wait for one that a call of this process has without a turn (it is fair, or a reader).
-   * That call may ask for another of the keys next. So the turns are given back, else the two would wait for each other.
+   * A caller of several keys is to wait in the store. Whatever it does not have there is for others of this process as for anybody else: they may use it
+   * meanwhile, and whom it waits for may need it. So it keeps its turn only for the key that the store takes first, which it has there or
+   * waits for. It does not ask for the others again: the store queues it, whoever is through for them here.
    */
-  stepAside({ reply }: Answer<Held>, request: LockRequest): LockRequest {
+  stepAside(request: LockRequest): LockRequest {
     const { keys, waitMs } = request;
-    if (keys.length === 1 || waitMs === 0 || !gated(request)) return request;
-    if (!reply.holder.startsWith(`${this.#source}.`) && !this.#open.hasUngated(keys)) return request;
-    this.leaveGate(keys);
-    return { ...request, isBeside: true };
+    if (keys.length === 1 || waitMs === 0 || !gated(request) || request.keptTurns) return request;
+    const first = this.#store.firstOf?.(keys) ?? keys[0]!;
+    this.leaveGate(keys.filter((key) => key !== first));
+    return { ...request, keptTurns: [first] };
   }
 
   /**
@@ -152,7 +145,7 @@ export class StoreQueue {
       return this.#standInLine(claim, refused, { request, startedAt, findDeadlock });
     });
     if (!gated(request)) return this.#gate.beside(key, waiting);
-    for (const key of request.keys) this.#gate.setFront(key, 'waiting');
+    for (const key of turnsOf(request)) this.#gate.setFront(key, 'waiting');
     return waiting;
   }
 

@@ -86,6 +86,59 @@ describe('Callers of one process', () => {
       await (await all).unlock();
     });
 
+    it.each([['a', 'b'], ['b', 'c'], ['a', 'b', 'c']].map((keys) => [keys] as const))('%j, leave those to others that nobody uses, while they wait for one in the store', async (keys) => {
+      const b = await other.lock('b');
+      const all = locks.lock(keys);
+      await until(() => store.memory.waiters('b') === 1);
+      for (const key of keys.slice(keys.indexOf('b') + 1)) {
+        await free(key);
+        await free(key, { wait: 50 });
+        await locks.withLock('d', () => free(key, { wait: 50 }));
+      }
+      expect(await locks.tryLock('b')).toBeNull();
+      await b.unlock();
+      expect((await all).keys).toEqual(keys);
+      for (const key of keys) expect(await locks.tryLock(key)).toBeNull();
+      await (await all).unlock();
+      for (const key of keys) await free(key);
+    });
+
+    it('leave those to others, too, when who has the first one has changed to a call of their process', async () => {
+      const a = await other.lock('a');
+      const fair = locks.withLock('a', () => locks.withLock('b', () => 'both', { wait: 50 }), { fair: true });
+      await until(() => store.memory.waiters('a') === 1);
+      const all = locks.lock(['a', 'b']);
+      await until(() => store.memory.waiters('a') === 2);
+      await a.unlock();
+      await expect(fair).resolves.toBe('both');
+      await (await all).unlock();
+    });
+
+    it('do not all wait in the store: one does, and the others behind it', async () => {
+      const b = await other.lock('b');
+      const all = Array.from({ length: 20 }, (_, at) => locks.withLock(['a', at % 2 ? 'b' : 'c'], () => turn()));
+      await until(() => store.memory.waiters('b') === 1);
+      for (let turns = 0; turns < 10; turns++) await turn();
+      expect(store.memory.waiters('a') + store.memory.waiters('b')).toBe(1);
+      await b.unlock();
+      await Promise.all(all);
+    });
+
+    it('get in though others of their process use the rest again and again while they wait in the store', async () => {
+      const b = await other.lock('b');
+      let isIn = false;
+      let used = 0;
+      const use = async (key: string) => {
+        for (; !isIn; used++) await locks.withLock(key, () => turn());
+      };
+      const all = locks.withLock(['b', 'c', 'd'], () => (isIn = true));
+      await until(() => store.memory.waiters('b') === 1);
+      const users = ['c', 'c', 'd', 'd'].map(use);
+      await until(() => used > 8);
+      await b.unlock();
+      await Promise.all([all, ...users]);
+    });
+
     it('leave them to others also inside of one call that has them all', async () => {
       await locks.withLock(['a', 'b'], async () => {
         const b = await locks.lock('b');

@@ -81,6 +81,10 @@ export class ClusterLockStore extends RedisLockStore {
     return locksApart(this.#names, locks);
   }
 
+  firstOf(keys: readonly string[]): string {
+    return keyGroups(this.#names, keys)[0]!.keys[0]!;
+  }
+
   override async reserve(lock: Renewal): Promise<Granted | undefined> {
     return this.#inTime(async () => this.#together(await Promise.all(this.#partsOf(lock).map((part) => super.reserve(part))), lock));
   }
