@@ -117,12 +117,14 @@ export class StoreQueue {
   /**
    * A caller of several keys is to wait in the store. Whatever it does not have there is for others of this process as for anybody else: they may use it
    * meanwhile, and whom it waits for may need it. So it keeps its turn only for the key that the store takes first, which it has there or
-   * waits for. It does not ask for the others again: the store queues it, whoever is through for them here.
+   * waits for. It does not ask for the others again: the store queues it, whoever is through for them here. Where the store does not, its turns
+   * are what gets it in, so it keeps them.
    */
   stepAside(request: LockRequest): LockRequest {
     const { keys, waitMs } = request;
     if (keys.length === 1 || waitMs === 0 || !gated(request) || request.keptTurns) return request;
-    const first = this.#store.firstOf?.(keys) ?? keys[0]!;
+    const first = this.#store.firstOf ? this.#store.firstOf(keys) : keys[0]!;
+    if (first === undefined) return request;
     this.leaveGate(keys.filter((key) => key !== first));
     return { ...request, keptTurns: [first] };
   }

@@ -197,8 +197,11 @@ export interface LockStore {
   missing?(locks: readonly Renewal[]): Promise<RenewalOutcome>;
   /** Splits locks into those that `renew` may take in one call: what can't be reached must not hold up the rest. Default: all in one. */
   apart?<Lock extends Renewal>(locks: readonly Lock[]): readonly (readonly Lock[])[];
-  /** Which of the keys of a command it takes first. Default: the first of them. */
-  firstOf?(keys: readonly string[]): string;
+  /**
+   * Which of several keys it takes first: a caller has that one while it waits for another. Answers undefined when a caller that waits has
+   * nothing in the store. Default: the first of them.
+   */
+  firstOf?(keys: readonly string[]): string | undefined;
   /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's alone any more. */
   reserve(lock: Renewal): Promise<Granted | undefined>;
   /**

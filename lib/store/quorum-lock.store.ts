@@ -97,6 +97,11 @@ export class QuorumLockStore implements LockStore {
     });
   }
 
+  /** Between two attempts a caller has nothing. */
+  firstOf(): undefined {
+    return undefined;
+  }
+
   /** There is nothing to leave: between two attempts a caller has nothing. */
   async cancel(_command: Cancellation): Promise<void> {}
 

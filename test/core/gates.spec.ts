@@ -86,7 +86,7 @@ describe('Callers of one process', () => {
       await (await all).unlock();
     });
 
-    it.each([['a', 'b'], ['b', 'c'], ['a', 'b', 'c']].map((keys) => [keys] as const))('%j, leave those to others that nobody uses, while they wait for one in the store', async (keys) => {
+    it.each([[['b', 'c']], [['a', 'b', 'c']]])('%j, leave those to others that nobody uses, while they wait for one in the store', async (keys) => {
       const b = await other.lock('b');
       const all = locks.lock(keys);
       await until(() => store.memory.waiters('b') === 1);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import type { Held } from 'nest-redis-lock';
 import { QuorumLockStore } from '../../lib/store/quorum-lock.store.js';
@@ -27,6 +28,23 @@ describe('A caller of a quorum that waits for a short time', () => {
       const again = await here.lock('a', { wait: 100 });
       await again.unlock();
     }
+  });
+
+  it('gets several keys, though others of its process use each of them again and again', async () => {
+    const nodes = [0, 1, 2].map(() => new MemoryNode());
+    const [here, there] = [0, 1].map(() => lockService(new QuorumLockStore(nodes), { shutdownGrace: 0 })) as [ClosableLockService, ClosableLockService];
+    open.push(here, there);
+    let isIn = false;
+    const use = async (key: string) => {
+      while (!isIn) await here.withLock(key, () => sleep(3));
+    };
+    const users = ['a', 'b', 'c'].map(use);
+    const held = await there.lock('a');
+    const all = here.withLock(['a', 'b', 'c'], () => undefined, { wait: 5000 }).finally(() => (isIn = true));
+    await sleep(30);
+    await held.unlock();
+    await all;
+    await Promise.all(users);
   });
 
   it('asks once more just before its wait is over', async () => {
