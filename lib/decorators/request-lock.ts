@@ -80,16 +80,16 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
     @Inject(lockServiceToken(module)) readonly locks!: LockService;
 
     intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-      if (context.getType() !== 'http') return Promise.reject(notARequest(site));
+      const response = rawResponse(context);
+      if (!response) return Promise.reject(notARequest(site));
       return insideRequest(context, () => {
-        const hold = taken.get(rawResponse(context));
-        return hold?.isIdle ? Promise.resolve(this.locks.goOn(hold, () => answerOf(hold, next))) : this.#inLock(context, next);
+        const hold = taken.get(response);
+        return hold?.isIdle ? Promise.resolve(this.locks.goOn(hold, () => answerOf(hold, next))) : this.#inLock(context, response, next);
       });
     }
 
-    #inLock(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    #inLock(context: ExecutionContext, response: ServerResponse, next: CallHandler): Promise<Observable<unknown>> {
       const key = reportedKey(keyOf, context);
-      const response = rawResponse(context);
       const over = new AbortController();
       // Where an interceptor has answered meanwhile, nobody waits for the handler. An answer that was given before this handler is no reason.
       if (!isOver(response)) onceEnded(response, () => over.abort(clientGone()));

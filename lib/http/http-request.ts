@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
-import { type ExecutionContext, HttpException, Logger } from '@nestjs/common';
+import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from '@nestjs/common';
 import { isLockError, type LockError, type LockErrorBody } from '../errors/lock.error.js';
 import { isClosed, onceEnded } from './response-end.js';
 
@@ -99,14 +99,24 @@ class HttpRequest {
 /** What a request fails with when nobody waits for its answer any more. Nobody gets to read it, but logs have the status. */
 export const clientGone = (): HttpException => new HttpException('The client went away before its request was handled.', 499);
 
-/** The response as Node knows it, on any platform. */
-export function rawResponse(context: ExecutionContext): ServerResponse {
-  const response = context.switchToHttp().getResponse<ServerResponse & { raw?: ServerResponse }>();
-  return response.raw ?? response;
+/**
+ * The response as Node knows it, on any platform. Undefined where there is none: Nest takes a handler that a library calls by its
+ * `ExternalContextCreator` for one of HTTP, unless the library says what it is, and its arguments can be anything.
+ */
+export function rawResponse(context: ArgumentsHost): ServerResponse | undefined {
+  if (context.getType() !== 'http') return undefined;
+  try {
+    const given = context.switchToHttp().getResponse<Partial<ServerResponse & { raw: ServerResponse }> | undefined>();
+    const response = given?.raw ?? given;
+    return typeof response?.writeHead === 'function' && typeof response.on === 'function' ? (response as ServerResponse) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function httpRequest(context: ExecutionContext): HttpRequest | undefined {
-  return context.getType() === 'http' ? new HttpRequest(rawResponse(context), context.getHandler()) : undefined;
+  const response = rawResponse(context);
+  return response && new HttpRequest(response, context.getHandler());
 }
 
 /** Makes the request known to everything that this async context calls from here on. */

@@ -4,6 +4,7 @@ import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
 import { throwError } from 'rxjs';
 import { LockError, type LockErrorBody } from '../errors/lock.error.js';
 import { isGateway } from './gateway.js';
+import { rawResponse } from './http-request.js';
 
 const logger = new Logger('RedisLock');
 
@@ -32,7 +33,7 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
 
   catch(error: LockError, host: ArgumentsHost): unknown {
     const context = host.getType<string>();
-    if (context === 'http') return new BaseExceptionFilter(this.#http?.httpAdapter).catch(error, host);
+    if (rawResponse(host)) return new BaseExceptionFilter(this.#http?.httpAdapter).catch(error, host);
     if (!['rpc', 'ws', 'graphql'].includes(context)) throw error;
     logger.warn(error.message);
     const told = toldOf(error);
