@@ -270,8 +270,8 @@ function waitSignals(this: LockRequest): readonly AbortSignal[] {
 }
 
 /** What is thrown for a lost lock; its cause is what the work threw. @internal */
-export function lostError({ keys, reason, heldMs }: LockLostError, cause?: unknown): LockLostError {
-  return reported(new LockLostError({ keys, reason, heldMs, cause }));
+export function lostError({ keys, label, reason, heldMs }: LockLostError, cause?: unknown): LockLostError {
+  return reported(new LockLostError({ keys, label, reason, heldMs, cause }));
 }
 
 /** Whether the call that it is nested in has ended since it was let in: it has to take the lock anew. */

@@ -96,9 +96,10 @@ export async function acquireWithin(outers: ReadonlyMap<string, Lock>, request: 
 /** @throws LockOptionsError */
 function checkSharing(outer: Sharing, { keys, sharing }: LockRequest): void {
   if (outer === 'exclusive' || outer === sharing || (outer === 'read' && sharing === 'exclusive')) return;
-  throw new LockOptionsError(
-    `This call asks for ${namesOf(keys)} as ${named(sharing)}, inside a call that has it as ${named(outer)}, and would wait for itself. Ask for the same inside, or for more outside.`,
-  );
+  const text = (locks: string): string =>
+    `This call asks for ${locks} as ${named(sharing)}, inside a call that has it as ${named(outer)}, and would wait for itself. ` +
+    'Ask for the same inside, or for more outside.';
+  throw new LockOptionsError(text('a lock'), text(namesOf(keys)));
 }
 
 const named = (sharing: Sharing): string => (sharing === 'read' ? 'a reader' : sharing === 'exclusive' ? 'the only holder' : `one of ${sharing.replace(':', ' ')}`);
@@ -109,8 +110,8 @@ function isAlone(door: Lock, around: readonly Lock[]): boolean {
 }
 
 function notAlone(door: Lock): LockOptionsError {
-  return new LockOptionsError(
-    `This call asks to write under ${namesOf(door.keys)}, inside a call that reads, while others read too: two such calls would wait for each other. ` +
-      'Take the lock for writing in the outer call; "lock.downgrade()" lets other readers in when the writing is done.',
-  );
+  const text = (locks: string): string =>
+    `This call asks to write under ${locks}, inside a call that reads, while others read too: two such calls would wait for each other. ` +
+    'Take the lock for writing in the outer call; "lock.downgrade()" lets other readers in when the writing is done.';
+  return new LockOptionsError(text('a lock'), text(namesOf(door.keys)));
 }

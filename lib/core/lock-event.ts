@@ -3,7 +3,7 @@ import type { TimeoutReason } from '../errors/lock-timeout.error.js';
 
 interface Told {
   readonly keys: readonly string[];
-  /** As it was given to the call. Name what the lock is for there: keys are too many for a metric. */
+  /** As it was given to the call; `Class.method` where `@WithLock` was given none. Keys are too many for a metric, labels are few. */
   readonly label: string | undefined;
 }
 

@@ -11,7 +11,7 @@ interface LockProcess {
   readonly pid: number | undefined;
   /** Names the `LockService` within its process. */
   readonly instance: string | undefined;
-  /** The `label` that the caller gave. */
+  /** The `label` that the caller gave; `Class.method` where `@WithLock` was given none. */
   readonly label: string | undefined;
 }
 

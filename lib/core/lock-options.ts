@@ -44,7 +44,10 @@ export interface LockOptions {
   readonly mode?: LockMode;
   /** A semaphore: up to this many hold the key at once. All callers of a key must name the same number. @default none */
   readonly permits?: number;
-  /** What `inspect` calls this caller: the name of a job, of a tenant. At most 100 characters. */
+  /**
+   * What errors, events and `inspect` call this caller: the name of a job, of a tenant. At most 100 characters.
+   * @default `Class.method` for `@WithLock`; else none
+   */
   readonly label?: string;
   /** Waiters allowed for a key in this process; one more is refused at once. @default no limit */
   readonly maxWaiters?: number;
@@ -90,6 +93,9 @@ export interface LockTerms {
 
 /** Smallest lease, in ms: below it the network's own delays would decide who holds the lock. */
 export const SMALLEST_LEASE_MS = 100;
+
+/** Longest label, in characters. */
+export const LONGEST_LABEL = 100;
 
 const MOST_PERMITS = 1_000_000;
 
@@ -188,8 +194,8 @@ function permitsOption(value: unknown): number {
 }
 
 function labelOption(value: unknown): string {
-  if (typeof value === 'string' && value.length > 0 && value.length <= 100 && isWellFormed(value)) return value;
-  throw wrongValue('label', value, 'a text of 1 to 100 characters');
+  if (typeof value === 'string' && value.length > 0 && value.length <= LONGEST_LABEL && isWellFormed(value)) return value;
+  throw wrongValue('label', value, `a text of 1 to ${LONGEST_LABEL} characters`);
 }
 
 function signalOption(value: unknown): AbortSignal {

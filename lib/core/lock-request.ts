@@ -35,8 +35,8 @@ export function heldBy({ holder, ahead }: Held): InTheWay {
 }
 
 export function refusal(reason: TimeoutReason, request: LockRequest, startedAt: number, inTheWay: InTheWay): Refusal {
-  const { keys, waitMs, maxWaiters } = request;
-  return { keys, reason, waitedMs: now() - startedAt, waitMs, maxWaiters, ...inTheWay };
+  const { keys, label, waitMs, maxWaiters } = request;
+  return { keys, label, reason, waitedMs: now() - startedAt, waitMs, maxWaiters, ...inTheWay };
 }
 
 /** Whether the lock of such a request may come from, and go to, another caller of its process without a word to the store. */

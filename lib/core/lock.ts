@@ -165,9 +165,9 @@ export class Lock implements AsyncDisposable {
   async downgrade(): Promise<void> {
     this.assertHeld();
     if (this.#mode === 'read') return;
-    if (this.#mode === 'permit') throw new LockOptionsError(`The lock ${quoted(this.key)} is a permit of a semaphore: there is nothing to downgrade.`);
+    if (this.#mode === 'permit') throw this.#notFor((lock) => `${lock} is a permit of a semaphore: there is nothing to downgrade.`);
     if (this.nesting || this.#nested?.size) {
-      throw new LockOptionsError(`The lock ${quoted(this.key)} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`);
+      throw this.#notFor((lock) => `${lock} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`);
     }
     await this.#giver.changes.downgrade(this.leases[0]!);
     this.#mode = 'read';
@@ -298,7 +298,11 @@ export class Lock implements AsyncDisposable {
     this.#giver.events.tell({ ...news, keys, label: this.#label, fence, nested: nesting !== undefined, heldMs: Date.now() - this.#acquiredAt }, this.#heardBy);
   }
 
+  #notFor(text: (lock: string) => string): LockOptionsError {
+    return new LockOptionsError(text('The lock'), text(`The lock ${quoted(this.key)}`));
+  }
+
   #error(reason: LostReason): LockLostError {
-    return new LockLostError({ keys: this.keys, reason, heldMs: Date.now() - this.#acquiredAt });
+    return new LockLostError({ keys: this.keys, label: this.#label, reason, heldMs: Date.now() - this.#acquiredAt });
   }
 }

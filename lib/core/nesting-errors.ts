@@ -4,15 +4,15 @@ import { quoted } from '../errors/shown.js';
 import type { Lock } from './lock.js';
 
 export function notReentrant(keys: readonly string[]): LockOptionsError {
-  return new LockOptionsError(
-    `This call is nested in a call that holds ${namesOf(keys)} already, and would wait for itself. ` +
-      'Drop "reentrant: false", or start it outside of that call.',
-  );
+  const text = (locks: string): string =>
+    `This call is nested in a call that holds ${locks} already, and would wait for itself. ` +
+    'Drop "reentrant: false", or start it outside of that call.';
+  return new LockOptionsError(text('its lock'), text(namesOf(keys)));
 }
 
 export function partlyHeld(keys: readonly string[], outers: ReadonlyMap<string, Lock>): LockOptionsError {
-  return new LockOptionsError(
-    `This call asks for ${namesOf(keys)} together, inside calls that hold ${[...outers.keys()].map(quoted).join(', ')} only: ` +
-      'taking the others in addition could deadlock. Take all of them together in the outer call.',
-  );
+  const text = (locks: string, held: string): string =>
+    `This call asks for ${locks} together, inside calls that hold ${held} only: ` +
+    'taking the others in addition could deadlock. Take all of them together in the outer call.';
+  return new LockOptionsError(text(`${keys.length} keys`, `${outers.size} of them`), text(namesOf(keys), [...outers.keys()].map(quoted).join(', ')));
 }

@@ -1,4 +1,4 @@
-import { DEFAULT_TERMS, LOCK_OPTIONS, lockTerms, oneOf, wrongValue, type WithLockOptions } from '../core/lock-options.js';
+import { DEFAULT_TERMS, LONGEST_LABEL, LOCK_OPTIONS, lockTerms, oneOf, wrongValue, type WithLockOptions } from '../core/lock-options.js';
 import { plainOptions } from '../errors/plain-options.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
@@ -46,21 +46,21 @@ const OPTIONS = [...LOCK_OPTIONS, ...OF_DECORATOR];
 /** @throws LockOptionsError for an unknown option or a bad value, naming the method */
 export function optionsOf(site: string, options: WithLockDecoratorOptions): CheckedOptions {
   try {
-    return checkedOptions(options);
+    return checkedOptions(site, options);
   } catch (error) {
     if (!(error instanceof LockOptionsError)) throw error;
     throw new LockOptionsError(`@WithLock on ${site}(): ${error.message}`);
   }
 }
 
-function checkedOptions(given: WithLockDecoratorOptions): CheckedOptions {
+function checkedOptions(site: string, given: WithLockDecoratorOptions): CheckedOptions {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new LockOptionsError(`The options of @WithLock must be an object, not ${shown(given)}.`);
   }
   const options = plainOptions(given, OPTIONS);
   const { module, onTimeout = 'throw', scope = 'call', ...rest } = options;
   if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip') throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
-  const lockOptions: WithLockOptions = Object.freeze(rest);
+  const lockOptions: WithLockOptions = Object.freeze({ ...rest, label: rest.label ?? site.slice(0, LONGEST_LABEL).replace(/\p{Cs}/gu, '') });
   lockTerms(lockOptions, DEFAULT_TERMS, OF_DECORATOR);
   oneOf('scope', scope, ['call', 'request']);
   return { module: checkedModuleName('module', module), onTimeout, lockOptions };

@@ -4,11 +4,11 @@ import { LockError } from './lock.error.js';
 export class LockKeyError extends LockError {
   declare readonly code: 'LOCK_KEY_INVALID';
 
-  constructor(message: string, cause?: unknown) {
-    super('LockKeyError', message, {
+  constructor(detail: string, cause?: unknown) {
+    super('LockKeyError', 'The request does not say clearly enough what to work on.', {
       code: 'LOCK_KEY_INVALID',
       status: 400,
-      clientMessage: 'The request does not say clearly enough what to work on.',
+      detail,
       cause,
     });
   }

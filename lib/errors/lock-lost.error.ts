@@ -19,6 +19,7 @@ const WHAT_HAPPENED: Record<LostReason, string> = {
 
 export interface LostFacts {
   readonly keys: readonly string[];
+  readonly label: string | undefined;
   readonly reason: LostReason;
   /** How long it was held, in ms. */
   readonly heldMs: number;
@@ -30,17 +31,20 @@ export interface LostFacts {
 export class LockLostError extends LockError {
   declare readonly code: 'LOCK_LOST';
   readonly keys: readonly string[];
+  /** Who had the lock: the `label` of the call; `Class.method` where `@WithLock` was given none. */
+  readonly label: string | undefined;
   readonly reason: LostReason;
   readonly heldMs: number;
 
-  constructor({ keys, reason, heldMs, cause }: LostFacts) {
-    super('LockLostError', `Lost ${namesOf(keys)} after ${Math.round(heldMs)} ms: ${WHAT_HAPPENED[reason]}.`, {
+  constructor({ keys, label, reason, heldMs, cause }: LostFacts) {
+    super('LockLostError', 'The work was interrupted and may be incomplete. Check its result before trying again.', {
       code: 'LOCK_LOST',
       status: 503,
-      clientMessage: 'The work was interrupted and may be incomplete. Check its result before trying again.',
+      detail: `Lost ${namesOf(keys, label)} after ${Math.round(heldMs)} ms: ${WHAT_HAPPENED[reason]}.`,
       cause,
     });
     this.keys = keys;
+    this.label = label;
     this.reason = reason;
     this.heldMs = heldMs;
   }

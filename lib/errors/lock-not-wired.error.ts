@@ -6,14 +6,12 @@ export class LockNotWiredError extends LockError {
 
   constructor(method: string, moduleName: string) {
     const module = moduleName === 'default' ? 'RedisLockModule' : `the RedisLockModule named "${moduleName}"`;
-    super(
-      'LockNotWiredError',
+    const message =
       `${method}() needs a lock, but this object has no LockService, so the method did not run. ` +
-        'Potential solutions: if it was called in a constructor, where it has none yet, call it in onModuleInit() or later ' +
-        `(of what a factory made: in onApplicationBootstrap()); let Nest build the object, instead of calling "new" yourself; ` +
-        `or give it to Nest (useValue, useFactory); import ${module} in the app; don't freeze the object in its constructor; ` +
-        `in a unit test import LockTestingModule.forRoot() from "nest-redis-lock/testing".`,
-      { code: 'LOCK_NOT_WIRED', status: 500, clientMessage: 'Internal server error' },
-    );
+      'Potential solutions: if it was called in a constructor, where it has none yet, call it in onModuleInit() or later ' +
+      `(of what a factory made: in onApplicationBootstrap()); let Nest build the object, instead of calling "new" yourself; ` +
+      `or give it to Nest (useValue, useFactory); import ${module} in the app; don't freeze the object in its constructor; ` +
+      'in a unit test import LockTestingModule.forRoot() from "nest-redis-lock/testing".';
+    super('LockNotWiredError', message, { code: 'LOCK_NOT_WIRED', status: 500, detail: message, clientMessage: 'Internal server error' });
   }
 }

@@ -4,10 +4,12 @@ import { LockError } from './lock.error.js';
 export class LockOptionsError extends LockError {
   declare readonly code: 'LOCK_OPTIONS_INVALID';
 
-  constructor(message: string) {
+  /** @param detail where it names keys, which `message` does not */
+  constructor(message: string, detail = message) {
     super('LockOptionsError', message, {
       code: 'LOCK_OPTIONS_INVALID',
       status: 500,
+      detail,
       clientMessage: 'Internal server error',
     });
   }

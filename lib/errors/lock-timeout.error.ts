@@ -6,6 +6,7 @@ export type TimeoutReason = 'held' | 'too-many-waiters';
 
 export interface TimeoutFacts {
   readonly keys: readonly string[];
+  readonly label: string | undefined;
   readonly reason: TimeoutReason;
   /** How long the caller really waited, in ms. */
   readonly waitedMs: number;
@@ -28,6 +29,8 @@ export interface TimeoutFacts {
 export class LockTimeoutError extends LockError {
   declare readonly code: 'LOCK_TIMEOUT';
   readonly keys: readonly string[];
+  /** Who wanted the lock: the `label` of the call; `Class.method` where `@WithLock` was given none. */
+  readonly label: string | undefined;
   readonly reason: TimeoutReason;
   readonly waitedMs: number;
   readonly waitMs: number;
@@ -40,13 +43,14 @@ export class LockTimeoutError extends LockError {
   readonly isDeadlock: boolean;
 
   constructor(facts: TimeoutFacts) {
-    super('LockTimeoutError', messageOf(facts), {
+    super('LockTimeoutError', 'Another request is working on this right now. Try again in a moment.', {
       code: 'LOCK_TIMEOUT',
       status: 409,
-      clientMessage: 'Another request is working on this right now. Try again in a moment.',
+      detail: detailOf(facts),
       retryable: true,
     });
     this.keys = facts.keys;
+    this.label = facts.label;
     this.reason = facts.reason;
     this.waitedMs = facts.waitedMs;
     this.waitMs = facts.waitMs;
@@ -56,17 +60,18 @@ export class LockTimeoutError extends LockError {
   }
 }
 
-function messageOf({ keys, reason, waitedMs, waitMs, holder, ahead, maxWaiters, deadlock }: TimeoutFacts): string {
+function detailOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWaiters, deadlock }: TimeoutFacts): string {
+  const lock = namesOf(keys, label);
   if (reason === 'too-many-waiters') {
-    return `Did not wait for ${namesOf(keys)}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
+    return `Did not wait for ${lock}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
   }
   const who = holder ? [`holder ${holder}`] : [];
   const line = waitMs > 0 && ahead > 0 ? [`${ahead} ${ahead === 1 ? 'waiter' : 'waiters'} ahead`] : [];
   const by = who.length + line.length > 0 ? ` (${[...who, ...line].join(', ')})` : '';
-  if (waitMs === 0) return `Could not take ${namesOf(keys)}: it is held${by}. Set "wait" to wait for it.`;
+  if (waitMs === 0) return `Could not take ${lock}: it is held${by}. Set "wait" to wait for it.`;
   const remedy = deadlock
     ? `It was a deadlock: this call holds ${namesOf(deadlock)}, which a call that it waited for waits for. ` +
       'Take these keys together, or everywhere in the same order.'
     : 'Raise "wait", or do less while holding it.';
-  return `Gave up waiting for ${namesOf(keys)} after ${Math.round(waitedMs)} ms${by}. ${remedy}`;
+  return `Gave up waiting for ${lock} after ${Math.round(waitedMs)} ms${by}. ${remedy}`;
 }

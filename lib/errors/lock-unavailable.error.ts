@@ -7,11 +7,11 @@ import { LockError } from './lock.error.js';
 export class LockUnavailableError extends LockError {
   declare readonly code: 'LOCK_UNAVAILABLE';
 
-  constructor(message: string, cause?: unknown) {
-    super('LockUnavailableError', message, {
+  constructor(detail: string, cause?: unknown) {
+    super('LockUnavailableError', 'The service is not available right now. Try again in a moment.', {
       code: 'LOCK_UNAVAILABLE',
       status: 503,
-      clientMessage: 'The service is not available right now. Try again in a moment.',
+      detail,
       retryable: true,
       cause,
     });

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
+import { tellInStack } from './told-stack.js';
 
 /** The stable code of each lock error. */
 export type LockErrorCode =
@@ -23,8 +24,10 @@ export interface LockErrorBody {
 interface LockErrorFacts {
   readonly code: LockErrorCode;
   readonly status: number;
-  /** The message for the HTTP client. */
-  readonly clientMessage: string;
+  /** What happened, to which key, with numbers, and what to try. */
+  readonly detail: string;
+  /** What a client gets to read, where that is not `message`. */
+  readonly clientMessage?: string;
   /** @default false */
   readonly retryable?: boolean;
   readonly cause?: unknown;
@@ -33,16 +36,20 @@ interface LockErrorFacts {
 const BRAND = Symbol.for('nest-redis-lock:error');
 
 /**
- * The base of every error this library throws. `message` is for the developer and the log; it names the key.
+ * The base of every error this library throws. `message` may be shown to anybody; `detail` is for the developer and the log, and names the key.
+ * What prints the error, by its `stack` or `util.inspect`, tells both.
  *
  * It is an `HttpException`, so Nest answers with the right status whoever catches it, an app's own catch-all
  * filter included, and a request that takes no lock pays nothing for it.
  */
 export abstract class LockError extends HttpException {
   readonly code: LockErrorCode;
+  /** What happened, to which key, with numbers, and what to try. Not for clients: keys can name a customer. */
+  readonly detail: string;
   #answered = false;
 
-  protected constructor(name: string, message: string, { code, status, clientMessage, retryable = false, cause }: LockErrorFacts) {
+  /** @param message safe to show: filters that are common in Nest apps send it to clients */
+  protected constructor(name: string, message: string, { code, status, detail, clientMessage = message, retryable = false, cause }: LockErrorFacts) {
     const body: LockErrorBody = {
       statusCode: status,
       code,
@@ -54,6 +61,8 @@ export abstract class LockError extends HttpException {
     this.name = name;
     this.message = message;
     this.code = code;
+    this.detail = detail;
+    tellInStack(this, new.target);
     Object.defineProperty(this, BRAND, { value: true });
   }
 
@@ -81,4 +90,9 @@ export function isLockError(value: unknown): value is LockError {
   } catch {
     return false;
   }
+}
+
+/** What is to be logged of an error: of ours the detail. */
+export function detailOf(error: Error): string {
+  return isLockError(error) ? error.detail : error.message;
 }

@@ -15,7 +15,7 @@ export class Mistakes {
       return make();
     } catch (error) {
       if (!(error instanceof LockOptionsError)) throw error;
-      this.#texts.push(error.message);
+      this.#texts.push(error.detail);
       return undefined;
     }
   }

@@ -1,3 +1,5 @@
+import { detailOf } from './lock.error.js';
+
 /** Longest text of an outsider in a message, in characters. */
 const LONGEST = 60;
 
@@ -35,7 +37,7 @@ export function shown(value: unknown): string {
 /** Shows what somebody else's code threw, in one short line. Never throws. */
 export function shownError(error: unknown): string {
   try {
-    return error instanceof Error ? quotedStart(String(error.message), 200) : shown(error);
+    return error instanceof Error ? quotedStart(String(detailOf(error)), 200) : shown(error);
   } catch {
     return 'an error that can\'t be read';
   }

@@ -65,7 +65,7 @@ class HttpRequest {
     };
   }
 
-  /** Nest ends a stream of events that has begun with the message of its error: the client gets that for clients, the log the error's own. */
+  /** Nest ends a stream of events that has begun with the message of its error: the client gets that of its body, the log the detail. */
   #guardEvents(): void {
     if (this.#guarded) return;
     this.#guarded = true;
@@ -79,17 +79,17 @@ class HttpRequest {
     if (!error || !(typeof chunk === 'string' || Buffer.isBuffer(chunk))) return chunk;
     const event = chunk.toString();
     if (!event.startsWith('event: error\n') || !event.includes(error.message)) return chunk;
-    logger.warn(error.message);
+    logger.warn(error.detail);
     return event.replace(error.message, () => (error.getResponse() as LockErrorBody).message);
   }
 
   #answeredWith(error: LockError, status: number): void {
     if (!EXPECTED.has(status)) {
-      logger.error(error.message, error.stack);
+      logger.error(error.detail, error.stack);
       return;
     }
     // No stack: in an outage every request ends here, and the place in the code says nothing new.
-    logger.warn(error.message);
+    logger.warn(error.detail);
     // Clients repeat by themselves what has this header: not what may be half done.
     const { retryable } = error.getResponse() as LockErrorBody;
     if (retryable && !this.#response.hasHeader('Retry-After')) this.#response.setHeader('Retry-After', String(RETRY_AFTER_SECONDS));

@@ -200,7 +200,8 @@ export class RedisLockStore implements QuorumNode {
       this.#batch.add({
         verb,
         lock: command,
-        kind: kindOf(command),
+        // Only who may queue has a label there.
+        kind: kindOf(command.queue ? command : { ...command, label: undefined }),
         done: (reply) => {
           if (typeof reply !== 'number') {
             if (!('permits' in reply)) {

@@ -211,13 +211,14 @@ function freshToken(token: string, attempt: number): string {
 }
 
 function unsupported({ keys, sharing, fair }: AcquireCommand): LockOptionsError | undefined {
-  if (sharing === 'read') return impossible(`"mode" 'read' of ${namesOf(keys)}`, 'independent nodes have no common queue, so readers who come and go could keep writers out for ever');
+  if (sharing === 'read') return impossible(`"mode" 'read'`, 'independent nodes have no common queue, so readers who come and go could keep writers out for ever', keys);
   if (sharing !== 'exclusive') {
-    return impossible(`"permits" of ${namesOf(keys)}`, 'each node counts for itself, so more holders than there are permits could each have a majority (of 3 permits on 5 nodes, 5 holders)');
+    return impossible('"permits"', 'each node counts for itself, so more holders than there are permits could each have a majority (of 3 permits on 5 nodes, 5 holders)', keys);
   }
-  return fair ? impossible(`"fair" of ${namesOf(keys)}`, 'independent nodes have no common queue, so there is no order to keep') : undefined;
+  return fair ? impossible('"fair"', 'independent nodes have no common queue, so there is no order to keep', keys) : undefined;
 }
 
-function impossible(what: string, why: string): LockOptionsError {
-  return new LockOptionsError(`${what} is not possible on a quorum: ${why}. Use one Redis for it.`);
+function impossible(what: string, why: string, keys: readonly string[] = []): LockOptionsError {
+  const text = (of: string): string => `${what}${of} is not possible on a quorum: ${why}. Use one Redis for it.`;
+  return new LockOptionsError(text(''), keys.length > 0 ? text(` of ${namesOf(keys)}`) : undefined);
 }

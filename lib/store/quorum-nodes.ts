@@ -1,4 +1,5 @@
 import { now } from '../clock/deadline.js';
+import { detailOf } from '../errors/lock.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LockStore } from './lock-store.js';
@@ -135,7 +136,7 @@ export class QuorumNodes {
   unavailable(errors: readonly Error[]): Error {
     const refused = errors.find((error) => !(error instanceof LockUnavailableError));
     if (refused) return refused;
-    const reasons = [...new Set(errors.map(({ message }) => message))].join(' ');
+    const reasons = [...new Set(errors.map(detailOf))].join(' ');
     return new LockUnavailableError(`${errors.length} of ${this.all.length} nodes failed, and a lock needs ${this.majority} that agree. ${reasons}`, new AggregateError(errors, reasons));
   }
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
+import { detailOf } from '../errors/lock.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
 import type { LockService } from '../lock.service.js';
@@ -43,7 +44,7 @@ export class LockHealthIndicator {
     const indicator = this.#health.check(key);
     const facts: Record<string, unknown> = of > 1 ? { nodes: { up, of } } : {};
     if (isUp) return indicator.up(facts);
-    return indicator.down({ ...facts, message: [...new Set(errors.map(({ message }) => message))].join(' ') });
+    return indicator.down({ ...facts, message: [...new Set(errors.map(detailOf))].join(' ') });
   }
 
   #locks(module: unknown): LockService {

@@ -41,7 +41,7 @@ describe('A lock, when things happen in an unlucky order,', () => {
     await turn();
     expect(entered).toBe(false);
     expect(second.isHeld).toBe(true);
-    await Promise.all([late.close(), expect(call).rejects.toThrow(/shutting down/)]);
+    await Promise.all([late.close(), expect(call).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/))]);
   });
 
   it('is handed on to one caller only, when the loss of a nested one makes somebody unlock it again', async () => {
@@ -125,7 +125,7 @@ describe('A lock, when things happen in an unlucky order,', () => {
   it('that is asked for holds up two shutdowns at once, and both of them end', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;
-    const call = expect(locks.lock('a')).rejects.toThrow(/shutting down/);
+    const call = expect(locks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/));
     await turn();
     const shutdowns = Promise.all([locks.close(), locks.close()]);
     answer.resolve();

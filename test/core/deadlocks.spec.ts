@@ -40,7 +40,7 @@ describe('Calls that wait for each other', () => {
   it('as siblings nested in one call say so when the wait of one is over, and the other goes on', async () => {
     const [error, other] = await locks.withLock(['a', 'b'], () => circle(['a', 'b', 60], ['b', 'a', LONG]));
     expect(error).toBeInstanceOf(LockTimeoutError);
-    expect(error).toMatchObject({ isDeadlock: true, message: expect.stringMatching(A_DEADLOCK) });
+    expect(error).toMatchObject({ isDeadlock: true, detail: expect.stringMatching(A_DEADLOCK) });
     expect(other).toBe('done');
   });
 
@@ -74,7 +74,7 @@ describe('Calls that wait for each other', () => {
 
   it('say so at the outermost level, too', async () => {
     const [error, other] = await circle(['a', 'b', 60], ['b', 'a', LONG]);
-    expect(error).toMatchObject({ isDeadlock: true, message: expect.stringMatching(A_DEADLOCK) });
+    expect(error).toMatchObject({ isDeadlock: true, detail: expect.stringMatching(A_DEADLOCK) });
     expect(other).toBe('done');
   });
 
@@ -87,7 +87,7 @@ describe('Calls that wait for each other', () => {
         return locks.withLock('b', turn, SHORT);
       }),
     );
-    await expect(error).rejects.toMatchObject({ isDeadlock: true, message: expect.stringMatching(A_DEADLOCK) });
+    await expect(error).rejects.toMatchObject({ isDeadlock: true, detail: expect.stringMatching(A_DEADLOCK) });
     await waiting;
   });
 
@@ -103,7 +103,7 @@ describe('Calls that wait for each other', () => {
   });
 
   describe('are not to be found', () => {
-    const isNone = { isDeadlock: false, message: expect.not.stringContaining('deadlock') };
+    const isNone = { isDeadlock: false, detail: expect.not.stringContaining('deadlock') };
 
     it('where the other one only takes long', async () => {
       const [entered, end] = [deferred(), deferred()];

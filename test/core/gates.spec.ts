@@ -184,7 +184,7 @@ describe('Callers of one process', () => {
     await until(() => store.memory.waiters('a') === 1);
     void first.unlock();
     locks.beforeApplicationShutdown();
-    await expect(next).rejects.toThrow('shutting down');
+    await expect(next).rejects.toHaveProperty('detail', expect.stringMatching('shutting down'));
     await (await theirs).unlock();
   });
 
@@ -194,7 +194,7 @@ describe('Callers of one process', () => {
     await turn();
     void a.unlock();
     locks.beforeApplicationShutdown();
-    await expect(both).rejects.toThrow('shutting down');
+    await expect(both).rejects.toHaveProperty('detail', expect.stringMatching('shutting down'));
     await b.unlock();
   });
 

@@ -59,7 +59,7 @@ describe('A lock that is handed over for a short time at first', () => {
     await new Promise((aborted) => lock.signal.addEventListener('abort', aborted));
     // A timer may be a little late.
     expect(performance.now()).toBeLessThan(endsAt + 200);
-    expect(() => lock.assertHeld()).toThrow(/lost/i);
+    expect(() => lock.assertHeld()).toThrow(expect.objectContaining({ detail: expect.stringMatching(/lost/i) }));
   });
 
   it('is lengthened though the first tries fail', async () => {

@@ -219,10 +219,10 @@ describe('a call is refused with LockKeyError before the store is asked', () => 
       throw cause;
     });
     await refused(call);
-    await expect(call).rejects.toMatchObject({ message: expect.stringMatching(/Accounts\.byFunction\(\).*no such bank/), cause });
+    await expect(call).rejects.toMatchObject({ detail: expect.stringMatching(/Accounts\.byFunction\(\).*no such bank/), cause });
   });
 
   it('and told the placeholder, the template, the method and what the value is', async () => {
-    await expect(accounts.byPath({ owner: {} })).rejects.toThrow(/<dto\.owner\.id>.*"account:<dto\.owner\.id>".*Accounts\.byPath\(\) is undefined/);
+    await expect(accounts.byPath({ owner: {} })).rejects.toHaveProperty('detail', expect.stringMatching(/<dto\.owner\.id>.*"account:<dto\.owner\.id>".*Accounts\.byPath\(\) is undefined/));
   });
 });

@@ -180,7 +180,7 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     await until(() => feed.observed);
     feed.next({ data: '' });
     feed.complete();
-    expect(await read(response)).toContain('Could not take lock');
+    expect(await read(response)).toContain('Another request is working on this right now');
     expect(warn).not.toHaveBeenCalled();
   });
 

@@ -214,7 +214,7 @@ describe('A lock in a Redis Cluster', () => {
     await (await orphaned.lock(a)).unlock();
     own.disconnect();
     await once(own, 'end');
-    await expect(orphaned.lock(a)).rejects.toThrow('closed');
+    await expect(orphaned.lock(a)).rejects.toHaveProperty('detail', expect.stringMatching('closed'));
     await orphaned.close();
   });
 

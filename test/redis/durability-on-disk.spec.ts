@@ -58,7 +58,7 @@ describe('A grant that must be on disk', () => {
     const told = canWait ? /keeps no append-only file: set "appendonly yes", or leave out "durability\.aof"/ : /Only Redis 7\.2 or later, and Valkey, can wait for a disk: upgrade it/;
     const error: unknown = await durable(server).lock('a').catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockUnavailableError);
-    expect((error as Error).message).toMatch(told);
+    expect((error as LockUnavailableError).detail).toMatch(told);
     await until(async () => (await redis.exists('lock:a')) === 0);
   });
 
@@ -76,7 +76,7 @@ describe('A grant that must be on disk', () => {
   it('is undone when the disk does not have it in time', async () => {
     const server = await start('--appendonly', 'yes', '--appendfsync', 'no');
     const redis = await client(server);
-    await expect(durable(server).lock('a')).rejects.toThrow(/had not written the lock to its disk within 400 ms, so it was given back/);
+    await expect(durable(server).lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/had not written the lock to its disk within 400 ms, so it was given back/));
     await until(async () => (await redis.exists('lock:a')) === 0);
   });
 
@@ -84,7 +84,7 @@ describe('A grant that must be on disk', () => {
     const server = await start('--appendonly', 'yes', '--appendfsync', 'always');
     const redis = await client(server, LEASE_MS);
     await redis.config('SET', 'repl-diskless-sync-delay', 0);
-    await expect(durable(server, { replicas: 1 }).lock('a')).rejects.toThrow(/Only 0 of the 1 replicas that "durability" asks for had the lock on disk within 400 ms/);
+    await expect(durable(server, { replicas: 1 }).lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/Only 0 of the 1 replicas that "durability" asks for had the lock on disk within 400 ms/));
 
     const replica = await start('--appendonly', 'yes', '--appendfsync', 'always');
     await (await client(replica)).replicaof('127.0.0.1', server.port);

@@ -126,7 +126,7 @@ describe('When Redis fails', () => {
     const startedAt = performance.now();
     const others = await Promise.all(Array.from({ length: 50 }, (_, number) => unavailable(locks.lock(`account:${number}`, { fair: true }))));
     expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS / 2);
-    expect(others[0]!.message).toMatch(/can't be reached \(calls get no answer; another one tries it now\)/);
+    expect(others[0]!.detail).toMatch(/can't be reached \(calls get no answer; another one tries it now\)/);
     await probe;
     proxy.heal();
     await until(() => locks.lock('account:2', { wait: 0 }).then((lock) => lock.unlock(), () => false));
@@ -201,7 +201,7 @@ describe('When Redis fails', () => {
 
   it('a grant that arrives during the shutdown is given back before the connection closes', async () => {
     process.kill(server.pid, 'SIGSTOP');
-    const call = expect(locks.lock('account:1')).rejects.toThrow(/shutting down/);
+    const call = expect(locks.lock('account:1')).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/));
     await turn(); // the command is under way
     const closed = locks.close();
     process.kill(server.pid, 'SIGCONT');
@@ -221,7 +221,7 @@ describe('When Redis fails', () => {
     await server.kill();
     const early = serviceOn(server.url);
     const error = await unavailable(early.lock('account:1'));
-    expect(error.message).toMatch(/Redis at 127\.0\.0\.1:\d+ can't be reached/);
+    expect(error.detail).toMatch(/Redis at 127\.0\.0\.1:\d+ can't be reached/);
     expect((error.cause as Error).message).toContain('ECONNREFUSED');
     await server.restart();
     await until(() => early.withLock('account:1', () => true).catch(() => false));
@@ -398,7 +398,7 @@ describe('A client the app lends us', () => {
     const locks = lockService(redisStore({ connection: client }));
     client.disconnect();
     await until(() => client.status === 'end');
-    await expect(locks.lock('account:1')).rejects.toThrow(/closed/);
+    await expect(locks.lock('account:1')).rejects.toHaveProperty('detail', expect.stringMatching(/closed/));
     await locks.close();
   });
 });

@@ -255,7 +255,7 @@ describe('When Redis is of no use', () => {
 
     const calls = reads ? writesOf(locks) : [...writesOf(locks), ...readsOf(locks)];
     for (const error of await unavailable(calls)) {
-      expect(error.message).toMatch(told);
+      expect(error.detail).toMatch(told);
       expect((error.cause as Error).message).toMatch(cause);
     }
     if (reads) {
@@ -289,7 +289,7 @@ describe('When Redis is of no use', () => {
     const locks = lockService(trustingQuorum(ports.map((port) => urlOf(port, { password: 'S3cret-of-nobody' })), COMMAND_TIMEOUT_MS), { shutdownGrace: 0 });
     open.push(() => locks.close());
     for (const error of await unavailable([...writesOf(locks), ...readsOf(locks)])) {
-      expect(error.message).toMatch(/^\d of 3 nodes failed, and a lock needs 2 that agree\. Redis at 127\.0\.0\.1:\d+ .*WRONGPASS.* Redis at 127\.0\.0\.1:\d+ .*WRONGPASS/);
+      expect(error.detail).toMatch(/^\d of 3 nodes failed, and a lock needs 2 that agree\. Redis at 127\.0\.0\.1:\d+ .*WRONGPASS.* Redis at 127\.0\.0\.1:\d+ .*WRONGPASS/);
     }
   });
 
@@ -299,7 +299,7 @@ describe('When Redis is of no use', () => {
     open.push(() => cluster.disconnect());
     const locks = serviceOn(cluster);
     for (const error of await unavailable([...writesOf(locks), ...readsOf(locks)])) {
-      expect(error.message).toMatch(/The Redis Cluster did not do it within 800 ms: .*WRONGPASS.* Look at the user and the password/);
+      expect(error.detail).toMatch(/The Redis Cluster did not do it within 800 ms: .*WRONGPASS.* Look at the user and the password/);
     }
   });
 });

@@ -54,7 +54,7 @@ describe('What stands in Redis', () => {
     await lock.unlock();
     await redis.set('lock:account:42', 'theirs', 'PX', 60_000, 'NX');
     expect(await locks.tryLock('account:42')).toBeNull();
-    await expect(locks.lock('account:42')).rejects.toThrow(/Gave up waiting for lock "account:42" after \d+ ms\. /);
+    await expect(locks.lock('account:42')).rejects.toHaveProperty('detail', expect.stringMatching(/Gave up waiting for lock "account:42" after \d+ ms\. /));
     expect(await redis.get('lock:account:42')).toBe('theirs');
   });
 
@@ -91,7 +91,7 @@ describe('What stands in Redis', () => {
     await redis.hset('lock:account:42', 'field', 1);
     const error: unknown = await locks.lock('account:42').catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockUnavailableError);
-    expect((error as Error).message).toContain('change "keyPrefix"');
+    expect((error as LockUnavailableError).detail).toContain('change "keyPrefix"');
     expect(await redis.hget('lock:account:42', 'field')).toBe('1');
   });
 
@@ -209,7 +209,7 @@ describe('What stands in Redis', () => {
     await redis.config('SET', 'maxmemory', 1);
     try {
       // After this, and what is done about it, it is time to bring the note of the last fence up.
-      await expect(locks.tryLock('other')).rejects.toThrow(/OOM/);
+      await expect(locks.tryLock('other')).rejects.toHaveProperty('detail', expect.stringMatching(/OOM/));
       await locks.isLocked('other');
       expect(await lock.unlock()).toBe(true);
       expect(await redis.exists('lock:account:42')).toBe(0);

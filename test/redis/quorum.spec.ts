@@ -180,7 +180,7 @@ describe('On a quorum of five Redis', () => {
           let error: unknown;
           expect(await tookMs(() => call().catch((reason: unknown) => (error = reason)))).toBeLessThan(COMMAND_TIMEOUT_MS + 500);
           expect(error).toBeInstanceOf(LockUnavailableError);
-          expect((error as Error).message).toMatch(/^3 of 5 nodes failed, and a lock needs 3 that agree\. Redis at 127/);
+          expect((error as LockUnavailableError).detail).toMatch(/^3 of 5 nodes failed, and a lock needs 3 that agree\. Redis at 127/);
           expect((error as LockUnavailableError).cause).toBeInstanceOf(AggregateError);
         }),
       );
@@ -376,7 +376,7 @@ describe('On a quorum of five Redis', () => {
     it('releases what is held on all nodes, and takes no new locks', async () => {
       const locks = await warmed();
       const held = await Promise.all(['a', 'b', 'c'].map((key) => locks.lock(key)));
-      const waiting = expect(locks.lock('a')).rejects.toThrow(/shutting down/);
+      const waiting = expect(locks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/));
       await until(async () => (await servers.keys()).length === 15);
       await locks.close();
       await waiting;

@@ -212,7 +212,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('refuse another number of permits while somebody has one', async () => {
         const lock = await here.lock(KEY, permits);
-        await expect(there.lock(KEY, { permits: 2 })).rejects.toThrow(/"permits" is 2, but those who hold lock "account:1" now were given one of 3/);
+        await expect(there.lock(KEY, { permits: 2 })).rejects.toHaveProperty('detail', expect.stringMatching(/"permits" is 2, but those who hold lock "account:1" now were given one of 3/));
         await expect(there.tryLock(KEY, { permits: 4 })).rejects.toBeInstanceOf(LockOptionsError);
         await lock.unlock();
         expect(await there.tryLock(KEY, { permits: 2 })).not.toBeNull();

@@ -1,5 +1,7 @@
 import { fencesFor, RUN_MARK } from '../../../store/lock-store.js';
 
+const LONGEST_VERB = 'release';
+
 /**
  * One key each, and nobody in a queue: most calls need no more than this, and making functions takes time. Leaves what it
  * can't do, from operation `a` on, to the rest of the script.
@@ -16,6 +18,7 @@ if not behind and #KEYS == first - 1 + 2 * count then
     local fences, granted = 0, {}
     while a <= #ARGV do
       local what, token = ARGV[a], ARGV[a + 1]
+      if #what > ${LONGEST_VERB.length} then what = string.match(what, '^(%a+) 1 exclusive/') or what end
       if what == 'queue' or what == 'run' or what == 'try' or what == 'ask' then
         local set = redis.pcall('SET', KEYS[first], token, 'NX', 'PX', ARGV[a + 2])
         if not set or set.err then break end

@@ -1,0 +1,21 @@
+/**
+ * Gives an error a stack that begins with its name, its message and its detail: whatever prints it (a console, a logger, a test runner) tells both.
+ * The text is made when somebody reads it, as most errors are handled unread.
+ *
+ * @param below the frames of this function and of those it calls are left out
+ */
+export function tellInStack(error: Error & { readonly detail: string }, below: NonNullable<Parameters<typeof Error.captureStackTrace>[1]>): void {
+  const trace: { stack?: string } = {};
+  Error.captureStackTrace(trace, below);
+  let told: string | undefined;
+  const stack = (): string => {
+    const { name, message, detail } = error;
+    const frames = trace.stack?.slice(trace.stack.indexOf('\n') + 1) ?? '';
+    return [`${name}: ${message}`, ...(detail === message ? [] : [detail]), frames].join('\n');
+  };
+  Object.defineProperty(error, 'stack', {
+    get: () => (told ??= stack()),
+    set: (value: string) => (told = value),
+    configurable: true,
+  });
+}

@@ -1,0 +1,102 @@
+import { afterAll, afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { type INestApplicationContext, Injectable } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { type LockEvent, LockLostError, LockService, LockTimeoutError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { deferred, until } from '../support/deferred.js';
+import { RedisMonitor } from '../support/redis-monitor.js';
+import { startRedis } from '../support/redis-server.js';
+
+type Work = (() => unknown) | undefined;
+const LONG = 'a'.repeat(200);
+
+@Injectable()
+class Accounts {
+  @WithLock('account:<0>')
+  async withdraw(_id: string, work?: Work) {
+    await work?.();
+  }
+
+  @WithLock('account:<0>', { label: 'pay out' })
+  async payOut(_id: string, work?: Work) {
+    await work?.();
+  }
+
+  @WithLock('account:<id>', { wait: 0 })
+  async atOnce(id: string) {
+    return id;
+  }
+
+  @WithLock('account:<id>', { fair: true })
+  async inTurn(id: string) {
+    return id;
+  }
+
+  @WithLock('account:<id>')
+  async [LONG](id: string) {
+    return id;
+  }
+}
+
+describe('The label of @WithLock', () => {
+  const server = startRedis();
+  let app: INestApplicationContext;
+  let accounts: Accounts;
+  let locks: LockService;
+  let events: LockEvent[];
+
+  beforeEach(async () => {
+    const connection = (await server).url;
+    app = await Test.createTestingModule({ imports: [RedisLockModule.forRoot({ connection, wait: '5s' })], providers: [Accounts] }).compile();
+    await app.init();
+    [accounts, locks, events] = [app.get(Accounts), app.get(LockService), []];
+    locks.events.subscribe((event) => events.push(event));
+  });
+
+  afterEach(() => app.close());
+  afterAll(async () => (await server).stop());
+
+  it('is Class.method in events, errors and inspect, of the holder and of who waits', async () => {
+    const [inside, goOn] = [deferred(), deferred()];
+    const held = accounts.withdraw('1', () => (inside.resolve(), goOn.promise));
+    await inside.promise;
+    const waiting = accounts.inTurn('1');
+    await until(async () => (await locks.inspect('account:1'))!.waiters.length === 1);
+    expect(await locks.inspect('account:1')).toMatchObject({ holder: { label: 'Accounts.withdraw' }, waiters: [{ label: 'Accounts.inTurn' }] });
+
+    const late: unknown = await accounts.atOnce('1').catch((error: unknown) => error);
+    expect(late).toBeInstanceOf(LockTimeoutError);
+    expect(late).toMatchObject({ label: 'Accounts.atOnce', detail: expect.stringContaining('lock "account:1" for "Accounts.atOnce"') });
+    goOn.resolve();
+    await Promise.all([held, waiting]);
+    expect(new Set(events.filter(({ keys }) => keys[0] === 'account:1').map(({ label }) => label))).toEqual(new Set(['Accounts.withdraw', 'Accounts.atOnce', 'Accounts.inTurn']));
+  });
+
+  it('is in the error of a lost lock', async () => {
+    const error: unknown = await accounts.withdraw('1', () => locks.forceUnlock('account:1')).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(LockLostError);
+    expect(error).toMatchObject({ label: 'Accounts.withdraw', detail: expect.stringContaining('Lost lock "account:1" for "Accounts.withdraw" after') });
+  });
+
+  it('is the one that is given, and none for a lock that is taken by hand', async () => {
+    await accounts.payOut('1');
+    await locks.withLock('account:1', () => undefined);
+    expect(events.map(({ type, label }) => `${type} ${label}`)).toEqual(['acquired pay out', 'released pay out', 'acquired undefined', 'released undefined']);
+  });
+
+  it('is cut where the names are longer than a label may be', async () => {
+    await (accounts as unknown as Record<string, (id: string) => Promise<string>>)[LONG]!('1');
+    expect(events[0]!.label).toBe(`Accounts.${LONG}`.slice(0, 100));
+  });
+
+  it('costs Redis no more commands than none does', async () => {
+    await accounts.withdraw('1');
+    const monitor = await RedisMonitor.start((await server).port);
+    const commands = async () => (await monitor.commands()).filter(({ inScript }) => inScript).map(({ args }) => args[0]!.toUpperCase());
+    await commands();
+    await locks.withLock('account:1', () => undefined);
+    const without = await commands();
+    await accounts.withdraw('1');
+    expect(await commands()).toEqual(without);
+    monitor.stop();
+  });
+});
