@@ -78,10 +78,10 @@ export function queueFor(key: string, gate: KeyGate, request: LockRequest, circu
   if (waitMs === 0) return tryAgain(key, gate, request, circumstances);
   const ahead = gate.waiters(key);
   const holder = gate.isInside(key) ? circumstances.holder : undefined;
-  if (ahead >= maxWaiters) return Promise.resolve(refusal('too-many-waiters', request, startedAt, { holder, ahead }));
+  if (ahead >= maxWaiters) return Promise.resolve(refusal('too-many-waiters', request, startedAt, { holder, ahead, leaseLeftMs: gate.leaseLeftMs(key) }));
   request.onWait?.();
   return waiting.during(request, (findDeadlock) => {
-    const late = (): Refusal => refusal('held', request, startedAt, { holder, ahead, deadlock: findDeadlock() });
+    const late = (): Refusal => refusal('held', request, startedAt, { holder, ahead, leaseLeftMs: gate.leaseLeftMs(key), deadlock: findDeadlock() });
     return gate.enter(key, startedAt + waitMs, request.waitSignals(), request, late);
   });
 }
@@ -89,6 +89,6 @@ export function queueFor(key: string, gate: KeyGate, request: LockRequest, circu
 /** A caller that does not wait only wants to know what the one in front is told. */
 async function tryAgain(key: string, gate: KeyGate, request: LockRequest, { startedAt, holder }: Circumstances): Promise<Passage | Refusal> {
   await gate.answered(key, request.waitSignals(), request);
-  const facts = { holder: gate.isInside(key) ? holder : undefined, ahead: gate.waiters(key) };
+  const facts = { holder: gate.isInside(key) ? holder : undefined, ahead: gate.waiters(key), leaseLeftMs: gate.leaseLeftMs(key) };
   return gate.tryEnter(key) ? 'turn' : refusal('held', request, startedAt, facts);
 }

@@ -1,3 +1,4 @@
+import { now } from '../clock/deadline.js';
 import { waitFor } from '../clock/wait-for.js';
 import type { LockRequest } from './lock-request.js';
 import type { Lock } from './lock.js';
@@ -18,9 +19,17 @@ interface Waiter {
  */
 type Front = 'asking' | 'waiting' | 'inside' | 'passing';
 
+/** A lease, as far as it is known. */
+interface End {
+  /** When it ends if nobody renews it, by the monotonic clock. */
+  readonly endsAt: number;
+}
+
 /** A key that somebody of this process is through for. */
 interface Turn {
   front: Front;
+  /** The lease of who has the lock: the front, or who is in its way. */
+  end: End | undefined;
   /** Those who wait behind, by arrival. */
   queue: WaitingLine<Waiter> | undefined;
   /** Those who only want to know what the front's first answer is. */
@@ -52,7 +61,7 @@ export class KeyGate {
   /** Goes in if nobody of this process is through. */
   tryEnter(key: string): boolean {
     if (this.#turns.has(key)) return false;
-    this.#turns.set(key, { front: 'asking', queue: undefined, curious: undefined });
+    this.#turns.set(key, { front: 'asking', end: undefined, queue: undefined, curious: undefined });
     return true;
   }
 
@@ -114,6 +123,7 @@ export class KeyGate {
       return;
     }
     turn.front = next.request.isPassing ? 'passing' : 'asking';
+    turn.end = undefined;
     next.pass('turn');
   }
 
@@ -149,6 +159,18 @@ export class KeyGate {
     if (!turn) return;
     turn.front = front;
     if (front !== 'asking') tell(turn.curious);
+  }
+
+  /** Notes the lease of who has the lock. */
+  setEnd(key: string, end: End): void {
+    const turn = this.#turns.get(key);
+    if (turn) turn.end = end;
+  }
+
+  /** How long the lease of who has the lock lasts if nobody renews it, in ms. Undefined when it is not known. */
+  leaseLeftMs(key: string): number | undefined {
+    const end = this.#turns.get(key)?.end;
+    return end && Math.max(0, end.endsAt - now());
   }
 
   /** Counts a caller that waits in the store without a turn, as long as `waiting` lasts. */

@@ -155,7 +155,10 @@ export class LockAcquirer implements LockGiver {
     this.#open.add(lease);
     const lock = this.#admit(lease, request, reply.fence);
     this.#watchdog.watch(lease);
-    for (const key of lease.turns) this.#gate.setFront(key, 'inside');
+    for (const key of lease.turns) {
+      this.#gate.setFront(key, 'inside');
+      this.#gate.setEnd(key, lease);
+    }
     return lock;
   }
 

@@ -26,12 +26,14 @@ interface InTheWay {
   readonly holder: string | undefined;
   /** How many waited before the caller, as far as it knows. */
   readonly ahead: number;
+  /** How long the lease of the holder lasts if nobody renews it, in ms, where it is known. */
+  readonly leaseLeftMs: number | undefined;
   /** Keys of the caller that those wait for whom it waited for. */
   readonly deadlock?: readonly string[] | undefined;
 }
 
-export function heldBy({ holder, ahead }: Held): InTheWay {
-  return { holder: holderOf(holder), ahead };
+export function heldBy({ holder, ahead, leaseLeftMs }: Held): InTheWay {
+  return { holder: holderOf(holder), ahead, leaseLeftMs };
 }
 
 export function refusal(reason: TimeoutReason, request: LockRequest, startedAt: number, inTheWay: InTheWay): Refusal {

@@ -161,6 +161,7 @@ export class StoreQueue {
     while (claim.queue && now() < until) {
       if (reply.spent) return undefined;
       claim.refused(reply);
+      if (gated(request)) this.#gate.setEnd(request.keys[0]!, { endsAt: sentAt + reply.leaseLeftMs });
       const checkAt = nextCheckAt(reply, claim);
       const granted = await this.#wakeUp(claim, request, Math.min(checkAt, until), signals);
       if (granted && isFresh(granted, request, sentAt)) return { reply: granted, sentAt };

@@ -19,6 +19,8 @@ export interface TimeoutFacts {
    * waiter each.
    */
   readonly ahead: number;
+  /** How long the lease of the holder lasts if nobody renews it, in ms, where it is known. */
+  readonly leaseLeftMs: number | undefined;
   /** How many were allowed to wait in this process. */
   readonly maxWaiters: number;
   /** Keys that this call holds, and that those wait for whom it waited for: a circle. Undefined when none was found. */
@@ -48,6 +50,7 @@ export class LockTimeoutError extends LockError {
       status: 409,
       detail: detailOf(facts),
       retryable: true,
+      retryAfter: retryAfterOf(facts),
     });
     this.keys = facts.keys;
     this.label = facts.label;
@@ -58,6 +61,15 @@ export class LockTimeoutError extends LockError {
     this.ahead = facts.ahead;
     this.isDeadlock = facts.deadlock !== undefined;
   }
+}
+
+/** Longest advice, in seconds: a holder that lives may end at any moment. */
+const LONGEST_RETRY_AFTER = 60;
+
+/** When the key may be free, in seconds: when the lease of the holder ends if nobody renews it, and a second later for each waiter ahead. */
+function retryAfterOf({ leaseLeftMs = Infinity, ahead }: TimeoutFacts): number | undefined {
+  if (leaseLeftMs === Infinity) return undefined;
+  return Math.min(LONGEST_RETRY_AFTER, Math.max(1, Math.ceil(leaseLeftMs / 1000) + ahead));
 }
 
 function detailOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWaiters, deadlock }: TimeoutFacts): string {

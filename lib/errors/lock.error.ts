@@ -19,6 +19,8 @@ export interface LockErrorBody {
   readonly error: string;
   /** Whether nothing has been done, so that the same request may be sent again. */
   readonly retryable: boolean;
+  /** When it may be sent again, in seconds, where that is known. */
+  readonly retryAfter?: number;
 }
 
 interface LockErrorFacts {
@@ -30,6 +32,8 @@ interface LockErrorFacts {
   readonly clientMessage?: string;
   /** @default false */
   readonly retryable?: boolean;
+  /** In seconds. */
+  readonly retryAfter?: number | undefined;
   readonly cause?: unknown;
 }
 
@@ -46,22 +50,29 @@ export abstract class LockError extends HttpException {
   readonly code: LockErrorCode;
   /** What happened, to which key, with numbers, and what to try. Not for clients: keys can name a customer. */
   readonly detail: string;
+  /** Whether nothing has been done, so that the same call may be made again. */
+  readonly retryable: boolean;
+  /** When it may be made again, in seconds, where that is known: when the lease of the holder ends if nobody renews it, and a second later for each waiter ahead; at most 60. */
+  readonly retryAfter: number | undefined;
   #answered = false;
 
   /** @param message safe to show: filters that are common in Nest apps send it to clients */
-  protected constructor(name: string, message: string, { code, status, detail, clientMessage = message, retryable = false, cause }: LockErrorFacts) {
+  protected constructor(name: string, message: string, { code, status, detail, clientMessage = message, retryable = false, retryAfter, cause }: LockErrorFacts) {
     const body: LockErrorBody = {
       statusCode: status,
       code,
       message: clientMessage,
       error: STATUS_CODES[status] ?? 'Error',
       retryable,
+      ...(retryAfter === undefined ? {} : { retryAfter }),
     };
     super(body, status, cause === undefined ? undefined : { cause });
     this.name = name;
     this.message = message;
     this.code = code;
     this.detail = detail;
+    this.retryable = retryable;
+    this.retryAfter = retryAfter;
     tellInStack(this, new.target);
     Object.defineProperty(this, BRAND, { value: true });
   }

@@ -4,7 +4,7 @@ import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from
 import { isLockError, type LockError, type LockErrorBody } from '../errors/lock.error.js';
 import { isClosed, onceEnded } from './response-end.js';
 
-/** Seconds a client is told to wait before it tries again after a 409 or 503. */
+/** Seconds a client is told to wait before it tries again, where nothing is known. */
 const RETRY_AFTER_SECONDS = 1;
 
 /** What Nest marks handlers of server-sent events with. */
@@ -91,8 +91,8 @@ class HttpRequest {
     // No stack: in an outage every request ends here, and the place in the code says nothing new.
     logger.warn(error.detail);
     // Clients repeat by themselves what has this header: not what may be half done.
-    const { retryable } = error.getResponse() as LockErrorBody;
-    if (retryable && !this.#response.hasHeader('Retry-After')) this.#response.setHeader('Retry-After', String(RETRY_AFTER_SECONDS));
+    const { retryable, retryAfter = RETRY_AFTER_SECONDS } = error;
+    if (retryable && !this.#response.hasHeader('Retry-After')) this.#response.setHeader('Retry-After', String(retryAfter));
   }
 }
 

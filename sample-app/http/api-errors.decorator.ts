@@ -24,6 +24,9 @@ class ErrorDto {
 
   @ApiPropertyOptional({ example: true, description: 'Set with `code`: whether nothing was done, so that the same request may be sent again.' })
   readonly retryable?: boolean;
+
+  @ApiPropertyOptional({ example: 12, description: 'When it may be sent again, in seconds, where that is known.' })
+  readonly retryAfter?: number;
 }
 
 /** Documents the errors a route can answer with. */

@@ -119,7 +119,7 @@ describe('A grant that must be durable', () => {
     expect(await here.health()).toMatchObject({ isUp: true });
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
     const { isUp, errors } = await here.health();
-    expect({ isUp, says: errors.map(({ message }) => message) }).toEqual({ isUp: false, says: [expect.stringMatching(/^Only 1 of the 2 replicas that "durability" asks for/)] });
+    expect({ isUp, says: errors.map((error) => (error as LockUnavailableError).detail) }).toEqual({ isUp: false, says: [expect.stringMatching(/^Only 1 of the 2 replicas that "durability" asks for/)] });
   });
 
   it('comes from no server that was started a moment ago: it may have forgotten who holds what', async () => {

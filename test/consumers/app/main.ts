@@ -99,7 +99,9 @@ async function serve(redis: Redis): Promise<void> {
   const lock = await app.get(LockService).lock('account:42');
   const refused = await fetch(`${url}/busy`);
   assert.equal(refused.status, 409);
-  assert.deepEqual(await refused.json(), {
+  const { retryAfter, ...body } = (await refused.json()) as { retryAfter: number };
+  assert.equal(refused.headers.get('retry-after'), String(retryAfter));
+  assert.deepEqual(body, {
     statusCode: 409,
     code: 'LOCK_TIMEOUT',
     message: 'Another request is working on this right now. Try again in a moment.',
