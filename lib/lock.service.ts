@@ -88,9 +88,9 @@ export class LockService {
       terms = this.#read(options, this.#terms);
       const until = now() + terms.waitMs;
       for (lock = await this.#take(key, terms); isOutlived(lock); lock = await this.#take(key, { ...terms, waitMs: Math.max(0, until - now()) })) void lock.unlock();
-      if (!(lock instanceof Lock)) throw new LockTimeoutError(lock);
+      if (!(lock instanceof Lock)) throw this.#timeout(lock);
     } catch (error) {
-      throw reported(error);
+      throw this.#failed(error);
     }
     const node = this.#context.enter(lock);
     let value: T;
@@ -124,9 +124,9 @@ export class LockService {
     try {
       const lock = await this.#take(key, this.#read(options, this.#terms));
       if (lock instanceof Lock) return lock;
-      throw new LockTimeoutError(lock);
+      throw this.#timeout(lock);
     } catch (error) {
-      throw reported(error);
+      throw this.#failed(error);
     }
   }
 
@@ -141,7 +141,7 @@ export class LockService {
       const lock = await this.#take(key, this.#read(options, this.#tryTerms));
       return lock instanceof Lock ? lock : null;
     } catch (error) {
-      throw reported(error);
+      throw this.#failed(error);
     }
   }
 
@@ -231,6 +231,16 @@ export class LockService {
   #leave(node: LockNode, lock: Lock): Promise<boolean> {
     this.#context.leave(node);
     return lock.unlock();
+  }
+
+  #timeout(refusal: Refusal): LockTimeoutError {
+    return new LockTimeoutError({ ...refusal, holding: this.#context.heldKeys() });
+  }
+
+  /** What a call that got no lock rejects with. */
+  #failed(error: unknown): unknown {
+    const isNested = error instanceof LockUnavailableError && this.#context.innermost() !== undefined;
+    return reported(isNested ? new LockUnavailableError(error.detail, error.cause, { nested: true }) : error);
   }
 
   /** @throws LockOptionsError */

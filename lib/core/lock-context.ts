@@ -41,6 +41,13 @@ export class LockContext {
     return this.#find((lock) => key === undefined || lock.keys.includes(key));
   }
 
+  /** All keys that the running async context holds, innermost first, each once. */
+  heldKeys(): readonly string[] {
+    const keys = new Set<string>();
+    for (let node = this.innermost(); node; node = node.outer) if (node.lock?.isHeld) for (const key of node.lock.keys) keys.add(key);
+    return [...keys];
+  }
+
   /** For each of these keys that is held, the innermost lock that has it. Undefined when none is. */
   holding(keys: readonly string[]): ReadonlyMap<string, Lock> | undefined {
     let node = this.innermost();

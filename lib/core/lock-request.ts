@@ -18,7 +18,7 @@ export interface LockRequest extends LockTerms {
 }
 
 /** Why a request got no lock. No error object yet: a failed `tryLock` is cheap. */
-export type Refusal = TimeoutFacts;
+export type Refusal = Omit<TimeoutFacts, 'holding'>;
 
 /** Who stood in the way. */
 interface InTheWay {

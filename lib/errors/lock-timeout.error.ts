@@ -1,4 +1,4 @@
-import { LockError } from './lock.error.js';
+import { HALF_DONE, LockError } from './lock.error.js';
 import { namesOf } from './names-of.js';
 
 /** Why a call got no lock: somebody else had it for all of `wait`, or `maxWaiters` callers were waiting already. */
@@ -23,6 +23,8 @@ export interface TimeoutFacts {
   readonly leaseLeftMs: number | undefined;
   /** How many were allowed to wait in this process. */
   readonly maxWaiters: number;
+  /** All keys that the call holds, which it is inside the work of. */
+  readonly holding: readonly string[];
   /** Keys that this call holds, and that those wait for whom it waited for: a circle. Undefined when none was found. */
   readonly deadlock?: readonly string[] | undefined;
 }
@@ -39,18 +41,24 @@ export class LockTimeoutError extends LockError {
   readonly holder: string | undefined;
   readonly ahead: number;
   /**
+   * The keys that this call held while it waited, of locks that it is inside of; those taken by `lock()` are not known. If whoever had the key
+   * waited for one of these, both waited in vain. Where there are any, part of the work may be done, so the error is not `retryable`.
+   */
+  readonly holding: readonly string[];
+  /**
    * Whether this call and others of this process waited for each other. Take those keys together, or everywhere in the
    * same order. Not found where one of them waits for a permit, holds its lock by `lock()`, or runs in another process.
    */
   readonly isDeadlock: boolean;
 
   constructor(facts: TimeoutFacts) {
-    super('LockTimeoutError', 'Another request is working on this right now. Try again in a moment.', {
+    const isNested = facts.holding.length > 0;
+    super('LockTimeoutError', `Another request is working on this right now${isNested ? HALF_DONE : '. Try again in a moment.'}`, {
       code: 'LOCK_TIMEOUT',
       status: 409,
       detail: detailOf(facts),
-      retryable: true,
-      retryAfter: retryAfterOf(facts),
+      retryable: !isNested,
+      retryAfter: isNested ? undefined : retryAfterOf(facts),
     });
     this.keys = facts.keys;
     this.label = facts.label;
@@ -59,6 +67,7 @@ export class LockTimeoutError extends LockError {
     this.waitMs = facts.waitMs;
     this.holder = facts.holder;
     this.ahead = facts.ahead;
+    this.holding = facts.holding;
     this.isDeadlock = facts.deadlock !== undefined;
   }
 }
@@ -72,7 +81,7 @@ function retryAfterOf({ leaseLeftMs = Infinity, ahead }: TimeoutFacts): number |
   return Math.min(LONGEST_RETRY_AFTER, Math.max(1, Math.ceil(leaseLeftMs / 1000) + ahead));
 }
 
-function detailOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWaiters, deadlock }: TimeoutFacts): string {
+function detailOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWaiters, holding, deadlock }: TimeoutFacts): string {
   const lock = namesOf(keys, label);
   if (reason === 'too-many-waiters') {
     return `Did not wait for ${lock}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
@@ -81,9 +90,12 @@ function detailOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWai
   const line = waitMs > 0 && ahead > 0 ? [`${ahead} ${ahead === 1 ? 'waiter' : 'waiters'} ahead`] : [];
   const by = who.length + line.length > 0 ? ` (${[...who, ...line].join(', ')})` : '';
   if (waitMs === 0) return `Could not take ${lock}: it is held${by}. Set "wait" to wait for it.`;
-  const remedy = deadlock
-    ? `It was a deadlock: this call holds ${namesOf(deadlock)}, which a call that it waited for waits for. ` +
-      'Take these keys together, or everywhere in the same order.'
-    : 'Raise "wait", or do less while holding it.';
-  return `Gave up waiting for ${lock} after ${Math.round(waitedMs)} ms${by}. ${remedy}`;
+  return `Gave up waiting for ${lock} after ${Math.round(waitedMs)} ms${by}. ${remedyFor(holding.filter((key) => !keys.includes(key)), deadlock)}`;
+}
+
+function remedyFor(holding: readonly string[], deadlock: readonly string[] | undefined): string {
+  const inOrder = 'Take these keys together, or everywhere in the same order.';
+  if (deadlock) return `It was a deadlock: this call holds ${namesOf(deadlock)}, which a call that it waited for waits for. ${inOrder}`;
+  if (holding.length > 0) return `This call holds ${namesOf(holding)} meanwhile: if the holder waits for that, neither goes on. ${inOrder}`;
+  return 'Raise "wait", or do less while holding it.';
 }

@@ -1,4 +1,4 @@
-import { LockError } from './lock.error.js';
+import { HALF_DONE, LockError } from './lock.error.js';
 
 /**
  * Thrown when the store can't answer: Redis is down, hung, or refuses, or this app is shutting down. HTTP 503.
@@ -7,12 +7,13 @@ import { LockError } from './lock.error.js';
 export class LockUnavailableError extends LockError {
   declare readonly code: 'LOCK_UNAVAILABLE';
 
-  constructor(detail: string, cause?: unknown) {
-    super('LockUnavailableError', 'The service is not available right now. Try again in a moment.', {
+  /** @param nested whether the call is inside the work of another lock, which may be half done. Default: false */
+  constructor(detail: string, cause?: unknown, { nested = false }: { readonly nested?: boolean } = {}) {
+    super('LockUnavailableError', `The service is not available right now${nested ? HALF_DONE : '. Try again in a moment.'}`, {
       code: 'LOCK_UNAVAILABLE',
       status: 503,
       detail,
-      retryable: true,
+      retryable: !nested,
       cause,
     });
   }

@@ -37,6 +37,9 @@ interface LockErrorFacts {
   readonly cause?: unknown;
 }
 
+/** Ends the message of an error that comes up inside the work of another lock. */
+export const HALF_DONE = ', and part of the work may be done. Check its result before trying again.';
+
 const BRAND = Symbol.for('nest-redis-lock:error');
 
 /**

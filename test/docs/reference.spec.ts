@@ -44,7 +44,7 @@ describe('the reference of options has all that there are, and no others,', () =
 describe.each(['docs/reference/errors.md', 'README.md'])('the table of errors in %s', (file) => {
   const heading = file === 'README.md' ? '## Errors' : '# Which errors are there?';
   const ERRORS = [
-    new LockTimeoutError({ keys: [], label: 'l', reason: 'held', waitedMs: 0, waitMs: 0, holder: undefined, ahead: 0, leaseLeftMs: undefined, maxWaiters: 0 }),
+    new LockTimeoutError({ keys: [], label: 'l', reason: 'held', waitedMs: 0, waitMs: 0, holder: undefined, ahead: 0, leaseLeftMs: undefined, holding: [], maxWaiters: 0 }),
     new LockUnavailableError(''),
     new LockLostError({ keys: [], label: 'l', reason: 'expired', heldMs: 0 }),
     new LockKeyError(''),
@@ -64,7 +64,7 @@ describe.each(['docs/reference/errors.md', 'README.md'])('the table of errors in
 
 it('the reference of errors has all their fields', () => {
   const documented = table('docs/reference/errors.md', '## Their fields').flatMap(([, fields]) => fields!.split(', '));
-  const facts = { keys: [], label: 'l', waitedMs: 0, waitMs: 0, holder: 'h', ahead: 0, leaseLeftMs: undefined, maxWaiters: 0, heldMs: 0, cause: 1 };
+  const facts = { keys: [], label: 'l', waitedMs: 0, waitMs: 0, holder: 'h', ahead: 0, leaseLeftMs: undefined, holding: [], maxWaiters: 0, heldMs: 0, cause: 1 };
   const errors = [new LockTimeoutError({ ...facts, reason: 'held' }), new LockLostError({ ...facts, reason: 'expired' }), new LockUnavailableError('', 1)];
   // What it has from Nest and from JavaScript, the docs of these tell.
   const inherited = ['name', 'stack', 'response', 'status', 'options', 'errorCode'];
