@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from '@nestjs/common';
 import { isLockError, type LockError, type LockErrorBody } from '../errors/lock.error.js';
+import { destroyOnceReset } from './aborted-stream.js';
 import { isClosed, onceEnded } from './response-end.js';
 
 /** Seconds a client is told to wait before it tries again, where nothing is known. */
@@ -27,6 +28,7 @@ class HttpRequest {
   constructor(response: ServerResponse, handler: object) {
     this.#response = response;
     this.#handler = handler;
+    destroyOnceReset(response);
   }
 
   /**
