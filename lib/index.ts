@@ -21,6 +21,8 @@ export type { Duration } from './clock/duration.js';
 export type {
   AcquireCommand,
   Cancellation,
+  Forced,
+  ForceUnlockOptions,
   Granted,
   Held,
   HolderView,

@@ -5,6 +5,7 @@ import { now } from './clock/deadline.js';
 import { LockContext, type LockNode } from './core/lock-context.js';
 import type { LockEvent } from './core/lock-event.js';
 import { LockEvents } from './core/lock-events.js';
+import { forceOptions } from './core/force-options.js';
 import { inspected, type LockInfo } from './core/lock-info.js';
 import { checkedKey, orderedKeys, type LockKey } from './core/lock-key.js';
 import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from './core/lock-options.js';
@@ -18,7 +19,7 @@ import { LockLostError } from './errors/lock-lost.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
 import { LockUnavailableError } from './errors/lock-unavailable.error.js';
 import { clientGoneSignal, reported } from './http/http-request.js';
-import type { LockStore } from './store/lock-store.js';
+import type { ForceUnlockOptions, LockStore } from './store/lock-store.js';
 
 /** What a `LockService` is made of. */
 export interface LockServiceParts {
@@ -164,14 +165,19 @@ export class LockService {
   }
 
   /**
-   * Frees a key whoever holds it; for operators. The old holder's signal aborts at once (within lease/3 if it can't hear), the next
-   * waiter gets the lock, with a larger fence.
+   * Frees a key whoever holds it, or with a `token` only if that is its holder; for operators. The old holder's signal aborts at once (within lease/3 if
+   * it can't hear), with an error that tells `by` whom and for what `reason`. The next waiter gets the lock, with a larger fence.
    *
-   * @returns false when nobody held it
+   * @returns false when nobody held it, or not that token
    * @throws LockUnavailableError when the store does not answer
+   * @throws LockOptionsError for an unknown option, or a wrong value
    */
-  async forceUnlock(key: string): Promise<boolean> {
-    return this.#store.forceRelease(checkedKey(key));
+  async forceUnlock(key: string, options: ForceUnlockOptions = {}): Promise<boolean> {
+    const checked = forceOptions(options);
+    const wasHeld = await this.#store.forceRelease(checkedKey(key), checked);
+    const { token, by, reason } = checked;
+    if (wasHeld) this.#events.tell({ type: 'forced', keys: [key], label: undefined, token, by, reason });
+    return wasHeld;
   }
 
   /** The innermost lock that the running async context is inside of and still holds; of this key, if one is named. */
@@ -280,8 +286,8 @@ function waitSignals(this: LockRequest): readonly AbortSignal[] {
 }
 
 /** What is thrown for a lost lock; its cause is what the work threw. @internal */
-export function lostError({ keys, label, reason, heldMs }: LockLostError, cause?: unknown): LockLostError {
-  return reported(new LockLostError({ keys, label, reason, heldMs, cause }));
+export function lostError({ keys, label, reason, heldMs, forced }: LockLostError, cause?: unknown): LockLostError {
+  return reported(new LockLostError({ keys, label, reason, heldMs, forced, cause }));
 }
 
 /** Whether the call that it is nested in has ended since it was let in: it has to take the lock anew. */

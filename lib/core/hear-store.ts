@@ -21,9 +21,9 @@ export function hearStore(store: LockStore, { source, queue, open, doubt }: Ears
       queue.wanted(token);
       open.get(token)?.run?.contend();
     },
-    lost: (token) => {
+    lost: (token, forced) => {
       queue.lost(token);
-      open.get(token)?.lose('taken');
+      open.get(token)?.lose('taken', forced);
     },
     describe: (token) => open.get(token)?.details,
     doubt,

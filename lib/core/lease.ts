@@ -1,6 +1,6 @@
 import { now, roundedDown } from '../clock/deadline.js';
 import type { LostReason } from '../errors/lock-lost.error.js';
-import type { LockDetails, Renewal, Sharing } from '../store/lock-store.js';
+import type { Forced, LockDetails, Renewal, Sharing } from '../store/lock-store.js';
 import type { LocalRun } from './local-run.js';
 import { canBeginWith, turnsOf, type LockRequest } from './lock-request.js';
 
@@ -13,7 +13,7 @@ const END_STEP = 1 / 256;
 /** Who is inside by a lease, and hears when it is lost. */
 interface Holder {
   readonly details: LockDetails;
-  lose(reason: LostReason): void;
+  lose(reason: LostReason, forced?: Forced): void;
   renewed(): void;
 }
 
@@ -137,11 +137,11 @@ export class Lease implements Renewal {
     if (this.#state === 'held') this.#holder?.lose(reason);
   }
 
-  lose(reason: LostReason): void {
+  lose(reason: LostReason, forced?: Forced): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
     this.onLost(this);
-    this.#holder?.lose(reason);
+    this.#holder?.lose(reason, forced);
   }
 
   /** Ends it on purpose. */

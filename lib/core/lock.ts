@@ -1,5 +1,5 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import type { LockDetails, Sharing } from '../store/lock-store.js';
+import type { Forced, LockDetails, Sharing } from '../store/lock-store.js';
 import { LockLostError, type LostReason } from '../errors/lock-lost.error.js';
 import { quoted } from '../errors/shown.js';
 import { now } from '../clock/deadline.js';
@@ -218,7 +218,7 @@ export class Lock implements AsyncDisposable {
   /** It was told of: from here on it is told what becomes of it. @internal */
   announce(latest: number): void {
     this.#heardBy = latest;
-    if (this.#lost) this.#tell({ type: 'lost', reason: this.#lost.reason });
+    if (this.#lost) this.#tell({ type: 'lost', reason: this.#lost.reason, forced: this.#lost.forced });
   }
 
   /** The store confirmed that it goes on. @internal */
@@ -227,12 +227,12 @@ export class Lock implements AsyncDisposable {
   }
 
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
-  lose(reason: LostReason): void {
+  lose(reason: LostReason, forced?: Forced): void {
     if (this.#lost) return;
-    this.#lost = this.#error(reason);
+    this.#lost = this.#error(reason, forced);
     this.#signal?.abort(this.#lost);
-    this.#loseNested(reason);
-    this.#tell({ type: 'lost', reason });
+    this.#loseNested(reason, forced);
+    this.#tell({ type: 'lost', reason, forced });
   }
 
   /** How it lets calls that are nested in it share a key of it. @internal */
@@ -287,8 +287,8 @@ export class Lock implements AsyncDisposable {
     return this.#unlocking;
   }
 
-  #loseNested(reason: LostReason): void {
-    for (const nested of this.#nested ?? []) nested.lose(reason);
+  #loseNested(reason: LostReason, forced?: Forced): void {
+    for (const nested of this.#nested ?? []) nested.lose(reason, forced);
     this.#inner?.open();
   }
 
@@ -302,7 +302,7 @@ export class Lock implements AsyncDisposable {
     return new LockOptionsError(text('The lock'), text(`The lock ${quoted(this.key)}`));
   }
 
-  #error(reason: LostReason): LockLostError {
-    return new LockLostError({ keys: this.keys, label: this.#label, reason, heldMs: Date.now() - this.#acquiredAt });
+  #error(reason: LostReason, forced?: Forced): LockLostError {
+    return new LockLostError({ keys: this.keys, label: this.#label, reason, forced, heldMs: Date.now() - this.#acquiredAt });
   }
 }

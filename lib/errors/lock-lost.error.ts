@@ -1,5 +1,6 @@
 import { LockError } from './lock.error.js';
 import { namesOf } from './names-of.js';
+import { quotedStart } from './shown.js';
 
 /**
  * How a lock was lost:
@@ -17,12 +18,26 @@ const WHAT_HAPPENED: Record<LostReason, string> = {
   shutdown: 'the app shut down and "shutdownGrace" was over. Raise it, or stop the work when "signal" aborts',
 };
 
+/** Who took a lock away by force, and why, as they say. */
+export interface Forced {
+  /** At most 200 characters. */
+  readonly by?: string | undefined;
+  /** At most 200 characters. */
+  readonly reason?: string | undefined;
+}
+
+function byForce({ by, reason }: Forced): string {
+  const who = by === undefined ? 'somebody' : quotedStart(by, 200);
+  return `${who} took it away with forceUnlock()${reason === undefined ? '' : `, because ${quotedStart(reason, 200)}`}`;
+}
+
 export interface LostFacts {
   readonly keys: readonly string[];
   readonly label: string | undefined;
   readonly reason: LostReason;
   /** How long it was held, in ms. */
   readonly heldMs: number;
+  readonly forced?: Forced | undefined;
   /** The error of the work that ran under the lock, if it had one. */
   readonly cause?: unknown;
 }
@@ -35,17 +50,20 @@ export class LockLostError extends LockError {
   readonly label: string | undefined;
   readonly reason: LostReason;
   readonly heldMs: number;
+  /** Who took it with `forceUnlock`, and why, as they say; undefined when it was lost otherwise, or nobody told. */
+  readonly forced: Forced | undefined;
 
-  constructor({ keys, label, reason, heldMs, cause }: LostFacts) {
+  constructor({ keys, label, reason, heldMs, forced, cause }: LostFacts) {
     super('LockLostError', 'The work was interrupted and may be incomplete. Check its result before trying again.', {
       code: 'LOCK_LOST',
       status: 503,
-      detail: `Lost ${namesOf(keys, label)} after ${Math.round(heldMs)} ms: ${WHAT_HAPPENED[reason]}.`,
+      detail: `Lost ${namesOf(keys, label)} after ${Math.round(heldMs)} ms: ${forced ? byForce(forced) : WHAT_HAPPENED[reason]}.`,
       cause,
     });
     this.keys = keys;
     this.label = label;
     this.reason = reason;
     this.heldMs = heldMs;
+    this.forced = forced;
   }
 }

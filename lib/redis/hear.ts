@@ -21,7 +21,7 @@ export function hear(text: string, { listeners, questions, cancel }: Ear): void 
     case 'wanted':
       return listeners.wanted(message.token);
     case 'lost':
-      return listeners.lost(message.token);
+      return listeners.lost(message.token, message.forced);
     case 'called':
       return listeners.called(message.token);
     case 'describe': {

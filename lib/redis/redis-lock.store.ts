@@ -1,5 +1,5 @@
 import { otherPermits } from '../errors/other-permits.js';
-import { FENCES_OF_A_RUN, fencesFor, isRun, KEPT_MARK, type AcquireCommand, type Cancellation, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type RenewalOutcome, type StoreListener } from '../store/lock-store.js';
+import { FENCES_OF_A_RUN, fencesFor, isRun, KEPT_MARK, type AcquireCommand, type Cancellation, type ForceUnlockOptions, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type RenewalOutcome, type StoreListener } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
 import type { QuorumNode } from '../store/quorum-nodes.js';
 import { permitsOf } from '../store/sharing.js';
@@ -12,10 +12,11 @@ import { hear } from './hear.js';
 import { Questions } from './questions.js';
 import { reachRedis, type Operations, type Reach, type ReachOptions } from './reach.js';
 import { NotSentError, RefusedError, type Connection } from './redis-connection.js';
-import { HOLDERS_OF } from './scripts/holders-of.script.js';
+import { HOLDERS_OF, isHolder } from './scripts/holders-of.script.js';
 import { INSPECT } from './scripts/inspect.script.js';
 import { grantOf } from './scripts/locks.script.js';
 import { RENEW } from './scripts/renew.script.js';
+import { forcedText } from './wake-message.js';
 import { WakeChannel } from './wake-channel.js';
 
 /** Locks on one Redis: each operation is atomic, and safe to be run twice. */
@@ -28,10 +29,7 @@ export class RedisLockStore implements QuorumNode {
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
   readonly #listeners = new Listeners();
-  readonly #questions = new Questions(
-    (channel, message) => this.redis.publish(channel, message),
-    () => this.#channel.doubt(),
-  );
+  readonly #questions = new Questions((channel, message) => this.redis.publish(channel, message), () => this.#channel.doubt());
   readonly #strays = new StrayCopies();
 
   constructor(options: ReachOptions, reach: (options: ReachOptions, connected: (again: boolean) => void) => Reach = reachRedis) {
@@ -147,9 +145,9 @@ export class RedisLockStore implements QuorumNode {
   }
 
   /** By the tokens that it finds: taken blindly and sent twice, it could be the lock of the next one. */
-  async forceRelease(key: string): Promise<boolean> {
-    const tokens = await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), []);
-    await Promise.all(tokens.map((token) => this.#count('force', { keys: [key], token, leaseMs: 0 })));
+  async forceRelease(key: string, { token: only, ...forced }: ForceUnlockOptions = {}): Promise<boolean> {
+    const tokens = (await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).filter((token) => only === undefined || isHolder(token, only));
+    await Promise.all(tokens.map((token) => this.#count('force', { keys: [key], token, leaseMs: 0 }, forcedText(forced))));
     return tokens.length > 0;
   }
 

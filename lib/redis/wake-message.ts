@@ -1,12 +1,14 @@
-import { FIRST_LEASE_MS, fencesFor, type Cancellation, type Granted } from '../store/lock-store.js';
+import { FIRST_LEASE_MS, fencesFor, type Cancellation, type Forced, type Granted } from '../store/lock-store.js';
 import { readKind } from './lock-kind.js';
 
 /** What processes are told on their wake channels. */
 export type WakeMessage =
   /** A waiter has the lock now. */
   | { readonly what: 'granted'; readonly lock: Omit<Cancellation, 'keys'>; readonly grant: Granted; readonly name: string }
-  /** Somebody waits for the lock of this token; or it was taken away by force; or it waits, and is to ask for it now. */
-  | { readonly what: 'wanted' | 'lost' | 'called'; readonly token: string }
+  /** Somebody waits for the lock of this token; or it waits, and is to ask for it now. */
+  | { readonly what: 'wanted' | 'called'; readonly token: string }
+  /** The lock of this token was taken away by force. */
+  | { readonly what: 'lost'; readonly token: string; readonly forced: Forced }
   /** Somebody asks on a channel what is known of the lock of this token. */
   | { readonly what: 'describe'; readonly token: string; readonly question: string; readonly channel: string }
   /** The answer to a question, as JSON. */
@@ -26,8 +28,25 @@ export function wakeMessage(text: string): WakeMessage | undefined {
   }
   const [what, ...words] = text.split(' ');
   const [first = '', second = ''] = words;
-  if (what === 'wanted' || what === 'lost' || what === 'called') return { what, token: words.join(' ') };
+  if (what === 'lost') return { what, token: words.slice(0, -1).join(' '), forced: readForced(words.at(-1)!) };
+  if (what === 'wanted' || what === 'called') return { what, token: words.join(' ') };
   if (what === 'describe') return { what, token: first, question: second, channel: words.slice(2).join(' ') };
   if (what === 'described') return { what, question: first, details: words.slice(1).join(' ') };
   return undefined;
 }
+
+/** Who and why as one word, for the locks script, which passes it on. */
+export function forcedText({ by, reason }: Forced): string {
+  return encodeURIComponent(JSON.stringify({ by, reason }));
+}
+
+function readForced(text: string): Forced {
+  try {
+    const { by, reason } = JSON.parse(decodeURIComponent(text)) as Record<string, unknown>;
+    return { by: shortText(by), reason: shortText(reason) };
+  } catch {
+    return {};
+  }
+}
+
+const shortText = (value: unknown): string | undefined => (typeof value === 'string' ? value.slice(0, 200) : undefined);

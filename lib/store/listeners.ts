@@ -1,4 +1,4 @@
-import type { Granted, LockDetails, StoreListener } from './lock-store.js';
+import type { Forced, Granted, LockDetails, StoreListener } from './lock-store.js';
 
 /** All who listen to a store. */
 export class Listeners {
@@ -26,8 +26,8 @@ export class Listeners {
     for (const listener of this.#all) listener.wanted(token);
   }
 
-  lost(token: string): void {
-    for (const listener of this.#all) listener.lost(token);
+  lost(token: string, forced: Forced): void {
+    for (const listener of this.#all) listener.lost(token, forced);
   }
 
   describe(token: string): LockDetails | undefined {

@@ -1,3 +1,7 @@
+import type { Forced } from '../errors/lock-lost.error.js';
+
+export type { Forced };
+
 /**
  * How a lock shares its keys: with nobody; with all readers; or with so many others that all named the same number
  * (a semaphore).
@@ -115,6 +119,15 @@ export interface LockDetails {
   readonly label: string | undefined;
 }
 
+/** What is said to `forceUnlock`. */
+export interface ForceUnlockOptions extends Forced {
+  /**
+   * Only the lock of this token is taken: `inspect()` names it. Callers of one process who pass a lock on among themselves share its token.
+   * @default that of whoever has the key
+   */
+  readonly token?: string;
+}
+
 /** What a store tells those who wait on it or hold a lock of it. */
 export interface StoreListener {
   /** What all tokens of this listener begin with, up to the last dot. */
@@ -126,7 +139,7 @@ export interface StoreListener {
   /** Somebody waits for a lock: of one whose token ends in `+`, or where waiters ask again and again. */
   wanted(token: string): void;
   /** The lock of a token was taken away by force. */
-  lost(token: string): void;
+  lost(token: string, forced: Forced): void;
   /** What is known of the lock of a token; undefined when it is not held here. */
   describe(token: string): LockDetails | undefined;
   /** Messages may have been missed, or locks been lost: whoever waits should ask again, whoever holds a lock should look. */
@@ -227,8 +240,8 @@ export interface LockStore {
   inspect(key: string): Promise<KeyView | undefined>;
   /** Asks the holder's process what it knows of the lock of a token; undefined when it does not answer soon. */
   describe(token: string): Promise<LockDetails | undefined>;
-  /** Takes a key from whoever holds it, and tells them. Answers false when nobody did. */
-  forceRelease(key: string): Promise<boolean>;
+  /** Takes a key from whoever holds it, or from that token alone, and tells them. Answers false when nobody did, or not that token. */
+  forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean>;
   /** Ends what the store started itself, e.g. its own connection. */
   close(): Promise<void>;
 }

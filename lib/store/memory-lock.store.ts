@@ -9,6 +9,7 @@ import {
   KEPT_MARK,
   type AcquireCommand,
   type Cancellation,
+  type ForceUnlockOptions,
   type Granted,
   type Held,
   type KeyView,
@@ -132,10 +133,10 @@ export class MemoryLockStore implements LockStore {
     return this.#listeners.describe(token);
   }
 
-  async forceRelease(key: string): Promise<boolean> {
-    const tokens = [...(this.#keys.get(key)?.holders.keys() ?? [])];
+  async forceRelease(key: string, { token: only, ...forced }: ForceUnlockOptions = {}): Promise<boolean> {
+    const tokens = [...(this.#keys.get(key)?.holders.keys() ?? [])].filter((token) => only === undefined || token === only);
     for (const token of tokens) {
-      this.#listeners.lost(token);
+      this.#listeners.lost(token, forced);
       this.#free([key], token);
     }
     return tokens.length > 0;

@@ -9,6 +9,8 @@ import {
   RUN_MARK,
   type AcquireCommand,
   type Cancellation,
+  type Forced,
+  type ForceUnlockOptions,
   type Granted,
   type Held,
   type KeyView,
@@ -65,7 +67,7 @@ export class QuorumLockStore implements LockStore {
         source: listener.source,
         granted: () => false,
         wanted: (token) => this.#wanted(token),
-        lost: (token) => this.#lost(token, at),
+        lost: (token, forced) => this.#lost(token, at, forced),
         describe: (token) => listener.describe(token),
         // Nobody is told of his turn here.
         called: () => false,
@@ -165,14 +167,14 @@ export class QuorumLockStore implements LockStore {
   }
 
   /** Waits for all nodes, so that nothing of it is left on a slow one. */
-  async forceRelease(key: string): Promise<boolean> {
+  async forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
     // Who comes next must have a larger fence, and the holder may not have had the time to say how large its own is.
     const view = await this.inspect(key);
     for (const { token } of view?.holders ?? []) {
       const details = await this.describe(token);
       if (details) this.#raise(details.fence, FENCES_OF_A_RUN);
     }
-    const outcomes = await Promise.allSettled(this.#nodes.all.map((node) => this.#nodes.watched(node.forceRelease(key))));
+    const outcomes = await Promise.allSettled(this.#nodes.all.map((node) => this.#nodes.watched(node.forceRelease(key, options))));
     const errors = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason as Error);
     if (this.#nodes.isOutage(errors)) throw this.#nodes.unavailable(errors);
     return outcomes.some((outcome) => outcome.status === 'fulfilled' && outcome.value);
@@ -198,9 +200,9 @@ export class QuorumLockStore implements LockStore {
   }
 
   /** One node alone can't take a lock away. */
-  #lost(token: string, at: number): void {
+  #lost(token: string, at: number, forced: Forced): void {
     const attempt = this.#held.get(token);
-    if (attempt?.lostOn.add(at).size === this.#nodes.majority) this.#listeners.lost(token);
+    if (attempt?.lostOn.add(at).size === this.#nodes.majority) this.#listeners.lost(token, forced);
   }
 }
 

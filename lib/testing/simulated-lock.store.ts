@@ -1,6 +1,6 @@
 import { nextTick } from 'node:process';
 import { type LockKey, LockUnavailableError } from '../index.js';
-import type { AcquireCommand, Cancellation, Granted, Held, KeyView, LockDetails, LockStore, Renewal, RenewalOutcome, StoreListener } from '../store/lock-store.js';
+import type { AcquireCommand, Cancellation, ForceUnlockOptions, Granted, Held, KeyView, LockDetails, LockStore, Renewal, RenewalOutcome, StoreListener } from '../store/lock-store.js';
 
 /** What goes wrong while a test lasts. */
 export interface LockSituation {
@@ -113,9 +113,9 @@ export class SimulatedLockStore implements LockStore {
     return this.#store.describe(token);
   }
 
-  async forceRelease(key: string): Promise<boolean> {
+  async forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
     this.#answer();
-    return this.#store.forceRelease(key);
+    return this.#store.forceRelease(key, options);
   }
 
   async close(): Promise<void> {
@@ -134,7 +134,7 @@ export class SimulatedLockStore implements LockStore {
   #lose(lock: Renewal): void {
     const holder = this.#listeners.find((listener) => listener.describe(lock.token));
     if (!holder) return; // given back, or not had yet
-    holder.lost(lock.token);
+    holder.lost(lock.token, {});
     void this.release(lock);
   }
 }

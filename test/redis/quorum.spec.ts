@@ -94,8 +94,8 @@ describe('On a quorum of five Redis', () => {
     it('taken away by force is told to its holder, and free at once', async () => {
       const [here, there] = [await warmed(), await warmed()];
       const lock = await here.lock(KEY, { lease: '1m' });
-      expect(await there.forceUnlock(KEY)).toBe(true);
-      expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken' });
+      expect(await there.forceUnlock(KEY, { token: lock.token, by: 'ops' })).toBe(true);
+      expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken', forced: { by: 'ops' } });
       expect((await there.lock(KEY, { wait: 0 })).fence).toBeGreaterThan(lock.fence);
     });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
+import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type ForceUnlockOptions, type Lock, type LockEvent } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 import { withTwoServices } from '../support/two-services.js';
@@ -456,6 +456,36 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
         expect(await there.forceUnlock('account:1')).toBe(false);
         expect((await there.lock('account:1')).isHeld).toBe(true);
         expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+      });
+
+      it('free only the lock of the token that they name', async () => {
+        const { token } = await here.lock('account:1');
+        expect(await there.forceUnlock('account:1', { token: 'of somebody else.1' })).toBe(false);
+        expect(await there.forceUnlock('account:1', { token })).toBe(true);
+        const next = await here.lock('account:1');
+        expect(await there.forceUnlock('account:1', { token })).toBe(false);
+        expect(await next.unlock()).toBe(true);
+      });
+
+      inQueue('tell the holder who took its lock, and why', async () => {
+        const first = await there.lock('account:1');
+        // Who has waited can hear.
+        const waiting = here.lock('account:1', { lease: '30s' });
+        await backing.waiters('account:1', 1);
+        await first.unlock();
+        const lock = await waiting;
+        const told: LockEvent[] = [];
+        there.events.subscribe((event) => told.push(event));
+        const forced = { by: 'ops "Ö"', reason: 'stuck: 100 %\nsince noon' };
+        expect(await there.forceUnlock('account:1', { token: lock.token, ...forced })).toBe(true);
+        expect(told).toEqual([{ type: 'forced', keys: ['account:1'], label: undefined, token: lock.token, ...forced }]);
+        const error = (await aborted(lock.signal)) as LockLostError;
+        expect(error).toMatchObject({ code: 'LOCK_LOST', reason: 'taken', forced });
+        expect(error.detail).toContain(`${JSON.stringify(forced.by)} took it away with forceUnlock(), because ${JSON.stringify(forced.reason)}.`);
+      });
+
+      it.each([[{ token: undefined }], [{ token: '' }], [{ by: '' }], [{ reason: 'x'.repeat(201) }], [{ why: 'x' }], ['ops'], [null]])('are refused with %p', async (options) => {
+        await expect(there.forceUnlock('account:1', options as ForceUnlockOptions)).rejects.toBeInstanceOf(LockOptionsError);
       });
 
       it('make withLock throw when the loss shows only at the release', async () => {

@@ -415,6 +415,18 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         }
         expect(await backing.lockKeys()).toEqual([]);
       });
+
+      it('takes a shared key from one of those who share it, by its token', async () => {
+        for (const terms of [read, { permits: 2 }]) {
+          await using stays = await there.lock(KEY, { ...terms, lease: '30s' });
+          const lock = await here.lock(KEY, { ...terms, lease: '30s' });
+          expect(await there.forceUnlock(KEY, { token: lock.token })).toBe(true);
+          expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken' });
+          expect(await there.forceUnlock(KEY, { token: lock.token })).toBe(false);
+          await stays.extend();
+          expect(stays.isHeld).toBe(true);
+        }
+      });
     });
   });
 }

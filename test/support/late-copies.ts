@@ -75,7 +75,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     await locks(['try 1 read', MINE, LEASE, 'a'], ['keep', MINE, LEASE, 'a']);
     expect(await locks(['force', kept, 0, 'a'])).toBe(1);
     expect(await redis.exists(A)).toBe(0);
-    expect(await heard()).toEqual([`lost ${kept}`, `lost ${kept}`]);
+    expect(await heard()).toEqual([`lost ${kept} exclusive`, `lost ${kept} exclusive`]);
   },
 
   'the lock of a reader that writes is kept as that of a reader, and lets in those who wait to read': async ({ redis, locks, queue, listens }) => {

@@ -426,14 +426,17 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.pttl(HOLDERS)).toBeLessThanOrEqual(1000);
   },
 
-  'only the holder that was seen is removed by force': async ({ redis, run, locks }) => {
+  'only the holder that was seen is removed by force, and told who and why': async ({ redis, run, locks, listens }) => {
+    const heard = await listens('me');
     await locks(['try', MINE, LEASE, 'a']);
     const [seen] = (await run(HOLDERS_OF, names.ofKey('a'), [])) as string[];
     expect(seen).toBe(sha1(MINE));
     expect(await locks(['force', sha1(THEIRS), 0, 'a'])).toBe(0);
     expect(await locks(['force', sha1(THEIRS), 0, 'b'])).toBe(0);
     expect(await redis.get(A)).toBe(MINE);
-    expect(await locks(['force', seen!, 0, 'a'])).toBe(1);
+    expect(await heard()).toEqual([]);
+    expect(await locks(['force 1 who-and-why', seen!, 0, 'a'])).toBe(1);
+    expect(await heard()).toEqual(['lost me.1 who-and-why']);
     expect(await redis.exists(A)).toBe(0);
   },
 

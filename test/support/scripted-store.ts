@@ -1,4 +1,4 @@
-import type { AcquireCommand, Cancellation, Granted, Held, KeyView, LockDetails, LockStore, Renewal, RenewalOutcome, StoreListener } from 'nest-redis-lock';
+import type { AcquireCommand, Cancellation, ForceUnlockOptions, Granted, Held, KeyView, LockDetails, LockStore, Renewal, RenewalOutcome, StoreListener } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 type Step = () => Promise<unknown>;
@@ -74,8 +74,8 @@ export class ScriptedStore implements LockStore {
     return this.memory.isLocked(key);
   }
 
-  forceRelease(key: string): Promise<boolean> {
-    return this.memory.forceRelease(key);
+  forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
+    return this.memory.forceRelease(key, options);
   }
 
   async close(): Promise<void> {}

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { LuaScript } from '../lua-script.js';
 import { SHARED } from './locks/holders.lua.js';
 
@@ -17,3 +18,6 @@ return redis.call('ZRANGEBYSCORE', (string.gsub(KEYS[2], 'queue$', 'holders')), 
 `,
   decode: (reply) => (reply as (Buffer | string)[]).map(String),
 });
+
+/** Whether what the script answered means this token. */
+export const isHolder = (found: string, token: string): boolean => found === token || found === createHash('sha1').update(token).digest('hex');

@@ -24,7 +24,7 @@ export type LocksReply = number | Held | OtherPermits | Error;
  *   them end after the time that stands for the lease; `cancel` leaves the queues too. `reserve` renews a lock and gives it new
  *   fences. `upgrade` makes a reader that is alone the writer, `downgrade` makes the writer a reader; in the place of the kind stands the number of the
  *   upgrade, counted by its holder: a `downgrade` ends all up to it (0: the writer came as one), so what comes late does nothing. `force` takes a key from
- *   a holder and tells it. `clock`, of no key and before all others, brings the note of the last fence up to the server's time, or to the number
+ *   a holder and tells it; who does so, and why, stands in the place of the kind. `clock`, of no key and before all others, brings the note of the last fence up to the server's time, or to the number
  *   that stands for its lease if that is larger; `raise` brings it up to the number.
  * - An exclusive lock is its token under the key. A shared one is how it is shared under the key, and the tokens in a sorted
  *   set beside it, each with the end of its own lease. One that was given back, and stays for some time, stands there as its token and a mark:

@@ -156,14 +156,14 @@ local function downgrade(i, token, _, number)
   return 1
 end
 
--- Takes KEYS[i] from a holder: from one that shares it by its token, else from the token with this SHA1.
-local function force(i, token)
+-- Takes KEYS[i] from a holder: from one that shares it by its token, else from the token with this SHA1; and tells it who did so, and why.
+local function force(i, token, _, forced)
   local value, sharing = state(i)
   if not sharing then
     if type(value) ~= 'string' or redis.sha1hex(value) ~= token then return 0 end
     token = value
   end
-  tell(token, 'lost ' .. token)
+  tell(token, 'lost ' .. token .. ' ' .. forced)
   return free(i, token)
 end
 `;
