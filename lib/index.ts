@@ -6,6 +6,8 @@ export type { GuardedMethod } from './lock.service.js';
 export { WithLock } from './decorators/with-lock.decorator.js';
 export type { WithLockDecorator } from './decorators/with-lock.decorator.js';
 export type { LockTimeoutContext, RequestLockOptions, WithLockDecoratorOptions } from './decorators/with-lock.options.js';
+export { lockKey } from './decorators/lock-key.js';
+export type { LockKeyValues } from './decorators/lock-key.js';
 export { InjectLocks } from './decorators/inject-locks.decorator.js';
 export { CurrentLock } from './decorators/current-lock.decorator.js';
 export { LockExceptionFilter } from './http/lock-exception.filter.js';

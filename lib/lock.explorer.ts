@@ -10,6 +10,7 @@ import { ofRequests } from './lock.scope.js';
 import { onLazyModules } from './lock.lazy.js';
 import { onShutdown } from './lock.shutdown.js';
 import { isReached, mistakesOf, outOfReach } from './lock.checks.js';
+import { clashesOf } from './lock.clashes.js';
 import { type GuardedMethod, LockService } from './lock.service.js';
 import { DEFAULT_MODULE } from './lock.tokens.js';
 import { LockWiring } from './lock.wiring.js';
@@ -57,10 +58,13 @@ export class LockExplorer implements OnModuleInit {
     const prototypes = new Set(known.map(({ prototype }) => prototype));
     const objects = known.flatMap(({ instance }) => instance ?? []);
     const wired = this.#wire(fresh, known);
-    const mistakes = [...twins(this.#modules), ...ofRequests(fresh), ...wired, ...[...prototypes].flatMap(mistakesOf), ...objects.flatMap(refusedCalls)];
+    const added = [...prototypes].filter((prototype) => !this.#prototypes.has(prototype));
+    const clashes = clashesOf(methodsOf(added), methodsOf(this.#prototypes));
+    const mistakes = [...twins(this.#modules), ...ofRequests(fresh), ...wired, ...[...prototypes].flatMap(mistakesOf), ...clashes.mistakes, ...objects.flatMap(refusedCalls)];
     if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
+    if (clashes.warnings.length > 0) logger.warn(mistakeList(clashes.warnings));
     for (const module of fresh) this.#explored.add(module);
-    this.#list([...prototypes].filter((prototype) => !this.#prototypes.has(prototype)));
+    this.#list(added);
   }
 
   /** Of several modules, one looks for all. */
@@ -98,6 +102,10 @@ interface Guarded {
 function guardedBy(prototypes: Iterable<object>): readonly Guarded[] {
   const reached = (prototype: object) => lockedMethods(prototype).filter((method) => isReached(prototype, method));
   return [...prototypes].flatMap((prototype) => reached(prototype).map((method) => ({ prototype, method })));
+}
+
+function methodsOf(prototypes: Iterable<object>): readonly LockedMethod[] {
+  return guardedBy(prototypes).map(({ method }) => method);
 }
 
 function twins(modules: ModulesContainer): readonly string[] {

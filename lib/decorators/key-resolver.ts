@@ -6,6 +6,7 @@ import { isLockError } from '../errors/lock.error.js';
 import { shownError } from '../errors/shown.js';
 import { Mistakes } from '../errors/mistakes.js';
 import { KeyTemplate, type TemplateSite } from './key-template.js';
+import { minifiedMethod } from './minified.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from './parameter-names.js';
 
 /** Where Nest keeps what `@Param('userId')` and its like say of a handler's parameters. */
@@ -18,22 +19,33 @@ const ROUTE_ARGUMENTS = '__routeArguments__';
  */
 export function keyResolver(key: unknown, prototype: object, method: string | symbol, site: string): (args: unknown[]) => LockKey {
   if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
-  const names = new Map([...routeNames(prototype, method), ...parameterNames(prototype, method)]);
-  return filledKey(key, { ...OF_METHOD, method: site, names });
+  const own = parameterNames(prototype, method);
+  const names = new Map([...routeNames(prototype, method), ...own]);
+  const known = names.size > 0 ? `The names there are: ${[...names.keys()].join(', ')}` : "The names of its parameters can't be read";
+  return filledKey(key, {
+    method: site,
+    find: (name) => (/^\d+$/.test(name) ? { index: Number(name), path: [] } : names.get(name)),
+    ...OF_DECORATOR,
+    examples: 'a name, <userId>; a path into it, <dto.id>; a position, <0> or <0.id>',
+    unknownNames: () => minifiedMethod(prototype, own) ?? { what: known, remedies: names.size > 0 ? REMEDIES : REMEDIES.slice(1) },
+  });
 }
 
-const OF_METHOD = {
-  examples: 'a name, <userId>; a path into it, <dto.id>; a position, <0> or <0.id>',
-  hasPositions: true,
-  remedies: ['Name one of them.', 'Name a position, such as <0> or <0.id>.', 'Give a function of the arguments.'],
-};
+const OF_DECORATOR = { forms: 'a non-empty template, an array of them, or a function', otherwise: 'give a function' };
+
+const REMEDIES = ['Name one of them.', 'Name a position, such as <0> or <0.id>.', 'Give a function of the arguments.'];
 
 /** What a request brings that a key can be made from. */
-const OF_REQUEST = {
-  names: new Map(['params', 'query', 'body', 'headers'].map((part): [string, ArgumentPath] => [part, { index: 0, path: [part] }])),
+const PARTS_OF_REQUEST = ['params', 'query', 'body', 'headers'];
+
+const OF_REQUEST: Omit<TemplateSite, 'method'> = {
+  find: (name) => (PARTS_OF_REQUEST.includes(name) ? { index: 0, path: [name] } : undefined),
+  ...OF_DECORATOR,
   examples: '<params.id>, <query.id>, <body.account.id>, <headers.x-id>',
-  hasPositions: false,
-  remedies: ['Name a part of one of them, such as <params.id>.', 'Give a function of the ExecutionContext.'],
+  unknownNames: () => ({
+    what: `The names there are: ${PARTS_OF_REQUEST.join(', ')}`,
+    remedies: ['Name a part of one of them, such as <params.id>.', 'Give a function of the ExecutionContext.'],
+  }),
 };
 
 /**

@@ -3,31 +3,38 @@ import { LockKeyError } from '../errors/lock-key.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistake } from '../errors/mistakes.js';
 import { shown } from '../errors/shown.js';
-import type { ArgumentPath, ParameterNames } from './parameter-names.js';
+import type { ArgumentPath } from './parameter-names.js';
+import { separatorsIn, takeApart, type Placeholder } from './template-text.js';
 
-/** The method a template stands on. */
+/** Where a template stands, and what it can be filled with. */
 export interface TemplateSite {
   /** `AccountService.withdraw` */
   readonly method: string;
-  readonly names: ParameterNames;
+  /** Finds what a placeholder begins with: `userId`, or `dto` of `<dto.id>`. */
+  readonly find: (name: string) => ArgumentPath | undefined;
+  /** What a key can be given as. */
+  readonly forms: string;
   /** Placeholders as they can be. */
   readonly examples: string;
-  /** Whether `<0>` is the first argument. */
-  readonly hasPositions: boolean;
-  /** For who has named another one. */
+  /** What to do where no template will do: `give a function`. */
+  readonly otherwise: string;
+  /** What to tell of placeholders that are not found. */
+  readonly unknownNames: () => UnknownNames;
+}
+
+/** Why names are not found, in a sentence without its point, and what can be done. */
+export interface UnknownNames {
+  readonly what: string;
   readonly remedies: readonly string[];
 }
 
-interface Placeholder extends ArgumentPath {
+/** A value that a key is made from. */
+interface Slot extends ArgumentPath {
   /** As written: `<userId>` */
   readonly text: string;
+  readonly unsafe: RegExp;
 }
 
-type Part = string | Placeholder;
-
-const PLACEHOLDER = /<([^<>]*)>/;
-/** What is escaped in values where the template itself has it. */
-const SEPARATOR = /[^\p{L}\p{N}]/u;
 const PATH = /^(?:\d+|[\p{ID_Start}$_][\p{ID_Continue}$]*)(?:\.[\p{ID_Continue}$-]+)*$/u;
 
 /** A rest parameter takes all further arguments. */
@@ -35,67 +42,68 @@ type Arguments = readonly unknown[];
 
 /**
  * A key with placeholders, such as `account:<userId>`, that is filled from the arguments of a call.
- * Values are percent-escaped where they hold `:` or another separator of the template, so no value can forge another key.
+ * What could forge another key is percent-escaped in values: `:`, and between two placeholders of one part what separates them.
  */
 export class KeyTemplate {
   readonly #template: string;
   readonly #site: TemplateSite;
-  readonly #parts: readonly Part[];
-  readonly #unsafe: RegExp;
+  readonly #fixed: readonly string[];
+  readonly #slots: readonly Slot[];
 
-  /** @throws LockOptionsError for a template that can't be filled from this method's parameters */
+  /** @throws LockOptionsError for a template that can't be filled here */
   constructor(template: unknown, site: TemplateSite) {
     if (typeof template !== 'string' || template === '') {
-      throw new LockOptionsError(`The lock key of ${site.method}() must be a non-empty template, an array of them, or a function, not ${shown(template)}.`);
+      throw new LockOptionsError(`The lock key of ${site.method}() must be ${site.forms}, not ${shown(template)}.`);
     }
     this.#template = template;
     this.#site = site;
     if (!isWellFormed(template)) throw this.#wrong('has half a surrogate pair in it', ['Write the whole character.']);
-    this.#parts = this.#parse(template);
-    this.#unsafe = unsafeCharacters(this.#parts);
+    const { fixed, placeholders } = takeApart(template);
+    this.#fixed = this.#checkedFixed(fixed);
+    this.#slots = this.#slotsOf(placeholders);
   }
 
   /** @throws LockKeyError when a value is missing, empty or an object */
   fill(args: Arguments): string {
-    let key = '';
-    for (const part of this.#parts) key += typeof part === 'string' ? part : this.#escaped(part, args);
+    let key = this.#fixed[0]!;
+    for (let at = 0; at < this.#slots.length; at++) key += this.#escaped(this.#slots[at]!, args) + this.#fixed[at + 1]!;
     if (key.length > LONGEST_KEY) throw this.#tooLong(`The key "${this.#template}" of ${this.#site.method}() comes to ${key.length}`);
     return key;
   }
 
-  #parse(template: string): Part[] {
-    // Splitting by a pattern with a group puts what the group caught at the odd places.
-    const texts = template.split(PLACEHOLDER);
-    const unknown: string[] = [];
-    const parts = texts.flatMap((text, index): Part[] => {
-      if (index % 2 === 1) return this.#placeholder(text, unknown);
-      if (/[<>]/.test(text)) throw this.#wrong('has a "<" or ">" without its partner', ['Write each placeholder as <name>.', 'If the key itself has such a character, give a function.']);
-      const isBetween = index > 0 && index < texts.length - 1;
-      if (isBetween && !SEPARATOR.test(text)) throw this.#wrong('has two placeholders with nothing between them that keeps their values apart', ['Put ":" there.']);
-      return text === '' ? [] : [text];
-    });
-    if (unknown.length > 0) throw this.#unknownNames(unknown);
-    return parts;
-  }
-
-  #placeholder(inside: string, unknown: string[]): Placeholder[] {
-    const text = `<${inside}>`;
-    if (!PATH.test(inside)) {
-      throw this.#wrong(`has the placeholder ${text}`, [`Write it as one of these: ${this.#site.examples}.`, 'For anything else, give a function.']);
+  #checkedFixed(fixed: readonly string[]): readonly string[] {
+    const otherwise = `If the key itself has such a character, ${this.#site.otherwise}.`;
+    if (fixed.some((text) => /[<>]/.test(text))) throw this.#wrong('has a "<" or ">" without its partner', ['Write each placeholder as <name>.', otherwise]);
+    if (fixed.some((text) => text.includes('%'))) throw this.#wrong('has a "%", which in a key begins a character that was escaped', ['Write another one.', otherwise]);
+    if (fixed.slice(1, -1).some((text) => separatorsIn(text).length === 0)) {
+      throw this.#wrong('has two placeholders with nothing between them that keeps their values apart', ['Put ":" there.']);
     }
-    const [first = '', ...rest] = inside.split('.');
-    if (this.#site.hasPositions && /^\d+$/.test(first)) return [{ text, index: Number(first), path: rest }];
-    const at = this.#site.names.get(first);
-    if (at) return [{ text, index: at.index, path: [...at.path, ...rest] }];
-    unknown.push(text);
-    return [];
+    return fixed;
   }
 
-  #escaped({ text, index, path }: Placeholder, args: Arguments): string {
+  #slotsOf(placeholders: readonly Placeholder[]): readonly Slot[] {
+    const unknown: string[] = [];
+    const slots = placeholders.flatMap(({ inside, unsafe }): Slot[] => {
+      const text = `<${inside}>`;
+      if (!PATH.test(inside)) {
+        throw this.#wrong(`has the placeholder ${text}`, [`Write it as one of these: ${this.#site.examples}.`, `For anything else, ${this.#site.otherwise}.`]);
+      }
+      const [first = '', ...rest] = inside.split('.');
+      const found = this.#site.find(first);
+      if (found) return [{ text, unsafe, index: found.index, path: [...found.path, ...rest] }];
+      unknown.push(text);
+      return [];
+    });
+    if (unknown.length === 0) return slots;
+    const { what, remedies } = this.#site.unknownNames();
+    throw this.#wrong(`names ${unknown.join(' and ')}. ${what}`, remedies);
+  }
+
+  #escaped({ text, unsafe, index, path }: Slot, args: Arguments): string {
     let value: unknown = args[index];
     // Into objects only: a text has its letters as parts.
     for (const segment of path) value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[segment] : undefined;
-    return String(this.#checked(value, text)).replace(this.#unsafe, percentEncoded);
+    return String(this.#checked(value, text)).replace(unsafe, percentEncoded);
   }
 
   #checked(value: unknown, text: string): string | number | bigint | boolean {
@@ -114,7 +122,7 @@ export class KeyTemplate {
     }
     throw new LockKeyError(
       `${text} in the lock key "${this.#template}" of ${this.#site.method}() is ${shown(value)}, but must be a non-empty string, a number, a bigint or a boolean. ` +
-        'Name the part of it that identifies the thing, e.g. <dto.id>, or give a function.',
+        `Name the part of it that identifies the thing, e.g. <dto.id>, or ${this.#site.otherwise}.`,
     );
   }
 
@@ -122,22 +130,9 @@ export class KeyTemplate {
     return new LockKeyError(`${what} characters; a key has at most ${LONGEST_KEY}.`);
   }
 
-  #unknownNames(texts: readonly string[]): LockOptionsError {
-    const { names, remedies } = this.#site;
-    const known = names.size > 0 ? `The names there are: ${[...names.keys()].join(', ')}` : "The names of its parameters can't be read";
-    return this.#wrong(`names ${texts.join(' and ')}. ${known}`, names.size > 0 ? remedies : remedies.slice(1));
-  }
-
   #wrong(what: string, remedies: readonly string[]): LockOptionsError {
     return new LockOptionsError(mistake(`The lock key "${this.#template}" of ${this.#site.method}() ${what}.`, remedies));
   }
-}
-
-/** `:`, `%`, braces, white space and control characters always; and whatever else the template itself uses between its parts. */
-function unsafeCharacters(parts: readonly Part[]): RegExp {
-  const separators = parts.filter((part) => typeof part === 'string').join('').match(new RegExp(SEPARATOR, 'gu')) ?? [];
-  const escaped = [...new Set(separators)].map((char) => `\\u{${char.codePointAt(0)!.toString(16)}}`).join('');
-  return new RegExp(`[:%{}\\s\\p{Cc}\\p{Cs}${escaped}]`, 'gu');
 }
 
 const encodings = new Map<string, string>();

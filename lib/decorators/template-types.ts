@@ -1,8 +1,8 @@
 /** What may stand in a key. */
-type KeyPart = string | number | bigint | boolean;
+export type KeyPart = string | number | bigint | boolean;
 
 /** The placeholders of a template, without their brackets. */
-type Placeholders<Template extends string> = Template extends `${string}<${infer Inside}>${infer Rest}` ? Inside | Placeholders<Rest> : never;
+export type Placeholders<Template extends string> = Template extends `${string}<${infer Inside}>${infer Rest}` ? Inside | Placeholders<Rest> : never;
 
 /** The placeholders that begin with a position: what `<userId>` means, no type can say. */
 type Positions<Template extends string> = Extract<Placeholders<Template>, `${bigint}` | `${bigint}.${string}`>;

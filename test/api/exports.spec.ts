@@ -23,6 +23,7 @@ it('nest-redis-lock exports what users need, and nothing else', () => {
     'WithLock',
     'getLockServiceToken',
     'isLockError',
+    'lockKey',
   ]);
 });
 

@@ -103,14 +103,14 @@ describe('a value', () => {
     ['a colon', '1:x', 'account:1%3Ax'],
     ['a percent sign', '1%3Ax', 'account:1%253Ax'],
     ['braces, which would move the key to another cluster slot', '{1}', 'account:%7B1%7D'],
-    ['white space', 'a b\n\t', 'account:a%20b%0A%09'],
+    ['white space that is no plain space', 'a\n\t\u3000', 'account:a%0A%09%E3%80%80'],
     ['control characters', 'a\0', 'account:a%00'],
     ['a no-break space', 'a\u00A0b', 'account:a%C2%A0b'],
   ])('with %s is escaped', async (_what, value, key) => {
     expect(await accounts.byName(value)).toBe(key);
   });
 
-  it.each(['a@b.example', '3f2c-77', 'Ω≈ç√', '東京', '👩‍👩‍👧', '<id>'])('such as %s stays readable', async (value) => {
+  it.each(['a@b.example', '3f2c-77', 'a b', 'Ω≈ç√', '東京', '👩‍👩‍👧', '<id>'])('such as %s stays readable', async (value) => {
     expect(await accounts.byName(value)).toBe(`account:${value}`);
   });
 
@@ -121,6 +121,7 @@ describe('a value', () => {
 
   it('can not forge a separator that only this template uses', async () => {
     expect(await accounts.otherSeparators('1/of-2', '3')).toBe('account/1%2Fof%2D2/of-3');
+    expect(await accounts.otherSeparators('1/of-2', '3')).not.toBe(await accounts.otherSeparators('1', '2/of-3'));
     expect(await accounts.otherSeparators('1', '2/of-3')).toBe('account/1/of-2%2Fof%2D3');
   });
 

@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream';
 import { Redis } from 'ioredis';
 import { type Observable, of } from 'rxjs';
-import { CurrentLock, type Lock, type LockKey, LockService, RedisLockModule, WithLock, type WithLockDecoratorOptions } from 'nest-redis-lock';
+import { CurrentLock, type Lock, type LockKey, lockKey, LockService, RedisLockModule, WithLock, type WithLockDecoratorOptions } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 
 interface CreateDto {
@@ -254,6 +254,30 @@ export class Refused {
   @WithLock(42)
   async notAKey() {}
 }
+
+export const keysByHand = (id: string, dto: CreateDto): string[] => [
+  lockKey('nightly'),
+  lockKey('pay-out:<id>', { id }),
+  lockKey('pay-out:<id>:<part>:<open>', { id, part: 2n, open: true }),
+  lockKey('pay-out:<id>', dto),
+  lockKey('order:<dto.items.0.sku>', { dto }),
+  lockKey('pay-out:<0>', [id]),
+  lockKey(`${'tenant'}:<id>` as string, { id }),
+  // @ts-expect-error a value is missing
+  lockKey('pay-out:<id>'),
+  // @ts-expect-error one of two is missing
+  lockKey('pay-out:<id>:<part>', { id }),
+  // @ts-expect-error it has another name
+  lockKey('pay-out:<id>', { payOutId: id }),
+  // @ts-expect-error the template has no such name
+  lockKey('pay-out:<id>', { id, part: 1 }),
+  // @ts-expect-error an object is no part of a key
+  lockKey('pay-out:<dto>', { dto }),
+  // @ts-expect-error nor is what may be missing
+  lockKey('pay-out:<id>', { id: undefined as string | undefined }),
+  // @ts-expect-error a path leads into an object
+  lockKey('order:<dto.id>', { dto: id }),
+];
 
 export async function service(locks: LockService): Promise<number> {
   const value: string = await locks.withLock('a', (lock) => `${lock.fence}`);

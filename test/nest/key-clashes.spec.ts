@@ -1,0 +1,77 @@
+import { describe, expect, it, jest } from '@jest/globals';
+import { Logger, Module } from '@nestjs/common';
+import { LazyModuleLoader } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import { LockOptionsError, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+import { boot } from './boot.js';
+
+/** A class with two methods; their templates have parameters `x` and `y`. */
+function withKeys(one: string | string[], two: string | string[] | ((x: string) => string)) {
+  class Orders {
+    @WithLock(one)
+    async ship(x: string, y: string) {
+      return [x, y];
+    }
+  }
+  class Reports {
+    @WithLock(two as string)
+    async print(x: string, y: string) {
+      return [x, y];
+    }
+  }
+  return [Orders, Reports];
+}
+
+describe('an app does not start with two templates that make one key of different values', () => {
+  it.each<[string | string[], string | string[], string | RegExp]>([
+    ['a:<x>-<y>', 'a:<x>', 'such as "a:1-1"'],
+    ['a:<x>-<y>', 'a:b-<y>', 'a:b-1'],
+    ['a:new-<x>', 'a:<x>', 'a:new-1'],
+    ['a:<x>/<y>', 'a:<x>-<y>', 'such as "a:1-/1"'],
+    ['a:<x>:<y>@home', 'a:b:<y>', 'a:b:1@home'],
+    [['a:<x>.<y>', 'b'], ['c', 'a:<x>'], 'a:1.1'],
+  ])('%j and %j', async (one, two, key) => {
+    const attempt = boot(...withKeys(one, two));
+    await expect(attempt).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(attempt).rejects.toThrow(/Reports\.print\(\).*Orders\.ship\(\)/);
+    await expect(attempt).rejects.toThrow(key);
+  });
+
+  it.each<[string, string]>([
+    ['a:<x>', 'a:<y>'],
+    ['a:<x>', 'a:<x>:<y>'],
+    ['a:<x>-<y>', 'b:<x>'],
+    ['a:<x>-<y>', 'a:<y>-<x>'],
+    ['<x>/<y>', 'a/b/<x>'],
+    ['a:<x>-<y>', 'a:<x>-<y>-<x>'],
+    ['a:<x>', 'a:{<x>}'],
+    ['a:<x>', 'b'],
+  ])('but it does with %j and %j', (one, two) => boot(...withKeys(one, two)));
+
+  it('but it does where one of them is a function, whose keys are its own matter', () => boot(...withKeys('a:<x>-<y>', (x) => `a:${x}`)));
+});
+
+it('nor does a lazy module load whose template clashes with one of the app', async () => {
+  const [Orders, Reports] = withKeys('a:<x>-<y>', 'a:<x>');
+  const app = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Orders!] }).compile();
+  await app.init();
+  @Module({ providers: [Reports!] })
+  class Late {}
+  await expect(app.get(LazyModuleLoader).load(() => Late)).rejects.toThrow(/Reports\.print\(\).*Orders\.ship\(\)/);
+  await app.close();
+});
+
+it('a fixed key that a value of another template can be is told when the app starts, with both methods', async () => {
+  const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+  try {
+    await boot(...withKeys('account:house', 'account:<x>'));
+    expect(warn.mock.calls.flat().filter((text) => /"account:<x>" of Reports\.print\(\).*"account:house" of Orders\.ship\(\) make one lock key, "account:house"/.test(String(text)))).toHaveLength(1);
+    warn.mockClear();
+    await boot(...withKeys('account:house', () => 'account:house'));
+    await boot(...withKeys('account:{house}', 'account:<x>'));
+    expect(warn.mock.calls.flat().filter((text) => /account/.test(String(text)))).toEqual([]);
+  } finally {
+    warn.mockRestore();
+  }
+});

@@ -1,0 +1,72 @@
+import * as common from '@nestjs/common';
+import { compileFunction } from 'node:vm';
+import { describe, expect, it } from '@jest/globals';
+import type { Type } from '@nestjs/common';
+import { transform } from '@swc/core';
+import * as library from 'nest-redis-lock';
+import { WithLock } from 'nest-redis-lock';
+import { boot } from './boot.js';
+
+const SOURCE = `
+  import { Injectable } from '@nestjs/common';
+  import { WithLock } from 'nest-redis-lock';
+
+  @Injectable()
+  export class AccountService {
+    @WithLock(KEY)
+    async withdraw(userId: string, dto: { amount: number }) {
+      return [userId, dto];
+    }
+  }
+`;
+
+/** As esbuild 0.28 writes it with --minify --format=cjs; and with --keep-names too. */
+const DECORATE = 'var d=Object.defineProperty,g=Object.getOwnPropertyDescriptor;var h=(s,a,r,t)=>{for(var m=t>1?void 0:t?g(a,r):a,e=s.length-1,f;e>=0;e--)(f=s[e])&&(m=(t?f(a,r,m):f(m))||m);return t&&m&&d(a,r,m),m};';
+const ESBUILD = `${DECORATE}let t=class{async withdraw(a,m){return[a,m]}};h([(0,require("nest-redis-lock").WithLock)(KEY)],t.prototype,"withdraw",1),t=h([(0,require("@nestjs/common").Injectable)()],t);exports.AccountService=t;`;
+const KEPT = ESBUILD.replace('h([(0', 'd(t,"name",{value:"AccountService",configurable:!0}),h([(0');
+
+async function minifiedBySwc(): Promise<string> {
+  const parser = { syntax: 'typescript', decorators: true } as const;
+  const minify = { compress: true, mangle: { topLevel: true, keepClassNames: false }, module: true } as const;
+  const { code } = await transform(SOURCE, {
+    configFile: false,
+    swcrc: false,
+    minify: true,
+    module: { type: 'commonjs' },
+    jsc: { target: 'es2022', parser, transform: { legacyDecorator: true, decoratorMetadata: true }, minify },
+  });
+  return code;
+}
+
+/** Loads a build, as Node would, with this key in it. */
+function loaded(code: string, key: string): Type {
+  const exports: { AccountService?: Type } = {};
+  const packages: Record<string, unknown> = { '@nestjs/common': common, 'nest-redis-lock': library };
+  const run = compileFunction(code.replace('KEY', JSON.stringify(key)), ['require', 'exports'], { filename: '/app/dist/main.js' }) as (...args: unknown[]) => void;
+  run((name: string) => packages[name], exports);
+  return exports.AccountService!;
+}
+
+describe.each<[string, string, RegExp, () => string | Promise<string>]>([
+  ['SWC', '<userId>', /^The lock key "account:<userId>" of \w{1,2}\.withdraw\(\) names <userId>\./, minifiedBySwc],
+  ['esbuild', '<userId>', /^The lock key "account:<userId>" of t\.withdraw\(\) names <userId>\./, () => ESBUILD],
+  ['esbuild with its names kept', '<dto.id>', /^The lock key "account:<dto\.id>" of AccountService\.withdraw\(\) names <dto\.id>\./, () => KEPT],
+])('a class that was minified by %s', (_by, placeholder, site, build) => {
+  it('does not start with a template by name, and says why, where and what to write', async () => {
+    const attempt = boot(loaded(await build(), `account:${placeholder}`));
+    await expect(attempt).rejects.toThrow(site);
+    await expect(attempt).rejects.toThrow(/This class looks minified: use <0>\. In this build its parameters are called \w, \w; the class is in \/app\/dist\/main\.js\./);
+  });
+
+  it('starts with a template by position', async () => boot(loaded(await build(), 'account:<0>')));
+});
+
+it('a class with names as short as people write them is not taken for minified', async () => {
+  class Accounts {
+    @WithLock('account:<userId>')
+    async move(id: string, to: string) {
+      return [id, to];
+    }
+  }
+  await expect(boot(Accounts)).rejects.toThrow(/names <userId>\. The names there are: id, to\./);
+});
