@@ -1,6 +1,6 @@
 import { Injectable, NotFoundException } from '@nestjs/common';
 import type { Selectable } from 'kysely';
-import { LockService } from 'nest-redis-lock';
+import { lockKey, LockService } from 'nest-redis-lock';
 import { Database, type AccountsTable } from '../database/database.js';
 import type { Account } from './account.js';
 import { StaleFenceError } from './stale-fence.error.js';
@@ -76,7 +76,7 @@ export class AccountsRepository {
   /** The fence of the account's lock, as text, which is how a bigint travels. Throws when the caller does not hold it. */
   private fenceOf(id: number): string {
     // A lost lock is not current any more. Its holder must not write, least of all without a fence.
-    const lock = this.locks.current(`account:${id}`);
+    const lock = this.locks.current(lockKey('account:<id>', { id }));
     if (!lock) throw new Error(`Account ${id} can be changed only under its lock, which was lost or never taken.`);
     return String(lock.fence);
   }

@@ -11,7 +11,7 @@ const PRELUDE = `
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Cluster, Redis } from 'ioredis';
-import { CurrentLock, getLockServiceToken, InjectLocks, LockService, RedisLockModule, WithLock, type Lock } from 'nest-redis-lock';
+import { CurrentLock, getLockServiceToken, InjectLocks, lockKey, LockService, RedisLockModule, WithLock, type Lock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 `;
 
