@@ -34,7 +34,8 @@ const APPS = [
   { name: 'NestJS 11, CommonJS, the older way to find modules', type: 'commonjs', nest: { ...NEST_11, ...IOREDIS_5 }, module: 'commonjs', compilers: [5] },
 ];
 
-const TYPEORM_APP = { name: 'NestJS 12 with TypeORM', type: 'module', module: 'nodenext', compilers: [7] };
+const TYPEORM_APP = { name: 'NestJS 12 with TypeORM', folder: 'typeorm', module: 'nodenext', compilers: [7] };
+const ROLLING_MOVE = { name: 'A rolling move', folder: 'rolling-move', module: 'nodenext', compilers: [7], skipLibCheck: true };
 
 redisServerInstalled();
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
@@ -49,7 +50,8 @@ try {
       if (!installed.has(dependencies)) installed.set(dependencies, await install(app, tarball, join(folder, `app-${installed.size}`)));
       await check(app, installed.get(dependencies), nodes, { REDIS_URL: url });
     }
-    await typeorm(tarball, join(folder, 'typeorm'), url);
+    await typeorm(tarball, url);
+    await rollingMove(tarball, url);
   });
   if (ALL) await unitTest(tarball, join(folder, 'jest'));
 } finally {
@@ -86,14 +88,21 @@ async function install({ name, type, nest }, tarball, home) {
   return home;
 }
 
+/** An app of NestJS 12 with these packages beside ours. */
+async function installBeside({ name, folder: source }, packages, tarball) {
+  const home = join(folder, source);
+  cpSync(join(import.meta.dirname, source), home, { recursive: true });
+  const nest = versions('@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs', '@types/node');
+  const dependencies = { ...nest, ...packages, 'nest-redis-lock': `file:${tarball}` };
+  writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }));
+  await step(`${name}: npm install`, run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
+  return home;
+}
+
 /** Runs an app with TypeORM on a real Postgres. */
-async function typeorm(tarball, home, url) {
-  cpSync(join(import.meta.dirname, 'typeorm'), home, { recursive: true });
-  const nest = versions('@nestjs/common', '@nestjs/core');
-  const orm = { '@nestjs/typeorm': '^12.0.0', typeorm: '^1.1.0', ...versions('pg', '@types/pg') };
-  const rest = { ...versions('reflect-metadata', 'rxjs', '@types/node'), ...IOREDIS_5, 'nest-redis-lock': `file:${tarball}` };
-  writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies: { ...nest, ...orm, ...rest } }));
-  await step(`${TYPEORM_APP.name}: npm install`, run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
+async function typeorm(tarball, url) {
+  const packages = { '@nestjs/typeorm': '^12.0.0', typeorm: '^1.1.0', ...versions('pg', '@types/pg'), ...IOREDIS_5 };
+  const home = await installBeside(TYPEORM_APP, packages, tarball);
   const database = await PGlite.create();
   const server = new PGLiteSocketServer({ db: database, host: '127.0.0.1', port: 0 });
   await server.start();
@@ -104,6 +113,13 @@ async function typeorm(tarball, home, url) {
     await server.stop();
     await database.close();
   }
+}
+
+/** Runs what users come from and this package, on one Redis. */
+async function rollingMove(tarball, url) {
+  const redlock = { redlock: '5.0.0-beta.2', 'redlock-4': 'npm:redlock@^4.2.0', '@anchan828/nest-redlock': '^0.4.26' };
+  const home = await installBeside(ROLLING_MOVE, { murlock: '^4.4.0', ...redlock, ...versions('ioredis') }, tarball);
+  await check(ROLLING_MOVE, home, [process.execPath], { REDIS_URL: url });
 }
 
 /** Runs Jest in an app of NestJS 11, with each configuration that the guide on testing shows. */
