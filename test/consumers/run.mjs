@@ -18,7 +18,7 @@ const { devDependencies, peerDependencies } = JSON.parse(readFileSync('package.j
 const ALL = process.argv.includes('--all');
 const NODES = ALL ? ['20.19.0', '20', '22.12.0', '22', '24'] : [];
 
-const NEST_12 = versions('@nestjs/common', '@nestjs/core', '@nestjs/platform-express', '@nestjs/terminus', '@nestjs/testing');
+const NEST_12 = versions('@nestjs/common', '@nestjs/core', '@nestjs/platform-express', '@nestjs/platform-fastify', '@nestjs/terminus', '@nestjs/testing');
 const NEST_11 = Object.fromEntries(Object.keys(NEST_12).map((name) => [name, '^11.0.0']));
 
 /** What TypeORM, BullMQ 5 and others ask for. */
@@ -81,7 +81,7 @@ async function install({ name, type, nest }, tarball, home) {
   cpSync(join(import.meta.dirname, 'app'), home, { recursive: true });
   cpSync('test/nest/with-lock.types.ts', join(home, 'types.ts'));
   writeReadmeApp(home);
-  const dependencies = { ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node'), ...nest, 'nest-redis-lock': `file:${tarball}` };
+  const dependencies = { ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node', '@codegenie/serverless-express'), ...nest, 'nest-redis-lock': `file:${tarball}` };
   for (const peer of Object.keys(peerDependencies)) assert.ok(dependencies[peer], `the apps do not install ${peer}`);
   writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type, dependencies, devDependencies: { typescript: '~5.9.3' } }));
   await step(`${name}: npm install`, run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));

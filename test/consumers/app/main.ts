@@ -9,6 +9,7 @@ import { Redis } from 'ioredis';
 import { CurrentLock, InjectLocks, isLockError, type Lock, LockService, LockTimeoutError, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockHealthIndicator } from 'nest-redis-lock/terminus';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
+import { requestScope } from './request-scope.js';
 
 const connection = process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
 
@@ -139,6 +140,7 @@ async function main(): Promise<void> {
   await serve(redis);
   await getStarted();
   await unitTest();
+  await requestScope();
   assert.equal(await redis.ping(), 'PONG');
   await redis.quit();
   console.log('works');
