@@ -19,6 +19,9 @@ const BROKEN: readonly (readonly [what: string, journal: readonly Section[], tol
   ['S1, a reader and a writer inside', [stay(1, { ...read, ...together[0] }), stay(2, { ...read, ...together[1] }), stay(3, { mode: 'write', ...together[2] })], `S1 a: both inside at once
   process 41, token t1, read, fence 1: inside from 0.0 ms to 10.0 ms, lease until 50.0 ms, wrote at 10.0 ms, unlock answered true at 11.0 ms
   process 43, token t3, write, fence 3: inside from 2.0 ms to 12.0 ms, lease until 52.0 ms, wrote at 12.0 ms, unlock answered true at 13.0 ms`],
+  ['S1, a reader beside the nested call of another one that writes', [stay(1, { ...read, beganAt: 5000 }), stay(1, { mode: 'write', fence: 2, beganAt: 5001 }), stay(3, { ...read, fence: 3, beganAt: 5002 })], `S1 a: both inside at once
+  process 41, token t1, write, fence 2: inside from 0.0 ms to 10.0 ms, lease until 50.0 ms, wrote at 10.0 ms, unlock answered true at 11.0 ms
+  process 43, token t3, read, fence 3: inside from 1.0 ms to 11.0 ms, lease until 51.0 ms, wrote at 11.0 ms, unlock answered true at 12.0 ms`],
   ['S1, more inside than there are permits', [1, 2, 3].map((number) => stay(number, { ...permit, ...together[number - 1] })), `S1 a: 3 inside at once, of 2 permits
   process 41, token t1, permit 1 of 2, fence 1: inside from 0.0 ms to 10.0 ms, lease until 50.0 ms, wrote at 10.0 ms, unlock answered true at 11.0 ms
   process 42, token t2, permit 1 of 2, fence 2: inside from 1.0 ms to 11.0 ms, lease until 51.0 ms, wrote at 11.0 ms, unlock answered true at 12.0 ms
@@ -72,7 +75,9 @@ describe('The checker of the lab', () => {
     const permits = [1, 2].map((number) => stay(number, { ...permit, keys: ['c'], fence: 3 - number, beganAt: 5000 + number, askedAt: 4990 }));
     // The last one asked before the others were in, and was slow to note that it was.
     const slow = [{ fence: 9, beganAt: 5000 }, { fence: 10, beganAt: 5020 }, { fence: 3, beganAt: 5040, askedAt: 4990 }].map((more, index) => stay(index + 1, { ...permit, keys: ['d'], ...more }));
-    const verdict = judge([late, stay(2), ...readers, ...permits, ...slow, stay(4, { keys: ['a', 'b'], fence: 9 })], { census: { keys: [], channels: [], left: { 41: [] } } });
+    // A reader, and what it writes in a nested call.
+    const nested = [stay(1, { ...read, keys: ['e'], beganAt: 5000, endedAt: 5030 }), stay(1, { mode: 'write', keys: ['e'], fence: 2, beganAt: 5010, endedAt: 5020 })];
+    const verdict = judge([late, stay(2), ...nested, ...readers, ...permits, ...slow, stay(4, { keys: ['a', 'b'], fence: 9 })], { census: { keys: [], channels: [], left: { 41: [] } } });
     expect(verdict.examples()).toBe('');
     expect(verdict.refusedWrites).toBe(1);
   });

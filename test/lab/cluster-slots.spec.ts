@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
-import { lost } from '../support/contenders.js';
+import { lost, type Section } from '../support/contenders.js';
 import { figures, LONG, sized } from '../support/lab.js';
 import { Load } from '../support/load.js';
 import { startCluster, tagAt, type RedisCluster } from '../support/redis-cluster.js';
@@ -18,6 +18,12 @@ const PERMITS = 3;
 
 /** The same in any order. */
 const shuffled = <Item>(items: readonly Item[]): Item[] => items.map((item) => ({ item, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ item }) => item);
+
+/** How many wrote inside of their own reader. */
+function nested(sections: readonly Section[]): number {
+  const readers = new Set(sections.filter(({ mode }) => mode === 'read').map(({ token }) => token));
+  return sections.filter(({ mode, token }) => mode === 'write' && readers.has(token)).length;
+}
 
 const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
@@ -63,7 +69,7 @@ describe('Cluster under full load', () => {
     // Alone, shared in all ways, several of one slot and of several.
     const alone = [...tags.flatMap((tag) => [`${tag}a`, [`${tag}a`, `${tag}b`]]), tags.map((tag) => `${tag}b`)];
     // Most callers go where others are, so that permits are all taken now and then.
-    const keys = [...alone, ...tags.flatMap((tag) => [`shared${tag}`, `shared${tag}`, `permits${tag}`, `permits${tag}`, `permits${tag}`])];
+    const keys = [...alone, ...tags.flatMap((tag) => [`shared${tag}`, `shared${tag}`, `permits${tag}`, `permits${tag}`, `permits${tag}`, `nested${tag}`])];
     const owners = [0, 1, 2];
     const connection = { cluster: cluster.masters.map(({ port }) => ({ host: '127.0.0.1', port })) };
     load = await Load.start({ connection, options: { lease: LEASE_MS, wait: '20s' }, keys, processes: 2, callers: 12, holdMs: [0, 10], stayMs: [200, 2000], sharersStay: 0.4 });
@@ -83,8 +89,9 @@ describe('Cluster under full load', () => {
     const [moved, ask, tryAgain] = [await answered('MOVED'), await answered('ASK'), await answered('TRYAGAIN')];
     const verdict = judge(sections, { census: await census(cluster.masters.map(({ redis }) => redis), LEASE_MS, left) });
     figures('Cluster, slots move with locks in them', '0 double grants; recovery, or an error of ours', {
-      'moves': ROUNDS, 'answered with MOVED': moved, 'ASK': ask, 'TRYAGAIN': tryAgain, 'sections': sections.length, 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed,
+      'moves': ROUNDS, 'answered with MOVED': moved, 'ASK': ask, 'TRYAGAIN': tryAgain, 'sections': sections.length, 'of readers who write inside': nested(sections), 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed,
     }); // prettier-ignore
+    expect(nested(sections)).toBeGreaterThan(0);
     expect(moved + ask + tryAgain).toBeGreaterThanOrEqual(ROUNDS);
     expect(verdict.examples()).toBe('');
   }, LONG ? 600_000 : 60_000);

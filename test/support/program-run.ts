@@ -90,8 +90,8 @@ export class ProgramRun {
       case 'ask':
         return this.#acquire(caller, false);
       case 'again':
-        if (!caller.isOver) this.#acquire(caller, true);
-        return;
+        // Of one that is over, a copy that arrives late.
+        return this.#acquire(caller, !caller.isOver);
       case 'cancel':
         caller.isOver = true;
         known.delete(command.token);

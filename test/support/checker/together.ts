@@ -16,5 +16,7 @@ export function together(key: string, sections: readonly Section[]): Finding[] {
 }
 
 function share(one: Section, other: Section): boolean {
+  // It writes in a call that is nested in that of its reader.
+  if (one.token === other.token && one.mode === 'read' && other.mode === 'write') return true;
   return one.mode === other.mode && (one.mode === 'read' || one.mode === 'permit');
 }

@@ -1,6 +1,6 @@
 // Callers that take any of some keys again and again, whatever Redis does meanwhile, and note when each was inside. Says "ready", begins at
 // "go", ends soon after "stop" and sends how many calls failed, by code, and what is left in the process then. A key that begins with
-// "shared" is read, and now and then written; one that begins with "permits" has three. Several keys may be one of them.
+// "shared" is read, and now and then written; of one that begins with "nested", readers write inside, too, as far as they are alone; one that begins with "permits" has three. Several keys may be one of them.
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import { Journal } from './journal.mjs';
@@ -25,25 +25,28 @@ const howLong = ({ mode, permits }) => between(Math.random() < (mode || permits 
 function kindOf(keys) {
   const key = String(keys);
   if (key.startsWith('shared')) return { mode: Math.random() < 0.75 ? 'read' : 'write' };
+  if (key.startsWith('nested')) return Math.random() < 0.75 ? { mode: 'read', nests: true } : { mode: 'write' };
   return key.startsWith('permits') ? { permits: 3 } : {};
 }
 
 async function lockAndUnlock(key, kind) {
   const askedAt = clock();
-  const lock = await locks.lock(key, kind);
+  const { mode, permits } = kind;
+  const lock = await locks.lock(key, { mode, permits });
   const stay = journal.enter(lock, { askedAt, ...kind });
   await stay.stay(howLong(kind), { leaves: true });
   stay.exit();
   stay.unlocked(await lock.unlock());
 }
 
-async function withLock(key, kind) {
+async function withLock(key, { nests, ...kind }) {
   const askedAt = clock();
   let stay;
   try {
     await locks.withLock(key, async (lock) => {
       stay = journal.enter(lock, { askedAt, ...kind });
       await stay.stay(howLong(kind), { leaves: true });
+      if (nests) await withLock(key, { mode: 'write' }).catch(noted);
       stay.exit();
     }, kind);
   } catch (error) {
@@ -52,12 +55,16 @@ async function withLock(key, kind) {
   }
 }
 
+function noted(error) {
+  if (!error.code?.startsWith('LOCK_')) throw error;
+  failed[error.code] = (failed[error.code] ?? 0) + 1;
+}
+
 async function call() {
   while (!stopped) {
     const key = keys[Math.floor(Math.random() * keys.length)];
     await (Math.random() < 0.5 ? lockAndUnlock : withLock)(key, kindOf(key)).catch((error) => {
-      if (!error.code?.startsWith('LOCK_')) throw error;
-      failed[error.code] = (failed[error.code] ?? 0) + 1;
+      noted(error);
       return delay(AFTER_A_FAILURE_MS);
     });
   }
