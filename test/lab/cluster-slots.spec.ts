@@ -69,7 +69,7 @@ describe('Cluster under full load', () => {
     // Alone, shared in all ways, several of one slot and of several.
     const alone = [...tags.flatMap((tag) => [`${tag}a`, [`${tag}a`, `${tag}b`]]), tags.map((tag) => `${tag}b`)];
     // Most callers go where others are, so that permits are all taken now and then.
-    const keys = [...alone, ...tags.flatMap((tag) => [`shared${tag}`, `shared${tag}`, `permits${tag}`, `permits${tag}`, `permits${tag}`, `nested${tag}`])];
+    const keys = [...alone, ...tags.flatMap((tag) => [`shared${tag}`, `shared${tag}`, `permits${tag}`, `permits${tag}`, `permits${tag}`, `nested${tag}`, `nested${tag}`])];
     const owners = [0, 1, 2];
     const connection = { cluster: cluster.masters.map(({ port }) => ({ host: '127.0.0.1', port })) };
     load = await Load.start({ connection, options: { lease: LEASE_MS, wait: '20s' }, keys, processes: 2, callers: 12, holdMs: [0, 10], stayMs: [200, 2000], sharersStay: 0.4 });

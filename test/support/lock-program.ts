@@ -45,6 +45,8 @@ interface Theme {
   readonly processes: number;
   /** How often somebody asks, for every 50 other things that are done. */
   readonly asks: number;
+  /** How often a reader becomes a writer, or a writer a reader, or what one asked for in that way arrives late. @default 2, each */
+  readonly turns?: number;
 }
 
 const THEMES: readonly Theme[] = [
@@ -53,18 +55,19 @@ const THEMES: readonly Theme[] = [
   { keys: ['c{tag}'], sharings: ['exclusive', 'read', 'permits:2', 'permits:2', 'permits:3'], processes: 3, asks: 12 },
   { keys: ['a', 'b'], sharings: ['exclusive', 'read', 'permits:2'], processes: 2, asks: 12 },
   { keys: KEYS, sharings: ['exclusive', 'read', 'read', 'permits:2', 'permits:3'], processes: 3, asks: 12 },
+  { keys: ['a', 'b'], sharings: ['exclusive', 'read', 'read', 'read'], processes: 2, asks: 12, turns: 40 },
   // What one process wants at a time goes in one command.
   { keys: KEYS, sharings: ['exclusive'], processes: 1, asks: 60 },
 ];
 
 /** How often each of them is done. */
-const BY_CALLER = { release: 8, again: 8, cancel: 4, keep: 2, reserve: 1, upgrade: 2, downgrade: 2, forget: 1 } as const;
+const BY_CALLER = { release: 8, again: 8, cancel: 4, keep: 2, reserve: 1, forget: 1 } as const;
 
 const leaseMs = fc.constantFrom(...LEASES_MS);
 const who = fc.nat(9);
 const together = fc.constantFrom(true, true, false);
 
-function operation({ keys, sharings, processes, asks }: Theme): fc.Arbitrary<Operation> {
+function operation({ keys, sharings, processes, asks, turns = 2 }: Theme): fc.Arbitrary<Operation> {
   const process = fc.nat(processes - 1);
   const ask = fc.record<Ask>({
     do: fc.constant('ask'),
@@ -76,15 +79,15 @@ function operation({ keys, sharings, processes, asks }: Theme): fc.Arbitrary<Ope
     label: fc.constantFrom(undefined, 'the report/of today'),
     together,
   });
-  const byCaller = Object.entries(BY_CALLER).map(([verb, weight]) => ({
+  const byCaller = Object.entries({ ...BY_CALLER, upgrade: turns, downgrade: turns }).map(([verb, weight]) => ({
     weight,
-    arbitrary: fc.record({ do: fc.constant(verb as keyof typeof BY_CALLER), who, together }),
+    arbitrary: fc.record({ do: fc.constant(verb as keyof typeof BY_CALLER | 'upgrade' | 'downgrade'), who, together }),
   }));
   return fc.oneof(
     { weight: asks, arbitrary: ask },
     ...byCaller,
     { weight: 4, arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('upgrade late' as const, 'downgrade late' as const), who, when: fc.nat(10), together }) },
+    { weight: turns, arbitrary: fc.record({ do: fc.constantFrom('upgrade late' as const, 'downgrade late' as const), who, when: fc.nat(10), together }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('force' as const, 'lose' as const), key: fc.constantFrom(...keys) }) },
     { weight: 4, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 1, 1, 2, 3).map((steps) => steps * STEP_MS) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('crash' as const), process }) },
