@@ -5,8 +5,7 @@ export const APP_OPTIONS = Symbol('APP_OPTIONS');
 /** What one app process needs to know. */
 export interface AppOptions {
   readonly databaseUrl: string;
-  /** @default redis://127.0.0.1:6379 */
-  readonly redisUrl?: string;
+  readonly redisUrl: string;
   /** How long a request waits for a busy account before it answers 409. */
   readonly wait?: Duration;
   /** Allows `?unsafe=true`, which shows what happens without the lock. */
@@ -20,7 +19,7 @@ export function readOptions(env: NodeJS.ProcessEnv): AppOptions {
   }
   return {
     databaseUrl,
-    redisUrl: readRedisUrl(env),
+    redisUrl: readRedisUrl(env) ?? 'redis://127.0.0.1:6379',
     wait: env.LOCK_WAIT || undefined,
     demoUnsafe: env.DEMO_UNSAFE === '1',
   };

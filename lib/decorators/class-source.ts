@@ -62,8 +62,8 @@ function textOf(method: unknown): string | undefined {
 
 function readClass(prototype: object): ClassSource | undefined {
   if (!Object.hasOwn(prototype, 'constructor')) return undefined;
-  // In brackets a class is an expression, which may be anonymous.
-  const text = `(${prototype.constructor.toString()})`;
+  // In brackets a class is an expression, which may be anonymous. It may have a static toString() of its own.
+  const text = `(${Function.prototype.toString.call(prototype.constructor)})`;
   try {
     const [statement] = parse(text, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false }).body;
     if (statement?.type !== 'ExpressionStatement' || statement.expression.type !== 'ClassExpression') return undefined;

@@ -11,6 +11,10 @@ interface Item {
 
 @Injectable()
 class Orders {
+  static toString() {
+    return 'the orders';
+  }
+
   constructor(private readonly locks: LockService) {}
 
   @WithLock('order:<id>')
