@@ -82,6 +82,22 @@ describe('When the nodes of a Redis Cluster change', () => {
     await next.unlock();
   }, 20_000);
 
+  it('who had keys of several masters has larger fences after it, also when a new one does not have them and its clock is behind', async () => {
+    // What the clock of one that is an hour ahead writes.
+    const ahead = (Date.now() + 3_600_000) * 1000;
+    await here.withLock(b, () => undefined);
+    const [note] = await master(1).redis.keys('*:fence');
+    await master(1).redis.set(note!, ahead);
+    const { fence } = await here.lock([a, b], { lease: 1000, watchdog: false });
+    expect(fence).toBeGreaterThan(ahead);
+    await takeOver(0);
+    await until(async () => (await replica(0).redis.keys('*:fence')).length === 1);
+    await replica(0).redis.flushall();
+    const next = await lockInTheEnd(here, a);
+    expect(next.fence).toBeGreaterThan(fence);
+    await next.unlock();
+  }, 20_000);
+
   it('a master that dies fails only calls for its own keys, and they go on with the next master', async () => {
     const [held, whole] = [await here.lock(b, { lease: 900 }), await here.lock([keyAt(1, 1), keyAt(2, 1)], { lease: 900 })];
     // The same process renews all of them.
