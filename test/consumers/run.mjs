@@ -139,11 +139,11 @@ async function unitTest(tarball, home) {
   }
 }
 
-/** The files that the README shows to get started with, on our Redis. */
+/** What Nest's project template has and the README adds to it to get started, on our Redis. */
 function writeReadmeApp(home) {
   const blocks = [...readFileSync('README.md', 'utf8').matchAll(/^```ts\n\/\/ (src\/\S+)\n([\s\S]*?)^```/gm)];
   assert.ok(blocks.length >= 3, 'the README shows no app');
-  mkdirSync(join(home, 'src'));
+  cpSync(join(import.meta.dirname, 'template'), join(home, 'src'), { recursive: true });
   for (const [, file, code] of blocks) writeFileSync(join(home, file), code.replace("'redis://127.0.0.1:6379'", "process.env['REDIS_URL'] ?? ''"));
 }
 

@@ -26,6 +26,9 @@ const APP = {
   OrderDto: 'interface OrderDto { readonly items: readonly { readonly sku: string }[] }',
 };
 
+/** What Nest's project template has, which the README adds to. */
+const TEMPLATE = ['app.controller.ts', 'app.service.ts'].map((file) => ({ name: 'README.md:1', code: `// src/${file}\n${readFileSync(join('test/consumers/template', file), 'utf8')}` }));
+
 /**
  * A block that imports from the package is whole, and so is one that begins with its name, such as `// src/app.module.ts`: others of its page may
  * import it. Before any other block stands what it may use without saying so.
@@ -65,7 +68,7 @@ function problems(blocks: readonly CodeBlock[]): string[] {
 
 describe('The examples in the README and in docs/', () => {
   it('compile', () => {
-    const blocks = DOCUMENTS.flatMap((file) => codeBlocks(file));
+    const blocks = [...DOCUMENTS.flatMap((file) => codeBlocks(file)), ...TEMPLATE];
     expect(blocks.length).toBeGreaterThanOrEqual(8);
     expect(problems(blocks)).toEqual([]);
   }, 60_000);

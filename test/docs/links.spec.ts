@@ -29,6 +29,12 @@ it.each(DOCUMENTS)('all links of %s lead somewhere', (page) => {
   expect(deadLinks(page, readFileSync(page, 'utf8'))).toEqual([]);
 });
 
+it('package.json names one repository, its page and its issues, from which a package page makes its links', () => {
+  const { repository, homepage, bugs } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<'repository' | 'bugs', { url: string }> & { homepage: string };
+  const page = /^git\+(https:\/\/github\.com\/[\w-]+\/nest-redis-lock)\.git$/.exec(repository.url)?.[1];
+  expect([homepage, bugs.url]).toEqual([`${page}#readme`, `${page}/issues`]);
+});
+
 it('every page of docs/ can be reached from the README', () => {
   const linked = [...readFileSync('README.md', 'utf8').matchAll(/\]\((docs\/[^)#]+)/g)].map(([, path]) => path!);
   const pages = DOCUMENTS.filter((page) => page.startsWith('docs') && !linked.some((path) => page === path || page.startsWith(`${path}/`)));

@@ -118,6 +118,8 @@ async function getStarted(): Promise<void> {
   const { AppModule } = (await import(String('./src/app.module.js'))) as { AppModule: new () => unknown };
   const app = await NestFactory.create(AppModule, { logger: ['error'] });
   await app.listen(0, '127.0.0.1');
+  // What the template's own e2e test looks at.
+  assert.equal(await (await fetch(await app.getUrl())).text(), 'Hello World!');
   const url = `${await app.getUrl()}/accounts/42/withdraw`;
   const withdraw = async (amount: number) => (await (await fetch(`${url}/${amount}`, { method: 'POST' })).json()) as { balance: number };
   const balances = (await Promise.all([200, 300].map(withdraw))).map(({ balance }) => balance);
