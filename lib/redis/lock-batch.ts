@@ -21,7 +21,7 @@ const BRING_UP_NODE_EVERY_MS = 50;
 /** What an operation does: see the locks script. */
 export type Verb = (typeof VERBS)[number];
 
-const VERBS = ['try', 'ask', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force'] as const;
+const VERBS = ['try', 'ask', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force', 'shorten'] as const;
 
 const ENCODED = Object.fromEntries(VERBS.map((verb) => [verb, bulk(verb)])) as Record<Verb, string>;
 

@@ -87,15 +87,15 @@ export class RedisLockStore implements QuorumNode {
   }
 
   reserve(lock: Renewal): Promise<Granted | undefined> {
-    return this.#count('reserve', lock).then((fence) => grantOf(fence, FENCES_OF_A_RUN));
+    return this.count('reserve', lock).then((fence) => grantOf(fence, FENCES_OF_A_RUN));
   }
 
   upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
-    return this.#count('upgrade', lock, String(number)).then((fence) => grantOf(fence, fencesFor(lock.token)));
+    return this.count('upgrade', lock, String(number)).then((fence) => grantOf(fence, fencesFor(lock.token)));
   }
 
   async downgrade(lock: Renewal, number: number): Promise<boolean> {
-    return (await this.#count('downgrade', lock, String(number))) === lock.keys.length;
+    return (await this.count('downgrade', lock, String(number))) === lock.keys.length;
   }
 
   release({ keys, token, leaseMs }: Renewal, keepMs = 0): Promise<boolean> {
@@ -147,7 +147,7 @@ export class RedisLockStore implements QuorumNode {
   /** By the tokens that it finds: taken blindly and sent twice, it could be the lock of the next one. */
   async forceRelease(key: string, { token: only, ...forced }: ForceUnlockOptions = {}): Promise<boolean> {
     const tokens = (await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).filter((token) => only === undefined || isHolder(token, only));
-    await Promise.all(tokens.map((token) => this.#count('force', { keys: [key], token, leaseMs: 0 }, forcedText(forced))));
+    await Promise.all(tokens.map((token) => this.count('force', { keys: [key], token, leaseMs: 0 }, forcedText(forced))));
     return tokens.length > 0;
   }
 
@@ -166,7 +166,7 @@ export class RedisLockStore implements QuorumNode {
    * @throws LockUnavailableError
    */
   protected giveUp(lock: Cancellation): Promise<number> {
-    return this.#count('cancel', lock, kindOf(lock));
+    return this.count('cancel', lock, kindOf(lock));
   }
 
   /** A connection was made: the first, or again. */
@@ -229,7 +229,12 @@ export class RedisLockStore implements QuorumNode {
     );
   }
 
-  #count(verb: Verb, lock: Renewal, kind?: string): Promise<number> {
+  /**
+   * Runs an operation that answers a number: see the locks script.
+   *
+   * @throws LockUnavailableError
+   */
+  protected count(verb: Verb, lock: Renewal, kind?: string): Promise<number> {
     return new Promise((resolve, reject) => this.#batch.add({ verb, lock, kind, done: (count) => resolve(count as number), failed: reject }));
   }
 }

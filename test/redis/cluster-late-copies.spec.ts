@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { Cluster } from 'ioredis';
 import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
+import { ALIVE_MS } from '../../lib/store/lock-store.js';
 import { until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
 import { keyAt, startCluster, type RedisCluster } from '../support/redis-cluster.js';
@@ -67,6 +68,32 @@ describe('A command to a Redis Cluster whose first copy arrives late', () => {
     monitor.disconnect();
     expect(await there.tryLock(second)).toBeNull();
     expect(lock.isHeld).toBe(true);
+    expect(await lock.unlock()).toBe(true);
+  }, 20_000);
+
+  it('as what holds keys of an earlier slot for a short time only does not shorten the lease of its caller, once that has them all', async () => {
+    const leaseLeft = () => cluster.masters[0]!.redis.pttl(`lock:${first}`);
+    const inTheWay = await there.lock(second);
+    const proxy = proxies[0]!;
+    proxy.holdRequests((chunk) => chunk.includes('\r\nshorten\r\n'));
+    const waiting = here.lock([first, second]);
+    const keeping = () => proxy.wires.find(({ requests }) => requests.keepsBack);
+    await until(() => keeping() !== undefined);
+    const wire = keeping()!;
+    proxy.heal();
+    wire.loseClient();
+    await until(async () => (await leaseLeft()) <= ALIVE_MS);
+    await waiters(1, second, 1);
+    await inTheWay.unlock();
+    const lock = await waiting;
+
+    const monitor = await cluster.masters[0]!.redis.monitor();
+    const arrived = new Promise<void>((resolve) => monitor.on('monitor', (_time: string, args: string[]) => args.includes('shorten') && resolve()));
+    wire.requests.release();
+    await arrived;
+    monitor.disconnect();
+    expect(await leaseLeft()).toBeGreaterThan(lock.remaining());
+    expect(lock.remaining()).toBeGreaterThan(ALIVE_MS);
     expect(await lock.unlock()).toBe(true);
   }, 20_000);
 });

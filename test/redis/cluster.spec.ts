@@ -4,6 +4,7 @@ import { Cluster } from 'ioredis';
 import { LockKeyError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { ClusterNames } from '../../lib/redis/cluster/cluster-names.js';
 import { slotOf, SLOTS } from '../../lib/redis/cluster/cluster-slot.js';
+import { ALIVE_MS } from '../../lib/store/lock-store.js';
 import { TestChild } from '../support/child-process.js';
 import { turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
@@ -24,6 +25,9 @@ describe('A lock in a Redis Cluster', () => {
     const keys = await Promise.all(cluster.masters.map(({ redis }) => redis.keys('*')));
     return keys.flat().filter((key) => !/^\{lock:\w+\}:fence$/.test(key));
   };
+
+  /** Two of them as they are taken: against the order of their names. */
+  const inOrder = () => [a, b].toSorted((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`)) as [string, string];
 
   beforeAll(async () => {
     cluster = await startCluster();
@@ -94,6 +98,55 @@ describe('A lock in a Redis Cluster', () => {
       const lock = await waiting;
       expect(lock.isHeld).toBe(true);
       await lock.unlock();
+    });
+
+    it.each([{ mode: 'exclusive' }, { mode: 'read' }] as const)('($mode) keeps those before only for as long as it counts as alive, from sign of life to sign of life', async ({ mode }) => {
+      const [first, second] = inOrder();
+      const leaseLeft = (key: string) => client.pttl(`lock:${key}`);
+      const inTheWay = await there.lock(second);
+      const waiting = here.lock([a, b], { lease: '30s', mode });
+      await queued(second, 1);
+      await until(async () => (await leaseLeft(first)) <= ALIVE_MS);
+      let renewals = 0;
+      for (let before = await leaseLeft(first); renewals < 2; ) {
+        const left = await leaseLeft(first);
+        expect(left).toBeLessThanOrEqual(ALIVE_MS);
+        if (left > before) renewals++;
+        before = left;
+      }
+      expect(await there.tryLock(first)).toBeNull();
+      await inTheWay.unlock();
+      const lock = await waiting;
+      for (const key of [first, second]) expect(await leaseLeft(key)).toBeGreaterThan(lock.remaining());
+      expect(lock.remaining()).toBeGreaterThan(ALIVE_MS);
+      await lock.unlock();
+    });
+
+    it('takes what it has lost of those before again, in their order', async () => {
+      const [first, second] = inOrder();
+      const inTheWay = await there.lock(second);
+      const waiting = here.lock([a, b]);
+      await queued(second, 1);
+      await there.forceUnlock(first);
+      const instead = await there.lock(first);
+      await queued(first, 1);
+      await queued(second, 0);
+      await Promise.all([inTheWay.unlock(), instead.unlock()]);
+      await (await waiting).unlock();
+    });
+
+    it('keeps others of its process only from those before, and from the one it waits for', async () => {
+      const [first, second] = inOrder();
+      const free = async (key: string) => (await here.lock(key, { wait: 0 })).unlock();
+      for (const [held, others] of [[first, [second]], [second, []]] as [string, string[]][]) {
+        const inTheWay = await there.lock(held);
+        const waiting = here.lock([a, b]);
+        await queued(held, 1);
+        for (const key of others) await free(key);
+        for (const key of [a, b].filter((key) => !others.includes(key))) expect(await here.tryLock(key)).toBeNull();
+        await inTheWay.unlock();
+        await (await waiting).unlock();
+      }
     });
 
     it('gives up without a trace', async () => {

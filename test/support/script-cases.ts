@@ -499,6 +499,20 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
   },
 
+  'what a token has can be told to end sooner, and only that': async ({ redis, locks, share }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    expect(await locks(['shorten', THEIRS, 1000, 'a'])).toBe(0);
+    expect(await redis.pttl(A)).toBeGreaterThan(1000);
+    expect(await locks(['shorten', MINE, 1000, 'a'])).toBe(1);
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(1000);
+    await share('read', { [MINE]: LEASE, [THEIRS]: LEASE });
+    const before = Date.now();
+    expect(await locks(['shorten', MINE, 1000, 'a'])).toBe(1);
+    expect(Number(await redis.zscore(HOLDERS, MINE))).toBeLessThanOrEqual(Date.now() + 1000);
+    expect(Number(await redis.zscore(HOLDERS, THEIRS))).toBeGreaterThan(before + 1000);
+    expect(await redis.pttl(A)).toBeGreaterThan(1000);
+  },
+
   'in a cluster, waiters lose their places that have been silent since nobody asked for a key that was handed over': async ({ redis, locks, run, queue, listens }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await listens('next');

@@ -1,15 +1,23 @@
 import type { Cluster } from 'ioredis';
 import { now, timerAt } from '../../clock/deadline.js';
-import type { AcquireCommand, Cancellation, Granted, Held, Renewal, RenewalOutcome, StoreListener } from '../../store/lock-store.js';
+import { ALIVE_MS, type AcquireCommand, type Cancellation, type Granted, type Held, type Renewal, type RenewalOutcome, type StoreListener } from '../../store/lock-store.js';
 import type { Reach, ReachOptions } from '../reach.js';
 import { ServerCheck } from '../server-check.js';
 import { RedisLockStore } from '../redis-lock.store.js';
 import { ClusterConnection } from './cluster-connection.js';
 import { ClusterNames } from './cluster-names.js';
 import { subscriberIn } from './cluster-subscriber.js';
-import { keyGroups, locksApart, part, type KeyGroup } from './key-groups.js';
+import { briefly, keyGroups, locksApart, part, type KeyGroup } from './key-groups.js';
 import { SlotBatches } from './slot-batches.js';
 import { allOf, SlotRenewals } from './slot-renewals.js';
+
+/** How far a caller that waits has come. */
+interface Progress {
+  /** In which of its slots it waits. */
+  readonly waitsIn: number;
+  /** In how many of them it has asked so far. */
+  readonly asked: number;
+}
 
 /**
  * Locks on a Redis Cluster. All of a key lies in one slot, so a lock on one key is as on one Redis; one on keys in several
@@ -21,8 +29,7 @@ export class ClusterLockStore extends RedisLockStore {
   readonly #timeoutMs: number;
   readonly #batches: SlotBatches;
   readonly #renewals: SlotRenewals;
-  /** Of those who wait: in how many of their slots they have asked so far. */
-  readonly #asked = new WeakMap<AcquireCommand, number>();
+  readonly #progress = new WeakMap<AcquireCommand, Progress>();
 
   constructor(cluster: Cluster, options: ReachOptions) {
     const names = new ClusterNames(options.keyPrefix);
@@ -123,6 +130,9 @@ export class ClusterLockStore extends RedisLockStore {
     const parts = groups.map(({ keys }) => part(command, keys));
     const grants: Granted[] = [];
     try {
+      const held = command.told ? undefined : await this.#heldStill(parts, this.#progress.get(command)?.waitsIn ?? 0);
+      hurry();
+      if (held) return held;
       for (const part of parts) {
         const answer = await super.acquire(part);
         hurry();
@@ -143,8 +153,21 @@ export class ClusterLockStore extends RedisLockStore {
   }
 
   /**
-   * Answers whether the token must not be used again. It has to give up keys of later slots when it lost one before them. If that was sent
-   * twice, a late copy would take those keys from it once it has them.
+   * Asks only in the slot in which the caller waits, and renews what it has before that for as long as it counts as alive: it may
+   * stand still at any time. Answers undefined when it has all that, or something before it is missing.
+   *
+   * @throws LockUnavailableError
+   */
+  async #heldStill(parts: readonly AcquireCommand[], waitsIn: number): Promise<Held | undefined> {
+    if (waitsIn === 0) return undefined;
+    const { gone, unknown } = await this.renew(parts.slice(0, waitsIn).map(briefly));
+    const answer = gone.length + unknown.length > 0 ? undefined : await super.acquire(parts[waitsIn]!);
+    return answer?.granted === false ? answer : undefined;
+  }
+
+  /**
+   * Answers whether the token must not be used again. It has to give up keys of later slots when it lost one before them, and to hold those before
+   * for a short time only. If that was sent twice, a late copy would do it to the lock that it has by then.
    *
    * @throws LockUnavailableError when it may still have keys that others wait for, before those that it waits for itself
    */
@@ -153,11 +176,13 @@ export class ClusterLockStore extends RedisLockStore {
       await Promise.all(parts.slice(0, index).map((part) => super.cancel(part)));
       return false;
     }
-    const asked = this.#asked.get(command) ?? (command.again ? parts.length : 0);
-    this.#asked.set(command, Math.max(asked, index + 1));
+    const asked = this.#progress.get(command)?.asked ?? (command.again ? parts.length : 0);
+    this.#progress.set(command, { waitsIn: index, asked: Math.max(asked, index + 1) });
     const { drops } = this.#redis;
-    await Promise.all(parts.slice(index + 1, asked).map((part) => this.giveUp(part)));
-    const spent = asked > index + 1 && drops !== this.#redis.drops;
+    const before = parts.slice(0, index).filter(({ leaseMs }) => leaseMs > ALIVE_MS);
+    const after = parts.slice(index + 1, asked);
+    await Promise.all([...before.map((part) => this.count('shorten', briefly(part))), ...after.map((part) => this.giveUp(part))]);
+    const spent = before.length + after.length > 0 && drops !== this.#redis.drops;
     if (spent) for (const part of parts) void super.cancel(part);
     return spent;
   }

@@ -1,4 +1,4 @@
-import type { Renewal } from '../../store/lock-store.js';
+import { ALIVE_MS, type Renewal } from '../../store/lock-store.js';
 import type { ClusterNames } from './cluster-names.js';
 
 /** Those keys of a lock that lie in one slot, in their order. */
@@ -32,6 +32,9 @@ export function locksApart<Lock extends Renewal>(names: ClusterNames, locks: rea
   }
   return [...bySlot.values(), ...alone];
 }
+
+/** The same lock, for as long as a waiter counts as alive. */
+export const briefly = (lock: Renewal): Renewal => ({ ...lock, leaseMs: Math.min(lock.leaseMs, ALIVE_MS) });
 
 /** The same lock, as far as it has these keys. */
 export const part = <Lock extends Renewal>(lock: Lock, keys: readonly string[]): Lock => ({ ...lock, keys });

@@ -24,7 +24,8 @@ export type LocksReply = number | Held | OtherPermits | Error;
  *   them end after the time that stands for the lease; `cancel` leaves the queues too. `reserve` renews a lock and gives it new
  *   fences. `upgrade` makes a reader that is alone the writer, `downgrade` makes the writer a reader; in the place of the kind stands the number of the
  *   upgrade, counted by its holder: a `downgrade` ends all up to it (0: the writer came as one), so what comes late does nothing. `force` takes a key from
- *   a holder and tells it; who does so, and why, stands in the place of the kind. `clock`, of no key and before all others, brings the note of the last fence up to the server's time, or to the number
+ *   a holder and tells it; who does so, and why, stands in the place of the kind. `shorten` lets what the token has end with the lease, be that nearer. `clock`, of
+ *   no key and before all others, brings the note of the last fence up to the server's time, or to the number
  *   that stands for its lease if that is larger; `raise` brings it up to the number.
  * - An exclusive lock is its token under the key. A shared one is how it is shared under the key, and the tokens in a sorted
  *   set beside it, each with the end of its own lease. One that was given back, and stays for some time, stands there as its token and a mark:
@@ -63,7 +64,7 @@ function locksScript(telling: string, first: number): LuaScript<LocksReply> {
 --            all others                how many keys were the token's
 local call, note, replies, first, a = redis.call, KEYS[1], {}, ${first}, 1
 ${CLOCK}${QUICK_WAY}${FENCES}${HOLDERS}${telling}${WAITING}${VERBS}
-local onEach = { release = free, cancel = giveUp, keep = keep, downgrade = downgrade, force = force }
+local onEach = { release = free, cancel = giveUp, keep = keep, downgrade = downgrade, force = force, shorten = shorten }
 local onAll = { reserve = reserve, upgrade = upgrade }
 
 -- What is met in a key that is no lock, or for want of memory, concerns only those who ask for that key; any other error all of the call.

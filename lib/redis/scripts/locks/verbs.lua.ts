@@ -10,12 +10,14 @@ local function granted(last, fence)
   return fence
 end
 
--- Lets what the token has of KEYS[i] end after so long.
+-- Lets what the token has of KEYS[i] end after so long. Answers 0 when it is not the token's.
 local function shorten(i, token, lease)
   local value, sharing = state(i)
+  if not has(i, token, value, sharing) then return 0 end
   if not sharing then return call('PEXPIRE', KEYS[i], lease) end
   call('ZADD', holdersOf(i), now + lease, token)
   lastWithHolders(i, value)
+  return 1
 end
 
 local function take(verb, last, token, lease, kind)
