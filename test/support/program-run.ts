@@ -74,7 +74,9 @@ export class ProgramRun {
   async #by(caller: Caller, operation: Ask | ByCaller): Promise<void> {
     const { process, command } = caller;
     if (this.#model.hasNoPlace(command)) return;
-    const alone = !operation.together || operation.do === 'renew' || this.#callers.all.some(({ command, isOver }) => isOver && this.#model.waits(command));
+    // Whoever is told of a lock that it has given up gives it back, and so what arrives late.
+    const isLate = operation.do === 'again' && caller.isOver;
+    const alone = !operation.together || isLate || operation.do === 'renew' || this.#callers.all.some(({ command, isOver }) => isOver && this.#model.waits(command));
     if (alone || this.#sender !== process) await this.#settle();
     this.#sender = operation.do === 'renew' ? undefined : process;
     this.#perform(caller, operation);
