@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from '@nestjs/common';
 import { isLockError, type LockError, type LockErrorBody } from '../errors/lock.error.js';
-import { destroyOnceReset } from './aborted-stream.js';
+import { destroyOnceReset } from './reset-stream.js';
 import { isClosed, onceEnded } from './response-end.js';
 
 /** Seconds a client is told to wait before it tries again, where nothing is known. */
