@@ -6,6 +6,8 @@ import type { LockRequest } from './lock-request.js';
 export interface Answer<Reply extends Granted | Held = Granted | Held> {
   readonly reply: Reply;
   readonly sentAt: number;
+  /** Whether it had been asked with this token before. */
+  readonly again?: boolean;
 }
 
 export const isGrant = (answer: Answer): answer is Answer<Granted> => answer.reply.granted;

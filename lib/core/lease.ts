@@ -41,6 +41,8 @@ export class Lease implements Renewal {
   upgrades = 0;
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
+  /** Whether its token may have had the lock before, and lost it: who hears of that loss now must not take it for a new one. */
+  isRegained = false;
   /** When the watchdog looks at it next; the watchdog's own note. */
   dueAt = 0;
   /** Runs at once when the lease is lost, before its holder hears of it. */

@@ -40,7 +40,7 @@ export class LockAcquirer implements LockGiver {
     this.#queue = new StoreQueue({ store, gate: this.#gate, waiting });
     const failAll = (refusal: LockUnavailableError) => [this.#gate, this.#queue].forEach((waiting) => waiting.failAll(refusal));
     this.shutdown = new Shutdown({ open: this.#open, failAll, close: () => this.#close() });
-    hearStore(store, { source: this.#tokens.name, queue: this.#queue, open: this.#open, doubt: () => this.#doubt() });
+    hearStore(store, { source: this.#tokens.name, queue: this.#queue, open: this.#open, watchdog: this.#watchdog, doubt: () => this.#doubt() });
   }
 
   /**
@@ -101,7 +101,7 @@ export class LockAcquirer implements LockGiver {
     // Not an async function: an uncontended lock is nothing but this, and each "await" costs it a µs.
     return this.#queue.ask(claim).then(
       (reply) => {
-        const answer = { reply, sentAt };
+        const answer = { reply, sentAt, again: claim.again };
         const lock = isGrant(answer) ? this.#begin(claim, answer, request) : undefined;
         if (!lock) return this.#askOn(claim, answer, request, startedAt);
         this.#queue.drop(claim);
@@ -145,13 +145,14 @@ export class LockAcquirer implements LockGiver {
     return handsOn(request) && this.#gate.next(request.keys[0]!) !== undefined;
   }
 
-  #begin(claim: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest): Lock | undefined {
+  #begin(claim: Claim, { reply, sentAt, again = false }: Answer<Granted>, request: LockRequest): Lock | undefined {
     const { token = claim.token } = reply;
     const lease = new Lease(request, token, handsOn(request) ? (reply.fences ?? 1) : 1, sentAt, reply.leaseMs);
     if (lease.fences > 1 && (isRun(token) || reply.contended)) lease.run = new LocalRun(reply, lease.heardAt);
     if (claim.wanted) lease.run?.contend();
     if (!lease.isHeld || claim.lost || request.signal?.aborted || this.shutdown.refusal) return undefined;
     lease.onLost = this.#lost;
+    lease.isRegained = again;
     this.#open.add(lease);
     const lock = this.#admit(lease, request, reply.fence);
     this.#watchdog.watch(lease);

@@ -161,7 +161,7 @@ export class StoreQueue {
     while (claim.queue && now() < until) {
       if (reply.spent) return undefined;
       claim.refused(reply);
-      if (gated(request)) this.#gate.setEnd(request.keys[0]!, { endsAt: sentAt + reply.leaseLeftMs });
+      for (const key of turnsOf(request).slice(0, 1)) this.#gate.setEnd(key, { endsAt: sentAt + reply.leaseLeftMs });
       const checkAt = nextCheckAt(reply, claim);
       const granted = await this.#wakeUp(claim, request, Math.min(checkAt, until), signals);
       if (granted && isFresh(granted, request, sentAt)) return { reply: granted, sentAt };
@@ -170,7 +170,7 @@ export class StoreQueue {
       askedAgain(claim);
       sentAt = now();
       const answer = await this.#store.acquire(claim);
-      if (answer.granted) return { reply: answer, sentAt };
+      if (answer.granted) return { reply: answer, sentAt, again: true };
       reply = answer;
     }
     const deadlock = findDeadlock();

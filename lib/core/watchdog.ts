@@ -1,4 +1,4 @@
-import type { LockStore, RenewalOutcome } from '../store/lock-store.js';
+import type { LockStore, Renewal, RenewalOutcome } from '../store/lock-store.js';
 import { now, roundedDown, timerAt } from '../clock/deadline.js';
 import type { Lease } from './lease.js';
 import { TimeWheel } from '../clock/time-wheel.js';
@@ -50,13 +50,23 @@ export class Watchdog {
     await Promise.all(
       this.#batches(leases).map(async (batch) => {
         const held = batch.filter(({ isHeld }) => isHeld);
-        // What is left of a lease on the server is more than that, so it is not pushed out.
-        const asked = new Map(held.map((lease) => [{ keys: lease.keys, token: lease.token, leaseMs: Math.max(1, Math.floor(lease.endsAt - now())) }, lease]));
+        const asked = new Map(held.map((lease) => [asItIs(lease), lease]));
         const locks = [...asked.keys()];
         const { gone } = await (this.#store.missing?.(locks) ?? this.#store.renew(locks)).catch(() => NOTHING_KNOWN);
         for (const one of gone) asked.get(one)!.lose('taken');
       }),
     );
+  }
+
+  /** Asks the store whether a lease is not its token's any more. It is taken for lost when that can't be known. */
+  async hasLost(lease: Lease): Promise<boolean> {
+    try {
+      const asked = [asItIs(lease)];
+      const { gone, unknown } = await (this.#store.missing?.(asked) ?? this.#store.renew(asked));
+      return gone.length + unknown.length > 0;
+    } catch {
+      return true;
+    }
   }
 
   stop(): void {
@@ -140,6 +150,9 @@ function batches(leases: readonly Lease[]): Lease[][] {
   }
   return all;
 }
+
+/** To be asked for: what is left of a lease on the server is more than that, so it is not pushed out. */
+const asItIs = ({ keys, token, endsAt }: Lease): Renewal => ({ keys, token, leaseMs: Math.max(1, Math.floor(endsAt - now())) });
 
 /** How long it is sure to last: the lease, or what it was handed over for. */
 const shorter = ({ leaseMs, lastsMs }: Lease): number => Math.min(leaseMs, lastsMs);
