@@ -15,10 +15,11 @@ import { notReentrant, partlyHeld } from './core/nesting-errors.js';
 import { settled } from './core/settled.js';
 import { endOf } from './core/stream-end.js';
 import { WaitingCalls } from './core/waiting-calls.js';
-import { LockLostError } from './errors/lock-lost.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
 import { LockUnavailableError } from './errors/lock-unavailable.error.js';
-import { clientGoneSignal, reported } from './http/http-request.js';
+import { reported } from './http/http-request.js';
+import { isOutlived, lostError, waitSignals } from './lock.calls.js';
+import type { OutageNews } from './lock.outage.js';
 import type { ForceUnlockOptions, LockStore } from './store/lock-store.js';
 
 /** What a `LockService` is made of. */
@@ -27,6 +28,8 @@ export interface LockServiceParts {
   readonly store: LockStore;
   readonly terms: LockTerms;
   readonly shutdownGraceMs: number;
+  /** Hears which calls get no lock in an outage. */
+  readonly outage?: OutageNews | undefined;
 }
 
 /** A method that `@WithLock` guards. */
@@ -55,17 +58,19 @@ export class LockService {
   readonly #acquirer: LockAcquirer;
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
+  readonly #outage: OutageNews | undefined;
   #methods: readonly GuardedMethod[] = [];
   /** Terms of options objects that can't change, such as a decorator's: read once. */
   readonly #frozenTerms = new WeakMap<object, LockTerms>();
 
   /** Nest builds it: import `RedisLockModule`. @internal */
-  constructor({ name, store, terms, shutdownGraceMs }: LockServiceParts) {
+  constructor({ name, store, terms, shutdownGraceMs, outage }: LockServiceParts) {
     this.moduleName = name;
     this.#store = store;
     this.#terms = terms;
     this.#tryTerms = { ...terms, waitMs: 0 };
     this.#shutdownGraceMs = shutdownGraceMs;
+    this.#outage = outage;
     this.#acquirer = new LockAcquirer(store, this.#events, new WaitingCalls(this.#context));
     this.events = new Observable((subscriber) => {
       this.#events.add(subscriber);
@@ -89,6 +94,7 @@ export class LockService {
       terms = this.#read(options, this.#terms);
       const until = now() + terms.waitMs;
       for (lock = await this.#take(key, terms); isOutlived(lock); lock = await this.#take(key, { ...terms, waitMs: Math.max(0, until - now()) })) void lock.unlock();
+      this.#outage?.succeeded();
       if (!(lock instanceof Lock)) throw this.#timeout(lock);
     } catch (error) {
       throw this.#failed(error);
@@ -124,6 +130,7 @@ export class LockService {
   async lock(key: LockKey, options?: LockOptions): Promise<Lock> {
     try {
       const lock = await this.#take(key, this.#read(options, this.#terms));
+      this.#outage?.succeeded();
       if (lock instanceof Lock) return lock;
       throw this.#timeout(lock);
     } catch (error) {
@@ -140,6 +147,7 @@ export class LockService {
   async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
     try {
       const lock = await this.#take(key, this.#read(options, this.#tryTerms));
+      this.#outage?.succeeded();
       return lock instanceof Lock ? lock : null;
     } catch (error) {
       throw this.#failed(error);
@@ -245,8 +253,11 @@ export class LockService {
 
   /** What a call that got no lock rejects with. */
   #failed(error: unknown): unknown {
-    const isNested = error instanceof LockUnavailableError && this.#context.innermost() !== undefined;
-    return reported(isNested ? new LockUnavailableError(error.detail, error.cause, { nested: true }) : error);
+    if (!(error instanceof LockUnavailableError)) return reported(error);
+    const isNested = this.#context.innermost() !== undefined;
+    const told = isNested ? new LockUnavailableError(error.detail, error.cause, { nested: true }) : error;
+    if (!this.isEnding) this.#outage?.failed(told);
+    return reported(told);
   }
 
   /** @throws LockOptionsError */
@@ -278,19 +289,4 @@ export class LockService {
     }
     return this.#acquirer.acquire({ ...request, waitMs: Math.max(0, until - now()) });
   }
-}
-
-function waitSignals(this: LockRequest): readonly AbortSignal[] {
-  const clientGone = clientGoneSignal();
-  return [this.signal, clientGone].filter((signal) => signal !== undefined);
-}
-
-/** What is thrown for a lost lock; its cause is what the work threw. @internal */
-export function lostError({ keys, label, reason, heldMs, forced }: LockLostError, cause?: unknown): LockLostError {
-  return reported(new LockLostError({ keys, label, reason, heldMs, forced, cause }));
-}
-
-/** Whether the call that it is nested in has ended since it was let in: it has to take the lock anew. */
-function isOutlived(lock: Lock | Refusal): lock is Lock {
-  return lock instanceof Lock && lock.nesting !== undefined && !lock.isHeld;
 }

@@ -4,6 +4,7 @@ import { LockOptionsError } from './errors/lock-options.error.js';
 import { answerErrors } from './http/lock-exception.filter.js';
 import { guardRequests } from './http/lock-request.guard.js';
 import { LockExplorer } from './lock.explorer.js';
+import { OutageNews } from './lock.outage.js';
 import { LockService } from './lock.service.js';
 import { checkedModuleName, lockServiceToken } from './lock.tokens.js';
 import { checkedAsyncOptions } from './redis-lock.async-options.js';
@@ -74,11 +75,14 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
   if (misplaced) throw new LockOptionsError(`"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`);
   const resolved = resolveLockOptions(options);
   const { store, terms, shutdownGraceMs } = resolved;
+  const nodes = Array.isArray(resolved.connection) ? resolved.connection.length : 1;
+  const outage = new OutageNews(logger);
   const service = new LockService({
     name,
     terms,
     shutdownGraceMs,
-    store: store ?? redisStore({ ...resolved, leaseMs: terms.leaseMs, log: outageLog(Array.isArray(resolved.connection) ? resolved.connection.length : 1) }),
+    outage,
+    store: store ?? redisStore({ ...resolved, leaseMs: terms.leaseMs, log: outageLog(nodes, outage) }),
   });
   logger.log(`${name === 'default' ? 'Locks live' : `Locks of "${name}" live`} ${whereabouts(resolved)}.`);
   return service;
@@ -91,14 +95,22 @@ function whereabouts({ store, connection, keyPrefix, durability }: ResolvedLockO
   return `in ${describeConnection(connection)}, under ${JSON.stringify(keyPrefix)}${replicas}`;
 }
 
-/** Logs the outages of each Redis: of the one there is, or of the nodes of a quorum. */
-function outageLog(nodes: number): OutageLog {
+/** Logs the outages of each Redis: of the one there is, with the calls that fail; or of the nodes of a quorum. */
+function outageLog(nodes: number, outage: OutageNews): OutageLog {
   const isQuorum = nodes > 1;
   const consequence = isQuorum ? `Locks go on while ${(nodes + 1) / 2} of the ${nodes} nodes work.` : 'Calls that need a lock fail until it is back.';
   const meanwhile = isQuorum ? 'While no node has one, nobody hears that others wait, or that a lock was taken by force.' : 'Until it is up, who waits asks about once a second.';
   return {
-    down: (server, cause) => logger.warn(`Redis at ${server} can't be reached: ${diagnosis(cause)} ${consequence}`),
-    up: (server) => logger.log(`Redis at ${server} can be reached again.`),
+    down: (server, cause) => {
+      const line = `Redis at ${server} can't be reached: ${diagnosis(cause)} ${consequence}`;
+      if (isQuorum) logger.warn(line);
+      else outage.begin(line);
+    },
+    up: (server) => {
+      const line = `Redis at ${server} can be reached again`;
+      if (isQuorum) logger.log(`${line}.`);
+      else outage.end(line);
+    },
     deaf: (server, cause) => logger.warn(`The subscription at Redis at ${server}, which tells this app of its locks, is down${cause ? `: ${diagnosis(cause)}` : '.'} ${meanwhile}`),
     hears: (server) => logger.log(`The subscription at Redis at ${server} is up again.`),
     unfit: (server, problem) => logger.warn(`Redis at ${server} should not keep locks: ${problem}`),

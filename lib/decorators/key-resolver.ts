@@ -39,6 +39,7 @@ const REMEDIES = ['Name one of them.', 'Name a position, such as <0> or <0.id>.'
 const PARTS_OF_REQUEST = ['params', 'query', 'body', 'headers'];
 
 const OF_REQUEST: Omit<TemplateSite, 'method'> = {
+  areFields: true,
   find: (name) => (PARTS_OF_REQUEST.includes(name) ? { index: 0, path: [name] } : undefined),
   ...OF_DECORATOR,
   examples: '<params.id>, <query.id>, <body.account.id>, <headers.x-id>',

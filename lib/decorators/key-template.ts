@@ -12,6 +12,8 @@ export interface TemplateSite {
   readonly method: string;
   /** Finds what a placeholder begins with: `userId`, or `dto` of `<dto.id>`. */
   readonly find: (name: string) => ArgumentPath | undefined;
+  /** Whether its names are those of fields that a client fills. */
+  readonly areFields?: boolean;
   /** What a key can be given as. */
   readonly forms: string;
   /** Placeholders as they can be. */
@@ -123,6 +125,8 @@ export class KeyTemplate {
     throw new LockKeyError(
       `${text} in the lock key "${this.#template}" of ${this.#site.method}() is ${shown(value)}, but must be a non-empty string, a number, a bigint or a boolean. ` +
         `Name the part of it that identifies the thing, e.g. <dto.id>, or ${this.#site.otherwise}.`,
+      undefined,
+      this.#site.areFields ? text.slice(1, -1) : undefined,
     );
   }
 

@@ -4,8 +4,10 @@ import { LockError } from './lock.error.js';
 export class LockKeyError extends LockError {
   declare readonly code: 'LOCK_KEY_INVALID';
 
-  constructor(detail: string, cause?: unknown) {
-    super('LockKeyError', 'The request does not say clearly enough what to work on.', {
+  /** @param field of the client's request that is wrong, such as `body.id`. Default: none that the client knows */
+  constructor(detail: string, cause?: unknown, field?: string) {
+    const which = field === undefined ? '.' : `: ${field} is missing, empty or of the wrong kind.`;
+    super('LockKeyError', `The request does not say clearly enough what to work on${which}`, {
       code: 'LOCK_KEY_INVALID',
       status: 400,
       detail,

@@ -58,6 +58,8 @@ export abstract class LockError extends HttpException {
   /** When it may be made again, in seconds, where that is known: when the lease of the holder ends if nobody renews it, and a second later for each waiter ahead; at most 60. */
   readonly retryAfter: number | undefined;
   #answered = false;
+  /** Whether the log tells of it otherwise, such as in the sum of an outage. */
+  #told = false;
 
   /** @param message safe to show: filters that are common in Nest apps send it to clients */
   protected constructor(name: string, message: string, { code, status, detail, clientMessage = message, retryable = false, retryAfter, cause }: LockErrorFacts) {
@@ -78,6 +80,15 @@ export abstract class LockError extends HttpException {
     this.retryAfter = retryAfter;
     tellInStack(this, new.target);
     Object.defineProperty(this, BRAND, { value: true });
+  }
+
+  /** @internal */
+  get isTold(): boolean {
+    return this.#told;
+  }
+
+  set isTold(isTold: boolean) {
+    this.#told = isTold;
   }
 
   /** Whether somebody, such as an exception filter, asked for what to answer with. @internal */

@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from '@nestjs/common';
-import { isLockError, type LockError, type LockErrorBody } from '../errors/lock.error.js';
+import { isLockError, type LockError, type LockErrorBody, type LockErrorCode } from '../errors/lock.error.js';
 import { destroyOnceReset } from './reset-stream.js';
+import { routeOf } from './place.js';
 import { isClosed, onceEnded } from './response-end.js';
 
 /** Seconds a client is told to wait before it tries again, where nothing is known. */
@@ -11,8 +12,8 @@ const RETRY_AFTER_SECONDS = 1;
 /** What Nest marks handlers of server-sent events with. */
 const SSE = '__sse__';
 
-/** Statuses that tell of load or an outage, not of a mistake in the code. */
-const EXPECTED = new Set([409, 503]);
+/** Those that tell of a mistake in the code, not of load, an outage or a client. */
+const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
 
 const logger = new Logger('RedisLock');
 const requests = new AsyncLocalStorage<HttpRequest>();
@@ -20,14 +21,14 @@ const requests = new AsyncLocalStorage<HttpRequest>();
 /** The HTTP request that the running async context answers. */
 class HttpRequest {
   readonly #response: ServerResponse;
-  readonly #handler: object;
+  readonly #context: ExecutionContext;
   #error: LockError | undefined;
   #gone: AbortController | undefined;
   #guarded = false;
 
-  constructor(response: ServerResponse, handler: object) {
+  constructor(response: ServerResponse, context: ExecutionContext) {
     this.#response = response;
-    this.#handler = handler;
+    this.#context = context;
     destroyOnceReset(response);
   }
 
@@ -56,12 +57,12 @@ class HttpRequest {
     const response = this.#response;
     const seenBefore = this.#error !== undefined;
     this.#error = error;
-    if (response.headersSent && Reflect.hasMetadata(SSE, this.#handler)) this.#guardEvents();
+    if (response.headersSent && Reflect.hasMetadata(SSE, this.#context.getHandler())) this.#guardEvents();
     if (seenBefore || response.headersSent) return;
 
     const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
     response.writeHead = (status: number, ...rest: unknown[]) => {
-      if (this.#error?.isAnswered && this.#error.getStatus() === status) this.#answeredWith(this.#error, status);
+      if (this.#error?.isAnswered && this.#error.getStatus() === status) this.#answeredWith(this.#error);
       this.#error = undefined;
       return writeHead(status, ...rest);
     };
@@ -81,17 +82,20 @@ class HttpRequest {
     if (!error || !(typeof chunk === 'string' || Buffer.isBuffer(chunk))) return chunk;
     const event = chunk.toString();
     if (!event.startsWith('event: error\n') || !event.includes(error.message)) return chunk;
-    logger.warn(error.detail);
+    this.#log(error);
     return event.replace(error.message, () => (error.getResponse() as LockErrorBody).message);
   }
 
-  #answeredWith(error: LockError, status: number): void {
-    if (!EXPECTED.has(status)) {
-      logger.error(error.detail, error.stack);
-      return;
-    }
-    // No stack: in an outage every request ends here, and the place in the code says nothing new.
-    logger.warn(error.detail);
+  #log(error: LockError): void {
+    if (error.isTold) return;
+    const line = `${routeOf(this.#context)}: ${error.detail}`;
+    // No stack where the place in the code says nothing new.
+    if (MISTAKES.has(error.code)) logger.error(line, error.stack);
+    else logger.warn(line);
+  }
+
+  #answeredWith(error: LockError): void {
+    this.#log(error);
     // Clients repeat by themselves what has this header: not what may be half done.
     const { retryable, retryAfter = RETRY_AFTER_SECONDS } = error;
     if (retryable && !this.#response.hasHeader('Retry-After')) this.#response.setHeader('Retry-After', String(retryAfter));
@@ -118,7 +122,7 @@ export function rawResponse(context: ArgumentsHost): ServerResponse | undefined 
 
 function httpRequest(context: ExecutionContext): HttpRequest | undefined {
   const response = rawResponse(context);
-  return response && new HttpRequest(response, context.getHandler());
+  return response && new HttpRequest(response, context);
 }
 
 /** Makes the request known to everything that this async context calls from here on. */

@@ -4,6 +4,7 @@ import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
 import { throwError } from 'rxjs';
 import { LockError, type LockErrorBody } from '../errors/lock.error.js';
 import { isGateway } from './gateway.js';
+import { messageOf } from './place.js';
 import { rawResponse } from './http-request.js';
 
 const logger = new Logger('RedisLock');
@@ -35,7 +36,7 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
     const context = host.getType<string>();
     if (rawResponse(host)) return new BaseExceptionFilter(this.#http?.httpAdapter).catch(error, host);
     if (!['rpc', 'ws', 'graphql'].includes(context)) throw error;
-    logger.warn(error.detail);
+    if (!error.isTold) logger.warn(`${messageOf(host)}: ${error.detail}`);
     const told = toldOf(error);
     if (context === 'rpc') return throwError(() => told);
     if (context === 'graphql') throw new GraphqlError(told, error);

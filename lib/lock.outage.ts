@@ -1,0 +1,66 @@
+import type { Logger } from '@nestjs/common';
+import { now } from './clock/deadline.js';
+import type { LockUnavailableError } from './errors/lock-unavailable.error.js';
+
+/** How often a long outage is told of again, in ms. */
+const SUM_EVERY_MS = 60_000;
+
+/** No call may have failed for so long before one that works ends an outage, in ms: else a key that always fails would make two lines for each call. */
+const QUIET_MS = 1_000;
+
+interface Outage {
+  readonly since: number;
+  failed: number;
+  lastFailedAt: number;
+  toldAt: number;
+}
+
+/** Tells the log of an outage in which calls get no lock: when it begins, a sum every minute, and when it is over. Not of each call. */
+export class OutageNews {
+  readonly #log: Pick<Logger, 'log' | 'warn'>;
+  #outage: Outage | undefined;
+
+  constructor(log: Pick<Logger, 'log' | 'warn'>) {
+    this.#log = log;
+  }
+
+  /** @param what is wrong, as a sentence */
+  begin(what: string): void {
+    if (this.#outage) return;
+    const time = now();
+    this.#outage = { since: time, failed: 0, lastFailedAt: -Infinity, toldAt: time };
+    this.#log.warn(what);
+  }
+
+  /** A call got no lock, as the store did not answer or refused. */
+  failed(error: LockUnavailableError): void {
+    this.begin(`A lock can't be had: ${error.detail}`);
+    error.isTold = true;
+    const outage = this.#outage!;
+    outage.failed++;
+    outage.lastFailedAt = now();
+    if (outage.lastFailedAt - outage.toldAt < SUM_EVERY_MS) return;
+    outage.toldAt = outage.lastFailedAt;
+    this.#log.warn(`No locks for ${lasting(outage)} now, ${calls(outage)} so far. The last: ${error.detail}`);
+  }
+
+  /** A call had its answer. */
+  succeeded(): void {
+    if (this.#outage && now() - this.#outage.lastFailedAt >= QUIET_MS) this.end('Locks can be had again');
+  }
+
+  /** @param what is right again, as a sentence without its end */
+  end(what: string): void {
+    const outage = this.#outage;
+    if (!outage) return;
+    this.#outage = undefined;
+    this.#log.log(`${what}, after ${lasting(outage)}; ${calls(outage)}.`);
+  }
+}
+
+function lasting({ since }: Outage): string {
+  const seconds = (now() - since) / 1000;
+  return seconds < 120 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : `${Math.round(seconds / 60)} min`;
+}
+
+const calls = ({ failed }: Outage): string => `${failed} ${failed === 1 ? 'call' : 'calls'} failed`;

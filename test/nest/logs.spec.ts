@@ -1,0 +1,130 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Controller, type INestApplication, Logger, Param, Post } from '@nestjs/common';
+import { LockService, LockUnavailableError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+import request from 'supertest';
+import { until } from '../support/deferred.js';
+import { startRedis } from '../support/redis-server.js';
+import { OutageNews } from '../../lib/lock.outage.js';
+import { PLATFORMS, startApp } from './http-app.js';
+
+@Controller('accounts')
+class Accounts {
+  @Post(':id/withdraw')
+  @WithLock('account:<id>')
+  async withdraw(@Param('id') id: string) {
+    return { id };
+  }
+
+  @Post('orders')
+  @WithLock('order:<body.order.id>', { scope: 'request' })
+  async order() {
+    return 'ordered';
+  }
+}
+
+let app: INestApplication | undefined;
+
+afterEach(async () => {
+  Logger.overrideLogger(false);
+  await app?.close();
+  app = undefined;
+});
+
+/** Hears what the library logs, level first. */
+function hear(): string[] {
+  const lines: string[] = [];
+  const level = (name: string) => (line: string, ...more: unknown[]) => lines.push([name, line, ...more.slice(0, -1)].join(' '));
+  Logger.overrideLogger({ log: level('log'), warn: level('warn'), error: level('error') });
+  return lines;
+}
+
+describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
+  const post = (path: string, body = {}) => request(app!.getHttpServer()).post(`/accounts/${path}`).send(body);
+
+  it('names the method and the route of a request that found its lock held', async () => {
+    app = await startApp(adapter, { imports: [LockTestingModule.forRoot({ wait: 0, shutdownGrace: 0 })], controllers: [Accounts] });
+    await app.get(LockService).lock('account:42');
+    const lines = hear();
+    await post('42/withdraw?token=secret').expect(409);
+    expect(lines).toEqual([expect.stringMatching(/^warn POST \/accounts\/:id\/withdraw \(Accounts\.withdraw\): Could not take lock "account:42" for "Accounts\.withdraw"/)]);
+  });
+
+  it('has a bad request of a client as a warning without a stack, and the client is told the field', async () => {
+    app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [Accounts] });
+    const lines = hear();
+    const { body } = await post('orders', { order: {} }).expect(400);
+    expect(body).toMatchObject({ code: 'LOCK_KEY_INVALID', message: 'The request does not say clearly enough what to work on: body.order.id is missing, empty or of the wrong kind.' });
+    expect(lines).toEqual([expect.stringMatching(/^warn POST \/accounts\/orders \(Accounts\.order\): <body\.order\.id> in the lock key .* is undefined[^\n]*$/)]);
+  });
+
+  it('has two lines of an outage, however many requests it fails', async () => {
+    const server = await startRedis();
+    app = await startApp(adapter, { imports: [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '300ms' })], controllers: [Accounts] });
+    await post('42/withdraw').expect(201);
+    const lines = hear();
+    await server.kill();
+    for (let i = 0; i < 5; i++) await Promise.all([1, 2, 3].map((id) => post(`${id}/withdraw`).expect(503)));
+    await server.restart();
+    await until(async () => (await post('42/withdraw')).status === 201);
+    const ofCalls = lines.filter((line) => !line.includes('subscription'));
+    expect(ofCalls).toEqual([
+      expect.stringMatching(/^warn Redis at 127\.0\.0\.1:\d+ can't be reached: .* Calls that need a lock fail until it is back\./),
+      expect.stringMatching(/^log Redis at 127\.0\.0\.1:\d+ can be reached again, after [\d.]+ s; (1[5-9]|[2-9]\d) calls failed\.$/),
+    ]);
+    await app.close();
+    app = undefined;
+    await server.stop();
+  });
+});
+
+it('The log has two lines of an outage of a store of the app, too', async () => {
+  const store = new MemoryLockStore();
+  const acquire = store.acquire.bind(store);
+  app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ store })], controllers: [Accounts] });
+  const locks = app.get(LockService);
+  const lines = hear();
+  store.acquire = () => Promise.reject(new LockUnavailableError('The disk is full.'));
+  for (let i = 0; i < 3; i++) await expect(locks.lock('a')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+  await request(app.getHttpServer()).post('/accounts/1/withdraw').expect(503);
+  store.acquire = acquire;
+  await until(async () => (await locks.withLock('a', () => lines.length)) === 2);
+  expect(lines).toEqual(["warn A lock can't be had: The disk is full.", expect.stringMatching(/^log Locks can be had again, after 1\.\d s; 4 calls failed\.$/)]);
+});
+
+describe('News of an outage', () => {
+  const MINUTE = 60_000;
+  let time = 0;
+  const realNow = performance.now.bind(performance);
+  const lines: string[] = [];
+  const news = () => {
+    performance.now = () => time;
+    lines.length = 0;
+    return new OutageNews({ log: (line: string) => lines.push(line), warn: (line: string) => lines.push(line) });
+  };
+
+  afterEach(() => {
+    performance.now = realNow;
+  });
+
+  it('come once a minute while it lasts, with a sum', () => {
+    const outage = news();
+    for (time = 0; time <= 2.5 * MINUTE; time += 500) outage.failed(new LockUnavailableError('Down.'));
+    outage.end('Up');
+    expect(lines).toEqual([
+      "A lock can't be had: Down.",
+      'No locks for 60 s now, 121 calls failed so far. The last: Down.',
+      'No locks for 2 min now, 241 calls failed so far. The last: Down.',
+      'Up, after 3 min; 301 calls failed.',
+    ]);
+  });
+
+  it('do not come for each call where some work and some fail', () => {
+    const outage = news();
+    for (time = 0; time <= MINUTE / 2; time += 500) {
+      outage.failed(new LockUnavailableError('Wrong type.'));
+      outage.succeeded();
+    }
+    expect(lines).toEqual(["A lock can't be had: Wrong type."]);
+  });
+});
