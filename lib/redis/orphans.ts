@@ -6,7 +6,9 @@ const FIRST_RETRY_MS = 500;
 
 interface Orphan {
   /** When its lease is over, and its time in the queue: Redis has dropped it by itself then. */
-  readonly until: number;
+  until: number;
+  /** Until when its keys are to stay, though nobody has them any more; long past once Redis knows. */
+  keepUntil: number;
   tryAt: number;
   delayMs: number;
   /** How many commands may have taken it, or may still take it. */
@@ -20,20 +22,28 @@ interface Orphan {
  */
 export class Orphans {
   readonly #release: (lock: Cancellation) => Promise<number>;
+  readonly #keep: (lock: Cancellation, keepMs: number) => Promise<number>;
   readonly #orphans = new Map<Cancellation, Orphan>();
   #timer: NodeJS.Timeout | undefined;
   #trying = false;
   #isClosed = false;
 
-  constructor(release: (lock: Cancellation) => Promise<number>) {
+  /** @param keep lets the keys of a lock stay for so long, in ms, as nobody's */
+  constructor(release: (lock: Cancellation) => Promise<number>, keep: (lock: Cancellation, keepMs: number) => Promise<number>) {
     this.#release = release;
+    this.#keep = keep;
   }
 
-  /** @param copies how many commands may have taken it, or may still arrive and take it */
-  add(lock: Cancellation, copies: number): void {
+  /**
+   * @param copies how many commands may have taken it, or may still arrive and take it
+   * @param keepMs how long its keys are to stay before they are released, in ms
+   */
+  add(lock: Cancellation, copies: number, keepMs = 0): void {
     // The end of a store fails the commands that are under way.
     if (this.#isClosed) return;
-    this.#orphans.set(lock, { until: now() + Math.max(lock.leaseMs, ALIVE_MS), tryAt: now() + FIRST_RETRY_MS, delayMs: FIRST_RETRY_MS, copies });
+    const time = now();
+    const until = Math.max(knownUntil(lock), time + keepMs);
+    this.#orphans.set(lock, { until, keepUntil: time + keepMs, tryAt: time + FIRST_RETRY_MS, delayMs: FIRST_RETRY_MS, copies });
     this.#tryLater();
   }
 
@@ -46,9 +56,9 @@ export class Orphans {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    const left = [...this.#orphans.keys()];
+    const left = [...this.#orphans];
     this.#orphans.clear();
-    await Promise.all(left.map((lock) => this.#release(lock).catch(() => 0)));
+    await Promise.all(left.map(([lock, orphan]) => this.#giveBack(lock, orphan)));
   }
 
   async #tryAll(locks: readonly Cancellation[]): Promise<void> {
@@ -63,10 +73,24 @@ export class Orphans {
     const orphan = this.#orphans.get(lock);
     if (!orphan) return;
     const isOver = now() >= orphan.until;
-    const freed = isOver ? 0 : await this.#release(lock).catch(() => 0);
+    const freed = isOver ? 0 : await this.#giveBack(lock, orphan);
     if (isOver || (freed > 0 && --orphan.copies <= 0)) return void this.#orphans.delete(lock);
     orphan.tryAt = now() + orphan.delayMs;
     orphan.delayMs *= 2;
+  }
+
+  /** Answers how many keys were its own: 0 also if it may be tried again. */
+  async #giveBack(lock: Cancellation, orphan: Orphan): Promise<number> {
+    const keepMs = Math.ceil(orphan.keepUntil - now());
+    try {
+      if (keepMs <= 0) return await this.#release(lock);
+      const kept = await this.#keep(lock, keepMs);
+      orphan.keepUntil = -Infinity;
+      orphan.until = knownUntil(lock);
+      return kept;
+    } catch {
+      return 0;
+    }
   }
 
   #tryLater(): void {
@@ -80,3 +104,6 @@ export class Orphans {
     void this.#tryAll(due.map(([lock]) => lock));
   }
 }
+
+/** Until when Redis may know a lock that it has just been asked for. */
+const knownUntil = ({ leaseMs }: Cancellation): number => now() + Math.max(leaseMs, ALIVE_MS);

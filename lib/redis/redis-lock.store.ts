@@ -1,3 +1,4 @@
+import { now } from '../clock/deadline.js';
 import { otherPermits } from '../errors/other-permits.js';
 import { FENCES_OF_A_RUN, fencesFor, isRun, KEPT_MARK, type AcquireCommand, type Cancellation, type ForceUnlockOptions, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type RenewalOutcome, type StoreListener } from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
@@ -38,7 +39,7 @@ export class RedisLockStore implements QuorumNode {
     this.redis = redis;
     this.renewals = renewals;
     this.#batch = batch;
-    this.#orphans = new Orphans((lock) => this.giveUp(lock));
+    this.#orphans = new Orphans((lock) => this.giveUp(lock), (lock, keepMs) => this.count('keep', { ...lock, leaseMs: keepMs }));
     this.#channel = new WakeChannel(subscriber, {
       message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
@@ -99,12 +100,13 @@ export class RedisLockStore implements QuorumNode {
   }
 
   release({ keys, token, leaseMs }: Renewal, keepMs = 0): Promise<boolean> {
-    const lock = { keys, token, leaseMs: keepMs || leaseMs, sharing: 'exclusive', label: undefined } as const;
+    const lock = { keys, token, leaseMs, sharing: 'exclusive', label: undefined } as const;
+    const keepUntil = now() + keepMs;
     const { drops } = this.redis;
     return new Promise((resolve, reject) => {
       const operation: LockOperation = {
         verb: keepMs > 0 ? 'keep' : 'release',
-        lock,
+        lock: keepMs > 0 ? { ...lock, leaseMs: keepMs } : lock,
         done: (freed) => {
           const stray = this.#strays.take(lock);
           if (stray) this.#orphans.add(stray.lock, stray.copies);
@@ -112,9 +114,8 @@ export class RedisLockStore implements QuorumNode {
           resolve(freed === lock.keys.length || drops !== this.redis.drops || operation.again === true);
         },
         failed: (error) => {
-          // What is to be kept may as well end with its lease.
           const stray = this.#strays.take(lock);
-          if (keepMs === 0) this.#orphans.add(stray?.lock ?? lock, (stray?.copies ?? 0) + 1);
+          this.#orphans.add(stray?.lock ?? lock, (stray?.copies ?? 0) + 1, Math.max(0, keepUntil - now()));
           reject(error);
         },
       };

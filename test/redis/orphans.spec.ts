@@ -9,7 +9,7 @@ describe('Locks that Redis may hold for us', () => {
 
   it('are not tried any more once the store is closed, also those of commands that its end cuts short', async () => {
     const release = jest.fn(async () => 0);
-    const orphans = new Orphans(release);
+    const orphans = new Orphans(release, async () => 0);
     orphans.add(lock, 1);
     await orphans.close();
     expect(release).toHaveBeenCalledTimes(1);
@@ -17,5 +17,43 @@ describe('Locks that Redis may hold for us', () => {
     await orphans.reconnected();
     expect(jest.getTimerCount()).toBe(0);
     expect(release).toHaveBeenCalledTimes(1);
+  });
+
+  it('that are to stay are kept for what is left of their time, tried again until Redis says so, and then released if more copies come', async () => {
+    const release = jest.fn(async () => 1);
+    const keep = jest.fn<(lock: unknown, keepMs: number) => Promise<number>>();
+    keep.mockRejectedValueOnce(new Error('away')).mockResolvedValueOnce(1);
+    const orphans = new Orphans(release, keep);
+    orphans.add(lock, 2, 60_000);
+    await jest.advanceTimersByTimeAsync(1500);
+    expect(keep.mock.calls).toEqual([
+      [lock, 59_500],
+      [lock, 59_000],
+    ]);
+    expect(release).not.toHaveBeenCalled();
+    await jest.advanceTimersByTimeAsync(2500);
+    expect(keep).toHaveBeenCalledTimes(2);
+    expect(release).toHaveBeenCalledTimes(1);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('that were to stay are released when that time is over, and Redis has not said anything', async () => {
+    const release = jest.fn(async () => 1);
+    const keep = jest.fn(async () => Promise.reject<number>(new Error('away')));
+    const orphans = new Orphans(release, keep);
+    orphans.add(lock, 1, 1200);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect([keep.mock.calls.length, release.mock.calls.length]).toEqual([2, 0]);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect([keep.mock.calls.length, release.mock.calls.length]).toEqual([2, 1]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('that are to stay are kept, not released, when the store is closed', async () => {
+    const [release, keep] = [jest.fn(async () => 1), jest.fn(async () => 1)];
+    const orphans = new Orphans(release, keep);
+    orphans.add(lock, 1, 1000);
+    await orphans.close();
+    expect([keep.mock.calls.length, release.mock.calls.length]).toEqual([1, 0]);
   });
 });

@@ -105,6 +105,26 @@ describe('When Redis fails', () => {
     await until(async () => (await redis.exists('lock:account:1')) === 0);
   });
 
+  it('a lock that is to stay for some time after its work does so, however short its lease, when its unlock never arrived', async () => {
+    const lock = await locks.lock('account:1', { lease: '5s', atLeast: '1m' });
+    proxy.dropRequests();
+    await lock.unlock();
+    proxy.heal();
+    proxy.cut();
+    await until(async () => (await redis.get('lock:account:1')) === `${lock.token} kept`);
+    expect(await redis.pttl('lock:account:1')).toBeGreaterThan(50_000);
+    expect(await redis.pttl('lock:account:1')).toBeLessThan(60_000);
+  });
+
+  it('a lock that is to stay for a short time is free soon after it, long before its lease ends, when its unlock never arrived', async () => {
+    const lock = await locks.lock('account:1', { atLeast: COMMAND_TIMEOUT_MS });
+    proxy.dropRequests();
+    await lock.unlock();
+    proxy.heal();
+    proxy.cut();
+    await until(async () => (await redis.exists('lock:account:1')) === 0);
+  });
+
   it('a lock that the server forgot is noticed as soon as the connection is back, long before its next renewal', async () => {
     const [kept, fixed, lost] = await Promise.all([
       locks.lock('kept', { lease: '30s' }),
