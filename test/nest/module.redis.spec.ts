@@ -70,6 +70,21 @@ describe('on a real Redis', () => {
     expect(await redis.exists('lock:account:42')).toBe(0);
   });
 
+  it.each([
+    ['that is up', () => server.url],
+    ['that is down', () => 'redis://127.0.0.1:1'],
+  ])('an app that closes right after its start warns of no Redis, with one %s', async (_which, url) => {
+    const lines: string[] = [];
+    for (let steps = 0; steps < 8; steps++) {
+      const module = await start({ connection: url() }, (line) => void lines.push(line));
+      for (let step = 0; step < steps; step++) await Promise.resolve();
+      await module.close();
+    }
+    // What a connection that is gone would still say.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(lines).toEqual([]);
+  });
+
   it('two apps exclude each other', async () => {
     const [one, two] = [await start(), await start()];
     await using held = await one.get(LockService).lock('account:42');
