@@ -148,6 +148,8 @@ export class ProgramRun {
     const expected = this.#model.acquire(command);
     if (expected === 'other permits' || (!expected.granted && !command.queue)) caller.isOver = true;
     this.#grant(command, process.store.acquire({ ...command, again }), expected);
+    // Its keys are given back by one more command: nothing goes with this one.
+    if (expected === 'other permits') this.#sender = undefined;
   }
 
   #call(answer: Promise<unknown>, expected: unknown): void {
