@@ -20,7 +20,7 @@ export function readOptions(env: NodeJS.ProcessEnv): AppOptions {
   return {
     databaseUrl,
     redisUrl: readRedisUrl(env) ?? 'redis://127.0.0.1:6379',
-    wait: env.LOCK_WAIT || undefined,
+    wait: (env.LOCK_WAIT as Duration) || undefined,
     demoUnsafe: env.DEMO_UNSAFE === '1',
   };
 }

@@ -2,8 +2,20 @@ import ms from 'ms';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
 
-/** A number of milliseconds, or a string of the `ms` package such as `'250ms'`, `'30s'`, `'2m'`. */
-export type Duration = number | string;
+type Unit =
+  | 'ms' | 'msec' | 'msecs' | 'millisecond' | 'milliseconds'
+  | 's' | 'sec' | 'secs' | 'second' | 'seconds'
+  | 'm' | 'min' | 'mins' | 'minute' | 'minutes'
+  | 'h' | 'hr' | 'hrs' | 'hour' | 'hours'
+  | 'd' | 'day' | 'days' | 'w' | 'week' | 'weeks' | 'y' | 'yr' | 'yrs' | 'year' | 'years'; // prettier-ignore
+
+type AnyCase = Unit | Uppercase<Unit> | Capitalize<Unit>;
+
+/**
+ * A number of milliseconds, or a string of the `ms` package such as `'250ms'`, `'30s'`, `'5 minutes'`. Say `as Duration` of a text that comes from
+ * the configuration: its value is checked at boot.
+ */
+export type Duration = number | `${number}` | `${number}${AnyCase}` | `${number} ${AnyCase}`;
 
 /** Longest duration that is not `Infinity`, in ms: about 30 years. Redis counts no further than some powers of ten beyond it. */
 const LONGEST_MS = 1e12;
@@ -20,7 +32,7 @@ interface Bounds {
  * @throws LockOptionsError naming the option, the value and what is allowed
  */
 export function durationMs(option: string, value: Duration, { min, unlimited = false }: Bounds): number {
-  const parsed = typeof value === 'string' && value !== '' && value.length <= 100 ? ms(value as ms.StringValue) : value;
+  const parsed = typeof value === 'string' && value.length > 0 && value.length <= 100 ? ms(value as ms.StringValue) : value;
   const usable = typeof parsed === 'number' && parsed >= min && (parsed <= LONGEST_MS || (parsed === Infinity && unlimited));
   if (usable) return Math.round(parsed);
   throw new LockOptionsError(

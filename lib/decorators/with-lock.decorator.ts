@@ -10,12 +10,13 @@ import { noteLockedMethod } from './locked-methods.js';
 import { callGuard, refusal, requestGuard, siteOf } from './method-guard.js';
 import { defineSlot } from './service-slot.js';
 import { isStandard } from './standard-decorator.js';
+import type { Answers } from './timeout-types.js';
 import type { Fills } from './template-types.js';
 import { TransactionWatch } from './transaction-order.js';
 import { optionsOf, type RequestLockOptions, type WithLockDecoratorOptions } from './with-lock.options.js';
 import { wrapMethod } from './wrap-method.js';
 
-type CallOptions = WithLockDecoratorOptions & { readonly scope?: 'call' };
+type CallOptions<Word, Result, Asked extends readonly unknown[]> = WithLockDecoratorOptions<Word, Result, Asked> & { readonly scope?: 'call' };
 
 /** Whose work has an end that can be waited for. */
 type AsyncMethod = (...args: never[]) => Promise<unknown> | Observable<unknown> | AsyncIterator<unknown>;
@@ -27,12 +28,13 @@ type Takes<Args extends unknown[], M extends AsyncMethod> = Parameters<M> extend
 
 /**
  * Decorates a method that returns a promise, an Observable or an async iterator, whose parameters begin with `Args`, and can fill what
- * `Key` names by position.
+ * `Key` names by position, and whose result allows for what is answered to a time-out: `undefined` with the `Word` `'skip'`, or the `Result` of a function that asks for
+ * arguments `Asked`.
  */
-export type WithLockDecorator<Args extends unknown[], Key = unknown> = <M extends AsyncMethod>(
+export type WithLockDecorator<Args extends unknown[], Key = unknown, Word = 'throw', Result = never, Asked extends readonly unknown[] = readonly unknown[]> = <M extends AsyncMethod>(
   prototype: object,
   name: string | symbol,
-  descriptor: TypedPropertyDescriptor<M> & Takes<Args, M> & Fills<Key, Parameters<M>>,
+  descriptor: TypedPropertyDescriptor<M> & Takes<Args, M> & Fills<Key, Parameters<M>> & Answers<Word, Result, Asked, M>,
 ) => void;
 
 /**
@@ -51,8 +53,14 @@ export type WithLockDecorator<Args extends unknown[], Key = unknown> = <M extend
  * @throws LockTimeoutError, LockUnavailableError, LockLostError, LockKeyError, LockOptionsError, LockNotWiredError from the decorated method
  */
 export function WithLock(key: string | readonly string[] | ((context: ExecutionContext) => LockKey), options: RequestLockOptions): MethodDecorator;
-export function WithLock<const Key extends string | readonly string[]>(key: Key, options?: CallOptions): WithLockDecorator<[], Key>;
-export function WithLock<Args extends unknown[]>(key: (...args: Args) => LockKey, options?: CallOptions): WithLockDecorator<Args>;
+export function WithLock<const Key extends string | readonly string[], Word extends 'throw' | 'skip' = 'throw', Result = never, Asked extends readonly unknown[] = readonly unknown[]>(
+  key: Key,
+  options?: CallOptions<Word, Result, Asked>,
+): WithLockDecorator<[], Key, Word, Result, Asked>;
+export function WithLock<Args extends unknown[], Word extends 'throw' | 'skip' = 'throw', Result = never, Asked extends readonly unknown[] = readonly unknown[]>(
+  key: (...args: Args) => LockKey,
+  options?: CallOptions<Word, Result, Asked>,
+): WithLockDecorator<Args, unknown, Word, Result, Asked>;
 export function WithLock(key: string | readonly string[], options: WithLockDecoratorOptions): MethodDecorator;
 export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): WithLockDecorator<[]> {
   refuseBare(key, options);

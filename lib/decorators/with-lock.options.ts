@@ -4,23 +4,24 @@ import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { shown } from '../errors/shown.js';
 import { checkedModuleName } from '../lock.tokens.js';
+import type { TimeoutAnswer } from './timeout-types.js';
 
 /** What an `onTimeout` function gets to know. */
-export interface LockTimeoutContext {
+export interface LockTimeoutContext<Args extends readonly unknown[] = readonly unknown[]> {
   readonly error: LockTimeoutError;
   /** The arguments of the call that did not run; with `scope: 'request'`, the `ExecutionContext` of the request. */
-  readonly args: readonly unknown[];
+  readonly args: Args;
 }
 
-export interface WithLockDecoratorOptions extends WithLockOptions {
+export interface WithLockDecoratorOptions<Word = 'throw' | 'skip', Result = unknown, Asked extends readonly unknown[] = readonly unknown[]> extends WithLockOptions {
   /** The `name` of the `RedisLockModule` to use. @default 'default' */
   readonly module?: string;
   /**
    * What to do when the key stays held. `'throw'`: reject with `LockTimeoutError`; `'skip'`: return `undefined`; a function:
-   * return what it returns. Covers this lock's own time-out only, never an error from inside the method.
+   * return what it returns. The method's result must allow for it: `T | undefined` for `'skip'`. Covers this lock's own time-out only, never an error from inside the method.
    * @default 'throw'
    */
-  readonly onTimeout?: 'throw' | 'skip' | ((context: LockTimeoutContext) => unknown);
+  readonly onTimeout?: Word | TimeoutAnswer<Result, Asked>;
   /**
    * How long the lock is held. `'call'`: until what the method returns is done. `'request'`, on HTTP handlers: from before the pipes
    * until the response has been sent, or the client has gone and the handler has ended.

@@ -5,7 +5,7 @@ import { deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 import { ScriptedStore } from '../support/scripted-store.js';
 
-const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 };
+const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 } as const;
 
 describe('A lock, when things happen in an unlucky order,', () => {
   let store: ScriptedStore;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockTimeoutError } from 'nest-redis-lock';
+import { LockTimeoutError, type Duration } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { deferred, turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
@@ -19,7 +19,7 @@ describe('Calls that wait for each other', () => {
   afterEach(() => locks.close());
 
   /** Calls that each take a key, and when all have theirs, another inside. */
-  const circle = (...pairs: (readonly [first: string, second: string, wait: number | string])[]) => {
+  const circle = (...pairs: (readonly [first: string, second: string, wait: Duration])[]) => {
     const all = deferred();
     let taken = 0;
     return Promise.all(

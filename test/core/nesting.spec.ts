@@ -4,7 +4,7 @@ import { deferred, turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
 import { ScriptedStore } from '../support/scripted-store.js';
 
-const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 };
+const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 } as const;
 
 describe('A call that writes inside of one that reads', () => {
   let store: ScriptedStore;

@@ -18,7 +18,7 @@ const collectGarbage = runInNewContext('gc') as () => void;
 it('Ever new keys, of all kinds, leave nothing behind: neither in this process nor in Redis', async () => {
   const server = await startRedis();
   const redis = new Redis(server.url);
-  const terms = { connection: server.url, commandTimeout: '10s', lease: '10s' };
+  const terms = { connection: server.url, commandTimeout: '10s', lease: '10s' } as const;
   const services = [lockService(redisStore(terms), terms), lockService(redisStore(terms), terms)];
   const heapMb = () => {
     collectGarbage();

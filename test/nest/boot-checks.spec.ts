@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { type CanActivate, Controller, Get, Injectable, Logger, type LoggerService, type MiddlewareConsumer, type ModuleMetadata, type NestMiddleware, Scope, SetMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { WebSocketGateway } from '@nestjs/websockets';
-import { CurrentLock, type Lock, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
+import { CurrentLock, type Duration, type Lock, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 
 const ignore = () => undefined;
@@ -378,7 +378,7 @@ Potential solutions:
     'all mistakes of all methods, in one list',
     () => {
       class Orders {
-        @WithLock(['order:<orderId>:<lineId>', 'customer:<customer>'], { wait: 'soon' })
+        @WithLock(['order:<orderId>:<lineId>', 'customer:<customer>'], { wait: 'soon' as Duration })
         async confirm(id: string) {
           return id;
         }

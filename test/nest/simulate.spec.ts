@@ -18,7 +18,7 @@ class Accounts {
   }
 
   @WithLock('nightly', { wait: 0, onTimeout: 'skip' })
-  async nightly() {
+  async nightly(): Promise<string | undefined> {
     return 'done';
   }
 }

@@ -24,7 +24,7 @@ class Catalogue {
   }
 
   @WithLock('nightly', { wait: 0, onTimeout: 'skip', atLeast: '1m' })
-  async nightly() {
+  async nightly(): Promise<string | undefined> {
     return 'done';
   }
 }

@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream';
 import { Redis } from 'ioredis';
 import { type Observable, of } from 'rxjs';
-import { CurrentLock, type Lock, type LockKey, lockKey, LockService, RedisLockModule, WithLock, type WithLockDecoratorOptions } from 'nest-redis-lock';
+import { CurrentLock, type Lock, type LockKey, lockKey, type Duration, LockService, type LockTimeoutContext, RedisLockModule, WithLock, type WithLockDecoratorOptions } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 
 interface CreateDto {
@@ -27,7 +27,7 @@ export class Accepted {
     return id;
   }
 
-  @WithLock(['account:<from>', 'account:<to>'] as const, { wait: '1s', lease: 5000, onTimeout: 'skip', onLost: 'ignore', module: 'billing' })
+  @WithLock(['account:<from>', 'account:<to>'] as const, { wait: '1s', lease: 5000, onTimeout: 'throw', onLost: 'ignore', module: 'billing' })
   async bySeveral(from: string, to: string, amount: number) {
     return [from, to, amount];
   }
@@ -67,7 +67,7 @@ export class Accepted {
     return value;
   }
 
-  @WithLock('order:<dto.id>', { onTimeout: ({ error, args }) => [error.waitedMs.toFixed(), args.length] })
+  @WithLock('order:<dto.id>', { onTimeout: ({ error, args }) => error.waitedMs + args.length })
   async withTheLock(dto: CreateDto, @CurrentLock() lock?: Lock): Promise<number | undefined> {
     return dto.id === '' ? undefined : lock?.fence;
   }
@@ -103,7 +103,44 @@ export class Accepted {
   @WithLock('all')
   protected async notPublic(): Promise<void> {}
 
-  @WithLock('all')
+  @WithLock('job', { wait: 0, onTimeout: 'skip', atLeast: '5 minutes' })
+  async job() {}
+
+  @WithLock('job', { onTimeout: 'skip' })
+  async mayBeSkipped(): Promise<string | undefined> {
+    return 'done';
+  }
+
+  @WithLock('job', { onTimeout: () => undefined })
+  async mayAnswerNothing(): Promise<string | void> {
+    return 'done';
+  }
+
+  @WithLock('job', { onTimeout: async () => 'busy' })
+  async mayBePromised(id: string): Promise<string> {
+    return id;
+  }
+
+  @WithLock('job', {
+    onTimeout: ({ error }) => {
+      throw new Error('busy', { cause: error });
+    },
+  })
+  async throwsAnother(id: string): Promise<string> {
+    return id;
+  }
+
+  @WithLock('job', { onTimeout: ({ args: [id, count] }: LockTimeoutContext<[string, number]>) => id.repeat(count) })
+  async isToldItsArguments(id: string, count: number): Promise<string> {
+    return id + count;
+  }
+
+  @WithLock('all', { onTimeout: 'skip' })
+  async skippedGeneric<T>(value: T): Promise<T | undefined> {
+    return value;
+  }
+
+  @WithLock('all', { onTimeout: 'skip' })
   observable(): Observable<number> {
     return of(1);
   }
@@ -246,6 +283,44 @@ export class Refused {
   @WithLock('all', { atMost: '30s' })
   async unknownOption() {}
 
+  // @ts-expect-error who is skipped gets undefined
+  @WithLock('all', { onTimeout: 'skip' })
+  async skipped(id: string): Promise<string> {
+    return id;
+  }
+
+  // @ts-expect-error the answer is of another type than the result
+  @WithLock('all', { onTimeout: ({ error }) => error.waitedMs })
+  async otherAnswer(id: string): Promise<string> {
+    return id;
+  }
+
+  // @ts-expect-error nor is what it promises
+  @WithLock('all', { onTimeout: async () => 42 })
+  async otherPromise(id: string): Promise<string> {
+    return id;
+  }
+
+  // @ts-expect-error nothing is no text
+  @WithLock((id: string) => id, { onTimeout: () => {} })
+  async noAnswer(id: string): Promise<string> {
+    return id;
+  }
+
+  // @ts-expect-error the method has no number
+  @WithLock('all', { onTimeout: ({ args: [count] }: LockTimeoutContext<[number]>) => `${count.toFixed()}` })
+  async otherArguments(id: string): Promise<string> {
+    return id;
+  }
+
+  // @ts-expect-error there is no such unit
+  @WithLock('all', { wait: '2 parsecs' })
+  async unknownUnit() {}
+
+  // @ts-expect-error a unit needs a number
+  @WithLock('all', { lease: 'minutes' })
+  async noNumber() {}
+
   // @ts-expect-error there is no such answer to a time-out
   @WithLock('all', { onTimeout: 'ignore' })
   async unknownOnTimeout() {}
@@ -310,3 +385,14 @@ export const modules = [
   // @ts-expect-error the name stands beside the factory
   RedisLockModule.forRootAsync({ useFactory: () => ({ name: 'billing' }) }),
 ];
+
+/** What `ms` reads. A setting is a text of which only the boot can say that it is one. */
+export const durations = (setting: string): Duration[] => [
+  250, '250', '250ms', '30s', '30 s', '2m', '5 minutes', '1 Hour', '1.5h', '.5 hrs', '1 DAY', '1w', '1y', '100 msecs', Infinity, setting as Duration,
+  // @ts-expect-error it could say anything
+  setting,
+  // @ts-expect-error this is no number
+  'a few minutes',
+  // @ts-expect-error this is no text
+  30n,
+]; // prettier-ignore
