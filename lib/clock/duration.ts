@@ -32,7 +32,7 @@ interface Bounds {
  * @throws LockOptionsError naming the option, the value and what is allowed
  */
 export function durationMs(option: string, value: Duration, { min, unlimited = false }: Bounds): number {
-  const parsed = typeof value === 'string' && value.length > 0 && value.length <= 100 ? ms(value as ms.StringValue) : value;
+  const parsed = typeof value === 'string' && value.length > 0 && value.length <= 100 ? ms(value) : value;
   const usable = typeof parsed === 'number' && parsed >= min && (parsed <= LONGEST_MS || (parsed === Infinity && unlimited));
   if (usable) return Math.round(parsed);
   throw new LockOptionsError(
