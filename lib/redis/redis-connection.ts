@@ -150,7 +150,8 @@ export class RedisConnection {
     this.#revival?.stop();
     this.#revival = undefined;
     for (const call of this.#inFlight.clear()) this.#fail(call, this.#unreachable('the connection has been closed', call));
-    if (!this.#borrowed) this.#redis.disconnect();
+    // What the end of a connection that is just being made breaks is no trouble.
+    if (!this.#borrowed) this.#redis.off('error', this.#failed).on('error', () => undefined).disconnect();
   }
 
   #write(call: Call, withSource: boolean): void {

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import { LockService, LockUnavailableError, RedisLockModule, type RedisLockModuleOptions, WithLock } from 'nest-redis-lock';
-import { until } from '../support/deferred.js';
+import { turn, until } from '../support/deferred.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 
 const ignore = () => undefined;
@@ -70,14 +70,11 @@ describe('on a real Redis', () => {
     expect(await redis.exists('lock:account:42')).toBe(0);
   });
 
-  it.each([
-    ['that is up', () => server.url],
-    ['that is down', () => 'redis://127.0.0.1:1'],
-  ])('an app that closes right after its start warns of no Redis, with one %s', async (_which, url) => {
+  it('an app that closes right after its start does not warn of Redis', async () => {
     const lines: string[] = [];
-    for (let steps = 0; steps < 8; steps++) {
-      const module = await start({ connection: url() }, (line) => void lines.push(line));
-      for (let step = 0; step < steps; step++) await Promise.resolve();
+    for (let steps = 0; steps < 16; steps++) {
+      const module = await start({}, (line) => void lines.push(line));
+      for (let step = 0; step < steps; step++) await turn();
       await module.close();
     }
     // What a connection that is gone would still say.
