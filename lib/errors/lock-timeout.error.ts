@@ -72,13 +72,17 @@ export class LockTimeoutError extends LockError {
   }
 }
 
-/** Longest advice, in seconds: a holder that lives may end at any moment. */
+/** Longest advice, in seconds. */
 const LONGEST_RETRY_AFTER = 60;
 
-/** When the key may be free, in seconds: when the lease of the holder ends if nobody renews it, and a second later for each waiter ahead. */
-function retryAfterOf({ leaseLeftMs = Infinity, ahead }: TimeoutFacts): number | undefined {
+/**
+ * When to try again, in seconds. The lease of a live holder is renewed, so its end says only when the key is free at the latest. Until
+ * then the best guess is the time waited so far, at least a second: it grows with the contention. A second more for each waiter ahead.
+ */
+function retryAfterOf({ leaseLeftMs = Infinity, waitedMs, ahead }: TimeoutFacts): number | undefined {
   if (leaseLeftMs === Infinity) return undefined;
-  return Math.min(LONGEST_RETRY_AFTER, Math.max(1, Math.ceil(leaseLeftMs / 1000) + ahead));
+  const guessMs = Math.min(leaseLeftMs, Math.max(1000, waitedMs));
+  return Math.min(LONGEST_RETRY_AFTER, Math.max(1, Math.ceil(guessMs / 1000)) + ahead);
 }
 
 function detailOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWaiters, holding, deadlock }: TimeoutFacts): string {

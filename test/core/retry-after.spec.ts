@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { LockTimeoutError } from 'nest-redis-lock';
+import { LockTimeoutError } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { lockService, type ClosableLockService } from '../support/lock-services.js';
+
+/** The advice of an error with these facts. */
+const retryAfterOf = (facts: { waitedMs: number; leaseLeftMs: number }) =>
+  new LockTimeoutError({ ...facts, keys: ['a'], label: undefined, reason: 'held', waitMs: facts.waitedMs, holder: undefined, ahead: 0, maxWaiters: 1, holding: [] }).retryAfter;
 
 describe('What a time-out says of when to try again', () => {
   let here: ClosableLockService;
@@ -21,29 +25,28 @@ describe('What a time-out says of when to try again', () => {
     return error.retryAfter;
   };
 
-  it.each([
-    ['800ms', 1],
-    ['20s', 20],
-    ['10m', 60],
-  ] as const)('is the end of the lease of another process, %s, at most a minute', async (lease, seconds) => {
+  it.each(['800ms', '20s', '10m'] as const)('is a second for whoever did not wait, whatever the lease of another process (%s)', async (lease) => {
     await there.lock('a', { lease });
-    expect(await retryAfter()).toBe(seconds);
-    expect(await retryAfter({ wait: 1 })).toBe(seconds);
-    expect(await retryAfter({ fair: true, wait: 1 })).toBe(seconds);
+    expect(await retryAfter()).toBe(1);
+    expect(await retryAfter({ wait: 1 })).toBe(1);
+    expect(await retryAfter({ fair: true, wait: 1 })).toBe(1);
   });
 
-  it('is the end of the lease of another call of the process', async () => {
-    await here.lock('a', { lease: '20s' });
-    expect(await retryAfter()).toBe(20);
-    expect(await retryAfter({ wait: 1 })).toBe(20);
-    expect(await retryAfter({ maxWaiters: 0, wait: 1 })).toBe(20);
+  it('is as long as the caller has waited, but never later than the end of the lease', async () => {
+    await there.lock('a', { lease: '20s' });
+    await there.lock('b', { lease: '10s' });
+    await here.lock('c', { lease: '10s' });
+    const after = async (key: string) => ((await here.lock(key, { wait: 1200 }).catch((error: unknown) => error)) as LockTimeoutError).retryAfter;
+    expect(await Promise.all(['a', 'b', 'c'].map(after))).toEqual([2, 2, 2]);
+    expect(retryAfterOf({ waitedMs: 30_000, leaseLeftMs: 12_100 })).toBe(13);
+    expect(retryAfterOf({ waitedMs: 200_000, leaseLeftMs: 600_000 })).toBe(60);
   });
 
   it('is known to those, too, who wait behind a call of the process that waits for another one', async () => {
     await there.lock('a', { lease: '20s' });
     const first = here.lock('a', { wait: '5s' }).catch((error: unknown) => error);
     await new Promise(setImmediate);
-    expect(await retryAfter({ wait: 20 })).toBe(21);
+    expect(await retryAfter({ wait: 20 })).toBe(2);
     await here.close();
     await first;
   });
@@ -52,7 +55,7 @@ describe('What a time-out says of when to try again', () => {
     await there.lock('a', { lease: '20s' });
     const waiting = [1, 2, 3].map(() => here.lock('a', { wait: '5s', fair: true }).catch((error: unknown) => error));
     await new Promise(setImmediate);
-    expect(await retryAfter({ fair: true, wait: 20 })).toBe(23);
+    expect(await retryAfter({ fair: true, wait: 20 })).toBe(4);
     await here.close();
     await Promise.all(waiting);
   });

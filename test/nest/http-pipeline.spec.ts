@@ -111,7 +111,7 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     held.assertHeld();
     return { status, retryAfter: headers['retry-after'], body };
   }
-  const BUSY = { status: 409, retryAfter: '30', body: { statusCode: 409, code: 'LOCK_TIMEOUT', message: expect.any(String), error: 'Conflict', retryable: true, retryAfter: 30 } };
+  const BUSY = { status: 409, retryAfter: '1', body: { statusCode: 409, code: 'LOCK_TIMEOUT', message: expect.any(String), error: 'Conflict', retryable: true, retryAfter: 1 } };
 
   it.each([
     ['extends BaseExceptionFilter', ExtendingFilter],
