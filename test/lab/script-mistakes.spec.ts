@@ -68,7 +68,8 @@ const HARMLESS: readonly RegExp[] = [
   /if left and freed == 0 then .*=> {2}if (true|left or freed == 0)/,
   /if \(sharing or not value\) and call\('EXISTS', KEYS\[i \+ 1\]\) == 1 then .*=> {2}(if true|if \(sharing or not value\) or)/,
   // A ms more or less.
-  /elseif aliveUntil < now or .*=> {2}elseif aliveUntil <= now/,
+  /if not token or aliveUntil < now or .*=> {2}if not token or aliveUntil <= now/,
+  /if not last or tonumber\(last\) < now then {2}=> {2}.* <= now/,
   /if tonumber\(found\[i \+ 1\]\) > now then {2}=> {2}if tonumber\(found\[i \+ 1\]\) >= now/,
   /if since and now - since < \d+ then return end {2}=> {2}if since and now - since <= /,
   /return since and now - since >= \d+ and .*=> {2}return .* and aliveUntil - \d+ <= /,

@@ -2,10 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockTimeoutError } from 'nest-redis-lock';
+import { MOST_PASSED } from '../../lib/redis/scripts/locks/waiting.lua.js';
 import { until } from '../support/deferred.js';
 import { startFakeSentinel } from '../support/fake-sentinel.js';
 import { figures, percentile } from '../support/lab.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { RedisMonitor } from '../support/redis-monitor.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
 
@@ -187,6 +189,57 @@ describe('A caller that waits', () => {
       expect(lock.fence).toBeGreaterThan(other.fence);
       await lock.unlock();
     }, 20_000);
+  });
+
+  describe('behind thousands whose process died', () => {
+    const DEAD = 5000;
+
+    /** They wait for `account:1`, and have not asked for long. */
+    const leaveDead = () =>
+      redis.eval(
+        `for n = 1, ARGV[1] do
+          redis.call('ZADD', KEYS[1], n, 'host:1:AAAAAAAAAAAAAAAA.' .. n .. ' 30000 exclusive')
+          redis.call('ZADD', KEYS[2], 1, 'host:1:AAAAAAAAAAAAAAAA.' .. n)
+        end`,
+        2, '{lock:account:1}:queue', '{lock:account:1}:alive', DEAD,
+      ); // prettier-ignore
+
+    /** How many left the queue in each command. */
+    async function removedByEach(work: () => Promise<unknown>): Promise<number[]> {
+      const monitor = await RedisMonitor.start(server.port);
+      try {
+        await work();
+        const removed = [0];
+        for (const { inScript, args } of await monitor.commands()) {
+          if (!inScript) removed.push(0);
+          else if (/^zrem$/i.test(args[0]!) && args[1]!.endsWith(':queue')) removed.push(removed.pop()! + 1);
+        }
+        return removed;
+      } finally {
+        monitor.stop();
+      }
+    }
+
+    it('comes in, though no call walks through all of them', async () => {
+      const holder = await here.lock('account:1');
+      await leaveDead();
+      const waiting = there.lock('account:1', { wait: '20s' });
+      await queued(DEAD + 1);
+      const removed = await removedByEach(async () => {
+        await holder.unlock();
+        await (await waiting).unlock();
+      });
+      expect(Math.max(...removed)).toBeLessThanOrEqual(MOST_PASSED + 1);
+      expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
+    });
+
+    it('asks on until it is through, also where it comes anew', async () => {
+      await leaveDead();
+      await redis.zadd('{lock:account:1}:alive', Date.now() + 60_000, 'host:1:AAAAAAAAAAAAAAAA.5000');
+      const lock = await here.lock('account:1', { wait: '20s' });
+      expect(await redis.zcard('{lock:account:1}:queue')).toBe(1);
+      await lock.unlock();
+    });
   });
 
   describe('and gives up', () => {

@@ -6,6 +6,7 @@ import { INSPECT } from '../../lib/redis/scripts/inspect.script.js';
 import { clusterLocks, LOCKS } from '../../lib/redis/scripts/locks.script.js';
 import { PUBLISH } from '../../lib/redis/scripts/publish.script.js';
 import { RENEW, RENEW_IN_CLUSTER } from '../../lib/redis/scripts/renew.script.js';
+import { MOST_PASSED } from '../../lib/redis/scripts/locks/waiting.lua.js';
 import { ALIVE_MS, FENCES_OF_A_RUN, fencesFor, FIRST_LEASE_MS, RUN_MARK } from '../../lib/store/lock-store.js';
 import { A, ALIVE, B, HOLDERS, LEASE, names, QUEUE, type ScriptBench } from './script-bench.js';
 
@@ -34,6 +35,16 @@ async function outOfMemory(redis: Redis, work: () => Promise<void>): Promise<voi
   await redis.config('SET', 'maxmemory', 1);
   await work().finally(() => redis.config('SET', 'maxmemory', 0));
 }
+
+/** So many of one process that nobody hears wait for `a` before all others. Without `alive`, they have not asked for long. */
+const crowd = (redis: Redis, count: number, alive: boolean) =>
+  redis.eval(
+    `for n = 1, ARGV[1] do
+      redis.call('ZADD', KEYS[1], n / 10000, 'crowd.' .. n .. ' ${LEASE} exclusive')
+      redis.call('ZADD', KEYS[2], ARGV[2], 'crowd.' .. n)
+    end`,
+    2, QUEUE, ALIVE, count, Date.now() + (alive ? ALIVE_MS : -1),
+  ); // prettier-ignore
 
 /** What the lines of the scripts are there for, as far as the random programs of test/store/programs.spec.ts don't notice when they are wrong. */
 export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promise<void>>> = {
@@ -487,6 +498,53 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     const heard = await listens('next');
     expect(await run(PUBLISH, [], [names.wakeChannel('next'), 'something'])).toBe(1);
     expect(await heard()).toEqual(['something']);
+  },
+
+  'where very many in a queue are gone, one call drops some of them, and tells the last one to go on': async ({ redis, locks, queue, listens }) => {
+    const [heardNext, heard] = [await listens('next'), await listens('last')];
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(waiter(NEXT), waiter('more.1'), waiter(LAST));
+    await redis.zadd(QUEUE, 0.00001, 'nonsense');
+    await crowd(redis, 2 * MOST_PASSED + 10, false);
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.zcard(QUEUE)).toBe(MOST_PASSED + 11 + 3);
+    expect(await heard()).toEqual([`called ${LAST}`]);
+    for (const [what, left] of [['queue', 11], ['try', 11]] as const) {
+      expect(await locks([what, LAST, LEASE, 'a'])).toEqual(['', 0, expect.any(Number), expect.any(Number)]);
+      expect(await redis.zcard(QUEUE)).toBe(left + 3);
+      if (what === 'queue') await crowd(redis, MOST_PASSED, false);
+    }
+    expect(await heard()).toEqual([]);
+    expect(await locks(['queue', LAST, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), 1, expect.any(Number)]);
+    expect(await heardNext()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+    expect(await redis.zcard(ALIVE)).toBe(2);
+  },
+
+  'where nobody in a queue is alive, and there are very many, it is dropped': async ({ redis, locks }) => {
+    for (const verb of ['release', 'queue']) {
+      await redis.set(A, MINE);
+      await crowd(redis, 2 * MOST_PASSED, false);
+      if (verb === 'queue') await redis.del(A);
+      expect(await locks([verb, MINE, LEASE, 'a'])).toEqual(expect.any(Number));
+      expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
+      await redis.del(A);
+    }
+    await crowd(redis, 2 * MOST_PASSED, false);
+    await redis.del(ALIVE);
+    expect(await locks(['queue', MINE, LEASE, 'a'])).toEqual(expect.any(Number));
+    expect(await redis.exists(QUEUE)).toBe(0);
+  },
+
+  'of very many that can\'t be told, the first keep their places': async ({ redis, locks, queue, listens }) => {
+    const heard = await listens('next');
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(waiter(NEXT), waiter(LAST));
+    await crowd(redis, 2 * MOST_PASSED + 10, true);
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.zcard(QUEUE)).toBe(MOST_PASSED + 10 + 2);
+    expect(await redis.exists(A)).toBe(0);
+    expect(await locks(['try', THEIRS, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), MOST_PASSED + 1, 0]);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
   },
 
   'in a cluster, a waiter has a key for a moment only, as nobody knows whether it heard': async ({ redis, locks, run, queue, listens }) => {

@@ -10,6 +10,9 @@ const PORTION = 64;
 /** How many are let in to share a key in one go. */
 const MOST_AT_ONCE = 100;
 
+/** How many waiters one call drops that are gone, and how many that can't be told keep their places before one that can: Redis does nothing else meanwhile. */
+export const MOST_PASSED = 1000;
+
 /** The queue of a key, and how it moves on. */
 export const WAITING = `
 local function aliveOf(i)
@@ -48,6 +51,7 @@ local function readWaiter(waiter)
 end
 
 local let, called = {}, {} -- by queue: how many were let in to share its key; and whether one in it was called
+local dropped = 0 -- how many waiters that are gone, in this call
 
 -- Lets a waiter further behind ask for KEYS[i], and so let in those before it. If it can't be told, one of them asks before long.
 local function callFrom(i, at, asker)
@@ -58,9 +62,28 @@ local function callFrom(i, at, asker)
   if token and token ~= asker then tell(token, 'called ' .. token) end
 end
 
+-- Takes one that is gone from the queue of KEYS[i]. Answers false after many: then the next call goes on.
+local function drop(i, waiter, token, lease, kind)
+  if dropped >= ${MOST_PASSED} then return false end
+  dropped = dropped + 1
+  if token then leave(i, token, lease, kind) else call('ZREM', KEYS[i + 1], waiter) end
+  return true
+end
+
+-- Lets the last in the queue of KEYS[i] go on with what is too much for this call, and answers 'more'. Nothing, if nobody in it is alive: then all of it is dropped.
+local function goOn(i, asker)
+  local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
+  if not last or tonumber(last) < now then
+    call('DEL', KEYS[i + 1], aliveOf(i))
+    return nil
+  end
+  callFrom(i, -1, asker)
+  return 'more'
+end
+
 -- Gives KEYS[i], whose state is given, to its live waiters in their order, as long as the next of them may have it. Stops at
 -- the asker, and after many: Redis does nothing else meanwhile. Answers the new state, and whether somebody who comes before
--- the asker has to wait.
+-- the asker has to wait; 'more', if that is not known yet.
 local function handOver(i, asker, value, sharing, count)
   local queue, alive, at, portion, before, silent = KEYS[i + 1], aliveOf(i), 0, 1, let[KEYS[i + 1]] or 0, nil
   while true do
@@ -72,10 +95,8 @@ local function handOver(i, asker, value, sharing, count)
         return value, sharing, count
       end
       local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or 0)
-      if not token then
-        call('ZREM', queue, waiters[w])
-      elseif aliveUntil < now or (guesses and isSilent(i, aliveUntil)) then
-        leave(i, token, lease, kind)
+      if not token or aliveUntil < now or (guesses and isSilent(i, aliveUntil)) then
+        if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, goOn(i, asker) end
       else
         local deaf, heard, others = aliveUntil % 1 ~= 0, false, nil
         local channel = not (silent and silent[sourceOf(token)]) and channelOf(token)
@@ -96,10 +117,12 @@ local function handOver(i, asker, value, sharing, count)
           if wants == 'exclusive' then return token end
           value, sharing, count = true, wants, (count or 0) + 1
           let[queue] = (let[queue] or 0) + 1
-        else
+        elseif at < ${MOST_PASSED} then
           silent = silent or {} -- all of its process are, but for those who are deaf
           silent[sourceOf(token)] = true
           at = at + 1
+        elseif not drop(i, waiters[w], token, lease, kind) then
+          return value, sharing, count, goOn(i, asker)
         end
       end
     end
@@ -133,7 +156,7 @@ local function giveUp(i, token, lease, kind)
 end
 
 -- What keeps the token from KEYS[i]: nothing (false: it has it already); an error; {permits that others were given}; or
--- {holder, ms its lease lasts}.
+-- {holder, ms its lease lasts}, which are '' and 0 when it is to ask again at once.
 local function obstacle(i, token, wants)
   local value, sharing, count = state(i)
   if type(value) == 'table' then return value end
@@ -141,6 +164,7 @@ local function obstacle(i, token, wants)
   if sharing and sharing ~= wants and string.find(sharing, '^permits') and string.find(wants, '^permits') then return {sharing} end
   local waits
   if (sharing or not value) and call('EXISTS', KEYS[i + 1]) == 1 then value, sharing, count, waits = handOver(i, token, value, sharing, count) end
+  if waits == 'more' then return {'', 0} end
   if not waits and (not value or joins(wants, sharing, count)) then return nil end
   if not sharing then return {string.sub(value, 1, ${LONGEST}), call('PTTL', KEYS[i])} end
   -- A permit is free when the first of them ends, all of it when the last one does.
