@@ -30,7 +30,7 @@ export function hearStore(store: LockStore, { source, queue, open, watchdog, dou
       if (lease?.isRegained) void watchdog.hasLost(lease).then((lost) => lost && lease.lose('taken', forced));
       else lease?.lose('taken', forced);
     },
-    describe: (token) => open.get(token)?.details,
+    describe: (token) => open.get(token)?.describe(),
     doubt,
   });
 }

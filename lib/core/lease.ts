@@ -43,6 +43,8 @@ export class Lease implements Renewal {
   renewUntil = -Infinity;
   /** Whether its token may have had the lock before, and lost it: who hears of that loss now must not take it for a new one. */
   isRegained = false;
+  /** Whether somebody was told its token: it names the present holder from then on, so the lock is not handed on in this process. */
+  isNamed = false;
   /** When the watchdog looks at it next; the watchdog's own note. */
   dueAt = 0;
   /** Runs at once when the lease is lost, before its holder hears of it. */
@@ -103,6 +105,18 @@ export class Lease implements Renewal {
   /** What is known of who is inside. */
   get details(): LockDetails | undefined {
     return this.#holder?.details;
+  }
+
+  /** The token, for somebody outside of the library. */
+  tellToken(): string {
+    this.isNamed = true;
+    return this.token;
+  }
+
+  /** What is known of who is inside, for somebody who knows the token. */
+  describe(): LockDetails | undefined {
+    this.isNamed = true;
+    return this.details;
   }
 
   /** Whether it is held this very moment. Reads the clock, so code that was stalled sees the loss first. */

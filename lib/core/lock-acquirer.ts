@@ -180,7 +180,7 @@ export class LockAcquirer implements LockGiver {
   /** Gives the lock straight to the next caller of this process, if it may have it. */
   #handOn(lease: Lease, { key, fence }: Lock): boolean {
     const next = lease.fences > 1 ? this.#gate.next(key) : undefined;
-    if (!next || lease.sharing !== 'exclusive' || lease.keepMs > 0 || !handsOn(next) || !lease.isGoodFor(next)) return false;
+    if (!next || lease.isNamed || lease.sharing !== 'exclusive' || lease.keepMs > 0 || !handsOn(next) || !lease.isGoodFor(next)) return false;
     // Nobody told it who else waits: as if somebody did.
     const run = (lease.run ??= new LocalRun({ granted: true, fence, fences: lease.fences, contended: true }, lease.heardAt));
     if (!run.goesOn) return false;

@@ -87,9 +87,12 @@ export class Lock implements AsyncDisposable {
     return this.keys[0]!;
   }
 
-  /** The owner id that stands in Redis under the key while this lock is held. */
+  /**
+   * The owner id that stands in Redis under the key while this lock is held. Read it while you hold the lock: it is nobody else's then, and `forceUnlock` can
+   * be told to take this lock only.
+   */
   get token(): string {
-    return this.leases[0]!.token;
+    return this.leases[0]!.tellToken();
   }
 
   /** As it was asked for; `'permit'` for one of a semaphore; `'read'` after a `downgrade()`. */

@@ -122,7 +122,7 @@ export interface LockDetails {
 /** What is said to `forceUnlock`. */
 export interface ForceUnlockOptions extends Forced {
   /**
-   * Only the lock of this token is taken: `inspect()` names it. Callers of one process who pass a lock on among themselves share its token.
+   * Only the lock of this token is taken: of the holder that `inspect()` names, if it also knows its `fence`; or of who has read `lock.token`.
    * @default that of whoever has the key
    */
   readonly token?: string;
@@ -140,7 +140,7 @@ export interface StoreListener {
   wanted(token: string): void;
   /** The lock of a token was taken away by force. */
   lost(token: string, forced: Forced): void;
-  /** What is known of the lock of a token; undefined when it is not held here. */
+  /** What is known of the lock of a token, which is that of its present holder alone from now on; undefined when it is not held here. */
   describe(token: string): LockDetails | undefined;
   /** Messages may have been missed, or locks been lost: whoever waits should ask again, whoever holds a lock should look. */
   doubt(): void;

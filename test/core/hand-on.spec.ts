@@ -70,12 +70,12 @@ describe('A lock that callers of one process hand on', () => {
   it('does not go on when the store has not been heard of for a while: it may be lost', async () => {
     const first = await here.lock('a');
     const second = here.lock('a');
-    await store.memory.release({ keys: ['a'], token: first.token, leaseMs: 1000 });
+    await store.memory.release({ keys: ['a'], token: first.leases[0]!.token, leaseMs: 1000 });
     const theirs = await there.lock('a');
     await until(() => Date.now() > Number(first.acquiredAt) + 260);
     expect(await first.unlock()).toBe(false);
     await theirs.unlock();
-    expect((await second).token).not.toBe(first.token);
+    expect((await second).leases[0]).not.toBe(first.leases[0]);
   });
 
   it('goes to another process after 20 ms in all, if that was queued before it was given', async () => {
@@ -98,7 +98,7 @@ describe('A lock that callers of one process hand on', () => {
     const locks = many(5, () => simple.lock('a'));
     const tokens: string[] = [];
     for (const lock of locks) {
-      tokens.push((await lock).token);
+      tokens.push((await lock).leases[0]!.token);
       await (await lock).unlock();
     }
     expect(new Set(tokens).size).toBe(5);
@@ -168,7 +168,7 @@ describe('A lock that callers of one process hand on', () => {
     const second = here.lock('a');
     const third = here.lock('a', options);
     await (await first).unlock();
-    const { token } = await second;
+    const { token } = (await second).leases[0]!;
     await (await second).unlock();
     const lock = await third;
     expect(lock.token).not.toBe(token);
@@ -181,7 +181,7 @@ describe('A lock that callers of one process hand on', () => {
     const rest = many(2, () => here.lock('a', { lease: 300 }));
     await (await first).unlock();
     const second = await rest[0]!;
-    const { token } = second;
+    const { token } = second.leases[0]!;
     store.afterRenew = () => new Promise(() => undefined);
     await until(() => second.remaining() < 140);
     await second.unlock();
@@ -211,7 +211,7 @@ describe('A lock that callers of one process hand on', () => {
       earlier = await locks[1]!;
       await earlier.unlock();
       later = await locks[2]!;
-      expect(later.token).toBe(earlier.token);
+      expect(later.leases[0]).toBe(earlier.leases[0]);
     });
 
     it('do not hold it any more', () => {
@@ -241,9 +241,9 @@ describe('A lock that callers of one process hand on', () => {
   it('that turns out to be lost while new fences are asked for is lost for the one inside', async () => {
     let lost: Promise<unknown> | undefined;
     const calls = many(60, (number) =>
-      here.withLock('a', async ({ signal, keys, token }) => {
+      here.withLock('a', async ({ signal, keys, leases }) => {
         if (number < 46) return;
-        if (number === 46) await store.memory.release({ keys, token, leaseMs: 1000 });
+        if (number === 46) await store.memory.release({ keys, token: leases[0]!.token, leaseMs: 1000 });
         lost ??= number > 46 ? aborted(signal) : undefined;
         await lost;
       }),

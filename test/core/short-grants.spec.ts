@@ -101,7 +101,7 @@ describe('A lock that is handed over for a short time at first', () => {
     const [first, second] = [here.lock(KEY), here.lock(KEY)];
     await until(() => store.waiters(KEY) === 1);
     await before.unlock();
-    const { token } = await first;
+    const { token } = (await first).leases[0]!;
     await (await first).unlock();
     const lock = await second;
     expect(lock.token).toBe(token);
@@ -114,7 +114,7 @@ describe('A lock that is handed over for a short time at first', () => {
     const [first, second] = [here.lock(KEY), here.lock(KEY, { maxHold: SHORT_MS / 2 })];
     await until(() => store.waiters(KEY) === 1);
     await before.unlock();
-    const { token } = await first;
+    const { token } = (await first).leases[0]!;
     await (await first).unlock();
     expect((await second).token).not.toBe(token);
     expect((await second).remaining()).toBeGreaterThan(LEASE_MS - SHORT_MS);

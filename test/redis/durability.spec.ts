@@ -122,6 +122,20 @@ describe('A grant that must be durable', () => {
     expect({ isUp, says: errors.map((error) => (error as LockUnavailableError).detail) }).toEqual({ isUp: false, says: [expect.stringMatching(/^Only 1 of the 2 replicas that "durability" asks for/)] });
   });
 
+  it('is taken by force from the token that is named, and from nobody else', async () => {
+    const lock = await here.lock('a');
+    const { token } = lock;
+    expect(await there.forceUnlock('a', { token: `${token}0` })).toBe(false);
+    expect(lock.isHeld).toBe(true);
+    const waiting = there.lock('a');
+    await until(async () => (await redis.zcard('{lock:a}:queue')) === 1);
+    expect(await there.forceUnlock('a', { token, by: 'ops' })).toBe(true);
+    expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken', forced: { by: 'ops' } });
+    const next = await waiting;
+    expect(await here.forceUnlock('a', { token })).toBe(false);
+    expect(await next.unlock()).toBe(true);
+  });
+
   it('comes from no server that was started a moment ago: it may have forgotten who holds what', async () => {
     const young = await startRedis();
     const service = durable({ connection: young.url, lease: '2s', durability: { replicas: 1 } });

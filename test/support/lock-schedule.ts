@@ -99,7 +99,7 @@ export async function runSchedule({ calls, cuts }: Schedule, { services, cut }: 
   };
   const leave = (lock: Lock) => {
     for (const key of lock.keys) {
-      released.push({ key, token: lock.token });
+      released.push({ key, token: lock.leases[0]!.token });
       if (inside.get(key) === lock) inside.delete(key);
     }
   };

@@ -40,7 +40,7 @@ class Stay {
     this.#lock = lock;
     this.#signal = lock?.signal;
     this.#signal?.addEventListener('abort', () => (this.#loss = { abortedAt: clock(), lost: this.#signal.reason.reason }));
-    this.#entry = { pid: process.pid, keys: lock?.keys ?? ['?'], mode: lock?.mode, permits, token: lock?.token, fence: lock?.fence, askedAt, beganAt, goodUntil };
+    this.#entry = { pid: process.pid, keys: lock?.keys ?? ['?'], mode: lock?.mode, permits, token: lock?.leases[0].token, fence: lock?.fence, askedAt, beganAt, goodUntil };
     this.#goodUntil = goodUntil;
     this.#write(this.#entry);
   }
