@@ -15,6 +15,7 @@ import { notReentrant, partlyHeld } from './core/nesting-errors.js';
 import { settled } from './core/settled.js';
 import { endOf } from './core/stream-end.js';
 import { WaitingCalls } from './core/waiting-calls.js';
+import { isLockError } from './errors/lock.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
 import { LockUnavailableError } from './errors/lock-unavailable.error.js';
 import { reported } from './http/http-request.js';
@@ -253,7 +254,8 @@ export class LockService {
 
   /** What a call that got no lock rejects with. */
   #failed(error: unknown): unknown {
-    if (!(error instanceof LockUnavailableError)) return reported(error);
+    // A signal's reason may be anything, also what throws on a look at its prototype.
+    if (!isLockError(error) || !(error instanceof LockUnavailableError)) return reported(error);
     const isNested = this.#context.innermost() !== undefined;
     const told = isNested ? new LockUnavailableError(error.detail, error.cause, { nested: true }) : error;
     if (!this.isEnding) this.#outage?.failed(told);

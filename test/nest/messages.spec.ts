@@ -56,7 +56,7 @@ describe('a value of a client never breaks a message', () => {
     const held = await locks.lock('a\nb\u001b[32m');
     const error: unknown = await locks.lock('a\nb\u001b[32m', { wait: 0 }).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockTimeoutError);
-    expect((error as Error).message).toContain('"a\\nb\\u001b[32m"');
+    expect((error as LockTimeoutError).detail).toContain('"a\\nb\\u001b[32m"');
     expect(namesOf(Array.from({ length: 100 }, (_, at) => `k${at}`))).toBe('locks "k0", "k1", "k2", "k3", "k4" and 95 more');
     await held.unlock();
     await locks.close();
@@ -76,7 +76,7 @@ describe('a list of keys that a client has sent', () => {
     const locks = lockService(new MemoryLockStore());
     const error: unknown = await locks.lock(keys(101)).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockKeyError);
-    expect((error as Error).message).toMatch(/at most 100 keys, this one names 101/);
+    expect((error as LockKeyError).detail).toMatch(/at most 100 keys, this one names 101/);
     expect(await locks.isLocked('sku:0')).toBe(false);
     await locks.close();
   });

@@ -12,8 +12,8 @@ describe('What Redis 6.2 says of an error in a script', () => {
     ['@user_script: 12: -MISCONF Redis is configured to save RDB snapshots', 'MISCONF Redis is configured to save RDB snapshots', "It can't write to its disk"],
     ['ERR value is not an integer or out of range', 'ERR value is not an integer or out of range', 'Check that it runs'],
   ])('is told as newer servers say it: %s', (words, told, advice) => {
-    const { message, reply } = refusedBy('there', inScript(words));
-    expect(message).toContain(`Redis at there did not do it: ${told}. ${advice}`);
+    const { detail, reply } = refusedBy('there', inScript(words));
+    expect(detail).toContain(`Redis at there did not do it: ${told}. ${advice}`);
     expect(reply).toMatch(new RegExp(`^${told.split(' ')[0]} `));
   });
 

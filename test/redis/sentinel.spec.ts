@@ -196,7 +196,7 @@ describe('Behind Sentinel', () => {
     await old.redis.replicaof('127.0.0.1', port);
     const errors: unknown[] = [];
     const lock = await lockInTheEnd(here, 'a', errors);
-    expect(String(errors[0])).toMatch(/READONLY/);
+    expect((errors[0] as LockUnavailableError).detail).toMatch(/READONLY/);
     expect(await redis.get('lock:a')).toBe(lock.token);
   }, 30_000);
 });

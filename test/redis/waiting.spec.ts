@@ -254,10 +254,10 @@ describe('A caller that waits', () => {
       );
       const late = errors.map((error, number) => {
         expect(error).toBeInstanceOf(LockTimeoutError);
-        const { waitedMs, message } = error as LockTimeoutError;
+        const { waitedMs, detail } = error as LockTimeoutError;
         // One that waits behind another of its process, and never asks Redis, does not know who has the key.
         const knows = number % 2 === 1 || number % 4 > 1;
-        if (knows) expect(message).toMatch(new RegExp(`^Gave up waiting for lock "account:1" after \\d+ ms \\(holder .+:${process.pid}[,)]`));
+        if (knows) expect(detail).toMatch(new RegExp(`^Gave up waiting for lock "account:1" after \\d+ ms \\(holder .+:${process.pid}[,)]`));
         return waitedMs - waits[number]!;
       });
       expect(Math.min(...late)).toBeGreaterThanOrEqual(-2);
