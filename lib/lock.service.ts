@@ -203,7 +203,7 @@ export class LockService {
 
   /** Whether a lock can be had. @internal */
   async health(): Promise<StoreHealth> {
-    if (this.isEnding) return { isUp: false, up: 0, of: 1, errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')] };
+    if (this.isEnding) return { isUp: false, up: 0, of: 1, errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')], problems: [] };
     return healthOf(this.#store);
   }
 

@@ -10,6 +10,8 @@ export interface StoreHealth {
   readonly of: number;
   /** What they said that gave none. */
   readonly errors: readonly Error[];
+  /** What is wrong with those that gave one. */
+  readonly problems: readonly string[];
 }
 
 /** The lease of a lock that is only tried, in ms: if it is not given back, nobody misses its key. */
@@ -21,11 +23,12 @@ export async function healthOf(store: LockStore): Promise<StoreHealth> {
   const command = { keys: [`nest-redis-lock:health:${randomUUID()}`], token: new TokenSource().next(false), leaseMs: LEASE_MS, sharing: 'exclusive', label: 'health', queue: false } as const;
   const tries = await Promise.allSettled(
     nodes.map(async (node) => {
-      await node.acquire(command);
-      await node.cancel(command);
+      const [, problems = []] = await Promise.all([node.acquire(command).then(() => node.cancel(command)), node.problems?.()]);
+      return problems;
     }),
   );
   const errors = tries.filter((one) => one.status === 'rejected').map(({ reason }) => reason as Error);
   const up = nodes.length - errors.length;
-  return { isUp: up > nodes.length / 2, up, of: nodes.length, errors };
+  const problems = tries.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+  return { isUp: up > nodes.length / 2, up, of: nodes.length, errors, problems };
 }

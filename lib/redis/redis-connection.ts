@@ -43,13 +43,15 @@ export interface OutageLog {
 export const UNHEARD: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined, unfit: () => undefined };
 
 /** What runs scripts: on one Redis, or on a cluster. */
-export type Connection = Pick<RedisConnection, 'drops' | 'isIdle' | 'open' | 'run' | 'command' | 'publish' | 'send' | 'close' | 'server' | 'refused'>;
+export type Connection = Pick<RedisConnection, 'drops' | 'isIdle' | 'open' | 'run' | 'command' | 'publish' | 'send' | 'close' | 'server' | 'findsMaster' | 'refused'>;
 
 /**
  * Runs scripts on one Redis. A call settles within the command time-out; when the connection drops meanwhile, it is sent again
  * as soon as there is a new one: every script of ours may run twice.
  */
 export class RedisConnection {
+  /** Whether the client looks for the master by itself. */
+  readonly findsMaster: boolean;
   readonly #redis: Redis;
   readonly #borrowed: boolean;
   readonly #timeoutMs: number;
@@ -73,6 +75,7 @@ export class RedisConnection {
   #repliedAt = 0;
 
   constructor({ redis, borrowed }: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: (again: boolean) => void) {
+    this.findsMaster = Boolean(redis.options.sentinels) && redis.options.role !== 'slave';
     this.#redis = redis;
     this.#borrowed = borrowed;
     this.#timeoutMs = commandTimeoutMs;
@@ -249,14 +252,12 @@ export class RedisConnection {
   /** How to name the server in a message. */
   get server(): string {
     const { host, port, path, sentinels, name } = this.#redis.options;
-    if (sentinels) return `master "${name}" behind Sentinel`;
-    return path ?? `${host}:${port}`;
+    return sentinels ? `master "${name}" behind Sentinel` : (path ?? `${host}:${port}`);
   }
 
   #unreachable(why: string, call: Call): LockUnavailableError {
     const cause = this.#trouble ?? new Error(why);
-    const message = `Redis at ${this.server} can't be reached (${why})${this.#trouble ? `: ${diagnosis(cause)}` : '.'}`;
-    return notDone(call, message, cause);
+    return notDone(call, `Redis at ${this.server} can't be reached (${why})${this.#trouble ? `: ${diagnosis(cause)}` : '.'}`, cause);
   }
 
   #noAnswer(cause: Error): LockUnavailableError {

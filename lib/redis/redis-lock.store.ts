@@ -17,6 +17,7 @@ import { HOLDERS_OF, isHolder } from './scripts/holders-of.script.js';
 import { INSPECT } from './scripts/inspect.script.js';
 import { grantOf } from './scripts/locks.script.js';
 import { RENEW } from './scripts/renew.script.js';
+import { healthWarnings } from './server-check.js';
 import { forcedText } from './wake-message.js';
 import { WakeChannel } from './wake-channel.js';
 
@@ -34,13 +35,10 @@ export class RedisLockStore implements QuorumNode {
   readonly #strays = new StrayCopies();
 
   constructor(options: ReachOptions, reach: (options: ReachOptions, connected: (again: boolean) => void) => Reach = reachRedis) {
-    const { names, redis, renewals, batch, subscriber } = reach(options, (again) => this.connected(again));
-    this.#names = names;
-    this.redis = redis;
-    this.renewals = renewals;
-    this.#batch = batch;
+    const reached = reach(options, (again) => this.connected(again));
+    ({ names: this.#names, redis: this.redis, renewals: this.renewals, batch: this.#batch } = reached);
     this.#orphans = new Orphans((lock) => this.giveUp(lock), (lock, keepMs) => this.count('keep', { ...lock, leaseMs: keepMs }));
-    this.#channel = new WakeChannel(subscriber, {
+    this.#channel = new WakeChannel(reached.subscriber, {
       message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
       up: (again) => {
         if (again) options.log.hears(this.redis.server);
@@ -141,8 +139,7 @@ export class RedisLockStore implements QuorumNode {
     const known = this.#listeners.describe(token);
     if (known || !source || !own || token.endsWith(KEPT_MARK)) return known;
     await this.#channel.opened();
-    if (this.#channel.state !== 'up') return undefined;
-    return this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own));
+    return this.#channel.state === 'up' ? this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own)) : undefined;
   }
 
   /** By the tokens that it finds: taken blindly and sent twice, it could be the lock of the next one. */
@@ -151,6 +148,8 @@ export class RedisLockStore implements QuorumNode {
     await Promise.all(tokens.map((token) => this.count('force', { keys: [key], token, leaseMs: 0 }, forcedText(forced))));
     return tokens.length > 0;
   }
+
+  readonly problems = (): Promise<readonly string[]> => healthWarnings(this.redis, { isDeaf: this.#channel.state === 'down' });
 
   async close(): Promise<void> {
     await this.#orphans.close();

@@ -1,5 +1,7 @@
 import type { Connection, OutageLog } from './redis-connection.js';
 
+type Asked = Pick<Connection, 'command' | 'findsMaster' | 'server'>;
+
 /** The oldest version that the scripts run on. */
 const OLDEST = { major: 6, minor: 2 };
 
@@ -14,22 +16,39 @@ export class ServerCheck {
     this.#log = log;
   }
 
-  /** Asks the server that was just connected, unless one has told before. Never rejects: a user that may not ask learns nothing. */
+  /** Asks the server that was just connected, unless one has told before. Never rejects. */
   async run(): Promise<void> {
     if (this.#isDone) return;
     this.#isDone = true;
-    try {
-      const info = await this.#redis.command('INFO');
-      for (const problem of problemsOf(String(info))) this.#log.unfit(this.#redis.server, problem);
-    } catch {
-      this.#isDone = false;
-    }
+    const problems = await problemsAt(this.#redis);
+    this.#isDone = problems !== undefined;
+    for (const problem of problems ?? []) this.#log.unfit(this.#redis.server, problem);
   }
 }
 
-/** Names what is wrong with a server, and what to do about it. */
-export function problemsOf(info: string): string[] {
-  return [evicts(info), isTooOld(info)].filter((problem) => problem !== undefined);
+/** What is wrong with a server that grants locks, and with the subscription there, in sentences that name the server. Never rejects. */
+export async function healthWarnings(redis: Asked, { isDeaf }: { readonly isDeaf: boolean }): Promise<readonly string[]> {
+  const problems = [...((await problemsAt(redis)) ?? [])];
+  if (isDeaf) problems.push('the subscription that tells this app of its locks is down: who waits asks about once a second.');
+  return problems.map((problem) => `Redis at ${redis.server}: ${problem}`);
+}
+
+/** Asks a server what is wrong with it. Never rejects: answers undefined when it does not say, as to a user that may not ask. */
+async function problemsAt(redis: Asked): Promise<readonly string[] | undefined> {
+  try {
+    return problemsOf(String(await redis.command('INFO')), redis);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Names what is wrong with a server, and what to do about it.
+ *
+ * @param findsMaster whether the client looks for the master by itself: then a replica is only a moment of a failover
+ */
+export function problemsOf(info: string, { findsMaster = false }: { readonly findsMaster?: boolean } = {}): readonly string[] {
+  return [evicts(info), isTooOld(info), findsMaster ? undefined : isReplica(info)].filter((problem) => problem !== undefined);
 }
 
 function evicts(info: string): string | undefined {
@@ -47,6 +66,13 @@ function isTooOld(info: string): string | undefined {
   const [major, minor] = version.split('.').map(Number);
   if (!(major! < OLDEST.major || (major === OLDEST.major && minor! < OLDEST.minor))) return undefined;
   return `its version is ${version}. Redis ${OLDEST.major}.${OLDEST.minor} or later, or Valkey, is needed.`;
+}
+
+/** A node of a cluster that is one says so itself when a lock is asked of it: MOVED. */
+function isReplica(info: string): string | undefined {
+  if (field(info, 'role') !== 'slave' || field(info, 'cluster_enabled') === '1') return undefined;
+  const master = `${field(info, 'master_host')}:${field(info, 'master_port')}`;
+  return `it is a replica, of ${master}, and only a master keeps locks. Give the master as "connection", or the Sentinels that know it.`;
 }
 
 function field(info: string, name: string): string | undefined {

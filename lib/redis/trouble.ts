@@ -6,6 +6,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^NOAUTH/, 'It asks for a password: put it into "connection".'],
   [/^WRONGPASS|invalid password/, 'Look at the user and the password in "connection".'],
   [/^NOPERM|user executing the script can't|ACL failure in script/, 'Its user lacks rights: docs/redis.md has a list of those it needs.'],
+  [/unknown command.{1,3}(EVAL|EVALSHA|SCRIPT)\b/i, 'This server or proxy runs no Lua scripts, which all locks need: connect to Redis itself.'],
+  [/unknown command.{1,3}SUBSCRIBE\b/i, 'This server or proxy has no pub/sub: connect to Redis itself.'],
   [/^READONLY/, 'It is a replica: give the master as "connection", or the Sentinels that know it.'],
   [/^NOREPLICAS/, 'Fewer replicas follow it than its "min-replicas-to-write" asks for: look at them, and whether another one is the master now.'],
   [/^OOM/, 'It is out of memory and evicts nothing: raise its "maxmemory", or delete something.'],

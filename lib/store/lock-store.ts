@@ -242,6 +242,11 @@ export interface LockStore {
   describe(token: string): Promise<LockDetails | undefined>;
   /** Takes a key from whoever holds it, or from that token alone, and tells them. Answers false when nobody did, or not that token. */
   forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean>;
+  /**
+   * What makes it unfit to keep locks, or slow, although it grants them: one sentence each, for operators. Settles within the store's own time-out and
+   * never rejects. Default: nothing.
+   */
+  problems?(): Promise<readonly string[]>;
   /** Ends what the store started itself, e.g. its own connection. */
   close(): Promise<void>;
 }

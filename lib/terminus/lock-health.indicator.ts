@@ -35,14 +35,15 @@ export class LockHealthIndicator {
 
   /**
    * Is up when a lock was had and given back just now, on a key of its own: a Redis that answers but grants nothing, as it is read-only, out of
-   * memory or forbids it, is down. Of a quorum it says how many nodes are up, and is down when they are no majority. Answers within `commandTimeout`.
+   * memory or forbids it, is down. Of a quorum it says how many nodes are up, and is down when they are no majority. Of a Redis
+   * that grants locks but should not keep them, as it evicts keys when its memory is full, it is up, with `warnings`. Answers within `commandTimeout`.
    *
    * @throws LockOptionsError when there is no such module
    */
   async isHealthy<const Key extends string>(key: Key, { module }: LockHealthOptions = {}): Promise<HealthIndicatorResult<Key>> {
-    const { isUp, up, of, errors } = await this.#locks(module).health();
+    const { isUp, up, of, errors, problems } = await this.#locks(module).health();
     const indicator = this.#health.check(key);
-    const facts: Record<string, unknown> = of > 1 ? { nodes: { up, of } } : {};
+    const facts: Record<string, unknown> = { ...(of > 1 && { nodes: { up, of } }), ...(problems.length > 0 && { warnings: problems }) };
     if (isUp) return indicator.up(facts);
     return indicator.down({ ...facts, message: [...new Set(errors.map(detailOf))].join(' ') });
   }

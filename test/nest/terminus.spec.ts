@@ -96,6 +96,16 @@ describe('LockHealthIndicator', () => {
       await until(isUp);
     });
 
+    it('is up with a warning while it evicts keys when its memory is full, and without one when that has been set right', async () => {
+      await start([redisModule({ connection: server.url })]);
+      await until(isUp);
+      await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
+      const warnings = [expect.stringMatching(/^Redis at 127\.0\.0\.1:\d+: it evicts keys .*"maxmemory-policy allkeys-lru"/)];
+      expect(await ask()).toMatchObject({ status: 200, body: { info: { locks: { status: 'up', warnings } } } });
+      await redis.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction');
+      expect((await ask()).body.info).toEqual({ locks: { status: 'up' } });
+    });
+
     it('looks at the module that is named', async () => {
       await start([LockTestingModule.forRoot(), redisModule({ name: 'billing', connection: 'redis://127.0.0.1:1' })]);
       expect(await ask()).toMatchObject({ status: 200 });

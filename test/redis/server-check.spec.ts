@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
+import type { LockService } from 'nest-redis-lock';
 import { problemsOf } from '../../lib/redis/server-check.js';
 import { lockService, redisStore } from '../support/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -18,17 +19,19 @@ describe('A server that should not keep locks', () => {
     await server.stop();
   });
 
-  /** Takes a lock, drops the connection and takes another; returns what the log says of the server. */
-  async function warnings(user = ''): Promise<string[]> {
+  /** Returns what the log says of the server meanwhile. */
+  async function whatIsTold(work: (locks: LockService) => Promise<unknown>, user = ''): Promise<string[]> {
     const told: string[] = [];
     const connection = server.url.replace('redis://', `redis://${user}`);
     const locks = lockService(redisStore({ connection }, { unfit: (_server, problem) => told.push(problem) }));
-    await locks.withLock('a', () => undefined);
+    await work(locks);
     await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await locks.withLock('a', () => undefined);
+    await work(locks);
     await locks.close();
     return told;
   }
+
+  const warnings = (user?: string) => whatIsTold((locks) => locks.withLock('a', () => undefined), user);
 
   it('is reported once when it evicts keys, and says what to set', async () => {
     await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
@@ -46,6 +49,22 @@ describe('A server that should not keep locks', () => {
     await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
     await client.call('ACL', 'SETUSER', 'shy', 'on', '>pw', '~*', '&*', '+@all', '-info');
     expect(await warnings('shy:pw@')).toEqual([]);
+  });
+
+  it('is reported when it is a replica, with the address of its master', async () => {
+    await client.config('SET', 'maxmemory', '0');
+    await client.replicaof('127.0.0.1', 1);
+    const told = await whatIsTold((locks) => expect(locks.withLock('a', () => undefined)).rejects.toMatchObject({ detail: expect.stringContaining('READONLY') }));
+    await client.replicaof('NO', 'ONE');
+    expect(told).toEqual([expect.stringMatching(/^it is a replica, of 127\.0\.0\.1:1, .*Give the master/)]);
+  });
+
+  it.each([
+    ['a client that looks for the master by itself', 'role:slave\r\ncluster_enabled:0\r\n', true],
+    ['a replica in a cluster, which redirects', 'role:slave\r\ncluster_enabled:1\r\n', false],
+    ['a master', 'role:master\r\ncluster_enabled:0\r\n', false],
+  ])('is not called a replica: %s', (_what, info, findsMaster) => {
+    expect(problemsOf(info, { findsMaster })).toEqual([]);
   });
 
   it.each([

@@ -21,6 +21,7 @@ const TRY_AGAIN_MS = 100;
  */
 export class ClusterConnection implements Connection {
   readonly server = 'cluster';
+  readonly findsMaster = true;
   readonly #cluster: Cluster;
   readonly #timeoutMs: number;
   readonly #inFlight: InFlight<Call>;
