@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
-import { tellInStack } from './told-stack.js';
+import { tellInStack, withoutTraces } from './told-stack.js';
 
 /** The stable code of each lock error. */
 export type LockErrorCode =
@@ -71,7 +71,9 @@ export abstract class LockError extends HttpException {
       retryable,
       ...(retryAfter === undefined ? {} : { retryAfter }),
     };
+    const traces = withoutTraces();
     super(body, status, cause === undefined ? undefined : { cause });
+    traces.again();
     this.name = name;
     this.message = message;
     this.code = code;

@@ -22,6 +22,11 @@ export class MemoryKey {
   readonly #holders = new Map<string, number>();
   /** By token, in the order they came. */
   readonly queue = new Map<string, MemoryWaiter>();
+  /** By token: how many were ahead when the queue was last counted, or when it joined since. */
+  readonly #ahead = new Map<string, number>();
+  /** How many have ever joined the queue, and how many of them had left when it was last counted. */
+  #joined = 0;
+  #leftThen = 0;
 
   constructor(name: string) {
     this.name = name;
@@ -61,6 +66,23 @@ export class MemoryKey {
   keep(token: string, ms: number): void {
     this.#holders.delete(token);
     this.#holders.set(token + KEPT_MARK, now() + ms);
+  }
+
+  join(token: string, waiter: MemoryWaiter): void {
+    this.#ahead.set(token, this.queue.size);
+    this.queue.set(token, waiter);
+    this.#joined++;
+  }
+
+  /** How many came before a waiter. Counts anew only when somebody has left since: each of a crowd asks once a second. */
+  ahead(token: string): number {
+    const left = this.#joined - this.queue.size;
+    if (left !== this.#leftThen) {
+      this.#ahead.clear();
+      for (const waiter of this.queue.keys()) this.#ahead.set(waiter, this.#ahead.size);
+      this.#leftThen = left;
+    }
+    return this.#ahead.get(token)!;
   }
 
   /** Whether this upgrade of a holder comes in time: it is not over, and no later one has begun. */

@@ -208,10 +208,10 @@ export class MemoryLockStore implements LockStore {
     const { queue } = key;
     const waiter = queue.get(token);
     if (waiter) waiter.aliveUntil = now() + ALIVE_MS;
-    else queue.set(token, { leaseMs, sharing, label, aliveUntil: now() + ALIVE_MS });
+    else key.join(token, { leaseMs, sharing, label, aliveUntil: now() + ALIVE_MS });
     const [holder] = key.holders.keys();
     if (!waiter && queue.size === 1 && holder !== undefined && isRun(holder)) this.#listeners.wanted(holder);
-    return [...queue.keys()].indexOf(token);
+    return key.ahead(token);
   }
 
   #renew({ keys, token, leaseMs }: Renewal): boolean {

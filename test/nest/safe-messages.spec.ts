@@ -96,4 +96,23 @@ describe('What an error says', () => {
     expect(error.stack).toBe('mine');
     await app.close();
   });
+
+  it('has its trace written when somebody reads it, not before, as most are handled unread; and leaves those of others alone', async () => {
+    const limit = Error.stackTraceLimit;
+    const { prepareStackTrace } = Error as { prepareStackTrace?: unknown };
+    let written = 0;
+    Error.prepareStackTrace = (error) => {
+      written++;
+      return `${error.message}\n`;
+    };
+    try {
+      const error = new LockUnavailableError('Redis at 127.0.0.1:6379 does not answer.');
+      expect(written).toBe(0);
+      expect(error.stack).toContain('does not answer');
+      expect(written).toBe(1);
+      expect(Error.stackTraceLimit).toBe(limit);
+    } finally {
+      Object.assign(Error, { prepareStackTrace });
+    }
+  });
 });

@@ -1,3 +1,4 @@
+import { expect, it } from '@jest/globals';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { until } from '../support/deferred.js';
 import type { Backing } from './backing.js';
@@ -23,3 +24,25 @@ const start = async (): Promise<Backing> => {
 promisesOfLocks('memory', start);
 promisesOfSharing('memory', start);
 promisesOfNesting('memory', start);
+
+it('queues a crowd, and lets it ask again, in time that grows with its size and no faster', async () => {
+  const store = new MemoryLockStore();
+  const by = (token: number) => ({ keys: ['account:1'], token: String(token), leaseMs: 60_000, sharing: 'exclusive', label: undefined }) as const;
+  const ask = (token: number) => store.acquire({ ...by(token), queue: true });
+  const crowd = Array.from({ length: 30_000 }, (_, index) => index);
+  const begin = performance.now();
+  await ask(-1);
+  for (const token of crowd) expectAhead(await ask(token), token);
+  for (const token of crowd) expectAhead(await ask(token), token);
+  expect(performance.now() - begin).toBeLessThan(8000);
+
+  await store.cancel(by(10));
+  expectAhead(await ask(30_000), 29_999);
+  expectAhead(await ask(9), 9);
+  expectAhead(await ask(11), 10);
+  expectAhead(await ask(30_000), 29_999);
+}, 60_000);
+
+function expectAhead(answer: Awaited<ReturnType<MemoryLockStore['acquire']>>, ahead: number): void {
+  if (answer.granted || answer.ahead !== ahead) expect(answer).toMatchObject({ granted: false, ahead });
+}
