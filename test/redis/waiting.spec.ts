@@ -7,7 +7,7 @@ import { until } from '../support/deferred.js';
 import { startFakeSentinel } from '../support/fake-sentinel.js';
 import { figures, percentile } from '../support/lab.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { RedisMonitor } from '../support/redis-monitor.js';
+import { ofClients, RedisMonitor } from '../support/redis-monitor.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
 
@@ -239,6 +239,31 @@ describe('A caller that waits', () => {
       const lock = await here.lock('account:1', { wait: '20s' });
       expect(await redis.zcard('{lock:account:1}:queue')).toBe(1);
       await lock.unlock();
+    });
+  });
+
+  describe('where another library has the lock', () => {
+    /** How often a caller asks that waits for a second. */
+    async function asksInVain(): Promise<number> {
+      const monitor = await RedisMonitor.start(server.port);
+      try {
+        await expect(here.lock('account:1', { wait: 1000 })).rejects.toBeInstanceOf(LockTimeoutError);
+        return ofClients(await monitor.commands()).filter((command) => command.some((arg) => arg.startsWith('queue'))).length;
+      } finally {
+        monitor.stop();
+      }
+    }
+
+    it('asks several times a second, as that tells nobody when it unlocks; and about once where one of ours has it', async () => {
+      const lock = await there.lock('account:1');
+      expect(await asksInVain()).toBeLessThanOrEqual(3);
+      await lock.unlock();
+      await redis.set('lock:account:1', 'theirs', 'PX', 60_000);
+      const asked = await asksInVain();
+      expect(asked).toBeGreaterThanOrEqual(5);
+      expect(asked).toBeLessThanOrEqual(12);
+      await redis.set('lock:account:1', 'no token is as long '.repeat(10), 'PX', 60_000);
+      expect(await asksInVain()).toBeLessThanOrEqual(3);
     });
   });
 
