@@ -49,3 +49,9 @@ describe('The layers of lib/', () => {
     ]);
   });
 });
+
+it('The sample app in src/ does not know what starts it in dev/', () => {
+  const imports = importsBelow(fileURLToPath(new URL('../../sample-app', import.meta.url)));
+  expect(imports.filter(({ from, to }) => from === 'dev' && to === 'src').length).toBeGreaterThan(0);
+  expect(imports.filter(({ from, to }) => from === 'src' && to === 'dev')).toEqual([]);
+});

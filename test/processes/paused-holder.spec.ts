@@ -92,7 +92,7 @@ describe('A process of the sample that is stopped for longer than its lease, aft
     const stopped = await stopIn(account, 'before the check');
     await withdraw300(account);
 
-    expect(await goOn(stopped)).toEqual({ code: 'LOCK_LOST', cause: 'Error' });
+    expect(await goOn(stopped)).toEqual({ code: 'LOCK_LOST' });
     expect(await balanceOf(account)).toBe(700);
   });
 });

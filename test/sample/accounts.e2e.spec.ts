@@ -179,7 +179,7 @@ describe('the lock', () => {
   });
 
   it('answers 409 when somebody else keeps the account', async () => {
-    const impatientApi = await stack.startApp({ wait: '50ms' });
+    const impatientApi = await stack.startApp({ lockWait: '50ms' });
     const account = await openAccount();
     const somebodyElse = new Redis(stack.redis.url);
     await somebodyElse.set(`lock:account:${idOf(account)}`, 'mine', 'PX', 60_000);

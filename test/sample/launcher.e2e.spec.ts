@@ -2,19 +2,23 @@ import { afterEach, expect, it, jest } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { freePort } from '../support/free-port.mjs';
 
 // The embedded Postgres takes seconds to start on a small machine.
 jest.setTimeout(60_000);
 
 // `npm test` has built it.
-const LAUNCHER = fileURLToPath(new URL('../../sample-app/dist/launcher.js', import.meta.url));
+const LAUNCHER = fileURLToPath(new URL('../../sample-app/dist/dev/launcher.js', import.meta.url));
+const APP = fileURLToPath(new URL('../../sample-app/dist/src/main.js', import.meta.url));
 const launchers: ChildProcess[] = [];
 
 afterEach(() => launchers.splice(0).forEach((launcher) => launcher.kill('SIGKILL')));
 
-function launch(env: NodeJS.ProcessEnv) {
-  const launcher = spawn(process.execPath, [LAUNCHER], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+function launch(env: NodeJS.ProcessEnv, script = LAUNCHER) {
+  const launcher = spawn(process.execPath, [script], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   launchers.push(launcher);
   let output = '';
   const collect = (chunk: Buffer) => (output += chunk.toString());
@@ -28,8 +32,12 @@ function launch(env: NodeJS.ProcessEnv) {
       await once(launcher.stdout, 'data');
     }
   };
-  const ended = once(launcher, 'close').then(([code]) => ({ code, output }));
+  const ended = once(launcher, 'close').then(([code, signal]) => ({ code, signal, output }));
   return { launcher, saw, ended };
+}
+
+function postJson(url: string, body: object): Promise<Response> {
+  return fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 }
 
 /** Connects to a server. The connection closes when the server has ended. */
@@ -47,7 +55,7 @@ it('starts all it needs, says when the port is taken, and stops all of it on SIG
 
   const { port } = new URL(api);
   const second = await launch({ PORT: port }).ended;
-  expect(second).toEqual({ code: 1, output: `Port ${port} is taken. Pick another: PORT=${Number(port) + 1} npm start\n` });
+  expect(second).toEqual({ code: 1, signal: null, output: `Port ${port} is taken. Pick another: PORT=${Number(port) + 1} npm start\n` });
 
   const redisEnds = once(await connectTo(redis), 'close');
   launcher.kill('SIGTERM');
@@ -55,6 +63,25 @@ it('starts all it needs, says when the port is taken, and stops all of it on SIG
   expect((await ended).code).toBe(0);
   await redisEnds;
   await expect(fetch(api)).rejects.toThrow('fetch failed');
+});
+
+it('the app runs without a launcher, and answers who still waits for a lock when SIGTERM comes', async () => {
+  const { saw } = launch({ PORT: '0', DATABASE_URL: '', REDIS_URL: '' });
+  const [databaseUrl, redisUrl] = await Promise.all([saw(/(postgres:\S+)/), saw(/(redis:\S+)/), saw(/Ready: (\S+)/)]);
+  const PORT = String(await freePort());
+  const env = { PORT, DATABASE_URL: databaseUrl.replace('***', 'postgres'), REDIS_URL: redisUrl, LOCK_WAIT: '1m' };
+  const app = launch(env, APP);
+  await app.saw(/(successfully started)/);
+  const somebodyElse = new Redis(redisUrl);
+  await somebodyElse.set('lock:account:1', 'mine', 'PX', 60_000);
+
+  const answer = postJson(`http://127.0.0.1:${PORT}/accounts/1/withdraw`, { amount: 1 });
+  while ((await somebodyElse.dbsize()) < 2) await setTimeout(20); // until it waits
+  somebodyElse.disconnect();
+  app.launcher.kill('SIGTERM');
+
+  expect((await answer).status).toBe(503);
+  expect(await app.ended).toMatchObject({ signal: 'SIGTERM' });
 });
 
 it('leaves nothing behind when it is killed', async () => {

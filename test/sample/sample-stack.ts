@@ -1,14 +1,12 @@
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import type { INestApplication } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { FraudCheck } from '../../sample-app/accounts/fraud-check.js';
-import { AppModule } from '../../sample-app/app.module.js';
-import type { AppOptions } from '../../sample-app/app.options.js';
-import { setUpApp } from '../../sample-app/app.setup.js';
-import { migrate } from '../../sample-app/database/migrate.js';
-import { SharedPglite } from '../../sample-app/processes/shared-pglite.js';
+import { SharedPglite } from '../../sample-app/dev/processes/shared-pglite.js';
+import { FraudCheck } from '../../sample-app/src/accounts/fraud-check.js';
+import { AppModule } from '../../sample-app/src/app.module.js';
+import { setUpApp } from '../../sample-app/src/app.setup.js';
+import { appConfig, type AppConfig } from '../../sample-app/src/config/app.config.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
-
 
 /** A database and a Redis, with as many sample apps on them as a test asks for. */
 export class SampleStack {
@@ -25,7 +23,6 @@ export class SampleStack {
     const server = new PGLiteSocketServer({ db: database, host: '127.0.0.1', port: 0, maxConnections: 100 });
     await server.start();
     const databaseUrl = `postgres://postgres:postgres@${server.getServerConn()}/postgres`;
-    await migrate(databaseUrl);
     return new SampleStack(await startRedis(), databaseUrl, async () => {
       await server.stop();
       await database.close();
@@ -33,9 +30,16 @@ export class SampleStack {
   }
 
   /** Starts an app and returns its URL. */
-  async startApp(options: Partial<AppOptions> = {}, fraudCheck: Pick<FraudCheck, 'approve'> = new FraudCheck()): Promise<string> {
-    const imports = [AppModule.register({ databaseUrl: this.databaseUrl, redisUrl: this.redis.url, ...options })];
-    const module = await Test.createTestingModule({ imports }).overrideProvider(FraudCheck).useValue(fraudCheck).compile();
+  async startApp(
+    options: Partial<AppConfig> = {},
+    fraudCheck: Pick<FraudCheck, 'approve'> = new FraudCheck(),
+  ): Promise<string> {
+    const module = await Test.createTestingModule({ imports: [AppModule] })
+      .overrideProvider(appConfig.KEY)
+      .useValue({ databaseUrl: this.databaseUrl, redisUrl: this.redis.url, demoUnsafe: false, ...options })
+      .overrideProvider(FraudCheck)
+      .useValue(fraudCheck)
+      .compile();
     const app = module.createNestApplication({ logger: false });
     this.#apps.push(app);
     setUpApp(app);

@@ -1,7 +1,7 @@
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import pg from 'pg';
-import { SharedPglite } from '../../sample-app/processes/shared-pglite.js';
+import { SharedPglite } from '../../sample-app/dev/processes/shared-pglite.js';
 
 // The embedded Postgres takes seconds to start on a small machine.
 jest.setTimeout(20_000);

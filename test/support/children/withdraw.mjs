@@ -1,18 +1,18 @@
 // Withdraws from an account of the sample, stops itself on the way, and says what came of it when it goes on.
-import { AccountsModule } from '../../../sample-app/dist/accounts/accounts.module.js';
-import { AccountsRepository } from '../../../sample-app/dist/accounts/accounts.repository.js';
-import { AccountsService } from '../../../sample-app/dist/accounts/accounts.service.js';
-import { FraudCheck } from '../../../sample-app/dist/accounts/fraud-check.js';
-import { APP_OPTIONS } from '../../../sample-app/dist/app.options.js';
-import { DatabaseModule } from '../../../sample-app/dist/database/database.module.js';
-import { Database } from '../../../sample-app/dist/database/database.js';
+import { AccountsModule } from '../../../sample-app/dist/src/accounts/accounts.module.js';
+import { AccountsRepository } from '../../../sample-app/dist/src/accounts/accounts.repository.js';
+import { AccountsService } from '../../../sample-app/dist/src/accounts/accounts.service.js';
+import { FraudCheck } from '../../../sample-app/dist/src/accounts/fraud-check.js';
+import { appConfig } from '../../../sample-app/dist/src/config/app.config.js';
+import { DatabaseModule } from '../../../sample-app/dist/src/database/database.module.js';
+import { Database } from '../../../sample-app/dist/src/database/database.js';
 import { boot } from './locks.mjs';
 
 const [redisUrl, databaseUrl, lease, account, amount, pause, fence] = process.argv.slice(2);
 
-class Options {}
-const options = { module: Options, global: true, providers: [{ provide: APP_OPTIONS, useValue: { databaseUrl } }], exports: [APP_OPTIONS] };
-const { app } = await boot({ connection: redisUrl, lease: Number(lease) }, [options, DatabaseModule, AccountsModule]);
+class Config {}
+const config = { module: Config, global: true, providers: [{ provide: appConfig.KEY, useValue: { databaseUrl } }], exports: [appConfig.KEY] };
+const { app } = await boot({ connection: redisUrl, lease: Number(lease) }, [config, DatabaseModule, AccountsModule]);
 const database = app.get(Database);
 
 const stop = () => process.kill(process.pid, 'SIGSTOP');
@@ -29,7 +29,7 @@ database.transaction = () => {
 };
 
 /** What `save` would be without the fence. */
-function saveWithoutFence({ id, balance }) {
+function saveWithoutFence([{ id, balance }]) {
   return database.transaction().execute((transaction) => transaction.updateTable('accounts').set({ balance }).where('id', '=', id).execute());
 }
 if (fence === 'no fence') app.get(AccountsRepository).save = saveWithoutFence;

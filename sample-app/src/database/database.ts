@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { Kysely, PostgresDialect, type ColumnType, type Generated } from 'kysely';
 import pg from 'pg';
-import { APP_OPTIONS, type AppOptions } from '../app.options.js';
+import { appConfig, type AppConfig } from '../config/app.config.js';
 
 export interface AccountsTable {
   id: Generated<number>;
@@ -19,7 +19,7 @@ const logger = new Logger('Database');
 
 @Injectable()
 export class Database extends Kysely<Tables> implements OnApplicationShutdown {
-  constructor(@Inject(APP_OPTIONS) { databaseUrl }: Pick<AppOptions, 'databaseUrl'>) {
+  constructor(@Inject(appConfig.KEY) { databaseUrl }: AppConfig) {
     const pool = new pg.Pool({ connectionString: databaseUrl, max: 5, connectionTimeoutMillis: 5_000 });
     // The pool replaces a connection that breaks; only the event, if nobody listened, would end the process.
     const lost = (error: Error) => logger.warn(`Lost a connection: ${error.message}`);

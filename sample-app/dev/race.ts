@@ -1,12 +1,13 @@
+import { readGivenEnvironment } from '../src/config/environment.js';
 import { reason } from './describe.js';
 import { startServices } from './launcher/services.js';
-import type { AppReport } from './main.js';
+import type { AppReport } from './processes/app.process.js';
 import { ChildProcesses } from './processes/child-processes.js';
 import { RaceClient } from './race/race-client.js';
 import { isExact, report } from './race/report.js';
 import { runRace } from './race/run-race.js';
 
-const APP = new URL('main.js', import.meta.url);
+const APP = new URL('processes/app.process.js', import.meta.url);
 const APPS = 4;
 const WITHDRAWALS = 400;
 
@@ -14,7 +15,7 @@ const children = new ChildProcesses();
 const interrupted = new AbortController();
 
 async function race(): Promise<boolean> {
-  const services = await startServices(children);
+  const services = await startServices(children, readGivenEnvironment(process.env));
   // Long enough for the last of the queue, so that the race measures the lock and not the patience of its clients.
   const env = { ...services.env, PORT: '0', DEMO_UNSAFE: '1', LOCK_WAIT: '60s' };
   const started = await Promise.all(

@@ -1,14 +1,14 @@
 import { fileURLToPath } from 'node:url';
-import { readPort } from './app.options.js';
+import { readGivenEnvironment } from '../src/config/environment.js';
 import { reason } from './describe.js';
 import { assertPortIsFree } from './launcher/port-check.js';
 import { startServices } from './launcher/services.js';
 import { welcome } from './launcher/welcome.js';
-import type { AppReport } from './main.js';
+import type { AppReport } from './processes/app.process.js';
 import { ChildProcesses } from './processes/child-processes.js';
 
-const APP = new URL('main.js', import.meta.url);
-const DATA_FOLDER = fileURLToPath(new URL('../../.data/postgres', import.meta.url));
+const APP = new URL('processes/app.process.js', import.meta.url);
+const DATA_FOLDER = fileURLToPath(new URL('../../../.data/postgres', import.meta.url));
 
 const children = new ChildProcesses();
 
@@ -18,10 +18,10 @@ async function fail(error: unknown): Promise<void> {
 }
 
 async function launch(): Promise<void> {
-  const port = readPort(process.env);
-  await assertPortIsFree(port);
+  const given = readGivenEnvironment(process.env);
+  await assertPortIsFree(Number(given.PORT));
 
-  const { env, databaseEnded, redisEnded } = await startServices(children, DATA_FOLDER);
+  const { env, databaseEnded, redisEnded } = await startServices(children, given, DATA_FOLDER);
   void databaseEnded.then(() => fail('The database has ended.'));
   void redisEnded.then(() => {
     if (!children.isStopping) console.warn('Redis has ended. What needs a lock answers 503 from now on.');

@@ -1,5 +1,4 @@
-import { readDatabaseUrl, readRedisUrl } from '../app.options.js';
-import { migrate } from '../database/migrate.js';
+import type { Environment } from '../../src/config/environment.js';
 import { withoutPassword } from '../describe.js';
 import type { ChildProcesses, Started } from '../processes/child-processes.js';
 import type { ServiceReport } from '../processes/service-report.js';
@@ -16,17 +15,18 @@ export interface Services {
   readonly redisEnded: Promise<unknown>;
 }
 
-/** Takes the database and the Redis that the environment names, starts what it doesn't, and says which they are. */
-export async function startServices(children: ChildProcesses, dataFolder?: string): Promise<Services> {
-  const given = { database: readDatabaseUrl(process.env), redis: readRedisUrl(process.env) };
-
-  const database = given.database
-    ? theirs(given.database, 'DATABASE_URL')
+/** Takes the database and the Redis that are given, starts the ones that aren't, and says which they are. */
+export async function startServices(
+  children: ChildProcesses,
+  given: Pick<Partial<Environment>, 'DATABASE_URL' | 'REDIS_URL'>,
+  dataFolder?: string,
+): Promise<Services> {
+  const database = given.DATABASE_URL
+    ? theirs(given.DATABASE_URL, 'DATABASE_URL')
     : await children.start<ServiceReport>(DATABASE, { args: dataFolder ? [dataFolder] : [] });
-  await migrate(database.report.url);
   announce('Database', database);
 
-  const redis = given.redis ? theirs(given.redis, 'REDIS_URL') : await children.start<ServiceReport>(REDIS);
+  const redis = given.REDIS_URL ? theirs(given.REDIS_URL, 'REDIS_URL') : await children.start<ServiceReport>(REDIS);
   announce('Redis', redis);
   const problem = await whyRedisIsDown(redis.report.url);
   if (problem) console.warn(`Redis does not answer (${problem}). Until it does, what needs a lock answers 503.`);

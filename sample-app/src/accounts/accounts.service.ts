@@ -1,6 +1,5 @@
-import { BadRequestException, Inject, Injectable } from '@nestjs/common';
-import { WithLock } from 'nest-redis-lock';
-import { APP_OPTIONS, type AppOptions } from '../app.options.js';
+import { Injectable } from '@nestjs/common';
+import { CurrentLock, WithLock, type Lock } from 'nest-redis-lock';
 import { withChange, type Account } from './account.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { FraudCheck } from './fraud-check.js';
@@ -10,24 +9,28 @@ export class AccountsService {
   constructor(
     private readonly accounts: AccountsRepository,
     private readonly fraudCheck: FraudCheck,
-    @Inject(APP_OPTIONS) private readonly options: AppOptions,
   ) {}
 
-  @WithLock('account:<id>')
-  deposit(id: number, amount: number): Promise<Account> {
-    return this.changeBalance(id, amount);
+  create(owner: string, balance: number): Promise<Account> {
+    return this.accounts.create(owner, balance);
+  }
+
+  get(id: number): Promise<Account> {
+    return this.accounts.get(id);
   }
 
   @WithLock('account:<id>')
-  withdraw(id: number, amount: number): Promise<Account> {
-    return this.changeBalance(id, -amount);
+  deposit(id: number, amount: number, @CurrentLock() lock?: Lock): Promise<Account> {
+    return this.changeBalance(id, amount, lock!);
+  }
+
+  @WithLock('account:<id>')
+  withdraw(id: number, amount: number, @CurrentLock() lock?: Lock): Promise<Account> {
+    return this.changeBalance(id, -amount, lock!);
   }
 
   /** Does what `withdraw` does, without the lock: two at a time read the same balance, and one of them is lost. */
   async withdrawUnsafe(id: number, amount: number): Promise<Account> {
-    if (!this.options.demoUnsafe) {
-      throw new BadRequestException(['unsafe=true loses money. To see it do so, start the app with DEMO_UNSAFE=1']);
-    }
     const account = await this.accounts.get(id);
     const changed = withChange(account, -amount);
     await this.fraudCheck.approve(account, -amount);
@@ -37,11 +40,11 @@ export class AccountsService {
 
   // On purpose not one `UPDATE … SET balance = balance + change`: services read, ask others, decide and write back.
   // That is right only while nobody else does the same to this account, which is what the lock is for.
-  private async changeBalance(id: number, change: number): Promise<Account> {
-    const account = await this.accounts.getToChange(id);
+  private async changeBalance(id: number, change: number, lock: Lock): Promise<Account> {
+    const account = await this.accounts.getToChange(id, lock);
     const changed = withChange(account, change);
     await this.fraudCheck.approve(account, change);
-    await this.accounts.save(changed);
+    await this.accounts.save([changed], lock);
     return changed;
   }
 }

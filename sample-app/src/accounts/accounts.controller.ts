@@ -1,8 +1,8 @@
-import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
+import { BadRequestException, Body, Controller, Get, HttpCode, Inject, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { appConfig, type AppConfig } from '../config/app.config.js';
 import { ApiErrors } from '../http/api-errors.decorator.js';
 import { AccountId } from './account-id.decorator.js';
-import { AccountsRepository } from './accounts.repository.js';
 import { AccountsService } from './accounts.service.js';
 import { AccountDto } from './dto/account.dto.js';
 import { AmountDto } from './dto/amount.dto.js';
@@ -13,8 +13,8 @@ import { WithdrawQuery } from './dto/withdraw.query.js';
 @Controller('accounts')
 export class AccountsController {
   constructor(
-    private readonly accounts: AccountsRepository,
-    private readonly service: AccountsService,
+    private readonly accounts: AccountsService,
+    @Inject(appConfig.KEY) private readonly config: AppConfig,
   ) {}
 
   @Post()
@@ -38,7 +38,7 @@ export class AccountsController {
   @ApiOkResponse({ type: AccountDto })
   @ApiErrors(400, 404, 409, 422, 503)
   deposit(@AccountId() id: number, @Body() { amount }: AmountDto): Promise<AccountDto> {
-    return this.service.deposit(id, amount);
+    return this.accounts.deposit(id, amount);
   }
 
   @Post(':id/withdraw')
@@ -51,6 +51,8 @@ export class AccountsController {
     @Body() { amount }: AmountDto,
     @Query() { unsafe }: WithdrawQuery,
   ): Promise<AccountDto> {
-    return unsafe === 'true' ? this.service.withdrawUnsafe(id, amount) : this.service.withdraw(id, amount);
+    if (unsafe !== 'true') return this.accounts.withdraw(id, amount);
+    if (this.config.demoUnsafe) return this.accounts.withdrawUnsafe(id, amount);
+    throw new BadRequestException(['unsafe=true loses money. To see it do so, start the app with DEMO_UNSAFE=1']);
   }
 }

@@ -1,16 +1,13 @@
-import { Injectable, NotFoundException } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { Selectable } from 'kysely';
-import { lockKey, LockService } from 'nest-redis-lock';
+import type { Lock } from 'nest-redis-lock';
 import { Database, type AccountsTable } from '../database/database.js';
 import type { Account } from './account.js';
-import { StaleFenceError } from './stale-fence.error.js';
+import { AccountNotFoundError, StaleFenceError } from './accounts.errors.js';
 
 @Injectable()
 export class AccountsRepository {
-  constructor(
-    private readonly database: Database,
-    private readonly locks: LockService,
-  ) {}
+  constructor(private readonly database: Database) {}
 
   async create(owner: string, balance: number): Promise<Account> {
     const row = await this.database
@@ -23,18 +20,19 @@ export class AccountsRepository {
 
   async get(id: number): Promise<Account> {
     const row = await this.database.selectFrom('accounts').selectAll().where('id', '=', id).executeTakeFirst();
-    if (!row) throw new NotFoundException(`There is no account ${id}.`);
+    if (!row) throw new AccountNotFoundError(id);
     return toAccount(row);
   }
 
   /**
-   * Reads an account under its lock, to change it. From now on no older holder can write to it: else one could do so
+   * Reads an account under its lock, to change it. From now on no older holder can write to it: otherwise one could do so
    * between this read and the write that follows, which would then undo it.
    *
+   * @throws LockLostError when the caller has lost the lock
    * @throws StaleFenceError when a newer holder of the lock has read it already
    */
-  async getToChange(id: number): Promise<Account> {
-    const fence = this.fenceOf(id);
+  async getToChange(id: number, lock: Lock): Promise<Account> {
+    const fence = fenceOf(lock);
     const row = await this.database
       .updateTable('accounts')
       .set({ fence })
@@ -50,13 +48,13 @@ export class AccountsRepository {
   /**
    * Writes the balances of these accounts under their lock: all of them or none.
    *
+   * @throws LockLostError when the caller has lost the lock
    * @throws StaleFenceError when a newer holder of the lock has been there meanwhile
    */
-  async save(...accounts: Account[]): Promise<void> {
-    const writes = accounts.map(({ id, balance }) => ({ id, balance, fence: this.fenceOf(id) }));
-
+  async save(accounts: readonly Account[], lock: Lock): Promise<void> {
+    const fence = fenceOf(lock);
     await this.database.transaction().execute(async (transaction) => {
-      for (const { id, balance, fence } of writes) {
+      for (const { id, balance } of accounts) {
         const { numUpdatedRows } = await transaction
           .updateTable('accounts')
           .set({ balance, fence })
@@ -72,14 +70,12 @@ export class AccountsRepository {
   async saveUnsafe({ id, balance }: Account): Promise<void> {
     await this.database.updateTable('accounts').set({ balance }).where('id', '=', id).execute();
   }
+}
 
-  /** The fence of the account's lock, as text, which is how a bigint travels. Throws when the caller does not hold it. */
-  private fenceOf(id: number): string {
-    // A lost lock is not current any more. Its holder must not write, least of all without a fence.
-    const lock = this.locks.current(lockKey('account:<id>', { id }));
-    if (!lock) throw new Error(`Account ${id} can be changed only under its lock, which was lost or never taken.`);
-    return String(lock.fence);
-  }
+/** Returns the fence of a lock that is still held, as text, which is how a bigint travels. */
+function fenceOf(lock: Lock): string {
+  lock.assertHeld();
+  return String(lock.fence);
 }
 
 // Postgres sends a bigint as text; a check on the column keeps it within what a number counts exactly.

@@ -9,7 +9,7 @@ export interface Running<Report> {
 export type Message<Report> = { readonly ready: Report } | { readonly failed: string };
 
 /**
- * Runs one process of the sample. It stops on SIGINT and SIGTERM, and when the process that started it is gone,
+ * Runs a process that the sample needs beside the app. It stops on SIGINT and SIGTERM, and when the process that started it is gone,
  * however that went: the channel between the two closes even after a SIGKILL.
  */
 export async function runProcess<Report>(start: () => Promise<Running<Report>>): Promise<void> {
@@ -36,7 +36,8 @@ async function fail(error: unknown): Promise<never> {
   process.exit(1);
 }
 
-function tellParent<Report>(message: Message<Report>): Promise<void> {
+/** Tells the process that started this one how its start went. */
+export function tellParent<Report>(message: Message<Report>): Promise<void> {
   return new Promise((resolve) => {
     if (!process.connected) return resolve();
     process.send?.(message, () => resolve());

@@ -1,0 +1,15 @@
+import { bootstrap } from '../../src/bootstrap.js';
+import { tellParent } from './run-process.js';
+
+/** What an app process tells its parent when it is ready. */
+export interface AppReport {
+  readonly url: string;
+}
+
+// Without its parent it stops as on any SIGTERM, which is what the shutdown hooks of Nest listen to.
+const stop = () => process.kill(process.pid, 'SIGTERM');
+process.once('disconnect', stop);
+if (!process.connected) stop();
+
+const app = await bootstrap();
+await tellParent<AppReport>({ ready: { url: await app.getUrl() } });

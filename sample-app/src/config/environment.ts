@@ -1,0 +1,49 @@
+import { plainToInstance } from 'class-transformer';
+import { IsIn, IsOptional, IsPort, Matches, validateSync, type ValidatorOptions } from 'class-validator';
+
+/** The environment variables of the app. An empty one counts as not set. */
+export class Environment {
+  @Matches(/^postgres(ql)?:\/\/./, {
+    message: ({ value }) =>
+      value === undefined
+        ? 'DATABASE_URL is not set. Set it, or run `npm start`, which brings its own database.'
+        : 'DATABASE_URL must look like postgres://user:password@host:5432/database',
+  })
+  readonly DATABASE_URL!: string;
+
+  @IsOptional()
+  @Matches(/^rediss?:\/\/./, { message: 'REDIS_URL must look like redis://user:password@host:6379' })
+  readonly REDIS_URL?: string;
+
+  @IsPort({ message: 'PORT is "$value", but must be a number from 0 to 65535' })
+  readonly PORT: string = '3000';
+
+  /** How long a request waits for a busy account before it answers 409. The lock module refuses what is no duration. */
+  readonly LOCK_WAIT?: string;
+
+  @IsOptional()
+  @IsIn(['0', '1'], { message: 'DEMO_UNSAFE must be 1, or not set' })
+  readonly DEMO_UNSAFE?: string;
+}
+
+/**
+ * Returns the environment variables of the app.
+ *
+ * @throws Error that lists those that are wrong
+ */
+export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
+  return validated(variables, {});
+}
+
+/** Does the same for a launcher, which starts what is not given. */
+export function readGivenEnvironment(variables: NodeJS.ProcessEnv): Partial<Environment> & Pick<Environment, 'PORT'> {
+  return validated(variables, { skipMissingProperties: true });
+}
+
+function validated(variables: NodeJS.ProcessEnv, options: ValidatorOptions): Environment {
+  const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
+  const environment = plainToInstance(Environment, given);
+  const errors = validateSync(environment, { ...options, stopAtFirstError: true });
+  if (errors.length === 0) return environment;
+  throw new Error(errors.flatMap(({ constraints }) => Object.values(constraints ?? {})).join('\n'));
+}
