@@ -1,5 +1,8 @@
 import { wrongValue } from './core/lock-options.js';
+import { noteCopy } from './lock.copies.js';
 import { LockService } from './lock.service.js';
+
+noteCopy();
 
 export const DEFAULT_MODULE = 'default';
 
@@ -15,15 +18,16 @@ export function checkedModuleName(option: string, name: unknown = DEFAULT_MODULE
  * @param moduleName the `name` of the module; default `'default'`
  */
 export function lockServiceToken(moduleName: string = DEFAULT_MODULE): typeof LockService | symbol {
-  return moduleName === DEFAULT_MODULE ? LockService : Symbol.for(`nest-redis-lock:LockService:${moduleName}`);
+  return moduleName === DEFAULT_MODULE ? LockService : Symbol.for(`@InjectLocks(${JSON.stringify(moduleName)}): ${missing(moduleName)}`);
 }
 
-/**
- * The property under which an object that Nest built carries the `LockService` its `@WithLock` methods use.
- *
- * Nest names it when there is no such service in the app: so it says what is missing.
- */
+/** The property under which an object that Nest built carries the `LockService` its `@WithLock` methods use. */
 export function lockServiceSlot(moduleName: string): symbol {
-  const name = moduleName === DEFAULT_MODULE ? '' : `{ name: "${moduleName}" }`;
-  return Symbol.for(`LockService of RedisLockModule.forRoot(${name})`);
+  return Symbol.for(missing(moduleName));
+}
+
+/** Nest names a symbol that it can't resolve: so that says what to do about it. */
+function missing(moduleName: string): string {
+  const call = `forRoot(${moduleName === DEFAULT_MODULE ? '' : `{ name: ${JSON.stringify(moduleName)} }`})`;
+  return `LockService of RedisLockModule.${call}; in a test, import LockTestingModule.${call}`;
 }

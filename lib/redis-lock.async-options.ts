@@ -1,15 +1,19 @@
+import type { FactoryProvider, Provider } from '@nestjs/common';
 import { plainOptions } from './errors/plain-options.js';
 import { booleanOption, unknownOption, wrongValue } from './core/lock-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { shown } from './errors/shown.js';
-import type { ASYNC_OPTIONS_TYPE } from './redis-lock.module-definition.js';
-import { isModuleOption } from './redis-lock.options.js';
+import { mistake } from './errors/mistakes.js';
+import { type ASYNC_OPTIONS_TYPE, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
+import { isModuleOption, type RedisLockOptionsFactory } from './redis-lock.options.js';
 
 export type AsyncOptions = typeof ASYNC_OPTIONS_TYPE;
 
 const CALL = 'RedisLockModule.forRootAsync()';
 const MAKERS = ['useFactory', 'useClass', 'useExisting'] as const;
 const KNOWN = [...MAKERS, 'inject', 'imports', 'provideInjectionTokensFrom', 'name', 'isGlobal'];
+
+const REMEDIES = ['Let the class have that method, and return the options from it: "implements RedisLockOptionsFactory" makes the compiler look.', 'Give a function as useFactory, with what it takes as inject.'];
 
 /** @throws LockOptionsError naming what came and what is allowed */
 export function checkedAsyncOptions(given: unknown): AsyncOptions {
@@ -32,6 +36,18 @@ export function checkedAsyncOptions(given: unknown): AsyncOptions {
   if (!Array.isArray(imports ?? [])) throw wrongValue('imports', imports, 'an array of modules');
   if (isGlobal !== undefined) booleanOption('isGlobal', isGlobal);
   return options;
+}
+
+/** Nest's own providers for `useClass` and `useExisting`, but what they build has to have the method: it may be a property that only objects have. */
+export function checkedMakers(providers: readonly Provider[], { useClass, useExisting }: AsyncOptions): Provider[] {
+  const [how, from] = useClass ? ['useClass', useClass] : ['useExisting', useExisting];
+  if (!from) return [...providers];
+  const check = (maker: Partial<RedisLockOptionsFactory> | undefined) => {
+    if (typeof maker?.createRedisLockOptions === 'function') return maker.createRedisLockOptions();
+    const name = typeof from === 'function' ? from.name : shown(from);
+    throw new LockOptionsError(mistake(`"${how}" of ${CALL} is ${name}, which gives ${shown(maker)} without a method createRedisLockOptions().`, REMEDIES));
+  };
+  return providers.map((provider) => ((provider as FactoryProvider).provide === MODULE_OPTIONS_TOKEN ? { ...(provider as FactoryProvider), useFactory: check } : provider));
 }
 
 function misplaced(name: string): LockOptionsError {

@@ -7,7 +7,7 @@ import { LockExplorer } from './lock.explorer.js';
 import { OutageNews } from './lock.outage.js';
 import { LockService } from './lock.service.js';
 import { checkedModuleName, lockServiceToken } from './lock.tokens.js';
-import { checkedAsyncOptions } from './redis-lock.async-options.js';
+import { checkedAsyncOptions, checkedMakers } from './redis-lock.async-options.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
 import { moduleOptions, resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions, type ResolvedLockOptions } from './redis-lock.options.js';
 import { describeConnection } from './redis/describe-connection.js';
@@ -43,7 +43,8 @@ export class RedisLockModule extends ConfigurableModuleClass {
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     const checked = checkedAsyncOptions(options);
-    return withLockService(super.forRootAsync(checked), checked.name);
+    const definition = super.forRootAsync(checked);
+    return withLockService({ ...definition, providers: checkedMakers(definition.providers ?? [], checked) }, checked.name);
   }
 }
 

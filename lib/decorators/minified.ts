@@ -1,6 +1,7 @@
 import { classSource } from './class-source.js';
 import type { UnknownNames } from './key-template.js';
 import type { ParameterNames } from './parameter-names.js';
+import { filesOfStack } from './stack-files.js';
 
 /** As long as the names are that minifiers give, at most. */
 const SHORT = 2;
@@ -29,10 +30,7 @@ function isOnOneLine(prototype: object): boolean {
   return classSource(prototype)?.text.includes('\n') === false;
 }
 
-/** Our own frames, and those of what calls decorators, come first. */
-const FRAMES = 50;
-const FRAME = /(?:\(|at (?:async )?)(?!node:)([^()]+?):\d+:\d+\)?$/;
-const THIS_FILE = /decorators[\\/]minified\.\w+$/;
+const FIRST_FILE = /decorators[\\/]stack-files\.\w+$/;
 const OF_PACKAGE = /[\\/]node_modules[\\/]/;
 
 /**
@@ -42,17 +40,9 @@ const OF_PACKAGE = /[\\/]node_modules[\\/]/;
 function definingFile(): string | undefined {
   const [own = '', ...files] = filesOfStack();
   // In a bundle all is one file.
-  if (!THIS_FILE.test(own)) return own || undefined;
-  const ours = own.replace(THIS_FILE, '');
+  if (!FIRST_FILE.test(own)) return own || undefined;
+  const ours = own.replace(FIRST_FILE, '');
   const others = files.filter((file) => !file.startsWith(ours) && !OF_PACKAGE.test(file));
   // A helper of the compiler calls the decorator, and has no source of its own.
   return others.slice(0, 2).find((file) => /\.[cm]?tsx?$/.test(file)) ?? others[0];
-}
-
-function filesOfStack(): readonly string[] {
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = FRAMES;
-  const { stack = '' } = new Error();
-  Error.stackTraceLimit = stackTraceLimit;
-  return stack.split('\n').flatMap((line) => FRAME.exec(line)?.[1]?.replace(/^file:\/\//, '') ?? []);
 }

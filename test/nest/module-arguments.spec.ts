@@ -93,6 +93,26 @@ describe('forRootAsync refuses', () => {
   });
 });
 
+class Misspelt {
+  createRedisLockOption() {
+    return useFactory();
+  }
+}
+
+describe('an app does not start with', () => {
+  const given = { module: class Given {}, providers: [Misspelt, { provide: 'options', useValue: { wait: 0 } }], exports: [Misspelt, 'options'] };
+
+  it.each<[what: string, options: unknown, message: string]>([
+    ['a class without createRedisLockOptions()', { useClass: Misspelt }, '"useClass" of RedisLockModule.forRootAsync() is Misspelt, which gives an object (Misspelt) without a method createRedisLockOptions().'],
+    ['a provider without it', { imports: [given], useExisting: Misspelt }, '"useExisting" of RedisLockModule.forRootAsync() is Misspelt, which gives an object (Misspelt) without'],
+    ['options in the place of a provider', { imports: [given], useExisting: 'options' }, '"useExisting" of RedisLockModule.forRootAsync() is "options", which gives an object'],
+  ])('%s', async (_what, options, message) => {
+    const booting = start({ imports: [forRootAsync(options)] });
+    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(booting).rejects.toThrow(message);
+  });
+});
+
 @Injectable({ scope: Scope.REQUEST })
 class OfRequest {}
 

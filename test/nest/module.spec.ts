@@ -42,14 +42,21 @@ describe('forRoot', () => {
   });
 
   it.each([
-    [undefined, 'LockService of RedisLockModule.forRoot()'],
-    ['billing', 'LockService of RedisLockModule.forRoot({ name: "billing" })'],
-  ])('that is missing (%s) is named by the error that Nest has for an app with locked methods', async (module, missing) => {
+    [undefined, 'LockService of RedisLockModule.forRoot(); in a test, import LockTestingModule.forRoot()'],
+    ['billing', 'LockService of RedisLockModule.forRoot({ name: "billing" }); in a test, import LockTestingModule.forRoot({ name: "billing" })'],
+  ])('that is missing (%s) is named, with what to import in a test, by the error that Nest has for an app with locked methods', async (module, missing) => {
     class Jobs {
       @WithLock('job', { module })
       async run() {}
     }
     await expect(compile({ providers: [Jobs] })).rejects.toThrow(`resolve dependencies of the Jobs. Please make sure that the "Symbol(${missing})" property is available`);
+  });
+
+  it('that is missing is named, with what to import in a test, by the error that Nest has for @InjectLocks', async () => {
+    class Jobs {
+      constructor(@InjectLocks('billing') readonly locks: LockService) {}
+    }
+    await expect(compile({ providers: [Jobs] })).rejects.toThrow('in a test, import LockTestingModule.forRoot({ name: "billing" })');
   });
 
   it('takes a store instead of a connection', async () => {

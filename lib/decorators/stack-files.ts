@@ -1,0 +1,12 @@
+/** Our own frames, and those of what calls decorators, come first. */
+const FRAMES = 50;
+const FRAME = /(?:\(|at (?:async )?)(?!node:)([^()]+?):\d+:\d+\)?$/;
+
+/** The files of those who are being called at the moment, the innermost first, without Node's own. */
+export function filesOfStack(): readonly string[] {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = FRAMES;
+  const { stack = '' } = new Error();
+  Error.stackTraceLimit = stackTraceLimit;
+  return stack.split('\n').flatMap((line) => FRAME.exec(line)?.[1]?.replace(/^file:\/\//, '') ?? []);
+}
