@@ -1,4 +1,4 @@
-import { clashOf, shapeOf } from './decorators/template-clash.js';
+import { clashOf, type ReadTemplate, readTemplate, shapeOf } from './decorators/template-clash.js';
 import type { LockedMethod } from './decorators/locked-methods.js';
 import { methodName } from './decorators/lost-locks.js';
 import { mistake } from './errors/mistakes.js';
@@ -14,6 +14,7 @@ export interface Clashes {
 /** A template, and a method that it stands on. */
 interface Use {
   readonly template: string;
+  readonly read: ReadTemplate;
   readonly method: LockedMethod;
 }
 
@@ -24,7 +25,7 @@ export function clashesOf(fresh: readonly LockedMethod[], before: readonly Locke
   const warnings: string[] = [];
   for (const use of usesOf(fresh).values()) {
     for (const other of known) {
-      const clash = use.method.module === other.method.module ? clashOf(use.template, other.template) : undefined;
+      const clash = use.method.module === other.method.module ? clashOf(use.read, other.read) : undefined;
       if (clash?.isFixedText) warnings.push(fixedText(clash.key, use, other));
       else if (clash) mistakes.push(differentValues(clash.key, use, other));
     }
@@ -39,8 +40,9 @@ function usesOf(methods: readonly LockedMethod[]): ReadonlyMap<string, Use> {
   for (const method of methods) {
     if (method.mistakes) continue;
     for (const template of [method.key].flat()) {
-      const shape = typeof template === 'string' ? `${method.module} ${shapeOf(template)}` : undefined;
-      if (shape && !uses.has(shape)) uses.set(shape, { template: template as string, method });
+      if (typeof template !== 'string') continue;
+      const shape = `${method.module} ${shapeOf(template)}`;
+      if (!uses.has(shape)) uses.set(shape, { template, read: readTemplate(template), method });
     }
   }
   return uses;

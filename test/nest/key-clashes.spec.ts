@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { Logger, Module } from '@nestjs/common';
+import { Injectable, Logger, Module } from '@nestjs/common';
 import { LazyModuleLoader } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { LockOptionsError, WithLock } from 'nest-redis-lock';
@@ -51,6 +51,19 @@ describe('an app does not start with two templates that make one key of differen
 
   it('but it does where one of them is a function, whose keys are its own matter', () => boot(...withKeys('a:<x>-<y>', (x) => `a:${x}`)));
 });
+
+it('to compare the templates of a big app takes no time worth mentioning', async () => {
+  class Big {}
+  for (let at = 0; at < 400; at++) {
+    const descriptor = { value: async (x: string, y: string) => [x, y], configurable: true, writable: true };
+    (WithLock(`thing:kind-${at}-of-<0>-in-<1>`) as MethodDecorator)(Big.prototype, `run${at}`, descriptor);
+    Object.defineProperty(Big.prototype, `run${at}`, descriptor);
+  }
+  Injectable()(Big);
+  const begin = performance.now();
+  await boot(Big);
+  expect(performance.now() - begin).toBeLessThan(3000);
+}, 60_000);
 
 it('nor does a lazy module load whose template clashes with one of the app', async () => {
   const [Orders, Reports] = withKeys('a:<x>-<y>', 'a:<x>');
