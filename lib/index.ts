@@ -2,7 +2,7 @@ export { RedisLockModule } from './redis-lock.module.js';
 export type { RedisLockModuleExtras, RedisLockModuleOptions, RedisLockOptions, RedisLockOptionsFactory } from './redis-lock.options.js';
 export { LockService } from './lock.service.js';
 export { lockServiceToken as getLockServiceToken } from './lock.tokens.js';
-export type { GuardedMethod } from './lock.service.js';
+export type { GuardedMethod } from './decorators/locked-methods.js';
 export { WithLock } from './decorators/with-lock.decorator.js';
 export type { WithLockDecorator } from './decorators/with-lock.decorator.js';
 export type { LockTimeoutContext, RequestLockOptions, WithLockDecoratorOptions } from './decorators/with-lock.options.js';
@@ -11,6 +11,7 @@ export type { LockKeyValues } from './decorators/lock-key.js';
 export { InjectLocks } from './decorators/inject-locks.decorator.js';
 export { CurrentLock } from './decorators/current-lock.decorator.js';
 export { LockExceptionFilter } from './http/lock-exception.filter.js';
+export type { LockExceptionFactory } from './http/exception-factory.js';
 export { LockInterceptor } from './http/lock.interceptor.js';
 
 export { Lock } from './core/lock.js';

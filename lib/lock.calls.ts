@@ -1,6 +1,7 @@
 import type { LockRequest, Refusal } from './core/lock-request.js';
 import { Lock } from './core/lock.js';
 import { LockLostError } from './errors/lock-lost.error.js';
+import type { LockExceptionFactory } from './http/exception-factory.js';
 import { clientGoneSignal, reported } from './http/http-request.js';
 
 /** The signals that end the wait of a call: its own, and that its HTTP client has gone. */
@@ -9,9 +10,10 @@ export function waitSignals(this: LockRequest): readonly AbortSignal[] {
   return [this.signal, clientGone].filter((signal) => signal !== undefined);
 }
 
-/** What is thrown for a lost lock; its cause is what the work threw. */
-export function lostError({ keys, label, reason, heldMs, forced }: LockLostError, cause?: unknown): LockLostError {
-  return reported(new LockLostError({ keys, label, reason, heldMs, forced, cause }));
+/** What is thrown for a lost lock of a module with this factory; its cause is what the work threw, unless that was the loss itself. */
+export function lostError(lost: LockLostError, factory: LockExceptionFactory | undefined, cause?: unknown): LockLostError {
+  const { keys, label, reason, heldMs, forced } = lost;
+  return reported(cause === lost ? lost : new LockLostError({ keys, label, reason, heldMs, forced, cause }), factory);
 }
 
 /** Whether the call that it is nested in has ended since it was let in: it has to take the lock anew. */

@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, ModulesContainer } from '@nestjs/core';
-import { type LockedMethod, lockedMethods } from './decorators/locked-methods.js';
+import { type GuardedMethod, type LockedMethod, lockedMethods } from './decorators/locked-methods.js';
 import { methodName } from './decorators/lost-locks.js';
 import { refusedCalls } from './decorators/service-slot.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
@@ -11,7 +11,7 @@ import { onLazyModules } from './lock.lazy.js';
 import { onShutdown } from './lock.shutdown.js';
 import { isReached, mistakesOf, outOfReach } from './lock.checks.js';
 import { clashesOf } from './lock.clashes.js';
-import { type GuardedMethod, LockService } from './lock.service.js';
+import { LockService } from './lock.service.js';
 import { DEFAULT_MODULE } from './lock.tokens.js';
 import { LockWiring } from './lock.wiring.js';
 

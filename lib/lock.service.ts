@@ -18,6 +18,8 @@ import { WaitingCalls } from './core/waiting-calls.js';
 import { isLockError } from './errors/lock.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
 import { LockUnavailableError } from './errors/lock-unavailable.error.js';
+import type { GuardedMethod } from './decorators/locked-methods.js';
+import type { LockExceptionFactory } from './http/exception-factory.js';
 import { reported } from './http/http-request.js';
 import { isOutlived, lostError, waitSignals } from './lock.calls.js';
 import type { OutageNews } from './lock.outage.js';
@@ -31,15 +33,8 @@ export interface LockServiceParts {
   readonly shutdownGraceMs: number;
   /** Hears which calls get no lock in an outage. */
   readonly outage?: OutageNews | undefined;
-}
-
-/** A method that `@WithLock` guards. */
-export interface GuardedMethod {
-  readonly className: string;
-  readonly method: string;
-  /** The templates of its keys. Undefined where a function makes them. */
-  readonly templates: readonly string[] | undefined;
-  readonly scope: 'call' | 'request';
+  /** Makes what HTTP clients get in the place of its errors. */
+  readonly exceptionFactory?: LockExceptionFactory | undefined;
 }
 
 /** Takes locks on keys, so that work on one key runs in one place at a time, over all processes that share the store. */
@@ -51,6 +46,8 @@ export class LockService {
    * nothing where nobody subscribes, and a subscriber hears only of locks that are taken after it came.
    */
   readonly events: Observable<LockEvent>;
+  /** @internal */
+  readonly exceptionFactory: LockExceptionFactory | undefined;
   readonly #store: LockStore;
   readonly #terms: LockTerms;
   /** `tryLock` does not wait unless it is told to. */
@@ -65,13 +62,14 @@ export class LockService {
   readonly #frozenTerms = new WeakMap<object, LockTerms>();
 
   /** Nest builds it: import `RedisLockModule`. @internal */
-  constructor({ name, store, terms, shutdownGraceMs, outage }: LockServiceParts) {
+  constructor({ name, store, terms, shutdownGraceMs, outage, exceptionFactory }: LockServiceParts) {
     this.moduleName = name;
     this.#store = store;
     this.#terms = terms;
     this.#tryTerms = { ...terms, waitMs: 0 };
     this.#shutdownGraceMs = shutdownGraceMs;
     this.#outage = outage;
+    this.exceptionFactory = exceptionFactory;
     this.#acquirer = new LockAcquirer(store, this.#events, new WaitingCalls(this.#context));
     this.events = new Observable((subscriber) => {
       this.#events.add(subscriber);
@@ -108,8 +106,8 @@ export class LockService {
       value = await this.#context.run(node, (lock) => settled(work(lock)));
     } catch (error) {
       await this.#leave(node, lock);
-      if (!lock.lost || terms.onLost === 'ignore' || error === lock.lost) throw error;
-      throw lostError(lock.lost, error);
+      if (!lock.lost || (terms.onLost === 'ignore' && error !== lock.lost)) throw error;
+      throw lostError(lock.lost, this.exceptionFactory, error);
     }
     const end = endOf(value);
     if (end) {
@@ -117,7 +115,7 @@ export class LockService {
       return value;
     }
     await this.#leave(node, lock);
-    if (lock.lost && terms.onLost === 'throw') throw lostError(lock.lost);
+    if (lock.lost && terms.onLost === 'throw') throw lostError(lock.lost, this.exceptionFactory);
     return value;
   }
 
@@ -255,11 +253,12 @@ export class LockService {
   /** What a call that got no lock rejects with. */
   #failed(error: unknown): unknown {
     // A signal's reason may be anything, also what throws on a look at its prototype.
-    if (!isLockError(error) || !(error instanceof LockUnavailableError)) return reported(error);
-    const isNested = this.#context.innermost() !== undefined;
-    const told = isNested ? new LockUnavailableError(error.detail, error.cause, { nested: true }) : error;
+    if (!isLockError(error) || !(error instanceof LockUnavailableError)) return reported(error, this.exceptionFactory);
+    const nested = this.#context.innermost() !== undefined;
+    // Several calls may have failed with one error, and each is answered by itself.
+    const told = nested || this.exceptionFactory ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
     if (!this.isEnding) this.#outage?.failed(told);
-    return reported(told);
+    return reported(told, this.exceptionFactory);
   }
 
   /** @throws LockOptionsError */

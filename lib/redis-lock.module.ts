@@ -75,7 +75,7 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
   const misplaced = ['name', 'isGlobal'].find((option) => option in moduleOptions(options));
   if (misplaced) throw new LockOptionsError(`"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`);
   const resolved = resolveLockOptions(options);
-  const { store, terms, shutdownGraceMs } = resolved;
+  const { store, terms, shutdownGraceMs, exceptionFactory } = resolved;
   const nodes = Array.isArray(resolved.connection) ? resolved.connection.length : 1;
   const outage = new OutageNews(logger);
   const service = new LockService({
@@ -83,6 +83,7 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
     terms,
     shutdownGraceMs,
     outage,
+    exceptionFactory,
     store: store ?? redisStore({ ...resolved, leaseMs: terms.leaseMs, log: outageLog(nodes, outage) }),
   });
   logger.log(`${name === 'default' ? 'Locks live' : `Locks of "${name}" live`} ${whereabouts(resolved)}.`);

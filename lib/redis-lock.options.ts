@@ -1,5 +1,6 @@
 import { durationMs, type Duration } from './clock/duration.js';
 import { booleanOption, DEFAULT_TERMS, lockTerms, unknownOption, wrongValue, type LockTerms } from './core/lock-options.js';
+import type { LockExceptionFactory } from './http/exception-factory.js';
 import { isWellFormed } from './core/lock-key.js';
 import { plainOptions } from './errors/plain-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
@@ -56,6 +57,13 @@ export interface RedisLockOptions {
   readonly durability?: 'none' | { readonly replicas: number; readonly timeout?: Duration; readonly aof?: boolean };
   /** Whether lock errors get `Retry-After` and a log line, and a wait ends when its HTTP client has gone. @default true */
   readonly http?: boolean;
+  /**
+   * Makes the exception that HTTP requests are answered with in the place of a lock error of this module, for another status or body; `undefined` leaves
+   * the default. It is asked when the error becomes the answer: your code still gets the `LockError`. Where `http` is false, it is asked in
+   * handlers with `LockInterceptor`.
+   * @default none
+   */
+  readonly exceptionFactory?: LockExceptionFactory;
 }
 
 /** Which module it is, when an app has several. */
@@ -82,11 +90,12 @@ export interface ResolvedLockOptions {
   readonly commandTimeoutMs: number;
   readonly shutdownGraceMs: number;
   readonly http: boolean;
+  readonly exceptionFactory: LockExceptionFactory | undefined;
   readonly durability: DurabilityTerms | undefined;
 }
 
 const KNOWN: readonly string[] = [
-  'connection', 'store', 'keyPrefix', 'wait', 'lease', 'watchdog', 'maxHold', 'maxWaiters', 'reentrant', 'commandTimeout', 'shutdownGrace', 'durability', 'http', 'name', 'isGlobal',
+  'connection', 'store', 'keyPrefix', 'wait', 'lease', 'watchdog', 'maxHold', 'maxWaiters', 'reentrant', 'commandTimeout', 'shutdownGrace', 'durability', 'http', 'exceptionFactory', 'name', 'isGlobal',
 ]; // prettier-ignore
 
 export function isModuleOption(name: string): boolean {
@@ -109,13 +118,14 @@ export function resolveLockOptions(given: RedisLockModuleOptions = {}): Resolved
   const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
   if (unknown) throw unknownOption(unknown, KNOWN);
 
-  const { connection, store, keyPrefix = 'lock:', commandTimeout = '1s', shutdownGrace = '10s', http = true } = options;
+  const { connection, store, keyPrefix = 'lock:', commandTimeout = '1s', shutdownGrace = '10s', http = true, exceptionFactory } = options;
   const { wait, lease, watchdog, maxHold, maxWaiters, reentrant } = options;
   if (options.isGlobal !== undefined) booleanOption('isGlobal', options.isGlobal);
   refuseMissingSetting(options);
   if (connection !== undefined && store !== undefined) throw new LockOptionsError('Give either "connection" or "store", not both: a store has its own connection.');
   if (store !== undefined && typeof store?.acquire !== 'function') throw wrongValue('store', store, 'a LockStore, e.g. new MemoryLockStore()');
   if (typeof keyPrefix !== 'string' || !isWellFormed(keyPrefix)) throw wrongValue('keyPrefix', keyPrefix, 'a string');
+  if (exceptionFactory !== undefined && typeof exceptionFactory !== 'function') throw wrongValue('exceptionFactory', exceptionFactory, 'a function that returns an HttpException or undefined');
   const commandTimeoutMs = durationMs('commandTimeout', commandTimeout, { min: 10 });
   return Object.freeze({
     connection: connection === undefined ? 'redis://127.0.0.1:6379' : connection,
@@ -125,6 +135,7 @@ export function resolveLockOptions(given: RedisLockModuleOptions = {}): Resolved
     commandTimeoutMs,
     shutdownGraceMs: durationMs('shutdownGrace', shutdownGrace, { min: 0 }),
     http: booleanOption('http', http),
+    exceptionFactory,
     durability: durabilityTerms(options, commandTimeoutMs),
   });
 }

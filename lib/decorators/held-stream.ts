@@ -2,13 +2,20 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Subscriber } from 'rxjs';
 import type { Lock } from '../core/lock.js';
 import { noteEnd } from '../core/stream-end.js';
+import type { LockExceptionFactory } from '../http/exception-factory.js';
 import { reported } from '../http/http-request.js';
 import type { RequestHold } from './request-hold.js';
 import { assertNotLost, StreamHold } from './stream-hold.js';
 import { isAsyncIterator, isObservable } from './stream-kind.js';
 import { untilLeft } from './until-left.js';
 
-type OnLost = 'throw' | 'ignore';
+/** The lock of a stream. */
+interface StreamLock {
+  readonly lock: Lock;
+  readonly onLost: 'throw' | 'ignore';
+  /** Of the module whose lock it is. */
+  readonly exceptionFactory: LockExceptionFactory | undefined;
+}
 
 const holds = new WeakMap<object, StreamHold>();
 
@@ -16,9 +23,9 @@ const holds = new WeakMap<object, StreamHold>();
  * Makes an Observable or async iterator that a method has returned keep the lock until it completes, fails, or is left:
  * unsubscribed, or ended by `return()`. It says so only when the key is free. Any other result is returned as it is.
  */
-export function heldToItsEnd(result: unknown, lock: Lock, onLost: OnLost): unknown {
-  if (isObservable(result)) return heldObservable(result, lock, onLost);
-  if (isAsyncIterator(result)) return heldIterator(result, lock, onLost);
+export function heldToItsEnd(result: unknown, by: StreamLock): unknown {
+  if (isObservable(result)) return heldObservable(result, by);
+  if (isAsyncIterator(result)) return heldIterator(result, by);
   return result;
 }
 
@@ -27,15 +34,14 @@ export function heldToItsEnd(result: unknown, lock: Lock, onLost: OnLost): unkno
  * What ends the request gives the lock back.
  */
 export function readWhileHeld(source: Observable<unknown>, hold: RequestHold): Observable<unknown> {
-  const { lock } = hold;
   const inside = AsyncLocalStorage.snapshot();
   return new Observable((subscriber) => {
     try {
       hold.assertReadable();
     } catch (error) {
-      throw inside(() => reported(error));
+      throw inside(() => reported(error, hold.exceptionFactory));
     }
-    subscriber.add(failWhenLost(lock, subscriber, inside));
+    subscriber.add(failWhenLost(hold, subscriber, inside));
     inside(() => untilLeft(source, subscriber, inside).subscribe(subscriber));
   });
 }
@@ -45,7 +51,8 @@ export function abandon(stream: unknown): void {
   if (typeof stream === 'object' && stream !== null) void holds.get(stream)?.end();
 }
 
-function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost): Observable<unknown> {
+function heldObservable(source: Observable<unknown>, by: StreamLock): Observable<unknown> {
+  const { lock, onLost } = by;
   const hold = new StreamHold(lock);
   const inside = AsyncLocalStorage.snapshot();
   let readers = 0;
@@ -54,7 +61,7 @@ function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost)
   const held = new Observable((subscriber) => {
     hold.begin(onLost);
     readers++;
-    const stopListening = onLost === 'throw' ? failWhenLost(lock, subscriber, inside) : undefined;
+    const stopListening = onLost === 'throw' ? failWhenLost(by, subscriber, inside) : undefined;
     const end = (tell: () => void): void => {
       stopListening?.();
       void leave().then(tell);
@@ -75,13 +82,14 @@ function heldObservable(source: Observable<unknown>, lock: Lock, onLost: OnLost)
   return noted(held, hold);
 }
 
-function failWhenLost({ signal }: Lock, subscriber: Subscriber<unknown>, inside: ReturnType<typeof AsyncLocalStorage.snapshot>): () => void {
-  const fail = () => inside(() => subscriber.error(reported(signal.reason)));
+function failWhenLost({ lock, exceptionFactory }: Omit<StreamLock, 'onLost'>, subscriber: Subscriber<unknown>, inside: ReturnType<typeof AsyncLocalStorage.snapshot>): () => void {
+  const { signal } = lock;
+  const fail = () => inside(() => subscriber.error(reported(signal.reason, exceptionFactory)));
   signal.addEventListener('abort', fail, { once: true });
   return () => signal.removeEventListener('abort', fail);
 }
 
-function heldIterator(source: AsyncIterator<unknown>, lock: Lock, onLost: OnLost): AsyncIterableIterator<unknown> {
+function heldIterator(source: AsyncIterator<unknown>, { lock, onLost, exceptionFactory }: StreamLock): AsyncIterableIterator<unknown> {
   const hold = new StreamHold(lock);
   const inside = AsyncLocalStorage.snapshot();
 
@@ -96,7 +104,7 @@ function heldIterator(source: AsyncIterator<unknown>, lock: Lock, onLost: OnLost
     } catch (error) {
       await hold.end();
       if (error === lock.lost) void inside(async () => source.return?.()).catch(() => undefined);
-      throw reported(error);
+      throw reported(error, exceptionFactory);
     }
   };
   const held: AsyncIterableIterator<unknown> = {

@@ -3,6 +3,7 @@ import type { LockKey } from '../core/lock-key.js';
 import type { WithLockOptions } from '../core/lock-options.js';
 import { LockNotWiredError } from '../errors/lock-not-wired.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
+import type { LockExceptionFactory } from '../http/exception-factory.js';
 import { reported } from '../http/http-request.js';
 import type { LockService } from '../lock.service.js';
 import { lockServiceSlot } from '../lock.tokens.js';
@@ -44,12 +45,14 @@ function plainCall({ site, options, keyOf, lockParameters }: LockedSite): LockCa
   // Not an async function: a lock costs little enough that one more promise shows.
   return (body, self, args, unsubscribed) => {
     try {
+      const locks = locksOf(self, site, module);
+      const { exceptionFactory } = locks;
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
         const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
-        return Promise.resolve(result).then((value) => checkedResult(heldToItsEnd(value, lock, onLost), site));
+        return Promise.resolve(result).then((value) => checkedResult(heldToItsEnd(value, { lock, onLost, exceptionFactory }), site));
       };
-      return locksOf(self, site, module).withLock(reportedKey(keyOf, args), work, endedBy(unsubscribed, lockOptions));
+      return locks.withLock(reportedKey(keyOf, args, exceptionFactory), work, endedBy(unsubscribed, lockOptions));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -82,11 +85,11 @@ export function endedBy(signal: AbortSignal | undefined, options: WithLockOption
 }
 
 /** Makes the key of a call, or hands the error to the HTTP request of the call. */
-export function reportedKey<A>(keyOf: (args: A) => LockKey, args: A): LockKey {
+export function reportedKey<A>(keyOf: (args: A) => LockKey, args: A, factory: LockExceptionFactory | undefined): LockKey {
   try {
     return keyOf(args);
   } catch (error) {
-    throw reported(error);
+    throw reported(error, factory);
   }
 }
 

@@ -1,16 +1,27 @@
 import type { ServerResponse } from 'node:http';
 import type { Lock } from '../core/lock.js';
+import type { LockExceptionFactory } from '../http/exception-factory.js';
 import { clientGone, reported } from '../http/http-request.js';
 import { isOver, onceEnded } from '../http/response-end.js';
 import { assertNotLost } from './stream-hold.js';
 
-/** A lock that an HTTP request holds: until the response has been sent, or its client has gone, and nothing works for it any more. */
-export class RequestHold {
+interface HoldParts {
   /** The handler it is for. */
   readonly site: object;
   readonly lock: Lock;
+  readonly response: ServerResponse;
   /** The lock of the same request that was taken before. */
   readonly outer: RequestHold | undefined;
+  /** Of the module whose lock it is. */
+  readonly exceptionFactory: LockExceptionFactory | undefined;
+}
+
+/** A lock that an HTTP request holds: until the response has been sent, or its client has gone, and nothing works for it any more. */
+export class RequestHold {
+  readonly site: object;
+  readonly lock: Lock;
+  readonly outer: RequestHold | undefined;
+  readonly exceptionFactory: LockExceptionFactory | undefined;
   /** When the lock may be given back. Never rejects. */
   readonly ended: Promise<void>;
   #resolve!: () => void;
@@ -18,10 +29,11 @@ export class RequestHold {
   #isAnswered = false;
   #isOver = false;
 
-  constructor(site: object, lock: Lock, response: ServerResponse, outer: RequestHold | undefined) {
+  constructor({ site, lock, response, outer, exceptionFactory }: HoldParts) {
     this.site = site;
     this.lock = lock;
     this.outer = outer;
+    this.exceptionFactory = exceptionFactory;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
     const answered = (): void => {
       this.#isAnswered = true;
@@ -53,7 +65,7 @@ export class RequestHold {
     try {
       this.lock.assertHeld();
     } catch (error) {
-      throw reported(error);
+      throw reported(error, this.exceptionFactory);
     }
     this.#working++;
     let left = false;

@@ -90,7 +90,8 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
     }
 
     #inLock(context: ExecutionContext, response: ServerResponse, next: CallHandler): Promise<Observable<unknown>> {
-      const key = reportedKey(keyOf, context);
+      const { exceptionFactory } = this.locks;
+      const key = reportedKey(keyOf, context, exceptionFactory);
       const over = new AbortController();
       // Where an interceptor has answered meanwhile, nobody waits for the handler. An answer that was given before this handler is no reason.
       if (!isOver(response)) onceEnded(response, () => over.abort(clientGone()));
@@ -102,7 +103,7 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
             (lock) => {
               over.signal.throwIfAborted();
               began = true;
-              const hold = new RequestHold(token, lock, response, holds.getStore());
+              const hold = new RequestHold({ site: token, lock, response, outer: holds.getStore(), exceptionFactory });
               taken.set(response, hold);
               resolve(answerOf(hold, next));
               return hold.ended;
@@ -131,8 +132,8 @@ function answer(hold: RequestHold, source: Observable<unknown>, onLost: 'throw' 
       if (subscriber.closed) return;
       // Asked of the clock, so that a loss that no timer has told of yet is known. A lock that the handler has given back is not lost.
       const lost = onLost === 'throw' && !hold.lock.isHeld ? hold.lock.lost : undefined;
-      if (!lost || cause === lost) tell();
-      else subscriber.error(lostError(lost, cause));
+      if (!lost) tell();
+      else subscriber.error(lostError(lost, hold.exceptionFactory, cause));
     };
     answers.subscribe({
       next: (value) => unlessLost(() => subscriber.next(value)),

@@ -60,6 +60,8 @@ export abstract class LockError extends HttpException {
   #answered = false;
   /** Whether the log tells of it otherwise, such as in the sum of an outage. */
   #told = false;
+  /** What its app answers in the place of it: asked for when somebody first wants to know. */
+  #answer: { ask: (() => HttpException | undefined) | undefined; exception?: HttpException | undefined } | undefined;
 
   /** @param message safe to show: filters that are common in Nest apps send it to clients */
   protected constructor(name: string, message: string, { code, status, detail, clientMessage = message, retryable = false, retryAfter, cause }: LockErrorFacts) {
@@ -98,14 +100,35 @@ export abstract class LockError extends HttpException {
     return this.#answered;
   }
 
+  /** Lets an exception of the app say what to answer, and in which words. @internal */
+  answerWith(ask: () => HttpException | undefined): void {
+    this.#answer ??= { ask };
+  }
+
+  /** What a client gets to read by default. @internal */
+  get body(): LockErrorBody {
+    return super.getResponse() as LockErrorBody;
+  }
+
   override getResponse(): string | object {
     this.#answered = true;
-    return super.getResponse();
+    return this.#exception?.getResponse() ?? super.getResponse();
   }
 
   override getStatus(): number {
     this.#answered = true;
-    return super.getStatus();
+    return this.#exception?.getStatus() ?? super.getStatus();
+  }
+
+  get #exception(): HttpException | undefined {
+    const answer = this.#answer;
+    const ask = answer?.ask;
+    if (!answer || !ask) return answer?.exception;
+    // It may itself ask for the default answer.
+    answer.ask = undefined;
+    answer.exception = ask();
+    if (answer.exception) this.message = answer.exception.message;
+    return answer.exception;
   }
 }
 

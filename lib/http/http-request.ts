@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from '@nestjs/common';
-import { isLockError, type LockError, type LockErrorBody, type LockErrorCode } from '../errors/lock.error.js';
+import { isLockError, LockError, type LockErrorCode } from '../errors/lock.error.js';
+import { exceptionOf, type LockExceptionFactory } from './exception-factory.js';
 import { destroyOnceReset } from './reset-stream.js';
 import { routeOf } from './place.js';
 import { isClosed, onceEnded } from './response-end.js';
@@ -52,9 +53,11 @@ class HttpRequest {
     return this.#gone.signal;
   }
 
-  /** Remembers the error, and when it really becomes the answer, adds `Retry-After` and logs what the client isn't told. */
-  failedWith(error: LockError): void {
+  /** Remembers the error, and when it really becomes the answer, adds `Retry-After` and logs what the client isn't told. The factory makes the answer. */
+  failedWith(error: LockError, factory: LockExceptionFactory | undefined): void {
     const response = this.#response;
+    // One of another copy of the package knows no such answers, perhaps.
+    if (factory && error instanceof LockError && !MISTAKES.has(error.code)) error.answerWith(() => exceptionOf(factory, error, this.#context));
     const seenBefore = this.#error !== undefined;
     this.#error = error;
     if (response.headersSent && Reflect.hasMetadata(SSE, this.#context.getHandler())) this.#guardEvents();
@@ -83,7 +86,7 @@ class HttpRequest {
     const event = chunk.toString();
     if (!event.startsWith('event: error\n') || !event.includes(error.message)) return chunk;
     this.#log(error);
-    return event.replace(error.message, () => (error.getResponse() as LockErrorBody).message);
+    return event.replace(error.message, () => error.body.message);
   }
 
   #log(error: LockError): void {
@@ -142,8 +145,12 @@ export function clientGoneSignal(): AbortSignal | undefined {
   return requests.getStore()?.clientGone;
 }
 
-/** Hands a lock error that is about to be thrown to the HTTP request it may become the answer of; returns what it got. */
-export function reported<E>(error: E): E {
-  if (isLockError(error)) requests.getStore()?.failedWith(error);
+/**
+ * Hands a lock error that is about to be thrown to the HTTP request it may become the answer of; returns what it got.
+ *
+ * @param factory of the module whose lock it is about
+ */
+export function reported<E>(error: E, factory?: LockExceptionFactory): E {
+  if (isLockError(error)) requests.getStore()?.failedWith(error, factory);
   return error;
 }

@@ -60,7 +60,7 @@ function bindTo(gateway: object): void {
 }
 
 function toldOf(error: LockError): Told {
-  const { code, statusCode, message } = error.getResponse() as LockErrorBody;
+  const { code, statusCode, message } = error.body;
   return { status: 'error', code, statusCode, message };
 }
 

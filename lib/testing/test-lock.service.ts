@@ -30,9 +30,9 @@ export class TestLockService extends LockService {
    * @throws LockOptionsError for an unknown option or a bad value
    */
   constructor(options: LockTestingModuleOptions = {}) {
-    const { terms, shutdownGraceMs, store = new MemoryLockStore() } = resolveLockOptions(options);
+    const { terms, shutdownGraceMs, exceptionFactory, store = new MemoryLockStore() } = resolveLockOptions(options);
     const simulated = new SimulatedLockStore(store);
-    super({ name: checkedModuleName('name', options.name), store: simulated, terms, shutdownGraceMs });
+    super({ name: checkedModuleName('name', options.name), store: simulated, terms, shutdownGraceMs, exceptionFactory });
     this.#simulated = simulated;
   }
 

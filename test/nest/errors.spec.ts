@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
-import { type ArgumentsHost, Catch, Controller, type ExceptionFilter, Injectable, type INestApplicationContext, Logger, type LoggerService, type Type, UseFilters } from '@nestjs/common';
+import { type ArgumentsHost, Catch, Controller, type ExceptionFilter, HttpException, Injectable, type INestApplicationContext, Logger, type LoggerService, type Type, UseFilters } from '@nestjs/common';
 import { GraphQLModule, Query, Resolver } from '@nestjs/graphql';
 import { type ClientProxy, ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -19,7 +19,8 @@ import { startApp } from './http-app.js';
 
 jest.setTimeout(30_000);
 
-const imports = () => [LockTestingModule.forRoot({ wait: 0 })];
+// Only HTTP requests are answered with what the factory makes.
+const imports = () => [LockTestingModule.forRoot({ wait: 0, exceptionFactory: () => new HttpException('Locked', 423) })];
 const closing: (() => unknown)[] = [];
 
 afterEach(async () => {

@@ -1,0 +1,36 @@
+import { type ExecutionContext, HttpException, Logger } from '@nestjs/common';
+import type { LockError } from '../errors/lock.error.js';
+import { shown } from '../errors/shown.js';
+import { routeOf } from './place.js';
+
+/**
+ * Makes the exception that an HTTP request is answered with in the place of a lock error; `undefined`: the answer is the default one. Neither a
+ * promise nor anything else will do. `error.getStatus()` and `error.getResponse()` give it the default answer.
+ */
+export type LockExceptionFactory = (error: LockError, context: ExecutionContext) => HttpException | undefined;
+
+const logger = new Logger('RedisLock');
+
+/** What the factory of a module makes of an error. Undefined where it makes nothing, or nothing that can be an answer, which is logged. */
+export function exceptionOf(factory: LockExceptionFactory, error: LockError, context: ExecutionContext): HttpException | undefined {
+  let made: unknown;
+  try {
+    made = factory(error, context);
+    if (made === undefined || made === error) return undefined;
+    if (made instanceof HttpException && isStatus(made.getStatus())) return made;
+  } catch (thrown) {
+    tell(context, `"exceptionFactory" threw ${thrown instanceof Error ? thrown.message : shown(thrown)}`, thrown);
+    return undefined;
+  }
+  // What it rejects with is no use to anybody.
+  if (made instanceof Promise) made.catch(() => undefined);
+  tell(context, made instanceof HttpException ? `The exception of "exceptionFactory" has the status ${shown(made.getStatus())}` : `"exceptionFactory" returned ${shown(made)}`);
+  return undefined;
+}
+
+const isStatus = (status: unknown): boolean => Number.isInteger(status) && (status as number) >= 200 && (status as number) < 600;
+
+function tell(context: ExecutionContext, what: string, thrown?: unknown): void {
+  const line = `${routeOf(context)}: ${what}, but must return an HttpException with a status of 200 to 599, or undefined. The client gets the default answer.`;
+  logger.error(line, ...(thrown instanceof Error ? [thrown.stack] : []));
+}
