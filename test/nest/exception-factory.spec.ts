@@ -77,7 +77,7 @@ class AccountsController {
   }
 
   @Post(':id/assert')
-  @WithLock('account:<id>')
+  @WithLock('account:<id>', { onLost: 'ignore' })
   async assert(@Param('id') id: string) {
     await this.locks.forceUnlock(`account:${id}`);
     this.locks.current(`account:${id}`)!.assertHeld();
