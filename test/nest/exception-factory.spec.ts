@@ -79,15 +79,17 @@ class AccountsController {
   @Post(':id/assert')
   @WithLock('account:<id>', { onLost: 'ignore' })
   async assert(@Param('id') id: string) {
-    await this.locks.forceUnlock(`account:${id}`);
-    this.locks.current(`account:${id}`)!.assertHeld();
+    const lock = this.locks.current(`account:${id}`)!;
+    await this.locks.forceUnlock(lock.key);
+    lock.assertHeld();
   }
 
   @Post(':id/lost-request')
   @WithLock('account:<params.id>', { scope: 'request' })
   async lostInRequest(@Param('id') id: string) {
-    await this.locks.forceUnlock(`account:${id}`);
-    this.locks.current(`account:${id}`)!.assertHeld();
+    const lock = this.locks.current(`account:${id}`)!;
+    await this.locks.forceUnlock(lock.key);
+    lock.assertHeld();
   }
 
   @Post(':id/invalid')
@@ -138,7 +140,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     await hold();
     const lines = hear();
     const { status, headers, body } = await post(`42/${way}`);
-    expect([status, headers['retry-after'], body]).toEqual([423, '30', { title: 'Locked', busy: true }]);
+    expect([status, headers['retry-after'], body]).toEqual([423, '1', { title: 'Locked', busy: true }]);
     expect(lines).toEqual([expect.stringMatching(/^warn POST \/accounts\/:id\/.*"account:42"/)]);
   });
 
@@ -146,7 +148,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     await start(() => undefined);
     await hold();
     const { status, headers, body } = await post('42/handler');
-    expect([status, headers['retry-after'], body]).toMatchObject([409, '30', { code: 'LOCK_TIMEOUT', retryAfter: 30 }]);
+    expect([status, headers['retry-after'], body]).toMatchObject([409, '1', { code: 'LOCK_TIMEOUT', retryAfter: 1 }]);
   });
 
   it.each(['lost', 'assert', 'lost-request'])('answers for a lost lock, of %s, without Retry-After', async (way) => {
@@ -172,7 +174,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
       return new HttpException({ ...(error.getResponse() as object), statusCode: 423, url }, 423);
     });
     await hold();
-    expect((await post('42/service').expect(423)).body).toMatchObject({ statusCode: 423, code: 'LOCK_TIMEOUT', retryAfter: 30, url: '/accounts/42/service' });
+    expect((await post('42/service').expect(423)).body).toMatchObject({ statusCode: 423, code: 'LOCK_TIMEOUT', retryAfter: 1, url: '/accounts/42/service' });
     expect((await post('42/handled').expect(201)).body).toEqual({ code: 'LOCK_TIMEOUT', isTimeout: true });
     await post('42/skipped').expect(201);
     expect(seen).toEqual([[409, expect.stringContaining('"account:42"'), '/accounts/42/service', 'service']]);
@@ -189,7 +191,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     await start(() => new HttpException('Somebody is at it.', 423), {}, [new Own()]);
     await hold();
     const { headers, body } = await post('42/service').expect(423);
-    expect([headers['retry-after'], body]).toEqual(['30', { mine: 'Somebody is at it.', message: 'Somebody is at it.', code: 'LOCK_TIMEOUT' }]);
+    expect([headers['retry-after'], body]).toEqual(['1', { mine: 'Somebody is at it.', message: 'Somebody is at it.', code: 'LOCK_TIMEOUT' }]);
   });
 
   it('can set its own Retry-After', async () => {
@@ -222,7 +224,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     await hold();
     const lines = hear();
     const { status, headers, body } = await post('42/handler');
-    expect([status, headers['retry-after'], body]).toMatchObject([409, '30', { code: 'LOCK_TIMEOUT' }]);
+    expect([status, headers['retry-after'], body]).toMatchObject([409, '1', { code: 'LOCK_TIMEOUT' }]);
     const remedy = 'but must return an HttpException with a status of 200 to 599, or undefined. The client gets the default answer.';
     expect(lines).toEqual([`error POST /accounts/:id/handler (AccountsController.handler): ${told}, ${remedy}`, expect.stringMatching(/^warn .*"account:42"/)]);
   });
