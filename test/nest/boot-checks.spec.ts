@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { type CanActivate, Controller, Get, Injectable, Logger, type LoggerService, type MiddlewareConsumer, type ModuleMetadata, type NestMiddleware, Scope, SetMetadata } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { WebSocketGateway } from '@nestjs/websockets';
-import { CurrentLock, type Duration, type Lock, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
+import { CurrentLock, type Duration, getLockServiceToken, type Lock, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 
 const ignore = () => undefined;
@@ -545,7 +545,7 @@ describe('an app that starts', () => {
       { className: 'Jobs', method: 'run', templates: ['job:<id>'], scope: 'call' },
       { className: 'NightJobs', method: 'run', templates: ['job:<id>'], scope: 'call' },
     ]);
-    expect(methods(module.get<LockService>(Symbol.for('nest-redis-lock:LockService:billing')))).toEqual([
+    expect(methods(module.get<LockService>(getLockServiceToken('billing')))).toEqual([
       { className: 'Billing', method: 'move', templates: ['from:<from>', 'to:<to>'], scope: 'call' },
     ]);
   });
