@@ -29,7 +29,7 @@ describe('An error inside the work of another lock', () => {
 
   it('is not retryable, says nothing of when to try again, and that the work may be half done', async () => {
     await there.lock('b');
-    await expect(here.lock('b', { wait: 0 })).rejects.toMatchObject({ retryable: true, retryAfter: 30, holding: [] });
+    await expect(here.lock('b', { wait: 0 })).rejects.toMatchObject({ retryable: true, retryAfter: 1, holding: [] });
     const error = (await here.withLock('a', () => here.lock('b', { wait: 0 })).catch((error: unknown) => error)) as LockTimeoutError;
     expect(error).toMatchObject({ retryable: false, retryAfter: undefined, holding: ['a'], message: expect.stringContaining('part of the work may be done') });
     expect(error.getResponse()).toEqual({ statusCode: 409, code: 'LOCK_TIMEOUT', message: error.message, error: 'Conflict', retryable: false });
