@@ -42,9 +42,9 @@ describe('A caller that waits', () => {
     await server.stop();
   });
 
-  const thereAs = (connection: string) =>
+  const thereAs = (connection: string, commandTimeout = 300) =>
     lockService(
-      redisStore({ connection, commandTimeout: 300 }, { deaf: () => said.push('deaf'), hears: () => said.push('hears') }),
+      redisStore({ connection, commandTimeout }, { deaf: () => said.push('deaf'), hears: () => said.push('hears') }),
       { shutdownGrace: 0 },
     );
 
@@ -143,7 +143,7 @@ describe('A caller that waits', () => {
 
     beforeEach(async () => {
       await redis.acl('SETUSER', 'locks', ...RIGHTS);
-      there = thereAs(`redis://locks:password@127.0.0.1:${proxy.port}`);
+      there = thereAs(`redis://locks:password@127.0.0.1:${proxy.port}`, 2000);
     });
 
     it('is served by its safety check, and says so once', async () => {
