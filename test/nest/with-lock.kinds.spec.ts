@@ -27,6 +27,11 @@ class Catalogue {
   async nightly(): Promise<string | undefined> {
     return 'done';
   }
+
+  @WithLock('hourly', { wait: 0, onTimeout: 'skip', atLeast: '1m' })
+  async hourly(): Promise<void> {
+    throw new Error('the job failed');
+  }
 }
 
 describe('@WithLock', () => {
@@ -68,5 +73,10 @@ describe('@WithLock', () => {
   it('runs a job once in the time of `atLeast`', async () => {
     expect(await catalogue.nightly()).toBe('done');
     expect(await catalogue.nightly()).toBeUndefined();
+  });
+
+  it('keeps the key for `atLeast` although the job threw, so that another node with a late clock does not run it again', async () => {
+    await expect(catalogue.hourly()).rejects.toThrow('the job failed');
+    expect(await catalogue.hourly()).toBeUndefined();
   });
 });
