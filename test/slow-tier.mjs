@@ -3,13 +3,13 @@
  * What they hold is held by a quick spec too, at a smaller size. Patterns of paths.
  */
 export const SLOW_TIER = [
-  'test/core/hand-on\\.spec',
+  'test/core/hand-off\\.spec',
   'test/docs/fencing\\.spec',
   'test/lab/(?!checker)',
   `test/processes/(?:${[
     'force-unlock',
-    'holders',
-    'line',
+    'crash-succession',
+    'many-waiters',
     'paused-holder',
     'quorum',
     'readers-writers',
@@ -21,7 +21,7 @@ export const SLOW_TIER = [
     'cluster',
     'cluster-changes',
     'durability',
-    'outages',
+    'outage-diagnosis',
     'quorum',
     'quorum-amnesia',
     'quorum-schedules',

@@ -29,10 +29,10 @@ it('test/README.md names specs that exist, in their tier, and a quick one for ea
 });
 
 it('the check of test/README.md notices a spec that is not there, or in the other tier, and a guarantee without a quick one', () => {
-  const page = '| one | `redis/none` | `redis/outage` |\n| two | | `lab/soak` |\n| three | `lab/soak` | |\n';
+  const page = '| one | `redis/none` | `redis/connection-loss` |\n| two | | `lab/soak` |\n| three | `lab/soak` | |\n';
   expect(mistakesIn(page)).toEqual([
     'not there: test/redis/none.spec.ts',
-    'not slow: test/redis/outage.spec.ts',
+    'not slow: test/redis/connection-loss.spec.ts',
     'no quick spec: two',
     'not quick: test/lab/soak.spec.ts',
   ]);
