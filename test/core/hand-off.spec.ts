@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { AcquireCommand, Granted, Held, Lock, LockOptions } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
@@ -150,9 +151,8 @@ describe('A lock that callers of one process hand on', () => {
 
   it('goes to another process after 20 ms', async () => {
     const order: string[] = [];
-    const nap = () => new Promise((resolve) => setTimeout(resolve, 12));
     const first = await here.lock('a');
-    const ours = many(8, () => here.withLock('a', () => nap().then(() => void order.push('here'))));
+    const ours = many(8, () => here.withLock('a', () => sleep(12).then(() => void order.push('here'))));
     const theirs = there.withLock('a', () => void order.push('there'));
     await turn();
     await first.unlock();

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
@@ -25,7 +26,6 @@ function nested(sections: readonly Section[]): number {
   return sections.filter(({ mode, token }) => mode === 'write' && readers.has(token)).length;
 }
 
-const pause = (ms: number) => new Promise((over) => setTimeout(over, ms));
 
 describe('Cluster under full load', () => {
   let cluster: RedisCluster;
@@ -49,10 +49,10 @@ describe('Cluster under full load', () => {
   /** A lock and what belongs to it are in different places for a moment. */
   async function oneByOne(move: SlotMove): Promise<void> {
     await move.begin();
-    await pause(Math.random() * 200);
+    await sleep(Math.random() * 200);
     for (const name of shuffled(await move.rest())) {
       await move.take(name);
-      await pause(Math.random() * 20);
+      await sleep(Math.random() * 20);
     }
   }
 
@@ -61,7 +61,7 @@ describe('Cluster under full load', () => {
     const holders = await move.crowded(key, least);
     await move.begin();
     for (const name of await move.rest()) if (name !== holders) await move.take(name);
-    await pause(APART_MS);
+    await sleep(APART_MS);
   }
 
   it('slots move with locks of all kinds in them, one key after the other: nobody is let in twice, and no lock is lost by it', async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
@@ -19,7 +20,7 @@ describe('Many locks', () => {
       const locks = await Promise.all(Array.from({ length: count }, (_, number) => here.lock(`account:${number}`)));
       process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
       // Each is renewed several times meanwhile.
-      await new Promise((done) => setTimeout(done, sized(4000, 30_000)));
+      await sleep(sized(4000, 30_000));
       const expired = locks.filter(({ isHeld }) => !isHeld).length;
       process.kill(servers.replicas[0]!.pid, 'SIGCONT');
       figures(`Locks held while one of two replicas hangs; lease ${sized(3, 5)} s; durability: one of two replicas`, '0 expire', { 'locks': count, 'expired': expired });

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Lock } from 'nest-redis-lock';
@@ -44,7 +44,7 @@ describe('One Redis', () => {
     const noticed: number[] = [];
     for (let round = 0; round < sized(5, 100); round++) {
       const lock = await here.lock(`account:${round}`);
-      await new Promise((done) => setTimeout(done, Math.random() * LEASE_MS));
+      await sleep(Math.random() * LEASE_MS);
       const forgottenAt = performance.now();
       await forget(lock);
       expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
@@ -103,7 +103,7 @@ describe('One Redis', () => {
       // Two of the three at a time.
       for (let round = 0; round < rounds; round += 2) {
         // At any moment of their work: not just after somebody went in, which is when we hear of it.
-        await delay(Math.random() * 50);
+        await sleep(Math.random() * 50);
         await Promise.all([round, round + 1].map((which) => load.standStill(which, LEASE_MS * (0.5 + Math.random() * 4.5))));
         await load.goesOn(2);
       }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,7 +45,7 @@ describe('One Redis under load', () => {
   /** Until it has refused some, and for some time more: up to one and a half leases. */
   async function refuses(word: string, before: number): Promise<void> {
     await until(async () => (await refused(word)) >= before + 3, 10_000);
-    await new Promise((over) => setTimeout(over, Math.random() * 1.5 * LEASE_MS));
+    await sleep(Math.random() * 1.5 * LEASE_MS);
   }
 
   /** Each lets it refuse commands for a while. */

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
@@ -122,7 +122,7 @@ async function aProgramFails(): Promise<boolean> {
 async function isNoticed(inPrograms: boolean): Promise<boolean> {
   const patience = new AbortController();
   const found = aCaseFails().then((failed) => failed || (inPrograms && aProgramFails()));
-  const answer = await Promise.race([found, delay(PATIENCE_MS, true, { signal: patience.signal })]);
+  const answer = await Promise.race([found, sleep(PATIENCE_MS, true, { signal: patience.signal })]);
   patience.abort();
   await server.restart();
   await found;

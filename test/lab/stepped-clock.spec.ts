@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { census } from '../support/checker/census.js';
@@ -55,7 +56,7 @@ if (!canStep) figures(WHAT, 'not tried in this run: it takes a C compiler', {});
         if (isForward) forward.push(clock());
         stepped.setOff(off);
         steps++;
-        if (isForward) await new Promise((over) => setTimeout(over, OVER_MS));
+        if (isForward) await sleep(OVER_MS);
         const [seconds] = await redis.time();
         expect(Math.abs(Number(seconds) * 1000 - Date.now() - off)).toBeLessThan(2000);
       }

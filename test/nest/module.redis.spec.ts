@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
@@ -78,7 +79,7 @@ describe('on a real Redis', () => {
       await module.close();
     }
     // What a connection that is gone would still say.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await sleep(50);
     expect(lines).toEqual([]);
   });
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Lock } from 'nest-redis-lock';
@@ -104,7 +105,7 @@ describe('Those who wait for other processes', () => {
       const lock = await here.lock(KEY);
       asked.push({ askedAt, gotAt: clock() });
       await lock.unlock();
-      await new Promise((done) => setTimeout(done, Math.random() * 20));
+      await sleep(Math.random() * 20);
     }
     loop.stop();
     const sections = merged([await loop.report()]);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
@@ -172,11 +173,11 @@ describe('When the nodes of a Redis Cluster change', () => {
       for (const name of await move.rest()) {
         if (name.endsWith(':holders')) continue;
         await move.take(name);
-        await new Promise((over) => setTimeout(over, 60));
+        await sleep(60);
       }
       // Both of each in one place again, and the slot is still moving.
       for (const name of await move.rest()) await move.take(name);
-      await new Promise((over) => setTimeout(over, 2 * lease));
+      await sleep(2 * lease);
       await move.finish();
       expect(locks.map(({ isHeld }) => isHeld)).toEqual(locks.map(() => true));
       for (const lock of locks) expect(await lock.unlock()).toBe(true);
@@ -187,7 +188,7 @@ describe('When the nodes of a Redis Cluster change', () => {
       await move.begin();
       await move.take(`{lock:${a}}:holders`);
       // Its renewals fail for this long, as nobody knows where the rest of it is.
-      await new Promise((resolve) => setTimeout(resolve, 250));
+      await sleep(250);
       await move.finish();
       await expect(there.lock(a, { wait: 1200 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
       expect(reader.isHeld).toBe(true);

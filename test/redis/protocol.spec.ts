@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -243,7 +244,7 @@ describe('What stands in Redis', () => {
     ]);
     await redis.config('SET', 'maxmemory', 1);
     try {
-      await new Promise((over) => setTimeout(over, 2 * lease));
+      await sleep(2 * lease);
       expect(held.map(({ isHeld }) => isHeld)).toEqual(held.map(() => true));
       for (const lock of held) expect(await lock.unlock()).toBe(true);
     } finally {

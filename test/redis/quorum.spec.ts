@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { LockOptionsError, LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import type { OutageLog } from '../../lib/redis/redis-connection.js';
@@ -160,11 +161,10 @@ describe('On a quorum of five Redis', () => {
 
     it('one that was away is not flooded with releases of locks that it never had', async () => {
       const locks = await warmed();
-      const lasts = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
       await servers.kill(4);
-      await locks.withLock(KEY, () => lasts(100));
+      await locks.withLock(KEY, () => sleep(100));
       for (let count = 0; count < 300; count++) await locks.withLock(KEY, () => undefined);
-      await lasts(COMMAND_TIMEOUT_MS + 200); // nothing waits for a connection any more
+      await sleep(COMMAND_TIMEOUT_MS + 200); // nothing waits for a connection any more
       await servers.all[4]!.restart();
       await until(() => locks.withLock('again', async () => (await servers.clients[4]!.exists('lock:again')) === 1));
       const cancelled = /cmdstat_zrem:calls=(\d+)/.exec(await servers.clients[4]!.info('commandstats'));
@@ -359,7 +359,7 @@ describe('On a quorum of five Redis', () => {
       let stop = false;
       const call = async (who: 'here' | 'there') => {
         while (!stop) {
-          await (who === 'here' ? here : there).withLock(KEY, () => new Promise((resolve) => setTimeout(resolve, holdMs)));
+          await (who === 'here' ? here : there).withLock(KEY, () => sleep(holdMs));
           done[who]++;
         }
       };

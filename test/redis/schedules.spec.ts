@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
@@ -68,7 +69,7 @@ describe('Whatever callers do, and when,', () => {
       const wereSetBack: SetBack[] = [];
       const notRenewed = async ({ seed, keys, goneAt }: SetBack) => {
         const left = goneAt - performance.now();
-        if (left > 0) await new Promise((done) => setTimeout(done, left));
+        if (left > 0) await sleep(left);
         const kept = keys.length > 0 ? await redis.exists(...keys) : 0;
         expect({ replayWith: `SEED=${seed}`, renewedAfterRelease: kept }).toEqual({ replayWith: `SEED=${seed}`, renewedAfterRelease: 0 });
       };

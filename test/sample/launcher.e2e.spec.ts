@@ -2,7 +2,7 @@ import { afterEach, expect, it, jest } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { freePort } from '../support/free-port.mjs';
@@ -76,7 +76,7 @@ it('the app runs without a launcher, and answers who still waits for a lock when
   await somebodyElse.set('lock:account:1', 'mine', 'PX', 60_000);
 
   const answer = postJson(`http://127.0.0.1:${PORT}/accounts/1/withdraw`, { amount: 1 });
-  while ((await somebodyElse.dbsize()) < 2) await setTimeout(20); // until it waits
+  while ((await somebodyElse.dbsize()) < 2) await sleep(20); // until it waits
   somebodyElse.disconnect();
   app.launcher.kill('SIGTERM');
 

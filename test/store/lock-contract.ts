@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type ForceUnlockOptions, type Lock, type LockEvent } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
@@ -163,7 +164,7 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
         const askedAt = performance.now();
         const second = there.lock('account:1', { lease: 5000, watchdog: false });
         await backing.waiters('account:1', 1);
-        await new Promise((resolve) => setTimeout(resolve, 60));
+        await sleep(60);
         const unlockedAt = performance.now();
         await first.unlock();
         const lock = await second;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockOptions, RedisLockModuleOptions } from 'nest-redis-lock';
 import { TestChild } from './child-process.js';
 import type { Section } from './contenders.js';
@@ -66,7 +67,7 @@ export class Load {
   async standStill(which: number, ms: number): Promise<void> {
     const { process: child } = this.#children[which % this.#children.length]!;
     child.kill('SIGSTOP');
-    await new Promise((over) => setTimeout(over, ms));
+    await sleep(ms);
     child.kill('SIGCONT');
   }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LockLostError, LockTimeoutError, LockUnavailableError, type Lock, type LockOptions } from 'nest-redis-lock';
 import { turn } from './deferred.js';
 import type { ClosableLockService } from './lock-services.js';
@@ -149,7 +150,7 @@ export async function runSchedule({ calls, cuts }: Schedule, { services, cut }: 
 }
 
 async function passed({ of, count }: Moment): Promise<void> {
-  if (of === 'ms') return new Promise((done) => setTimeout(done, count));
+  if (of === 'ms') return sleep(count);
   for (let left = count; left > 0; left--) await (of === 'turn' ? turn() : undefined);
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LockUnavailableError, type AcquireCommand, type Cancellation, type Granted, type Held, type Renewal, type RenewalOutcome } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import type { QuorumNode } from '../../lib/store/quorum-nodes.js';
@@ -61,7 +62,7 @@ export class MemoryNode extends MemoryLockStore implements QuorumNode {
   }
 
   async #reached(): Promise<void> {
-    if (this.#delayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.#delayMs));
+    if (this.#delayMs > 0) await sleep(this.#delayMs);
     if (this.isDown) throw new LockUnavailableError('This node is down.');
   }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { RUN_MARK, type LockStore } from '../../lib/store/lock-store.js';
@@ -100,7 +101,7 @@ export class RedisWorld implements ProgramWorld {
 
   async forgetFences(): Promise<void> {
     // A thousand of them may have been given within the same ms.
-    await new Promise((done) => setTimeout(done, 5));
+    await sleep(5);
     await this.#redis.del('{lock:}:fence');
   }
 

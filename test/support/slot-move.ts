@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
 import { KeyNames } from '../../lib/redis/key-names.js';
 import type { ClusterNode, RedisCluster } from './redis-cluster.js';
@@ -30,7 +31,7 @@ export class SlotMove {
     const inside = () => this.#from.redis.zrange(holders, '0', '-1');
     for (const giveUpAt = performance.now() + PATIENCE_MS; performance.now() < giveUpAt; ) {
       const before = await inside();
-      await new Promise((over) => setTimeout(over, LOOKS_AGAIN_MS));
+      await sleep(LOOKS_AGAIN_MS);
       const [now, waiting] = [await inside(), await this.#from.redis.zcard(queue)];
       if (waiting > 0 && now.filter((token) => before.includes(token)).length >= least) break;
     }

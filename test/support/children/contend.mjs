@@ -2,7 +2,7 @@
 // its journal when all of them are through, or soon after "stop". { cancel: 9 } ends the wait of every 9th caller. If it is named
 // a file, what happens stands there as well, before it goes on: that survives a SIGKILL.
 /* global AbortController */
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { Journal } from './journal.mjs';
 import { boot, clock } from './locks.mjs';
 
@@ -38,11 +38,11 @@ async function enterOnce(signal) {
 }
 
 async function call({ signal }) {
-  if (arriveWithinMs > 0) await delay(Math.random() * arriveWithinMs);
+  if (arriveWithinMs > 0) await sleep(Math.random() * arriveWithinMs);
   try {
     for (let done = 0; done < sections && !stopped; done++) {
       await enterOnce(signal);
-      if (pauseMs > 0) await delay(Math.random() * pauseMs);
+      if (pauseMs > 0) await sleep(Math.random() * pauseMs);
     }
   } catch (error) {
     if (error !== signal.reason) throw error;

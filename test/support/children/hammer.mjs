@@ -1,7 +1,7 @@
 // Callers that take any of some keys again and again, whatever Redis does meanwhile, and note when each was inside. Says "ready", begins at
 // "go", ends soon after "stop" and sends how many calls failed, by code, and what is left in the process then. A key that begins with
 // "shared" is read, and now and then written; of one that begins with "nested", readers write inside, too, as far as they are alone; one that begins with "permits" has three. Several keys may be one of them.
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import { Journal } from './journal.mjs';
 import { boot, clock } from './locks.mjs';
@@ -65,7 +65,7 @@ async function call() {
     const key = keys[Math.floor(Math.random() * keys.length)];
     await (Math.random() < 0.5 ? lockAndUnlock : withLock)(key, kindOf(key)).catch((error) => {
       noted(error);
-      return delay(AFTER_A_FAILURE_MS);
+      return sleep(AFTER_A_FAILURE_MS);
     });
   }
 }

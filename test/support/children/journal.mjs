@@ -1,6 +1,6 @@
 // Notes who is inside of a lock, and what they see there, in a file: before it goes on, so that it survives a SIGKILL.
 import { openSync, writeSync } from 'node:fs';
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { clock } from './locks.mjs';
 
 const NOTE_EVERY_MS = 50;
@@ -50,10 +50,10 @@ class Stay {
     const until = clock() + ms;
     let notedAt = clock();
     for (let left = ms; left > 0 && !(leaves && this.#signal.aborted); left = until - clock()) {
-      await delay(Math.min(NOTE_EVERY_MS, left), undefined, leaves ? { signal: this.#signal } : {}).catch(() => undefined);
+      await sleep(Math.min(NOTE_EVERY_MS, left), undefined, leaves ? { signal: this.#signal } : {}).catch(() => undefined);
       await turn();
       // A process that stood still goes on here before any of its timers: those that are due come first.
-      if (clock() >= this.#goodUntil && !this.#signal.aborted) await delay(1).then(() => turn());
+      if (clock() >= this.#goodUntil && !this.#signal.aborted) await sleep(1).then(() => turn());
       const [lookedAt, { aborted }] = [clock(), this.#signal];
       const remaining = this.#lock.remaining();
       if (remaining > 0) this.#goodUntil = lookedAt + remaining;
