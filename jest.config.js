@@ -38,6 +38,8 @@ export default {
   // One after the other, as most tests are about time. What ES modules leave behind in a process adds up to gigabytes, whose
   // garbage collections stop everything for longer than a lease: so the process is a new one now and then.
   maxWorkers: 1,
+  // A busy machine may take its time: what has to be quick says so itself.
+  testTimeout: 15_000,
   workerIdleMemoryLimit: '512MB',
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/sample-app/dist/'],
   globalSetup: '<rootDir>/test/support/redis-server-installed.mjs',

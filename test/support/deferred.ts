@@ -21,8 +21,8 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
 /** Lets every callback that is ready now run. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Resolves when the condition holds, for what nobody announces; gives up after 5 s if not told otherwise. */
-export async function until(condition: () => boolean | Promise<boolean>, patienceMs = 5000): Promise<void> {
+/** Resolves when the condition holds, for what nobody announces; gives up after 12 s if not told otherwise: busy machines take that long to start processes. */
+export async function until(condition: () => boolean | Promise<boolean>, patienceMs = 12_000): Promise<void> {
   const giveUpAt = performance.now() + patienceMs;
   while (!(await condition())) {
     if (performance.now() > giveUpAt) throw new Error(`This never came true: ${condition.toString()}`);
