@@ -46,9 +46,17 @@ export class LockExplorer implements OnModuleInit {
     const strangers = outOfReach(knownToSome);
     if (strangers.length > 0) logger.warn(mistakeList(strangers));
     onLazyModules(this.#modules, (loaded) => this.#explore(loaded));
-    onShutdown(this.#modules, () => {
+    this.#endServices();
+  }
+
+  /** Nest calls the hooks of those that are there now; a service that comes with a lazy module is ended from here. */
+  #endServices(): void {
+    const atStart = servicesIn(this.#modules);
+    const late = () => [...servicesIn(this.#modules)].filter((service) => !atStart.has(service));
+    const begin = (): void => {
       for (const service of servicesIn(this.#modules)) service.onModuleDestroy();
-    });
+    };
+    onShutdown(this.#modules, begin, () => Promise.all(late().map((service) => service.onApplicationShutdown())));
   }
 
   /** Looks through modules that it has not seen yet. */

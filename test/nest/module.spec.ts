@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { LazyModuleLoader } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { InjectLocks, LockOptionsError, LockService, LockUnavailableError, RedisLockModule, type RedisLockOptions, type RedisLockOptionsFactory, WithLock } from 'nest-redis-lock';
+import { getLockServiceToken, InjectLocks, LockOptionsError, LockService, LockUnavailableError, RedisLockModule, type RedisLockOptions, type RedisLockOptionsFactory, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 
 Logger.overrideLogger(false);
@@ -182,5 +183,20 @@ describe('several modules in one app', () => {
 
   it('stop the boot when a class needs a module that there is not', async () => {
     await expect(start({ imports: [LockTestingModule.forRoot()], providers: [Billing] })).rejects.toThrow(/billing/);
+  });
+
+  it('end with the app, also one that came with a lazy module: its locks are back, and its store is closed', async () => {
+    const store = new MemoryLockStore();
+    let closed = 0;
+    store.close = async () => void closed++;
+    @Module({ imports: [RedisLockModule.forRoot({ name: 'billing', store, shutdownGrace: 0 })] })
+    class LazyModule {}
+    const app = await start({ imports: [LockTestingModule.forRoot()] });
+    const billing = (await app.get(LazyModuleLoader).load(() => LazyModule)).get<LockService>(getLockServiceToken('billing'), { strict: false });
+    const lock = await billing.lock('job');
+
+    await app.close();
+    expect(lock.isHeld).toBe(false);
+    expect([await store.isLocked('job'), closed]).toEqual([false, 1]);
   });
 });
