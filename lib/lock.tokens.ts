@@ -6,10 +6,19 @@ noteCopy();
 
 export const DEFAULT_MODULE = 'default';
 
-/** @throws LockOptionsError */
-export function checkedModuleName(option: string, name: unknown = DEFAULT_MODULE): string {
+/** @throws LockOptionsError also for `undefined`, which may be a constant of a circular import: only leaving it out means the default module */
+export function checkedModuleName(option: string, name: unknown): string {
   if (typeof name === 'string' && name !== '') return name;
-  throw wrongValue(option, name, 'a non-empty string');
+  throw wrongValue(option, name, 'a non-empty string. Leave it out for the default module');
+}
+
+/**
+ * The name of a module among options; that of the default one when it is left out.
+ *
+ * @throws LockOptionsError
+ */
+export function moduleNameIn(options: object, option: 'name' | 'module'): string {
+  return option in options ? checkedModuleName(option, (options as Record<string, unknown>)[option]) : DEFAULT_MODULE;
 }
 
 /**

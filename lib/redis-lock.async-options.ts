@@ -32,8 +32,8 @@ export function checkedAsyncOptions(given: unknown): AsyncOptions {
   if (!isCallable(useFactory)) throw wrongValue('useFactory', useFactory, 'a function that returns options');
   if (!isCallable(useClass)) throw wrongValue('useClass', useClass, 'a class with createRedisLockOptions()');
   if (useExisting === null) throw wrongValue('useExisting', useExisting, 'a provider with createRedisLockOptions()');
-  if (!Array.isArray(inject ?? [])) throw wrongValue('inject', inject, 'an array of what the factory takes');
-  if (!Array.isArray(imports ?? [])) throw wrongValue('imports', imports, 'an array of modules');
+  if (inject !== undefined && !Array.isArray(inject)) throw wrongValue('inject', inject, 'an array of what the factory takes');
+  if (imports !== undefined && !Array.isArray(imports)) throw wrongValue('imports', imports, 'an array of modules');
   if (isGlobal !== undefined) booleanOption('isGlobal', isGlobal);
   return options;
 }

@@ -6,7 +6,7 @@ import { guardRequests } from './http/lock-request.guard.js';
 import { LockExplorer } from './lock.explorer.js';
 import { OutageNews } from './lock.outage.js';
 import { LockService } from './lock.service.js';
-import { checkedModuleName, lockServiceToken } from './lock.tokens.js';
+import { lockServiceToken, moduleNameIn } from './lock.tokens.js';
 import { checkedAsyncOptions, checkedMakers } from './redis-lock.async-options.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
 import { moduleOptions, resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions, type ResolvedLockOptions } from './redis-lock.options.js';
@@ -33,7 +33,7 @@ export class RedisLockModule extends ConfigurableModuleClass {
   /** @throws LockOptionsError for an unknown option or a bad value */
   static override forRoot(options: RedisLockModuleOptions = {}): DynamicModule {
     resolveLockOptions(options);
-    return withLockService(super.forRoot(moduleOptions(options)), moduleOptions(options).name);
+    return withLockService(super.forRoot(moduleOptions(options)), moduleNameIn(moduleOptions(options), 'name'));
   }
 
   /**
@@ -44,12 +44,11 @@ export class RedisLockModule extends ConfigurableModuleClass {
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     const checked = checkedAsyncOptions(options);
     const definition = super.forRootAsync(checked);
-    return withLockService({ ...definition, providers: checkedMakers(definition.providers ?? [], checked) }, checked.name);
+    return withLockService({ ...definition, providers: checkedMakers(definition.providers ?? [], checked) }, moduleNameIn(checked, 'name'));
   }
 }
 
-function withLockService(definition: DynamicModule, givenName: unknown): DynamicModule {
-  const name = checkedModuleName('name', givenName);
+function withLockService(definition: DynamicModule, name: string): DynamicModule {
   const token = lockServiceToken(name);
   return {
     ...definition,

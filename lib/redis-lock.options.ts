@@ -140,8 +140,9 @@ export function resolveLockOptions(given: RedisLockModuleOptions = {}): Resolved
   });
 }
 
-/** A setting that is missing must not become the server on this machine: only leaving the option out means that. */
+/** A setting that is missing must not become the server on this machine, or the keys of another app: only leaving the option out means that. */
 function refuseMissingSetting(options: RedisLockModuleOptions): void {
+  if ('keyPrefix' in options && options.keyPrefix === undefined) throw new LockOptionsError('"keyPrefix" is undefined: a setting is missing. Set it, or leave the option out for "lock:".');
   if (options.connection !== undefined || options.store !== undefined) return;
   const name = ['connection', 'store'].find((option) => option in options);
   if (name === undefined) return;
@@ -158,9 +159,9 @@ function durabilityTerms({ durability: given = 'none', store }: RedisLockModuleO
   const unknown = Object.keys(durability).find((name) => !['replicas', 'timeout', 'aof'].includes(name));
   if (unknown) throw unknownOption(`durability.${unknown}`, ['durability.replicas', 'durability.timeout', 'durability.aof']);
   const { replicas, timeout = commandTimeoutMs / 2 } = durability;
-  const aof = booleanOption('durability.aof', durability.aof ?? false);
+  const aof = booleanOption('durability.aof', durability.aof === undefined ? false : durability.aof);
   const least = aof ? 0 : 1;
-  if (!Number.isInteger(replicas) || replicas < least) throw wrongValue('durability.replicas', replicas, `a whole number of at least ${least}`);
+  if (!Number.isSafeInteger(replicas) || replicas < least) throw wrongValue('durability.replicas', replicas, `a whole number of at least ${least}`);
   const timeoutMs = durationMs('durability.timeout', timeout, { min: 1 });
   if (timeoutMs >= commandTimeoutMs) throw wrongValue('durability.timeout', timeout, `shorter than "commandTimeout" (${commandTimeoutMs} ms)`);
   return Object.freeze({ replicas, timeoutMs, aof });

@@ -149,9 +149,9 @@ export function lockTerms(given: WithLockOptions | undefined, defaults: LockTerm
   const options = plainOptions(given, LOCK_OPTIONS);
   let terms = defaults;
   for (const [name, value] of Object.entries(options)) {
-    if (value === undefined) continue;
     const reader = Object.hasOwn(READERS, name) ? READERS[name as keyof WithLockOptions] : undefined;
     if (!reader) throw unknownOption(name, [...LOCK_OPTIONS, ...besides]);
+    if (value === undefined) continue;
     terms = { ...terms, ...reader(value as never) };
   }
   const sharing = sharingOf(terms);

@@ -3,8 +3,8 @@ import { checkedModuleName, DEFAULT_MODULE, lockServiceToken } from '../lock.tok
 import { refuseStandard } from './standard-decorator.js';
 
 /** Injects the `LockService` of a named module: `constructor(@InjectLocks('billing') private readonly locks: LockService) {}`. */
-export const InjectLocks = (moduleName: string = DEFAULT_MODULE): PropertyDecorator & ParameterDecorator => {
-  const inject = Inject(lockServiceToken(checkedModuleName('module', moduleName)));
+export const InjectLocks = (...named: [moduleName?: string]): PropertyDecorator & ParameterDecorator => {
+  const inject = Inject(lockServiceToken(named.length === 0 ? DEFAULT_MODULE : checkedModuleName('module', named[0])));
   return (target: object, name: string | symbol | undefined, index?: number) => {
     refuseStandard('InjectLocks', name);
     inject(target, name, index!);

@@ -3,7 +3,7 @@ import { plainOptions } from '../errors/plain-options.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { shown } from '../errors/shown.js';
-import { checkedModuleName } from '../lock.tokens.js';
+import { checkedModuleName, DEFAULT_MODULE } from '../lock.tokens.js';
 import type { TimeoutAnswer } from './timeout-types.js';
 
 /** What an `onTimeout` function gets to know. */
@@ -44,6 +44,8 @@ export interface CheckedOptions {
 const OF_DECORATOR = ['module', 'onTimeout', 'scope'];
 const OPTIONS = [...LOCK_OPTIONS, ...OF_DECORATOR];
 
+const labelFor = (site: string): string => site.slice(0, LONGEST_LABEL).replace(/\p{Cs}/gu, '');
+
 /** @throws LockOptionsError for an unknown option or a bad value, naming the method */
 export function optionsOf(site: string, options: WithLockDecoratorOptions): CheckedOptions {
   try {
@@ -61,8 +63,8 @@ function checkedOptions(site: string, given: WithLockDecoratorOptions): CheckedO
   const options = plainOptions(given, OPTIONS);
   const { module, onTimeout = 'throw', scope = 'call', ...rest } = options;
   if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip') throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
-  const lockOptions: WithLockOptions = Object.freeze({ ...rest, label: rest.label ?? site.slice(0, LONGEST_LABEL).replace(/\p{Cs}/gu, '') });
+  const lockOptions: WithLockOptions = Object.freeze({ ...rest, label: rest.label === undefined ? labelFor(site) : rest.label });
   lockTerms(lockOptions, DEFAULT_TERMS, OF_DECORATOR);
   oneOf('scope', scope, ['call', 'request']);
-  return { module: checkedModuleName('module', module), onTimeout, lockOptions };
+  return { module: 'module' in options ? checkedModuleName('module', module) : DEFAULT_MODULE, onTimeout, lockOptions };
 }

@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
+import { unknownOption } from '../core/lock-options.js';
 import { detailOf } from '../errors/lock.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
 import type { LockService } from '../lock.service.js';
-import { checkedModuleName, lockServiceToken } from '../lock.tokens.js';
+import { lockServiceToken, moduleNameIn } from '../lock.tokens.js';
 
 /** Which locks to look at. */
 export interface LockHealthOptions {
@@ -38,18 +39,21 @@ export class LockHealthIndicator {
    * memory or forbids it, is down. Of a quorum it says how many nodes are up, and is down when they are no majority. Of a Redis
    * that grants locks but should not keep them, as it evicts keys when its memory is full, it is up, with `warnings`. Answers within `commandTimeout`.
    *
-   * @throws LockOptionsError when there is no such module
+   * @throws LockOptionsError when there is no such module, or for an unknown option
    */
-  async isHealthy<const Key extends string>(key: Key, { module }: LockHealthOptions = {}): Promise<HealthIndicatorResult<Key>> {
-    const { isUp, up, of, errors, problems } = await this.#locks(module).health();
+  async isHealthy<const Key extends string>(key: Key, options: LockHealthOptions = {}): Promise<HealthIndicatorResult<Key>> {
+    const { isUp, up, of, errors, problems } = await this.#locks(options).health();
     const indicator = this.#health.check(key);
     const facts: Record<string, unknown> = { ...(of > 1 && { nodes: { up, of } }), ...(problems.length > 0 && { warnings: problems }) };
     if (isUp) return indicator.up(facts);
     return indicator.down({ ...facts, message: [...new Set(errors.map(detailOf))].join(' ') });
   }
 
-  #locks(module: unknown): LockService {
-    const name = checkedModuleName('module', module);
+  #locks(options: LockHealthOptions): LockService {
+    if (typeof options !== 'object' || options === null) throw new LockOptionsError(`isHealthy() takes an object such as { module: 'billing' }, not ${shown(options)}.`);
+    const unknown = Object.keys(options).find((name) => name !== 'module');
+    if (unknown !== undefined) throw unknownOption(unknown, ['module']);
+    const name = moduleNameIn(options, 'module');
     try {
       return this.#moduleRef.get(lockServiceToken(name), { strict: false });
     } catch {

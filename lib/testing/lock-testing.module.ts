@@ -1,9 +1,8 @@
 import type { DynamicModule } from '@nestjs/common';
-import { checkedModuleName, DEFAULT_MODULE, lockServiceToken } from '../lock.tokens.js';
-import { moduleOptions } from '../redis-lock.options.js';
+import { DEFAULT_MODULE, lockServiceToken, moduleNameIn } from '../lock.tokens.js';
 import { RedisLockModule } from '../redis-lock.module.js';
 import { MemoryLockStore } from '../store/memory-lock.store.js';
-import { type LockTestingModuleOptions, TestLockService } from './test-lock.service.js';
+import { inMemory, type LockTestingModuleOptions, TestLockService } from './test-lock.service.js';
 
 /**
  * `RedisLockModule` for unit tests: the same locks, with the same rules, in memory. They really exclude. Its `LockService` is a
@@ -20,10 +19,10 @@ export class LockTestingModule {
    * @throws LockOptionsError for an unknown option or a bad value
    */
   static forRoot(options: LockTestingModuleOptions = {}): DynamicModule {
-    const given = moduleOptions(options);
-    const name = checkedModuleName('name', given.name);
+    const given = inMemory(options);
+    const name = moduleNameIn(given, 'name');
     const token = lockServiceToken(name);
-    const { providers = [], exports = [], ...definition } = RedisLockModule.forRoot({ ...given, store: given.store ?? new MemoryLockStore() });
+    const { providers = [], exports = [], ...definition } = RedisLockModule.forRoot({ ...given, store: given.store === undefined ? new MemoryLockStore() : given.store });
     const alias = name === DEFAULT_MODULE ? [{ provide: TestLockService, useExisting: token }] : [];
     return {
       ...definition,

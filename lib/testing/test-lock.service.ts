@@ -1,8 +1,9 @@
 import { type Lock, type LockKey, LockOptionsError, type LockOptions, LockService, type WithLockOptions } from '../index.js';
 import { booleanOption, wrongValue } from '../core/lock-options.js';
+import { nearest } from '../errors/nearest.js';
 import { shown } from '../errors/shown.js';
-import { checkedModuleName } from '../lock.tokens.js';
-import { resolveLockOptions, type RedisLockModuleOptions } from '../redis-lock.options.js';
+import { moduleNameIn } from '../lock.tokens.js';
+import { moduleOptions, resolveLockOptions, type RedisLockModuleOptions } from '../redis-lock.options.js';
 import { MemoryLockStore } from '../store/memory-lock.store.js';
 import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.js';
 
@@ -30,9 +31,10 @@ export class TestLockService extends LockService {
    * @throws LockOptionsError for an unknown option or a bad value
    */
   constructor(options: LockTestingModuleOptions = {}) {
-    const { terms, shutdownGraceMs, exceptionFactory, store = new MemoryLockStore() } = resolveLockOptions(options);
-    const simulated = new SimulatedLockStore(store);
-    super({ name: checkedModuleName('name', options.name), store: simulated, terms, shutdownGraceMs, exceptionFactory });
+    const given = inMemory(options);
+    const { terms, shutdownGraceMs, exceptionFactory, store } = resolveLockOptions({ ...given, store: given.store === undefined ? new MemoryLockStore() : given.store });
+    const simulated = new SimulatedLockStore(store!);
+    super({ name: moduleNameIn(given, 'name'), store: simulated, terms, shutdownGraceMs, exceptionFactory });
     this.#simulated = simulated;
   }
 
@@ -46,7 +48,10 @@ export class TestLockService extends LockService {
       throw new LockOptionsError(`simulate() takes an object such as { busy: 'account:42' }, not ${shown(situation)}.`);
     }
     const unknown = Object.keys(situation).find((name) => !SITUATIONS.includes(name));
-    if (unknown !== undefined) throw new LockOptionsError(`There is no situation "${unknown}" to simulate. Known ones: ${SITUATIONS.join(', ')}.`);
+    if (unknown !== undefined) {
+      const meant = nearest(unknown, SITUATIONS);
+      throw new LockOptionsError(`There is no situation "${unknown}" to simulate.${meant ? ` Did you mean "${meant}"?` : ''} Known ones: ${SITUATIONS.join(', ')}.`);
+    }
     for (const name of ['busy', 'lost'] as const) checkKeys(name, situation[name]);
     if (situation.down !== undefined) booleanOption('down', situation.down);
     this.#simulated.begin({ ...situation });
@@ -73,6 +78,14 @@ export class TestLockService extends LockService {
   #hurried<Options extends LockOptions>(key: LockKey, options: Options | undefined): Options | undefined {
     return this.#simulated.isBusy(key) ? ({ ...options, wait: 0 } as Options) : options;
   }
+}
+
+/** @throws LockOptionsError for an option that says where Redis is: nobody should think that a test uses it */
+export function inMemory<Options extends LockTestingModuleOptions>(options: Options): Options {
+  const given = moduleOptions(options);
+  const misplaced = ['connection', 'durability'].find((name) => name in given);
+  if (misplaced) throw new LockOptionsError(`"${misplaced}" is about Redis, but the locks of a test live in memory. Leave it out.`);
+  return given;
 }
 
 /** @throws LockOptionsError unless it is a key, several, or all of them */

@@ -140,7 +140,7 @@ describe('the refusal does not show a password', () => {
 
 it.each<[string, () => RedisLockModuleOptions]>([
   ['no options', () => ({})],
-  ['options that are all undefined, but for the server', () => ({ connection: URL, store: undefined, wait: undefined, name: undefined, isGlobal: undefined })],
+  ['options that are undefined, but for those that say where locks live', () => ({ connection: URL, store: undefined, wait: undefined, durability: undefined, isGlobal: undefined })],
   ['a URL', () => ({ connection: 'rediss://user:password@127.0.0.1:1/2' })],
   ['ioredis options', () => ({ connection: { host: '127.0.0.1', port: 1 } })],
   ['Sentinel options', () => ({ connection: { sentinels: [{ host: '127.0.0.1', port: 1 }], name: 'main' } })],

@@ -48,8 +48,14 @@ async function start(options: RedisLockModuleOptions = {}, warn: (line: string) 
 const ourConnections = async () => ((await redis.client('LIST')) as string).split('\n').filter((line) => line.includes('name=nest-redis-lock'));
 
 describe('on a real Redis', () => {
+  it('the keyPrefix is "lock:" when it is left out', async () => {
+    const module = await start({});
+    await using lock = await module.get(LockService).lock('account:42');
+    expect(await redis.get('lock:account:42')).toBe(lock.token);
+  });
+
   it.each([
-    [undefined, 'lock:account:42'],
+    ['lock:', 'lock:account:42'],
     ['{bank}:', '{bank}:account:42'],
     ['', 'account:42'],
   ])('with keyPrefix %p the key is a plain string with the token, exactly where other tools look for it', async (keyPrefix, name) => {

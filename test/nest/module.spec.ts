@@ -43,11 +43,11 @@ describe('forRoot', () => {
   });
 
   it.each([
-    [undefined, 'LockService of RedisLockModule.forRoot(); in a test, import LockTestingModule.forRoot()'],
-    ['billing', 'LockService of RedisLockModule.forRoot({ name: "billing" }); in a test, import LockTestingModule.forRoot({ name: "billing" })'],
-  ])('that is missing (%s) is named, with what to import in a test, by the error that Nest has for an app with locked methods', async (module, missing) => {
+    [{}, 'LockService of RedisLockModule.forRoot(); in a test, import LockTestingModule.forRoot()'],
+    [{ module: 'billing' }, 'LockService of RedisLockModule.forRoot({ name: "billing" }); in a test, import LockTestingModule.forRoot({ name: "billing" })'],
+  ])('that is missing (%j) is named, with what to import in a test, by the error that Nest has for an app with locked methods', async (options, missing) => {
     class Jobs {
-      @WithLock('job', { module })
+      @WithLock('job', options)
       async run() {}
     }
     await expect(compile({ providers: [Jobs] })).rejects.toThrow(`resolve dependencies of the Jobs. Please make sure that the "Symbol(${missing})" property is available`);

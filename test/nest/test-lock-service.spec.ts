@@ -197,5 +197,5 @@ describe('simulate({ lost })', () => {
 });
 
 it('simulate() refuses a situation that there is not', () => {
-  expect(() => locks.simulate({ bussy: 'a' } as never)).toThrow('There is no situation "bussy" to simulate. Known ones: busy, lost, down.');
+  expect(() => locks.simulate({ bussy: 'a' } as never)).toThrow('There is no situation "bussy" to simulate. Did you mean "busy"? Known ones: busy, lost, down.');
 });
