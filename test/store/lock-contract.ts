@@ -280,11 +280,11 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
 
     describe('lease and watchdog', () => {
       it('keeps the lock for much longer than its lease while the work runs', async () => {
-        const lock = await here.lock('account:1', { lease: 400 });
-        await expect(there.lock('account:1', { wait: 1600 })).rejects.toBeInstanceOf(LockTimeoutError);
+        const lock = await here.lock('account:1', { lease: 1000 });
+        await expect(there.lock('account:1', { wait: 3000 })).rejects.toBeInstanceOf(LockTimeoutError);
         expect(lock.isHeld).toBe(true);
         expect(await lock.unlock()).toBe(true);
-      });
+      }, 15_000);
 
       it('ends the lock at its lease without a watchdog, and says so by the signal', async () => {
         const startedAt = performance.now();
@@ -307,7 +307,7 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
       });
 
       it('extends a lease at once, also by another length', async () => {
-        const lock = await here.lock('account:1', { lease: 200, watchdog: false });
+        const lock = await here.lock('account:1', { lease: 2000, watchdog: false });
         await lock.extend('10s');
         expect(lock.remaining()).toBeGreaterThan(5000);
         await lock.extend();
@@ -458,7 +458,7 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
 
     describe('operators', () => {
       it('see whether a key is locked, and can free it; the old holder loses it and the next one goes in', async () => {
-        const lock = await here.lock('account:1', { lease: 500 });
+        const lock = await here.lock('account:1', { lease: 3000 });
         expect(await there.isLocked('account:1')).toBe(true);
         expect(await there.forceUnlock('account:1')).toBe(true);
         expect(await there.forceUnlock('account:1')).toBe(false);

@@ -30,11 +30,12 @@ it('queues a crowd, and lets it ask again, in time that grows with its size and 
   const by = (token: number) => ({ keys: ['account:1'], token: String(token), leaseMs: 60_000, sharing: 'exclusive', label: undefined }) as const;
   const ask = (token: number) => store.acquire({ ...by(token), queue: true });
   const crowd = Array.from({ length: 30_000 }, (_, index) => index);
-  const begin = performance.now();
+  const begin = process.cpuUsage();
   await ask(-1);
   for (const token of crowd) expectAhead(await ask(token), token);
   for (const token of crowd) expectAhead(await ask(token), token);
-  expect(performance.now() - begin).toBeLessThan(8000);
+  const { user, system } = process.cpuUsage(begin); // not the time that passed, as others may be at work, too
+  expect((user + system) / 1000).toBeLessThan(8000);
 
   await store.cancel(by(10));
   expectAhead(await ask(30_000), 29_999);

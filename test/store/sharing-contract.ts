@@ -70,11 +70,11 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('have leases of their own: one that ended keeps nobody out, whatever the others renew', async () => {
-        const renewing = await here.lock(KEY, { ...read, lease: 400 });
+        const renewing = await here.lock(KEY, { ...read, lease: 3000 });
         const crashed = await there.lock(KEY, { ...read, lease: 300, watchdog: false });
         await aborted(crashed.signal);
         expect(renewing.isHeld).toBe(true);
-        await until(async () => (await there.inspect(KEY))?.holders.length === 1, 500);
+        await until(async () => (await there.inspect(KEY))?.holders.length === 1, 1500);
         expect(await there.tryLock(KEY, write)).toBeNull();
         const writer = there.lock(KEY, write);
         await backing.waiters(KEY, 1);
@@ -91,8 +91,8 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('are renewed by the watchdog', async () => {
-        const readers = [await here.lock(KEY, { ...read, lease: 400 }), await there.lock(KEY, { ...read, lease: 400 })];
-        await expect(there.lock(KEY, { ...write, wait: 900 })).rejects.toBeInstanceOf(LockTimeoutError);
+        const readers = [await here.lock(KEY, { ...read, lease: 1000 }), await there.lock(KEY, { ...read, lease: 1000 })];
+        await expect(there.lock(KEY, { ...write, wait: 2000 })).rejects.toBeInstanceOf(LockTimeoutError);
         expect(readers.every(({ isHeld }) => isHeld)).toBe(true);
       });
 
@@ -122,9 +122,9 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('stay renewed after a downgrade', async () => {
-        const lock = await here.lock(KEY, { lease: 400 });
+        const lock = await here.lock(KEY, { lease: 1000 });
         await lock.downgrade();
-        await expect(there.lock(KEY, { wait: 900 })).rejects.toBeInstanceOf(LockTimeoutError);
+        await expect(there.lock(KEY, { wait: 2000 })).rejects.toBeInstanceOf(LockTimeoutError);
         expect(lock.isHeld).toBe(true);
       });
 
@@ -202,7 +202,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('get the permits of crashed holders back, whatever the others renew', async () => {
-        const renewing = await here.lock(KEY, { ...permits, lease: 400 });
+        const renewing = await here.lock(KEY, { ...permits, lease: 3000 });
         await there.lock(KEY, { ...permits, lease: 300, watchdog: false });
         await there.lock(KEY, { ...permits, lease: 300, watchdog: false });
         const next = await Promise.all([there.lock(KEY, permits), there.lock(KEY, permits)]);
@@ -388,7 +388,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       it('does not take, renew or free anything', async () => {
         const lock = await here.lock(KEY, { ...read, lease: 200, watchdog: false });
         while (lock.isHeld) await here.inspect(KEY);
-        await until(async () => (await here.inspect(KEY)) === null, 500);
+        await until(async () => (await here.inspect(KEY)) === null, 1500);
       });
     });
 
