@@ -1,6 +1,7 @@
 import type { Logger } from '@nestjs/common';
 import { now } from './clock/deadline.js';
 import type { LockUnavailableError } from './errors/lock-unavailable.error.js';
+import { ServerNews } from './lock.servers.js';
 
 /** How often a long outage is told of again, in ms. */
 const SUM_EVERY_MS = 60_000;
@@ -17,11 +18,13 @@ interface Outage {
 
 /** Tells the log of an outage in which calls get no lock: when it begins, a sum every minute, and when it is over. Not of each call. */
 export class OutageNews {
+  readonly servers: ServerNews;
   readonly #log: Pick<Logger, 'log' | 'warn'>;
   #outage: Outage | undefined;
 
   constructor(log: Pick<Logger, 'log' | 'warn'>) {
     this.#log = log;
+    this.servers = new ServerNews(log);
   }
 
   /** @param what is wrong, as a sentence */
@@ -41,7 +44,7 @@ export class OutageNews {
     outage.lastFailedAt = now();
     if (outage.lastFailedAt - outage.toldAt < SUM_EVERY_MS) return;
     outage.toldAt = outage.lastFailedAt;
-    this.#log.warn(`No locks for ${lasting(outage)} now, ${calls(outage)} so far. The last: ${error.detail}`);
+    this.#log.warn(`No locks for ${lasting(now() - outage.since)} now, ${calls(outage)} so far. The last: ${error.detail}`);
   }
 
   /** A call had its answer. */
@@ -54,12 +57,17 @@ export class OutageNews {
     const outage = this.#outage;
     if (!outage) return;
     this.#outage = undefined;
-    this.#log.log(`${what}, after ${lasting(outage)}; ${calls(outage)}.`);
+    this.#log.log(`${what}, after ${lasting(now() - outage.since)}; ${calls(outage)}.`);
+  }
+
+  close(): void {
+    this.servers.close();
   }
 }
 
-function lasting({ since }: Outage): string {
-  const seconds = (now() - since) / 1000;
+/** Says a time in ms as people do. */
+export function lasting(ms: number): string {
+  const seconds = ms / 1000;
   return seconds < 120 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : `${Math.round(seconds / 60)} min`;
 }
 

@@ -239,6 +239,7 @@ export class LockService {
   async onApplicationShutdown(): Promise<void> {
     await this.#acquirer.shutdown.end(this.#shutdownGraceMs);
     this.#events.complete();
+    this.#outage?.close();
   }
 
   #leave(node: LockNode, lock: Lock): Promise<boolean> {

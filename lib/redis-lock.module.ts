@@ -4,7 +4,7 @@ import { LockOptionsError } from './errors/lock-options.error.js';
 import { answerErrors } from './http/lock-exception.filter.js';
 import { guardRequests } from './http/lock-request.guard.js';
 import { LockExplorer } from './lock.explorer.js';
-import { OutageNews } from './lock.outage.js';
+import { lasting, OutageNews } from './lock.outage.js';
 import { LockService } from './lock.service.js';
 import { lockServiceToken, moduleNameIn } from './lock.tokens.js';
 import { checkedAsyncOptions, checkedMakers } from './redis-lock.async-options.js';
@@ -98,22 +98,25 @@ function whereabouts({ store, connection, keyPrefix, durability }: ResolvedLockO
 
 /** Logs the outages of each Redis: of the one there is, with the calls that fail; or of the nodes of a quorum. */
 function outageLog(nodes: number, outage: OutageNews): OutageLog {
+  const { servers } = outage;
   const isQuorum = nodes > 1;
   const consequence = isQuorum ? `Locks go on while ${(nodes + 1) / 2} of the ${nodes} nodes work.` : 'Calls that need a lock fail until it is back.';
   const meanwhile = isQuorum ? 'While no node has one, nobody hears that others wait, or that a lock was taken by force.' : 'Until it is up, who waits asks about once a second.';
   return {
     down: (server, cause) => {
+      servers.down(server);
       const line = `Redis at ${server} can't be reached: ${diagnosis(cause)} ${consequence}`;
       if (isQuorum) logger.warn(line);
       else outage.begin(line);
     },
     up: (server) => {
       const line = `Redis at ${server} can be reached again`;
-      if (isQuorum) logger.log(`${line}.`);
+      const lastedMs = servers.up(server);
+      if (isQuorum) logger.log(`${line}, after ${lasting(lastedMs)}.`);
       else outage.end(line);
     },
-    deaf: (server, cause) => logger.warn(`The subscription at Redis at ${server}, which tells this app of its locks, is down${cause ? `: ${diagnosis(cause)}` : '.'} ${meanwhile}`),
-    hears: (server) => logger.log(`The subscription at Redis at ${server} is up again.`),
+    deaf: (server, cause) => servers.deaf(server, `The subscription at Redis at ${server}, which tells this app of its locks, is down${cause ? `: ${diagnosis(cause)}` : '.'} ${meanwhile}`),
+    hears: (server) => servers.hears(server, `The subscription at Redis at ${server} is up again.`),
     unfit: (server, problem) => logger.warn(`Redis at ${server} should not keep locks: ${problem}`),
   };
 }

@@ -1,11 +1,13 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Controller, type INestApplication, Logger, Param, Post } from '@nestjs/common';
 import { LockService, LockUnavailableError, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+import { Redis } from 'ioredis';
 import request from 'supertest';
 import { until } from '../support/deferred.js';
-import { startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { OutageNews } from '../../lib/lock.outage.js';
+import { ServerNews } from '../../lib/lock.servers.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 @Controller('accounts')
@@ -67,8 +69,8 @@ describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
     for (let i = 0; i < 5; i++) await Promise.all([1, 2, 3].map((id) => post(`${id}/withdraw`).expect(503)));
     await server.restart();
     await until(async () => (await post('42/withdraw')).status === 201);
-    const ofCalls = lines.filter((line) => !line.includes('subscription'));
-    expect(ofCalls).toEqual([
+    await until(() => isHeard(server));
+    expect(lines).toEqual([
       expect.stringMatching(/^warn Redis at 127\.0\.0\.1:\d+ can't be reached: .* Calls that need a lock fail until it is back\./),
       expect.stringMatching(/^log Redis at 127\.0\.0\.1:\d+ can be reached again, after [\d.]+ s; (1[5-9]|[2-9]\d) calls failed\.$/),
     ]);
@@ -76,6 +78,33 @@ describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
     app = undefined;
     await server.stop();
   });
+});
+
+/** Whether the subscription of the app is there. */
+async function isHeard(server: RedisServer): Promise<boolean> {
+  const redis = new Redis(server.url);
+  const channels = (await redis.pubsub('CHANNELS')) as string[];
+  redis.disconnect();
+  return channels.length > 0;
+}
+
+it('The log has two lines of an outage of one of several masters, too', async () => {
+  const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
+  app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ connection: servers.map(({ url }) => url), commandTimeout: '300ms', lease: '100ms' })], controllers: [Accounts] });
+  await until(async () => (await Promise.all(servers.map(isHeard))).every(Boolean));
+  const lines = hear();
+  await servers[0].kill();
+  await until(() => lines.length > 0);
+  await servers[0].restart();
+  await until(() => isHeard(servers[0]));
+  await until(() => lines.length > 1);
+  expect(lines).toEqual([
+    expect.stringMatching(/^warn Redis at 127\.0\.0\.1:\d+ can't be reached: .* Locks go on while 2 of the 3 nodes work\.$/),
+    expect.stringMatching(/^log Redis at 127\.0\.0\.1:\d+ can be reached again, after [\d.]+ s\.$/),
+  ]);
+  await app.close();
+  app = undefined;
+  await Promise.all(servers.map((server) => server.stop()));
 });
 
 it('The log has two lines of an outage of a store of the app, too', async () => {
@@ -126,5 +155,52 @@ describe('News of an outage', () => {
       outage.succeeded();
     }
     expect(lines).toEqual(["A lock can't be had: Wrong type."]);
+  });
+});
+
+describe('News of a subscription', () => {
+  const lines: string[] = [];
+  let servers: ServerNews;
+
+  beforeEach(() => {
+    jest.useFakeTimers();
+    lines.length = 0;
+    servers = new ServerNews({ log: (line: string) => lines.push(line), warn: (line: string) => lines.push(line) });
+  });
+  afterEach(() => void jest.useRealTimers());
+
+  it('come when it stays down for 2 s, and when it is up again', () => {
+    servers.deaf('a', 'Deaf.');
+    jest.advanceTimersByTime(1_999);
+    expect(lines).toEqual([]);
+    jest.advanceTimersByTime(1);
+    servers.deaf('a', 'Deaf for another reason.');
+    jest.advanceTimersByTime(10_000);
+    servers.hears('a', 'Hears.');
+    expect(lines).toEqual(['Deaf.', 'Hears.']);
+  });
+
+  it('do not come when it is up again by then, or while its server is down, whichever is down first', () => {
+    servers.deaf('a', 'Deaf.');
+    jest.advanceTimersByTime(1_000);
+    servers.hears('a', 'Hears.');
+    servers.deaf('a', 'Deaf.');
+    servers.down('a');
+    servers.down('b');
+    servers.deaf('b', 'Deaf.');
+    jest.advanceTimersByTime(60_000);
+    expect([servers.up('a'), servers.up('b')]).toEqual([60_000, 60_000]);
+    jest.advanceTimersByTime(1_999);
+    servers.hears('b', 'Hears.');
+    expect(lines).toEqual([]);
+    jest.advanceTimersByTime(1);
+    expect(lines).toEqual(['Deaf.']);
+  });
+
+  it('do not come any more when the app has closed', () => {
+    servers.deaf('a', 'Deaf.');
+    servers.close();
+    jest.advanceTimersByTime(60_000);
+    expect(lines).toEqual([]);
   });
 });
