@@ -101,7 +101,7 @@ export function connectionOption(connection: unknown, option = 'connection'): st
   if (typeof connection === 'string') return checkedUrl(connection, option);
   if (connection instanceof URL) return checkedUrl(connection.href, option);
   if (typeof connection !== 'object' || connection === null) throw wrong(option, connection);
-  if (isIoredisClient(connection)) return connection;
+  if (isIoredisClient(connection)) return refuseIoredis4(connection, option);
   refuseOtherObjects(connection, option);
   // The same for the check, the log and the client: ioredis takes own properties only, and an object can have others.
   const options: RedisOptions = plainOptions(connection, NAMES);
@@ -120,13 +120,26 @@ export function isIoredisClient(value: object): value is Redis | Cluster {
   return typeof evalsha === 'function' && typeof sendCommand === 'function' && typeof status === 'string' && typeof options === 'object';
 }
 
+/**
+ * Returns the client, unless it is too old. ioredis 5 added `mode` to its client, and dropped this method of the cluster's.
+ *
+ * @throws LockOptionsError for a client of ioredis 4
+ */
+export function refuseIoredis4<Client extends Redis | Cluster>(client: Client, option: string): Client {
+  const isOld = client.isCluster ? 'clearAddedScriptHashesCleanInterval' in client : !('mode' in client);
+  if (isOld) throw wrong(option, client, ' It looks like a client of ioredis 4: give one of ioredis 5.11 or later, or the URL.');
+  return client;
+}
+
 function refuseOtherObjects(connection: object, option: string): void {
-  const { then, evalSha, sendCommand, evalsha } = connection as Readonly<Record<string, unknown>>;
+  const { then, evalSha, sendCommand, evalsha, get, close, disconnect } = connection as Readonly<Record<string, unknown>>;
   if (typeof then === 'function') throw wrong(option, connection, ' Await it first, in the "useFactory" of forRootAsync().');
   if (typeof evalSha === 'function' && typeof sendCommand === 'function') {
     throw wrong(option, connection, ' It looks like a client of node-redis: give the URL that createClient() got, and the module makes its own connection.');
   }
-  if (typeof evalsha === 'function') throw wrong(option, connection, ' It is a client, but not one of ioredis 5 or 6.');
+  if (typeof evalsha === 'function' || (typeof get === 'function' && typeof (close ?? disconnect) === 'function')) {
+    throw wrong(option, connection, ' It is a client, but not one of ioredis 5 or 6: give the URL, and the module makes its own connection; in a test use LockTestingModule.');
+  }
   if (Array.isArray(connection)) throw wrong(option, connection);
 }
 

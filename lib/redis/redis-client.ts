@@ -3,7 +3,7 @@ import { atRoot } from '../clock/root-context.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
 import { databaseOf } from './borrowed-state.js';
-import { connectionOption, isIoredisClient } from './connection-option.js';
+import { connectionOption, isIoredisClient, refuseIoredis4 } from './connection-option.js';
 import { saidBy } from './trouble.js';
 
 export interface RedisClient {
@@ -23,12 +23,12 @@ const OWN = {
 /**
  * Whether it is the app's client of a Redis Cluster.
  *
- * @throws LockOptionsError when it has a key prefix of its own
+ * @throws LockOptionsError when it has a key prefix of its own, or is one of ioredis 4
  */
 export function isCluster(connection: unknown): connection is Cluster {
   const client = connection as Partial<Cluster> | null;
   if (typeof client !== 'object' || client === null || client.isCluster !== true || typeof client.nodes !== 'function') return false;
-  withoutPrefix(client as Cluster);
+  withoutPrefix(refuseIoredis4(client as Cluster, 'connection'));
   return true;
 }
 

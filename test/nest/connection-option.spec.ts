@@ -15,6 +15,9 @@ async function refusal(connection: unknown): Promise<string> {
   return (error as LockOptionsError).message;
 }
 
+/** What tells a client of ioredis 4 from one of 5: this one has no `mode`. */
+const ioredis4Client = { status: 'ready', options: { password: 'hunter2' }, evalsha: () => undefined, sendCommand: () => undefined };
+
 /** What the `createClient()` of node-redis returns, as far as it can be told from outside. */
 const nodeRedisClient = { evalSha: () => undefined, sendCommand: () => undefined, isOpen: false, options: { url: 'redis://app:hunter2@10.0.0.1' } };
 
@@ -23,6 +26,10 @@ describe('nobody locks on the server of this machine by accident', () => {
     ['a client of node-redis', nodeRedisClient, /node-redis.*URL that createClient\(\) got/],
     ['a promise of a client', Promise.resolve({}), /Promise.*Await it/],
     ['a client of another kind', { evalsha: () => undefined, sendCommand: () => undefined }, /not one of ioredis/],
+    ['a client of ioredis 4', ioredis4Client, /ioredis 4: give one of ioredis 5\.11 or later/],
+    ['a Cluster client of ioredis 4', { ...ioredis4Client, isCluster: true, nodes: () => [], clearAddedScriptHashesCleanInterval: () => undefined }, /ioredis 4: give one of ioredis 5\.11/],
+    ['a client with get() and close(), such as that of Bun', { get: () => undefined, send: () => undefined, close: () => undefined, connected: false }, /not one of ioredis 5 or 6: give the URL/],
+    ['a client of Valkey GLIDE', { get: () => undefined, customCommand: () => undefined, close: () => undefined, socket: {} }, /not one of ioredis 5 or 6: give the URL/],
     ['{ url }', { url: 'redis://10.0.0.1' }, /"connection\.url".*URL itself/],
     ['{ socket }', { socket: { host: '10.0.0.1' } }, /"connection\.socket".*node-redis.*"host"/],
     ['{ prot }', { prot: 6390 }, /"connection\.prot".*Did you mean "port"/],
