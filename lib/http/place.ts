@@ -19,6 +19,9 @@ export function routeOf(context: ExecutionContext): string {
 /** Of a route that is a regular expression, its source. */
 const shownPath = (path: unknown): string => (typeof path === 'string' ? path : path instanceof RegExp ? path.source : 'a route');
 
+/** What tells what a message is for: of TCP and RabbitMQ, Redis, NATS, Kafka and MQTT. */
+const PATTERN_OF = ['getPattern', 'getChannel', 'getSubject', 'getTopic'] as const;
+
 /** What a message or a query is for, as far as Nest says it. */
 export function messageOf(host: ArgumentsHost): string {
   switch (host.getType<string>()) {
@@ -29,8 +32,9 @@ export function messageOf(host: ArgumentsHost): string {
       return `${String(parentType)}.${String(fieldName)}`;
     }
     default: {
-      const message = host.switchToRpc().getContext<{ getPattern?(): unknown } | undefined>();
-      return typeof message?.getPattern === 'function' ? `Message ${shown(message.getPattern())}` : 'Message';
+      const context = host.switchToRpc().getContext<Partial<Record<string, () => unknown>> | undefined>();
+      const name = PATTERN_OF.find((getter) => typeof context?.[getter] === 'function');
+      return name ? `Message ${shown(context![name]!())}` : 'Message';
     }
   }
 }

@@ -1,0 +1,17 @@
+import { expect, it } from '@jest/globals';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { KafkaContext, MqttContext, NatsContext, RedisContext, RmqContext, TcpContext } from '@nestjs/microservices';
+import { messageOf } from '../../lib/http/place.js';
+
+it.each([
+  ['TCP', new TcpContext([undefined as never, 'visit'])],
+  ['RabbitMQ', new RmqContext([{}, undefined, 'visit'])],
+  ['Redis', new RedisContext(['visit'])],
+  ['NATS', new NatsContext(['visit', undefined])],
+  ['Kafka', new KafkaContext([undefined as never, 0, 'visit', undefined as never, undefined as never, undefined as never])],
+  ['MQTT', new MqttContext(['visit', {}])],
+])('the log names what a message over %s is for', (_transport, context) => {
+  const host = new ExecutionContextHost([{}, context]);
+  host.setType('rpc');
+  expect(messageOf(host)).toBe('Message "visit"');
+});
