@@ -3,7 +3,7 @@ import { SLOW_TIER } from './test/slow-tier.mjs';
 
 /** `IOREDIS=5 npm test` runs everything on ioredis 5: here by the mapper, in child processes by a hook. */
 const isOnIoredis5 = env.IOREDIS === '5';
-if (isOnIoredis5) env.NODE_OPTIONS = `${env.NODE_OPTIONS ?? ''} --import=${new URL('test/support/ioredis-5.mjs', import.meta.url).href}`;
+if (isOnIoredis5) env.NODE_OPTIONS = `${env.NODE_OPTIONS ?? ''} --import=${new URL('test/support/redis/ioredis-5.mjs', import.meta.url).href}`;
 
 /** Whoever names specs or folders wants them, whatever their tier. */
 const areNamed = argv.slice(2).some((arg) => arg.startsWith('test/'));
@@ -42,7 +42,7 @@ export default {
   testTimeout: 15_000,
   workerIdleMemoryLimit: '512MB',
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/sample-app/dist/'],
-  globalSetup: '<rootDir>/test/support/redis-server-installed.mjs',
+  globalSetup: '<rootDir>/test/support/redis/redis-server-installed.mjs',
   coverageProvider: 'v8',
   collectCoverageFrom: ['lib/**/*.ts'],
 };

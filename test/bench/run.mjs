@@ -4,7 +4,7 @@
 // BENCH_LIB=/path/to/dist/index.js measures another build of the library.
 import { loadavg } from 'node:os';
 import { performance } from 'node:perf_hooks';
-import redisServerInstalled from '../support/redis-server-installed.mjs';
+import redisServerInstalled from '../support/redis/redis-server-installed.mjs';
 import { print, write } from './report.mjs';
 import { installRivals } from './rivals/install.mjs';
 import { durability } from './scenarios/durability.mjs';

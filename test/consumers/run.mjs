@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { withRedis } from '../bench/redis.mjs';
-import redisServerInstalled from '../support/redis-server-installed.mjs';
+import redisServerInstalled from '../support/redis/redis-server-installed.mjs';
 import { pack } from './tarball.mjs';
 
 const run = promisify(execFile);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockTimeoutError, type Duration } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { deferred, turn } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
 /** Long enough for calls that do not wait for each other, on a machine that is busy. */
 const LONG = '20s';

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockLostError, LockUnavailableError, type LockEvent } from 'nest-redis-lock';
 import { retry, tap } from 'rxjs';
 import { deferred, turn, until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { Random } from '../support/random.js';
-import { ScriptedStore } from '../support/scripted-store.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { Random } from '../support/model/random.js';
+import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 describe('The events of a service', () => {
   let store: ScriptedStore;

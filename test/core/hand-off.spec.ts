@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { AcquireCommand, Granted, Held, Lock, LockOptions } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { ScriptedStore } from '../support/scripted-store.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 /** As anybody may write one: a grant, and its fence. */
 class OneFenceStore extends MemoryLockStore {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockUnavailableError, type Lock, type StoreListener } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { aborted, turn, until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
 /** Lets who is given a lock ask for it again, as the stores on a cluster and with `durability` do; a loss is told when the test says so. */
 class LateNewsStore extends MemoryLockStore {

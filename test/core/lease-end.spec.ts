@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { ScriptedStore } from '../support/scripted-store.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 describe('The signal of a lease that is not renewed', () => {
   let store: ScriptedStore;

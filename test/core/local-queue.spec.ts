@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lock, LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { ScriptedStore } from '../support/scripted-store.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 describe('Callers of one process', () => {
   let store: ScriptedStore;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { LockTimeoutError } from 'nest-redis-lock';
 import { MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 import { deferred, turn } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
 describe('An error inside the work of another lock', () => {
   let here: ClosableLockService;

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { deferred, turn } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { ScriptedStore } from '../support/scripted-store.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 } as const;
 

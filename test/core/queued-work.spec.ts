@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockOptionsError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { deferred, type Deferred } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
 type Task = () => Promise<void>;
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockTimeoutError } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
 /** The advice of an error with these facts. */
 const retryAfterOf = (facts: { waitedMs: number; leaseLeftMs: number }) =>

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { LockOptions } from 'nest-redis-lock';
 import { until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { ShortGrantStore } from '../support/short-grant-store.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ShortGrantStore } from '../support/stores/short-grant-store.js';
 
 const KEY = 'a';
 const SHORT_MS = 1000;

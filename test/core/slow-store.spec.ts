@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { LockUnavailableError } from 'nest-redis-lock';
 import { deferred, turn, until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { ScriptedStore } from '../support/scripted-store.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 /** As when the machine has no time for the process. */
 function standStill(ms: number): void {

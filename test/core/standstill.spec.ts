@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
 /** Far longer than the clocks are left alone: no renewal finds anything out. */
 const LEASE = '1h';

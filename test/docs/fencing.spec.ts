@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { ClientBase, Pool } from 'pg';
 import ts from 'typescript';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { codeBlocks } from './code-blocks.js';
 
 // The embedded Postgres takes seconds to start on a small machine.

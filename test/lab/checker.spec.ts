@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { judge } from '../support/checker/verdict.js';
-import type { Section } from '../support/contenders.js';
+import type { Section } from '../support/processes/contenders.js';
 
 /** A stay of 10 ms, 100 ms after the one before, with a lease of 50 ms. */
 function stay(number: number, more: Partial<Section> = {}): Section {

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
-import { clock } from '../support/contenders.js';
+import { clock } from '../support/processes/contenders.js';
 import { until } from '../support/deferred.js';
-import { longestSilenceMs, lostAfter } from '../support/faults.js';
+import { longestSilenceMs, lostAfter } from '../support/redis/faults.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Load } from '../support/load.js';
-import { keyAt, startCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.js';
+import { Load } from '../support/processes/load.js';
+import { keyAt, startCluster, type ClusterNode, type RedisCluster } from '../support/redis/redis-cluster.js';
 
 const LEASE_MS = 1500;
 const ROUNDS = sized(1, 20);

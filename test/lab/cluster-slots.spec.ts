@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
-import { lost, type Section } from '../support/contenders.js';
+import { lost, type Section } from '../support/processes/contenders.js';
 import { figures, LONG, sized } from '../support/lab.js';
-import { Load } from '../support/load.js';
-import { startCluster, tagAt, type RedisCluster } from '../support/redis-cluster.js';
-import { SlotMove } from '../support/slot-move.js';
+import { Load } from '../support/processes/load.js';
+import { startCluster, tagAt, type RedisCluster } from '../support/redis/redis-cluster.js';
+import { SlotMove } from '../support/redis/slot-move.js';
 
 const LEASE_MS = 1500;
 const ROUNDS = sized(3, 51);

@@ -3,11 +3,11 @@ import { Redis } from 'ioredis';
 import { LockUnavailableError, type LockOptions } from 'nest-redis-lock';
 import { aborted, turn, until } from '../support/deferred.js';
 import { figures, sized } from '../support/lab.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { Random } from '../support/random.js';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
-import { withRedis } from '../support/with-redis.js';
-import type { RedisServer } from '../support/redis-server.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { Random } from '../support/model/random.js';
+import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
+import { withRedis } from '../support/redis/with-redis.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
 
 const SEED = Number(process.env['SEED'] ?? Date.now() % 1e6);
 const ROUNDS = sized(8, 1000);

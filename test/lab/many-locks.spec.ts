@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { TestChild } from '../support/child-process.js';
+import { TestChild } from '../support/processes/child-process.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, sized } from '../support/lab.js';
-import { lockService, redisStore } from '../support/lock-services.js';
-import { startRedis } from '../support/redis-server.js';
-import { startReplicated } from '../support/replicas.js';
+import { lockService, redisStore } from '../support/stores/lock-services.js';
+import { startRedis } from '../support/redis/redis-server.js';
+import { startReplicated } from '../support/redis/replicas.js';
 
 describe('Many locks', () => {
   it('are all renewed while one of two replicas hangs, and one is asked for', async () => {

@@ -5,12 +5,12 @@ import type { Lock } from 'nest-redis-lock';
 import { census } from '../support/checker/census.js';
 import { stallsBeforeBegin } from '../support/checker/fences.js';
 import { judge } from '../support/checker/verdict.js';
-import { lost } from '../support/contenders.js';
+import { lost } from '../support/processes/contenders.js';
 import { aborted } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Load } from '../support/load.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { Load } from '../support/processes/load.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 const LEASE_MS = 600;
 

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
 import { figures, LONG, sized } from '../support/lab.js';
-import { Load } from '../support/load.js';
-import { RedisServers } from '../support/redis-servers.js';
+import { Load } from '../support/processes/load.js';
+import { RedisServers } from '../support/redis/redis-servers.js';
 
 const LEASE_MS = 1000;
 const ROUNDS = sized(3, 100);

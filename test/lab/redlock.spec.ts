@@ -3,9 +3,9 @@ import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Load } from '../support/load.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { RedisServers } from '../support/redis-servers.js';
+import { Load } from '../support/processes/load.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { RedisServers } from '../support/redis/redis-servers.js';
 
 const LEASE_MS = 1000;
 const ROUNDS = sized(3, 100);

@@ -6,12 +6,12 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
-import { lost } from '../support/contenders.js';
+import { lost } from '../support/processes/contenders.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, sized } from '../support/lab.js';
-import { Load } from '../support/load.js';
+import { Load } from '../support/processes/load.js';
 import { freePort } from '../support/free-port.mjs';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 const LEASE_MS = 600;
 const ROUNDS = sized(2, 50);

@@ -9,13 +9,13 @@ import { LOCKS } from '../../lib/redis/scripts/locks.script.js';
 import { PUBLISH } from '../../lib/redis/scripts/publish.script.js';
 import { RENEW, RENEW_IN_CLUSTER } from '../../lib/redis/scripts/renew.script.js';
 import { figures, LONG } from '../support/lab.js';
-import { answersAsModel } from '../support/program-property.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { RedisWorld } from '../support/redis-world.js';
-import { scriptBench } from '../support/script-bench.js';
-import { LATE_COPIES } from '../support/late-copies.js';
-import { CLUSTER_LOCKS, SCRIPT_CASES } from '../support/script-cases.js';
-import { mistakesIn, type Mistake } from '../support/script-mistakes.js';
+import { answersAsModel } from '../support/model/program-property.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { RedisWorld } from '../support/model/redis-world.js';
+import { scriptBench } from '../support/scripts/script-bench.js';
+import { LATE_COPIES } from '../support/redis/late-copies.js';
+import { CLUSTER_LOCKS, SCRIPT_CASES } from '../support/scripts/script-cases.js';
+import { mistakesIn, type Mistake } from '../support/scripts/script-mistakes.js';
 
 /** `ONLY=ZADD` tries those that match this and no others. */
 const ONLY = process.env['ONLY'];

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
-import { clock } from '../support/contenders.js';
+import { clock } from '../support/processes/contenders.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Load } from '../support/load.js';
-import { startSentinel, type RedisSentinel } from '../support/redis-sentinel.js';
-import { longestSilenceMs, lostAfter } from '../support/faults.js';
+import { Load } from '../support/processes/load.js';
+import { startSentinel, type RedisSentinel } from '../support/redis/redis-sentinel.js';
+import { longestSilenceMs, lostAfter } from '../support/redis/faults.js';
 
 const BRIEF_LEASE_MS = 1500;
 

@@ -3,8 +3,8 @@ import { runInNewContext } from 'node:vm';
 import { expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { figures, LONG, sized } from '../support/lab.js';
-import { lockService, redisStore } from '../support/lock-services.js';
-import { startRedis } from '../support/redis-server.js';
+import { lockService, redisStore } from '../support/stores/lock-services.js';
+import { startRedis } from '../support/redis/redis-server.js';
 
 const CALLERS = 50;
 const DURATION_MS = sized(4000, 600_000);

@@ -3,13 +3,13 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
-import { clock, lost, type Section } from '../support/contenders.js';
+import { clock, lost, type Section } from '../support/processes/contenders.js';
 import { aborted } from '../support/deferred.js';
-import { lostAfter } from '../support/faults.js';
+import { lostAfter } from '../support/redis/faults.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Load } from '../support/load.js';
-import { lockService, redisStore } from '../support/lock-services.js';
-import { canStep, SteppedRedis } from '../support/stepped-redis.js';
+import { Load } from '../support/processes/load.js';
+import { lockService, redisStore } from '../support/stores/lock-services.js';
+import { canStep, SteppedRedis } from '../support/redis/stepped-redis.js';
 
 const LEASE_MS = 1500;
 const HOUR_MS = 3_600_000;

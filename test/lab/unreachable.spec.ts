@@ -4,9 +4,9 @@ import { LockUnavailableError } from 'nest-redis-lock';
 import { census, leftovers } from '../support/checker/census.js';
 import { aborted, until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 
 const LEASE_MS = 600;
 const COMMAND_TIMEOUT_MS = 200;

@@ -3,8 +3,8 @@ import { type INestApplicationContext, Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { type LockEvent, LockLostError, LockService, LockTimeoutError, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { deferred, until } from '../support/deferred.js';
-import { RedisMonitor } from '../support/redis-monitor.js';
-import { startRedis } from '../support/redis-server.js';
+import { RedisMonitor } from '../support/redis/redis-monitor.js';
+import { startRedis } from '../support/redis/redis-server.js';
 
 type Work = (() => unknown) | undefined;
 const LONG = 'a'.repeat(200);

@@ -21,8 +21,8 @@ import { EventEmitter, once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { merge, type Observable, Subject } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
-import { type SendRequest, sendHttp1, sendHttp2 } from '../support/http-clients.js';
-import { lambda } from '../support/serverless.js';
+import { type SendRequest, sendHttp1, sendHttp2 } from '../support/http/http-clients.js';
+import { lambda } from '../support/http/serverless.js';
 import { type NewAdapter, startApp } from './http-app.js';
 
 const PLATFORMS: [name: string, adapter: NewAdapter, send: SendRequest][] = [

@@ -7,7 +7,7 @@ import type { Server, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
-import { type PipeliningClient, pipeliningClient } from '../support/pipelining-client.js';
+import { type PipeliningClient, pipeliningClient } from '../support/http/pipelining-client.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 const KEY = 'order:7';

@@ -3,7 +3,7 @@ import { Body, ConflictException, Controller, Get, HttpException, type INestAppl
 import { isLockError, type Lock, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import request from 'supertest';
-import { startRedis } from '../support/redis-server.js';
+import { startRedis } from '../support/redis/redis-server.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 const APP_ERRORS = {

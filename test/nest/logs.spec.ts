@@ -5,7 +5,7 @@ import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { Redis } from 'ioredis';
 import request from 'supertest';
 import { until } from '../support/deferred.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/redis/redis-server.js';
 import { OutageNews } from '../../lib/lock.outage.js';
 import { ServerNews } from '../../lib/lock.servers.js';
 import { PLATFORMS, startApp } from './http-app.js';

@@ -3,7 +3,7 @@ import { LockKeyError, LockTimeoutError } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { namesOf } from '../../lib/errors/names-of.js';
 import { shown, shownError } from '../../lib/errors/shown.js';
-import { lockService } from '../support/lock-services.js';
+import { lockService } from '../support/stores/lock-services.js';
 
 const refuse = (): never => {
   throw new Error('nobody reads me');

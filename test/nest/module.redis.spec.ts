@@ -5,7 +5,7 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import { LockService, LockUnavailableError, RedisLockModule, type RedisLockModuleOptions, WithLock } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
+import { type RedisServer, startRedis } from '../support/redis/redis-server.js';
 
 const ignore = () => undefined;
 

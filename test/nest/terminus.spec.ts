@@ -6,10 +6,10 @@ import { LockHealthIndicator } from 'nest-redis-lock/terminus';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import request from 'supertest';
 import { until } from '../support/deferred.js';
-import { RedisServers } from '../support/redis-servers.js';
-import { withRedis } from '../support/with-redis.js';
+import { RedisServers } from '../support/redis/redis-servers.js';
+import { withRedis } from '../support/redis/with-redis.js';
 import { PLATFORMS, startApp } from './http-app.js';
-import type { RedisServer } from '../support/redis-server.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
 import type { Redis } from 'ioredis';
 
 Logger.overrideLogger(false);

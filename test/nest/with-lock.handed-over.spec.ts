@@ -3,8 +3,8 @@ import type { Lock, LockOptions } from 'nest-redis-lock';
 import { of } from 'rxjs';
 import { abandon, heldToItsEnd } from '../../lib/decorators/held-stream.js';
 import { until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { ShortGrantStore } from '../support/short-grant-store.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ShortGrantStore } from '../support/stores/short-grant-store.js';
 
 const SHORT_MS = 2000;
 const LEASE_MS = 10_000;

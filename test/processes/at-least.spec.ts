@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Plan } from '../support/contenders.js';
+import type { Plan } from '../support/processes/contenders.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Stage } from '../support/stage.js';
+import { Stage } from '../support/processes/stage.js';
 
 const AT_LEAST_MS = 300;
 

@@ -3,12 +3,12 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Lock } from 'nest-redis-lock';
 import { judge } from '../support/checker/verdict.js';
-import { TestChild } from '../support/child-process.js';
-import { clock, Contender, lost, merged } from '../support/contenders.js';
+import { TestChild } from '../support/processes/child-process.js';
+import { clock, Contender, lost, merged } from '../support/processes/contenders.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 const KEY = 'account:1';
 const LEASE_MS = 500;

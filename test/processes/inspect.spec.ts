@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import { describe, expect, it } from '@jest/globals';
-import { clock } from '../support/contenders.js';
+import { clock } from '../support/processes/contenders.js';
 import { until } from '../support/deferred.js';
-import { Stage } from '../support/stage.js';
+import { Stage } from '../support/processes/stage.js';
 
 const KEY = 'account:1';
 const LEASE_MS = 30_000;

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { judge } from '../support/checker/verdict.js';
-import { Contender, longestGapMs, lost, merged } from '../support/contenders.js';
+import { Contender, longestGapMs, lost, merged } from '../support/processes/contenders.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, sized } from '../support/lab.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { ofClients, published, RedisMonitor } from '../support/redis-monitor.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { listening } from '../support/stage.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ofClients, published, RedisMonitor } from '../support/redis/redis-monitor.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { listening } from '../support/processes/stage.js';
 
 const KEY = 'account:1';
 const QUEUE = `{lock:${KEY}}:queue`;

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
 import { SampleStack } from '../sample/sample-stack.js';
-import { TestChild } from '../support/child-process.js';
+import { TestChild } from '../support/processes/child-process.js';
 import { deferred } from '../support/deferred.js';
 
 // The embedded Postgres takes seconds to start on a small machine.

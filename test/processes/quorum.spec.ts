@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { judge } from '../support/checker/verdict.js';
-import { TestChild } from '../support/child-process.js';
-import { Contender, lost, merged } from '../support/contenders.js';
-import { lockService, redisStore } from '../support/lock-services.js';
-import { RedisServers } from '../support/redis-servers.js';
+import { TestChild } from '../support/processes/child-process.js';
+import { Contender, lost, merged } from '../support/processes/contenders.js';
+import { lockService, redisStore } from '../support/stores/lock-services.js';
+import { RedisServers } from '../support/redis/redis-servers.js';
 
 const KEY = 'hot';
 const LEASE_MS = 1500;

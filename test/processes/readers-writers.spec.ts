@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { judge } from '../support/checker/verdict.js';
-import { clock, longestWaitMs, lost, type Plan } from '../support/contenders.js';
-import { averageAtOnce, mostAtOnce } from '../support/crowds.js';
+import { clock, longestWaitMs, lost, type Plan } from '../support/processes/contenders.js';
+import { averageAtOnce, mostAtOnce } from '../support/processes/crowds.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Stage } from '../support/stage.js';
+import { Stage } from '../support/processes/stage.js';
 
 const KEY = 'account:1';
 const LEASE_MS = 1000;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Lock } from 'nest-redis-lock';
 import { judge } from '../support/checker/verdict.js';
-import { clock, longestWaitMs, lost, type Plan } from '../support/contenders.js';
-import { mostAtOnce } from '../support/crowds.js';
+import { clock, longestWaitMs, lost, type Plan } from '../support/processes/contenders.js';
+import { mostAtOnce } from '../support/processes/crowds.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Stage } from '../support/stage.js';
+import { Stage } from '../support/processes/stage.js';
 
 const KEY = 'printers';
 const PERMITS = 10;

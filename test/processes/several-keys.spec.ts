@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
-import { longestWaitMs, lost, type Plan } from '../support/contenders.js';
+import { longestWaitMs, lost, type Plan } from '../support/processes/contenders.js';
 import { figures, LONG, sized } from '../support/lab.js';
-import { Stage } from '../support/stage.js';
+import { Stage } from '../support/processes/stage.js';
 
 const KEYS = ['a', 'b', 'c', 'd', 'e', 'f'];
 

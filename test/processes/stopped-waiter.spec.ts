@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Lock, LockOptions } from 'nest-redis-lock';
 import { FIRST_LEASE_MS } from '../../lib/store/lock-store.js';
-import type { TestChild } from '../support/child-process.js';
+import type { TestChild } from '../support/processes/child-process.js';
 import { until } from '../support/deferred.js';
 import { figures } from '../support/lab.js';
-import { lockService, redisStore } from '../support/lock-services.js';
-import { ofClients, RedisMonitor } from '../support/redis-monitor.js';
-import { Stage } from '../support/stage.js';
-import { startProxy } from '../support/tcp-proxy.mjs';
+import { lockService, redisStore } from '../support/stores/lock-services.js';
+import { ofClients, RedisMonitor } from '../support/redis/redis-monitor.js';
+import { Stage } from '../support/processes/stage.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
 
 const LEASE_MS = 30_000;
 

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { TestChild } from '../support/child-process.js';
+import { TestChild } from '../support/processes/child-process.js';
 
 /** In a process of its own: `nestjs-cls` is CommonJS, and requires Nest, which Jest can't do on Node 20. */
 async function said(order: 'lock above' | 'lock below'): Promise<unknown> {

@@ -4,10 +4,10 @@ import type { Redis } from 'ioredis';
 import { LockTimeoutError, type Lock, type LockOptions, type LostReason } from 'nest-redis-lock';
 import { deferred, turn, until, type Deferred } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import type { RedisServer } from '../support/redis-server.js';
-import { startProxy } from '../support/tcp-proxy.mjs';
-import { withRedis } from '../support/with-redis.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
+import { withRedis } from '../support/redis/with-redis.js';
 
 /** What a call-back of the user sees around it. */
 interface Surroundings {

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
 import { until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import type { RedisServer } from '../support/redis-server.js';
-import { withRedis } from '../support/with-redis.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { withRedis } from '../support/redis/with-redis.js';
 
 describe('A client that the app has lent', () => {
   let server: RedisServer;

@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
-import { keyAt, masterAt, startCluster, type ClusterNode, type RedisCluster } from '../support/redis-cluster.js';
-import { SlotMove } from '../support/slot-move.js';
+import { keyAt, masterAt, startCluster, type ClusterNode, type RedisCluster } from '../support/redis/redis-cluster.js';
+import { SlotMove } from '../support/redis/slot-move.js';
 
 const [a, b, c] = [0, 1, 2].map((master) => keyAt(master)) as [string, string, string];
 

@@ -4,9 +4,9 @@ import { Cluster } from 'ioredis';
 import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
 import { ALIVE_MS } from '../../lib/store/lock-store.js';
 import { until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { keyAt, startCluster, type RedisCluster } from '../support/redis-cluster.js';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
+import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 
 describe('A command to a Redis Cluster whose first copy arrives late', () => {
   let cluster: RedisCluster;

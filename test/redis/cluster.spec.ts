@@ -5,10 +5,10 @@ import { LockKeyError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { ClusterNames } from '../../lib/redis/cluster/cluster-names.js';
 import { slotOf, SLOTS } from '../../lib/redis/cluster/cluster-slot.js';
 import { ALIVE_MS } from '../../lib/store/lock-store.js';
-import { TestChild } from '../support/child-process.js';
+import { TestChild } from '../support/processes/child-process.js';
 import { turn, until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { keyAt, startCluster, type RedisCluster } from '../support/redis-cluster.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
 
 describe('A lock in a Redis Cluster', () => {
   let cluster: RedisCluster;

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { Redis } from 'ioredis';
 import { LockLostError, LockUnavailableError } from 'nest-redis-lock';
 import { aborted, turn, until } from '../support/deferred.js';
-import { startFakeSentinel } from '../support/fake-sentinel.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
+import { startFakeSentinel } from '../support/redis/fake-sentinel.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 
 const COMMAND_TIMEOUT_MS = 300;
 

@@ -5,8 +5,8 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { until } from '../support/deferred.js';
-import { lockService, redisStore } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { lockService, redisStore } from '../support/stores/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 const BRIEF_LEASE_MS = 400;
 

@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startReplicated, type Replicated } from '../support/replicas.js';
-import { startRedis } from '../support/redis-server.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { startReplicated, type Replicated } from '../support/redis/replicas.js';
+import { startRedis } from '../support/redis/redis-server.js';
 
 /** Shorter than the servers have been up when the tests begin, so that they are trusted. */
 const LEASE_MS = 400;

@@ -3,8 +3,8 @@ import { Redis } from 'ioredis';
 import type { LockUnavailableError } from 'nest-redis-lock';
 import { diagnosis } from '../../lib/redis/trouble.js';
 import { until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 /** Some proxies pass on only a part of what Redis can do. */
 describe('A server or a proxy that lacks a part of Redis', () => {

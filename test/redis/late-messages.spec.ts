@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type Lock, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import type { RedisServer } from '../support/redis-server.js';
-import { startProxy, type Wire, type TcpProxy } from '../support/tcp-proxy.mjs';
-import { withRedis } from '../support/with-redis.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { startProxy, type Wire, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
+import { withRedis } from '../support/redis/with-redis.js';
 
 const COMMAND_TIMEOUT_MS = 400;
 const NOTE = '{lock:}:fence';

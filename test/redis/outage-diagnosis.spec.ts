@@ -5,9 +5,9 @@ import { Cluster, Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
-import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
-import { startProxy } from '../support/tcp-proxy.mjs';
-import { PASSWORD, TroubledRedis, urlOf } from '../support/troubled-redis.js';
+import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/stores/lock-services.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
+import { PASSWORD, TroubledRedis, urlOf } from '../support/redis/troubled-redis.js';
 
 const COMMAND_TIMEOUT_MS = 800;
 const WRONG_PASSWORD = 'S3cret-wrong';

@@ -3,11 +3,11 @@ import { Redis } from 'ioredis';
 import { LockUnavailableError, type Duration, type Granted, type Lock } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
 import { figures, sized } from '../support/lab.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { Random } from '../support/random.js';
-import { RedisServers } from '../support/redis-servers.js';
-import { canStep, SteppedRedis } from '../support/stepped-redis.js';
-import { startProxy } from '../support/tcp-proxy.mjs';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { Random } from '../support/model/random.js';
+import { RedisServers } from '../support/redis/redis-servers.js';
+import { canStep, SteppedRedis } from '../support/redis/stepped-redis.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
 
 const LEASE_MS = 1000;
 const ROUNDS = sized(1, 100);

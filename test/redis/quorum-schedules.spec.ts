@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { figures, sized } from '../support/lab.js';
-import { drawSchedule, runSchedule, type Schedule } from '../support/lock-schedule.js';
-import { lockService, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
-import { Random } from '../support/random.js';
-import { RedisServers } from '../support/redis-servers.js';
+import { drawSchedule, runSchedule, type Schedule } from '../support/model/lock-schedule.js';
+import { lockService, trustingQuorum, type ClosableLockService } from '../support/stores/lock-services.js';
+import { Random } from '../support/model/random.js';
+import { RedisServers } from '../support/redis/redis-servers.js';
 
 /** `SEED=42` runs the schedule 42 and no other. */
 const ONLY = process.env['SEED'];

@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { LockOptionsError, LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import type { OutageLog } from '../../lib/redis/redis-connection.js';
 import { aborted, until } from '../support/deferred.js';
-import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/lock-services.js';
-import { RedisServers } from '../support/redis-servers.js';
-import { startProxy } from '../support/tcp-proxy.mjs';
+import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/stores/lock-services.js';
+import { RedisServers } from '../support/redis/redis-servers.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
 
 const COMMAND_TIMEOUT_MS = 1000;
 const KEY = 'account:1';

@@ -4,10 +4,10 @@ import { Redis } from 'ioredis';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { until } from '../support/deferred.js';
 import { figures, sized } from '../support/lab.js';
-import { drawSchedule, runSchedule, type Outcome, type Stage } from '../support/lock-schedule.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
+import { drawSchedule, runSchedule, type Outcome, type Stage } from '../support/model/lock-schedule.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 
 /** `SEED=42` runs the schedule 42 and no other. */
 const ONLY = process.env['SEED'];

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import { LATE_COPIES } from '../support/late-copies.js';
-import { scriptBench, type ScriptBench } from '../support/script-bench.js';
-import { SCRIPT_CASES } from '../support/script-cases.js';
-import { withRedis } from '../support/with-redis.js';
+import { LATE_COPIES } from '../support/redis/late-copies.js';
+import { scriptBench, type ScriptBench } from '../support/scripts/script-bench.js';
+import { SCRIPT_CASES } from '../support/scripts/script-cases.js';
+import { withRedis } from '../support/redis/with-redis.js';
 
 describe('In the scripts,', () => {
   let redis: Redis;

@@ -3,8 +3,8 @@ import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import { LockService, LockUnavailableError, RedisLockModule, type Lock, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { startSentinel, type RedisSentinel, type SentinelServer } from '../support/redis-sentinel.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { startSentinel, type RedisSentinel, type SentinelServer } from '../support/redis/redis-sentinel.js';
 
 /** Longer than a failover takes. */
 const LEASE_MS = 9000;

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { LockService } from 'nest-redis-lock';
 import { problemsOf } from '../../lib/redis/server-check.js';
-import { lockService, redisStore } from '../support/lock-services.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { lockService, redisStore } from '../support/stores/lock-services.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 describe('A server that should not keep locks', () => {
   let server: RedisServer;

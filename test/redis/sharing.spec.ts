@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { LockKeyError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { until } from '../support/deferred.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import type { RedisServer } from '../support/redis-server.js';
-import { waitSilently } from '../support/silent-waiter.js';
-import { withRedis } from '../support/with-redis.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { waitSilently } from '../support/stores/silent-waiter.js';
+import { withRedis } from '../support/redis/with-redis.js';
 
 describe('Shared locks in Redis', () => {
   let server: RedisServer;

@@ -4,12 +4,12 @@ import { Redis } from 'ioredis';
 import { LockTimeoutError } from 'nest-redis-lock';
 import { MOST_PASSED } from '../../lib/redis/scripts/locks/waiting.lua.js';
 import { until } from '../support/deferred.js';
-import { startFakeSentinel } from '../support/fake-sentinel.js';
+import { startFakeSentinel } from '../support/redis/fake-sentinel.js';
 import { figures, percentile } from '../support/lab.js';
-import { lockService, redisStore, type ClosableLockService } from '../support/lock-services.js';
-import { ofClients, RedisMonitor } from '../support/redis-monitor.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { startProxy, type TcpProxy } from '../support/tcp-proxy.mjs';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ofClients, RedisMonitor } from '../support/redis/redis-monitor.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 
 /** A waiter asks again by itself at the latest after this long: 1.25 s, and something for a busy machine. */
 const SAFETY_CHECK_MS = 1500;

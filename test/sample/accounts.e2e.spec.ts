@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import request from 'supertest';
-import { startRedis } from '../support/redis-server.js';
+import { startRedis } from '../support/redis/redis-server.js';
 import { SampleStack } from './sample-stack.js';
 
 // The embedded Postgres takes seconds to start on a small machine.

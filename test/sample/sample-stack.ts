@@ -6,7 +6,7 @@ import { FraudCheck } from '../../sample-app/src/accounts/fraud-check.js';
 import { AppModule } from '../../sample-app/src/app.module.js';
 import { setUpApp } from '../../sample-app/src/app.setup.js';
 import { appConfig, type AppConfig } from '../../sample-app/src/config/app.config.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 /** A database and a Redis, with as many sample apps on them as a test asks for. */
 export class SampleStack {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll } from '@jest/globals';
 import { until } from '../support/deferred.js';
-import { redisStore } from '../support/lock-services.js';
-import { startCluster, type RedisCluster } from '../support/redis-cluster.js';
+import { redisStore } from '../support/stores/lock-services.js';
+import { startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
 import type { Backing } from './backing.js';
 import { promisesOfLocks } from './lock-contract.js';
 import { promisesOfSharing } from './sharing-contract.js';

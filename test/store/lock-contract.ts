@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type ForceUnlockOptions, type Lock, type LockEvent } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { withTwoServices } from '../support/two-services.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { withTwoServices } from '../support/stores/two-services.js';
 import type { Backing } from './backing.js';
 
 /** What not every store can do. */

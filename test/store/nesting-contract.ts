@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockOptionsError, LockTimeoutError } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
-import type { ClosableLockService } from '../support/lock-services.js';
-import { withTwoServices } from '../support/two-services.js';
+import type { ClosableLockService } from '../support/stores/lock-services.js';
+import { withTwoServices } from '../support/stores/two-services.js';
 import type { Backing } from './backing.js';
 
 const KEY = 'account:1';

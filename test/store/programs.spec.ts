@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, it } from '@jest/globals';
 import fc from 'fast-check';
 import { sized } from '../support/lab.js';
-import { MemoryWorld } from '../support/memory-world.js';
-import { answersAsModel } from '../support/program-property.js';
-import type { ProgramWorld } from '../support/program-world.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
-import { RedisWorld } from '../support/redis-world.js';
+import { MemoryWorld } from '../support/model/memory-world.js';
+import { answersAsModel } from '../support/model/program-property.js';
+import type { ProgramWorld } from '../support/model/program-world.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { RedisWorld } from '../support/model/redis-world.js';
 
 /** `SEED=42` draws the programs of that seed; with `AT=3:1:0`, which fast-check calls the path, only the one that failed. */
 const { SEED, AT } = process.env;

@@ -1,6 +1,6 @@
 import { QuorumLockStore } from '../../lib/store/quorum-lock.store.js';
 import { until } from '../support/deferred.js';
-import { MemoryNode } from '../support/memory-node.js';
+import { MemoryNode } from '../support/stores/memory-node.js';
 import type { Backing } from './backing.js';
 import { promisesOfLocks } from './lock-contract.js';
 

@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import type { Held } from 'nest-redis-lock';
 import { QuorumLockStore } from '../../lib/store/quorum-lock.store.js';
 import { QuorumTurns } from '../../lib/store/quorum-turns.js';
-import { lockService, type ClosableLockService } from '../support/lock-services.js';
-import { MemoryNode } from '../support/memory-node.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { MemoryNode } from '../support/stores/memory-node.js';
 
 describe('A caller of a quorum that waits for a short time', () => {
   const open: ClosableLockService[] = [];

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { until } from '../support/deferred.js';
-import { redisStore } from '../support/lock-services.js';
-import { startRedis } from '../support/redis-server.js';
+import { redisStore } from '../support/stores/lock-services.js';
+import { startRedis } from '../support/redis/redis-server.js';
 import type { Backing } from './backing.js';
 import { promisesOfLocks } from './lock-contract.js';
 import { promisesOfNesting } from './nesting-contract.js';

@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockOptionsError, LockTimeoutError, type LockOptions, type Sharing } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
-import { Line } from '../support/line.js';
-import type { ClosableLockService } from '../support/lock-services.js';
-import { waitSilently } from '../support/silent-waiter.js';
-import { withTwoServices, type TwoServices } from '../support/two-services.js';
+import { Line } from '../support/processes/line.js';
+import type { ClosableLockService } from '../support/stores/lock-services.js';
+import { waitSilently } from '../support/stores/silent-waiter.js';
+import { withTwoServices, type TwoServices } from '../support/stores/two-services.js';
 import type { Backing } from './backing.js';
 
 const KEY = 'account:1';

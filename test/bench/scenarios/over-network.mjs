@@ -1,6 +1,6 @@
 import { startGroup } from '../client-group.mjs';
 import { placeBaton } from '../contenders/baton.mjs';
-import { startProxy } from '../../support/tcp-proxy.mjs';
+import { startProxy } from '../../support/redis/tcp-proxy.mjs';
 import { medianOf, short } from '../figures.mjs';
 import { roomiest } from '../pinning.mjs';
 import { pingMs, withRedis } from '../redis.mjs';

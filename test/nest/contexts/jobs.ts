@@ -3,7 +3,7 @@ import { Injectable, SetMetadata, type Type } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import type { Queue } from 'bullmq';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import { startRedis } from '../../support/redis-server.js';
+import { startRedis } from '../../support/redis/redis-server.js';
 import { type Context, type Running, silently } from './context.js';
 
 @Injectable()

@@ -1,4 +1,4 @@
-import type { Section } from '../contenders.js';
+import type { Section } from '../processes/contenders.js';
 import { finding, type Finding } from './finding.js';
 
 /**

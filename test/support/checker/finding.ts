@@ -1,4 +1,4 @@
-import type { Section } from '../contenders.js';
+import type { Section } from '../processes/contenders.js';
 
 /** What must hold, as docs/reliability.md lists it. */
 export type Property = 'S1' | 'S2' | 'S3' | 'S4' | 'S5' | 'S6' | 'S7';

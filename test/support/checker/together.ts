@@ -1,4 +1,4 @@
-import type { Section } from '../contenders.js';
+import type { Section } from '../processes/contenders.js';
 import { finding, type Finding } from './finding.js';
 
 /** S1, of one key, by the time of entry: a writer is alone, readers share, and of a semaphore no more are inside than it has permits. */

@@ -1,4 +1,4 @@
-import type { Section } from '../contenders.js';
+import type { Section } from '../processes/contenders.js';
 import { leftovers, type Census } from './census.js';
 import { beganTooLate, fencesBack, register } from './fences.js';
 import { type Finding, type Property } from './finding.js';
