@@ -1,10 +1,11 @@
 import { durationMs, type Duration } from './clock/duration.js';
-import { booleanOption, DEFAULT_TERMS, lockTerms, unknownOption, wrongValue, type LockTerms } from './core/lock-options.js';
+import { booleanOption, DEFAULT_TERMS, lockTerms, wrongValue, type LockTerms } from './core/lock-options.js';
 import type { LockExceptionFactory } from './http/exception-factory.js';
 import { isWellFormed } from './core/lock-key.js';
 import { plainOptions } from './errors/plain-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { shown } from './errors/shown.js';
+import { unknownOption } from './errors/unknown-option.js';
 import type { DurabilityTerms } from './redis/durable-lock.store.js';
 import type { RedisConnectionsOption } from './redis/redis-store.js';
 import type { LockStore } from './store/lock-store.js';

@@ -1,9 +1,10 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { plainOptions } from '../errors/plain-options.js';
 import { shown } from '../errors/shown.js';
+import { unknownOption } from '../errors/unknown-option.js';
 import type { ForceUnlockOptions } from '../store/lock-store.js';
 import { isWellFormed } from './lock-key.js';
-import { unknownOption, wrongValue } from './lock-options.js';
+import { wrongValue } from './lock-options.js';
 
 const KNOWN: readonly string[] = ['token', 'by', 'reason'] satisfies (keyof ForceUnlockOptions)[];
 

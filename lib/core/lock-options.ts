@@ -1,5 +1,5 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { nearest } from '../errors/nearest.js';
+import { unknownOption } from '../errors/unknown-option.js';
 import { shown } from '../errors/shown.js';
 import { durationMs, type Duration } from '../clock/duration.js';
 import { isWellFormed } from './lock-key.js';
@@ -162,11 +162,6 @@ function sharingOf({ mode, permits }: LockTerms): Sharing {
   if (permits === undefined) return mode === 'read' ? 'read' : 'exclusive';
   if (mode === 'exclusive') return `permits:${permits}`;
   throw new LockOptionsError(`A lock has either "permits" or the mode "${mode}", not both: a semaphore has no readers and writers.`);
-}
-
-export function unknownOption(name: string, known: readonly string[]): LockOptionsError {
-  const meant = nearest(name, known);
-  return new LockOptionsError(`There is no option "${name}".${meant ? ` Did you mean "${meant}"?` : ''} Known options: ${known.join(', ')}.`);
 }
 
 export function booleanOption(option: string, value: unknown): boolean {

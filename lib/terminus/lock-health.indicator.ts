@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
-import { unknownOption } from '../core/lock-options.js';
 import { detailOf } from '../errors/lock.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/shown.js';
+import { unknownOption } from '../errors/unknown-option.js';
 import type { LockService } from '../lock.service.js';
 import { lockServiceToken, moduleNameIn } from '../lock.tokens.js';
 
