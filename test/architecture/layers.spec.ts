@@ -15,7 +15,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   http: ['http', 'errors', ...NEST, 'rxjs'],
   decorators: ['decorators', 'http', 'core', 'errors', '.', ...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
   '.': ['.', 'decorators', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST, 'rxjs'],
-  terminus: ['terminus', 'core', 'errors', '.', ...NEST, '@nestjs/terminus'],
+  terminus: ['terminus', 'errors', '.', ...NEST, '@nestjs/terminus'],
   testing: ['testing', 'core', 'store', 'errors', '.', ...NEST],
 };
 
