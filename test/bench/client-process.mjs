@@ -5,7 +5,8 @@ const CLIENT = new URL('./client.mjs', import.meta.url);
 
 /** Starts a process that measures one contender, and answers requests such as `call('round', { sections: 1000 })`. */
 export async function startClient({ core, ...what }) {
-  const child = fork(CLIENT, [JSON.stringify(what)], { execArgv: ['--expose-gc'] });
+  const { preload } = what.contender;
+  const child = fork(CLIENT, [JSON.stringify(what)], { execArgv: ['--expose-gc', ...(preload ? ['--import', preload] : [])] });
   const waiting = new Map();
   let lastId = 0;
 

@@ -14,6 +14,7 @@ export const promises = contender('promises', 'queue', 'promises, without Redis'
 export const renewals = contender('renewals', 'pipelined', 'floor: pipelined PEXPIRE');
 
 export const withLock = contender('ours', 'withLock', 'nest-redis-lock `withLock`');
+export const onIoredis5 = { ...withLock, name: `${withLock.name}, on ioredis 5`, preload: new URL('../../support/redis/ioredis-5.mjs', import.meta.url).href };
 export const decorated = contender('ours', '@WithLock', 'nest-redis-lock `@WithLock`');
 export const fair = contender('ours', 'fair: true', 'nest-redis-lock `fair: true`');
 export const durable = [1, 2].map((replicas) => contender('ours', `durability: ${replicas}`, `with \`durability\` of ${replicas} replica${replicas > 1 ? 's' : ''}`));

@@ -6,7 +6,7 @@ import { decorated } from './decorated.mjs';
 
 const { LockService, RedisLockModule, WithLock } = await import(process.env.BENCH_LIB ?? 'nest-redis-lock');
 
-export const options = 'defaults, but wait 2 min, and commandTimeout 10 s for busy machines; ioredis 6';
+export const options = 'defaults, but wait 2 min, and commandTimeout 10 s for busy machines; ioredis 6, and 5 where a row says so';
 
 class Work {
   run(key, work) {

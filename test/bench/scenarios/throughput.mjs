@@ -1,5 +1,5 @@
 import { startClient } from '../client-process.mjs';
-import { batched, decorated, floor, pipelinedFloor, rivals, withLock } from '../contenders/index.mjs';
+import { batched, decorated, floor, pipelinedFloor, onIoredis5, rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
 import { pinnings } from '../pinning.mjs';
 import { withRedis } from '../redis.mjs';
@@ -7,7 +7,7 @@ import { interleaved, nthOf, ratios } from '../rounds.mjs';
 import { target, TARGET_HEAD } from '../targets.mjs';
 import { countTraffic } from '../traffic.mjs';
 
-const contenders = [floor, pipelinedFloor, batched, withLock, decorated, ...rivals];
+const contenders = [floor, pipelinedFloor, batched, withLock, onIoredis5, decorated, ...rivals];
 const CALLERS = [1, 16, 64, 256];
 const AT_64 = CALLERS.indexOf(64);
 const TARGETS = { 1: { solid: 0.92, goal: 0.95 }, 16: { solid: 1.4, goal: 1.7 }, 64: { solid: 2.2, goal: 2.8 }, 256: { solid: 4, goal: 5.5 } };

@@ -1,5 +1,5 @@
 import { startClient } from '../client-process.mjs';
-import { decorated, fencedFloor, floor, floorAgain, otherForms, rivals, withLock } from '../contenders/index.mjs';
+import { decorated, fencedFloor, floor, floorAgain, onIoredis5, otherForms, rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
 import { pinnings } from '../pinning.mjs';
 import { serverCpu, withRedis } from '../redis.mjs';
@@ -7,7 +7,7 @@ import { interleaved, ratios } from '../rounds.mjs';
 import { target, TARGET_HEAD } from '../targets.mjs';
 import { countTraffic } from '../traffic.mjs';
 
-const contenders = [floor, floorAgain, fencedFloor, withLock, decorated, ...rivals, ...otherForms];
+const contenders = [floor, floorAgain, fencedFloor, withLock, onIoredis5, decorated, ...rivals, ...otherForms];
 const TARGETS = { 'same core': { solid: 1.15, goal: 1.1 }, split: { solid: 1.08, goal: 1.05 } };
 
 /** One caller, one free key, nothing to do inside: what a lock costs when nobody is in the way. */
