@@ -6,11 +6,16 @@ import { ServerNews } from './lock.servers.js';
 /** How often a long outage is told of again, in ms. */
 const SUM_EVERY_MS = 60_000;
 
+/** A server that is gone so soon after calls began to fail is why they did, in ms. */
+const SAME_MS = 10_000;
+
 /** No call may have failed for so long before one that works ends an outage, in ms: else a key that always fails would make two lines for each call. */
 const QUIET_MS = 1_000;
 
 interface Outage {
   readonly since: number;
+  /** The server that can't be reached, where that is what began it. */
+  readonly server: string | undefined;
   failed: number;
   lastFailedAt: number;
   toldAt: number;
@@ -28,11 +33,13 @@ export class OutageNews {
   }
 
   /** @param what is wrong, as a sentence */
-  begin(what: string): void {
-    if (this.#outage) return;
+  begin(what: string, server?: string): void {
     const time = now();
-    this.#outage = { since: time, failed: 0, lastFailedAt: -Infinity, toldAt: time };
-    this.#log.warn(what);
+    // A call may notice first that the server is gone.
+    const isKnown = this.#outage && (server === undefined || this.#outage.server !== undefined || time - this.#outage.since > SAME_MS);
+    if (isKnown) return;
+    if (!this.#outage) this.#log.warn(what);
+    this.#outage = { since: time, failed: 0, toldAt: time, ...this.#outage, lastFailedAt: time, server };
   }
 
   /** A call got no lock, as the store did not answer or refused. */
@@ -47,15 +54,18 @@ export class OutageNews {
     this.#log.warn(`No locks for ${lasting(now() - outage.since)} now, ${calls(outage)} so far. The last: ${error.detail}`);
   }
 
-  /** A call had its answer. */
+  /** The store has answered a call. */
   succeeded(): void {
     if (this.#outage && now() - this.#outage.lastFailedAt >= QUIET_MS) this.end('Locks can be had again');
   }
 
-  /** @param what is right again, as a sentence without its end */
-  end(what: string): void {
+  /**
+   * @param what is right again, as a sentence without its end
+   * @param server that can be reached again: it ends what it began
+   */
+  end(what: string, server?: string): void {
     const outage = this.#outage;
-    if (!outage) return;
+    if (!outage || (server !== undefined && outage.server !== server)) return;
     this.#outage = undefined;
     this.#log.log(`${what}, after ${lasting(now() - outage.since)}; ${calls(outage)}.`);
   }

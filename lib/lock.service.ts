@@ -14,6 +14,7 @@ import { healthOf, type StoreHealth } from './core/store-health.js';
 import { notReentrant, partlyHeld } from './core/nesting-errors.js';
 import { settled } from './core/settled.js';
 import { endOf } from './core/stream-end.js';
+import { TooSlowError } from './core/too-slow.error.js';
 import { WaitingCalls } from './core/waiting-calls.js';
 import { isLockError } from './errors/lock.error.js';
 import { LockTimeoutError } from './errors/lock-timeout.error.js';
@@ -70,7 +71,7 @@ export class LockService {
     this.#shutdownGraceMs = shutdownGraceMs;
     this.#outage = outage;
     this.exceptionFactory = exceptionFactory;
-    this.#acquirer = new LockAcquirer(store, this.#events, new WaitingCalls(this.#context));
+    this.#acquirer = new LockAcquirer(store, this.#events, new WaitingCalls(this.#context), () => outage?.succeeded());
     this.events = new Observable((subscriber) => {
       this.#events.add(subscriber);
       return () => this.#events.delete(subscriber);
@@ -93,10 +94,9 @@ export class LockService {
       terms = this.#read(options, this.#terms);
       const until = now() + terms.waitMs;
       for (lock = await this.#take(key, terms); isOutlived(lock); lock = await this.#take(key, { ...terms, waitMs: Math.max(0, until - now()) })) void lock.unlock();
-      this.#outage?.succeeded();
       if (!(lock instanceof Lock)) throw this.#timeout(lock);
     } catch (error) {
-      throw this.#failed(error);
+      throw this.#failed(error, options?.signal);
     }
     const node = this.#context.enter(lock);
     let value: T;
@@ -129,11 +129,10 @@ export class LockService {
   async lock(key: LockKey, options?: LockOptions): Promise<Lock> {
     try {
       const lock = await this.#take(key, this.#read(options, this.#terms));
-      this.#outage?.succeeded();
       if (lock instanceof Lock) return lock;
       throw this.#timeout(lock);
     } catch (error) {
-      throw this.#failed(error);
+      throw this.#failed(error, options?.signal);
     }
   }
 
@@ -146,10 +145,9 @@ export class LockService {
   async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
     try {
       const lock = await this.#take(key, this.#read(options, this.#tryTerms));
-      this.#outage?.succeeded();
       return lock instanceof Lock ? lock : null;
     } catch (error) {
-      throw this.#failed(error);
+      throw this.#failed(error, options?.signal);
     }
   }
 
@@ -248,17 +246,22 @@ export class LockService {
   }
 
   #timeout(refusal: Refusal): LockTimeoutError {
-    return new LockTimeoutError({ ...refusal, holding: this.#context.heldKeys() });
+    return new LockTimeoutError({ ...refusal, holding: this.#context.heldKeys(), nested: this.#context.isInside() });
   }
 
-  /** What a call that got no lock rejects with. */
-  #failed(error: unknown): unknown {
-    // A signal's reason may be anything, also what throws on a look at its prototype.
-    if (!isLockError(error) || !(error instanceof LockUnavailableError)) return reported(error, this.exceptionFactory);
-    const nested = this.#context.innermost() !== undefined;
+  /**
+   * What a call that got no lock rejects with.
+   *
+   * @param signal of the call: its reason may be anything, also what throws on a look at its prototype, and is rejected with as it is
+   */
+  #failed(error: unknown, signal: AbortSignal | undefined): unknown {
+    const isReason = signal?.aborted && signal.reason === error;
+    if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError)) return reported(error, this.exceptionFactory);
+    const nested = this.#context.isInside();
     // Several calls may have failed with one error, and each is answered by itself.
     const told = nested || this.exceptionFactory ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
-    if (!this.isEnding) this.#outage?.failed(told);
+    // The lease of one call that is too short is no outage.
+    if (!this.isEnding && !(error instanceof TooSlowError)) this.#outage?.failed(told);
     return reported(told, this.exceptionFactory);
   }
 

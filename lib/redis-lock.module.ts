@@ -107,13 +107,13 @@ function outageLog(nodes: number, outage: OutageNews): OutageLog {
       servers.down(server);
       const line = `Redis at ${server} can't be reached: ${diagnosis(cause)} ${consequence}`;
       if (isQuorum) logger.warn(line);
-      else outage.begin(line);
+      else outage.begin(line, server);
     },
     up: (server) => {
       const line = `Redis at ${server} can be reached again`;
       const lastedMs = servers.up(server);
       if (isQuorum) logger.log(`${line}, after ${lasting(lastedMs)}.`);
-      else outage.end(line);
+      else outage.end(line, server);
     },
     deaf: (server, cause) => servers.deaf(server, `The subscription at Redis at ${server}, which tells this app of its locks, is down${cause ? `: ${diagnosis(cause)}` : '.'} ${meanwhile}`),
     hears: (server) => servers.hears(server, `The subscription at Redis at ${server} is up again.`),

@@ -31,9 +31,12 @@ export class LockAcquirer implements LockGiver {
   readonly #tokens = new TokenSource();
   readonly #open = new OpenLeases(() => this.#doubt());
   readonly #queue: StoreQueue;
+  readonly #replied: () => void;
 
-  constructor(store: LockStore, events: LockEvents, waiting: WaitingCalls) {
+  /** @param replied is called when the store has answered a call, with or without a lock */
+  constructor(store: LockStore, events: LockEvents, waiting: WaitingCalls, replied: () => void) {
     this.events = events;
+    this.#replied = replied;
     this.#store = store;
     this.#watchdog = new Watchdog(store);
     this.changes = new LeaseChanges(store, this.#watchdog);
@@ -101,6 +104,7 @@ export class LockAcquirer implements LockGiver {
     // Not an async function: an uncontended lock is nothing but this, and each "await" costs it a µs.
     return this.#queue.ask(claim).then(
       (reply) => {
+        this.#replied();
         const answer = { reply, sentAt, again: claim.again };
         const lock = isGrant(answer) ? this.#begin(claim, answer, request) : undefined;
         if (!lock) return this.#askOn(claim, answer, request, startedAt);
@@ -118,8 +122,10 @@ export class LockAcquirer implements LockGiver {
     let answer: Lock | Refusal | undefined;
     try {
       const outcome = isGrant(first) ? first : await this.#queue.wait(claim, first as Answer<Held>, request, startedAt);
-      if (outcome && 'reply' in outcome) answer = this.#begin(claim, outcome, request) ?? (await this.#tooLate(claim, outcome, request, startedAt));
-      else answer = outcome;
+      if (outcome && 'reply' in outcome) {
+        this.#replied();
+        answer = this.#begin(claim, outcome, request) ?? (await this.#tooLate(claim, outcome, request, startedAt));
+      } else answer = outcome;
     } catch (error) {
       return this.#failed(claim, request, error);
     }

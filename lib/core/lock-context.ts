@@ -36,6 +36,13 @@ export class LockContext {
     return node;
   }
 
+  /** Whether the running async context is in the work of a lock, be it held or lost meanwhile. */
+  isInside(): boolean {
+    let node = this.#nodes.getStore();
+    while (node && !node.lock) node = node.outer;
+    return node !== undefined;
+  }
+
   /** The innermost lock that is still held, of this key if one is named. */
   current(key?: string): Lock | undefined {
     return this.#find((lock) => key === undefined || lock.keys.includes(key));

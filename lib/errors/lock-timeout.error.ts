@@ -25,6 +25,8 @@ export interface TimeoutFacts {
   readonly maxWaiters: number;
   /** All keys that the call holds, which it is inside the work of. */
   readonly holding: readonly string[];
+  /** Whether the call is inside the work of another lock, held or lost meanwhile. @default whether it holds any */
+  readonly nested?: boolean;
   /** Keys that this call holds, and that those wait for whom it waited for: a circle. Undefined when none was found. */
   readonly deadlock?: readonly string[] | undefined;
 }
@@ -52,7 +54,7 @@ export class LockTimeoutError extends LockError {
   readonly isDeadlock: boolean;
 
   constructor(facts: TimeoutFacts) {
-    const isNested = facts.holding.length > 0;
+    const isNested = facts.nested ?? facts.holding.length > 0;
     super('LockTimeoutError', `Another request is working on this right now${isNested ? HALF_DONE : '. Try again in a moment.'}`, {
       code: 'LOCK_TIMEOUT',
       status: 409,

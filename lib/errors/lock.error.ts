@@ -55,7 +55,10 @@ export abstract class LockError extends HttpException {
   readonly detail: string;
   /** Whether nothing has been done, so that the same call may be made again. */
   readonly retryable: boolean;
-  /** When it may be made again, in seconds, where that is known: when the lease of the holder ends if nobody renews it, and a second later for each waiter ahead; at most 60. */
+  /**
+   * When it may be made again, in seconds, where that is known: as many as the call has waited, at least one, at most to the end of the holder's lease; one more
+   * for each waiter ahead; at most 60.
+   */
   readonly retryAfter: number | undefined;
   #answered = false;
   /** Whether the log tells of it otherwise, such as in the sum of an outage. */
@@ -91,6 +94,7 @@ export abstract class LockError extends HttpException {
     return this.#told;
   }
 
+  /** @internal */
   set isTold(isTold: boolean) {
     this.#told = isTold;
   }

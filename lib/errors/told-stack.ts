@@ -10,8 +10,8 @@ export function tellInStack(error: Error & { readonly detail: string }, below: N
   let told: string | undefined;
   const stack = (): string => {
     const { name, message, detail } = error;
-    const frames = trace.stack?.slice(trace.stack.indexOf('\n') + 1) ?? '';
-    return [`${name}: ${message}`, ...(detail === message ? [] : [detail]), frames].join('\n');
+    const frames = String(trace.stack ?? '').split('\n').slice(1);
+    return [`${name}: ${message}`, ...(detail === message ? [] : [detail]), ...frames].join('\n');
   };
   // To define it anew would have the old one written.
   delete error.stack;

@@ -149,7 +149,9 @@ export class RedisLockStore implements QuorumNode {
     return tokens.length > 0;
   }
 
-  readonly problems = (): Promise<readonly string[]> => healthWarnings(this.redis, { isDeaf: this.#channel.state === 'down' });
+  problems(): Promise<readonly string[]> {
+    return healthWarnings(this.redis, { isDeaf: this.#channel.state === 'down' });
+  }
 
   async close(): Promise<void> {
     await this.#orphans.close();

@@ -39,6 +39,14 @@ export class SimulatedLockStore implements LockStore {
     for (const listener of this.#listeners) listener.doubt();
   }
 
+  firstOf(keys: readonly string[]): string | undefined {
+    return this.#store.firstOf ? this.#store.firstOf(keys) : keys[0];
+  }
+
+  async problems(): Promise<readonly string[]> {
+    return (await this.#store.problems?.()) ?? [];
+  }
+
   isBusy(keys: LockKey): boolean {
     return names(this.situation.busy, keys);
   }

@@ -35,6 +35,19 @@ describe('An error inside the work of another lock', () => {
     expect(error.getResponse()).toEqual({ statusCode: 409, code: 'LOCK_TIMEOUT', message: error.message, error: 'Conflict', retryable: false });
   });
 
+  it.each([
+    ['was lost', () => there.forceUnlock('a')],
+    ['was given back before its work ended', () => here.current('a')!.unlock()],
+  ])('is not retryable when the outer lock %s', async (_what, end) => {
+    await there.lock('b');
+    const work = async () => {
+      await end();
+      await here.lock('b', { wait: 20 });
+    };
+    const error = await here.withLock('a', work, { onLost: 'ignore' }).catch((error: unknown) => error);
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', retryable: false, retryAfter: undefined, holding: [] });
+  });
+
   it('is not retryable in an outage either', async () => {
     const locks = new TestLockService();
     const cause = await locks.withLock('a', () => (locks.simulate({ down: true }), locks.lock('b'))).catch((error: unknown) => error);

@@ -121,6 +121,44 @@ it('The log has two lines of an outage of a store of the app, too', async () => 
   expect(lines).toEqual(["warn A lock can't be had: The disk is full.", expect.stringMatching(/^log Locks can be had again, after 1\.\d s; 4 calls failed\.$/)]);
 });
 
+it('The log does not say that an outage is over for a lock that the store was not asked for', async () => {
+  const store = new MemoryLockStore();
+  app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ store })], controllers: [Accounts] });
+  const locks = app.get(LockService);
+  const lines = hear();
+  await locks.withLock('held', async () => {
+    store.acquire = () => Promise.reject(new LockUnavailableError('The disk is full.'));
+    await expect(locks.lock('a')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    const failedAt = performance.now();
+    await until(() => performance.now() > failedAt + 1100);
+    await locks.withLock('held', () => undefined);
+  });
+  expect(lines).toEqual(["warn A lock can't be had: The disk is full."]);
+});
+
+it('The log does not call it an outage that a caller ends its own wait with such an error, or names too short a lease', async () => {
+  const store = new MemoryLockStore();
+  app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ store, exceptionFactory: () => undefined })], controllers: [Accounts] });
+  const locks = app.get(LockService);
+  const lines = hear();
+  const held = await locks.lock('a');
+  const reason = new LockUnavailableError('Another call failed.');
+  const aborts = new AbortController();
+  const waiting = locks.lock('a', { signal: aborts.signal }).catch((error: unknown) => error);
+  aborts.abort(reason);
+  expect(await waiting).toBe(reason);
+  await held.unlock();
+  const acquire = store.acquire.bind(store);
+  store.acquire = async (command) => {
+    const reply = await acquire(command);
+    const repliedAt = performance.now();
+    await until(() => performance.now() > repliedAt + 150);
+    return reply;
+  };
+  await expect(locks.lock('b', { lease: 100, wait: 50 })).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', detail: expect.stringContaining('Raise "lease"') });
+  expect(lines).toEqual([]);
+});
+
 describe('News of an outage', () => {
   const MINUTE = 60_000;
   let time = 0;
@@ -146,6 +184,22 @@ describe('News of an outage', () => {
       'No locks for 2 min now, 241 calls failed so far. The last: Down.',
       'Up, after 3 min; 301 calls failed.',
     ]);
+  });
+
+  it('name the server that is gone, also where calls noticed first; and it does not end what it did not begin', () => {
+    const outage = news();
+    time = 0;
+    outage.failed(new LockUnavailableError('Down.'));
+    outage.begin('Redis is gone', 'a');
+    outage.end('Another one is back', 'b');
+    time = 5_000;
+    outage.end('Redis is back', 'a');
+    outage.failed(new LockUnavailableError('Out of memory.'));
+    time += 20_000;
+    outage.begin('Redis is gone', 'a');
+    outage.end('Redis is back', 'a');
+    outage.succeeded();
+    expect(lines).toEqual(["A lock can't be had: Down.", 'Redis is back, after 5.0 s; 1 call failed.', "A lock can't be had: Out of memory.", 'Locks can be had again, after 20 s; 1 call failed.']);
   });
 
   it('do not come for each call where some work and some fail', () => {
