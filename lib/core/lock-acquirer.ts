@@ -213,7 +213,7 @@ export class LockAcquirer implements LockGiver {
     return released;
   }
 
-  /** Answers false only when the store says that a key was not ours any more; while it does not answer, it goes on trying. */
+  /** Answers what `then` makes of it. Not ours is only what the store says is not; while it does not answer, it goes on trying. */
   #released(lock: Renewal, keepMs = 0, then: (ours: boolean) => boolean = (ours) => ours): Promise<boolean> {
     try {
       return this.#store.release(lock, keepMs).then(then, () => then(true));

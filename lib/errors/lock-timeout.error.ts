@@ -58,7 +58,7 @@ export class LockTimeoutError extends LockError {
     super('LockTimeoutError', `Another request is working on this right now${isNested ? HALF_DONE : '. Try again in a moment.'}`, {
       code: 'LOCK_TIMEOUT',
       status: 409,
-      detail: detailOf(facts),
+      detail: textOf(facts),
       retryable: !isNested,
       retryAfter: isNested ? undefined : retryAfterOf(facts),
     });
@@ -87,7 +87,7 @@ function retryAfterOf({ leaseLeftMs = Infinity, waitedMs, ahead }: TimeoutFacts)
   return Math.min(LONGEST_RETRY_AFTER, Math.max(1, Math.ceil(guessMs / 1000)) + ahead);
 }
 
-function detailOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWaiters, holding, deadlock }: TimeoutFacts): string {
+function textOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWaiters, holding, deadlock }: TimeoutFacts): string {
   const lock = namesOf(keys, label);
   if (reason === 'too-many-waiters') {
     return `Did not wait for ${lock}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
