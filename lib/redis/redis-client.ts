@@ -72,10 +72,15 @@ export function besides({ redis }: RedisClient, commandTimeoutMs: number): Redis
   return { redis: outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), db: databaseOf(redis), ...OWN })), borrowed: false };
 }
 
-/** Makes a client of ours connect, and connect again, outside of all requests: what comes on a connection is heard in the async context that it was made in. */
+/**
+ * Makes a client of ours connect, connect again and tell its events outside of all requests. What comes on a connection is heard
+ * in the async context that it was made in; and the end of a connection in that of the request whose write met it.
+ */
 function outsideRequests(redis: Redis): Redis {
   const connect = redis.connect.bind(redis);
+  const emit = redis.emit.bind(redis);
   redis.connect = (callback) => atRoot(() => connect(callback));
+  redis.emit = (...event) => atRoot(() => emit(...event));
   return redis;
 }
 

@@ -119,7 +119,7 @@ describe('The async context', () => {
     expect(await third).toEqual({ request: 'third', current: 'mine' });
   });
 
-  it('of a request is not kept by the connections that its call opened: no log line is written in it', async () => {
+  it.each(['refuse', 'refuseRudely'] as const)('of a request is not kept by the connections that its call opened: no log line is written in it (%s)', async (refuse) => {
     const lines: [string, string | undefined][] = [];
     const log = Object.fromEntries((['down', 'up', 'deaf', 'hears'] as const).map((line) => [line, () => void lines.push([line, requests.getStore()])]));
     const proxy = await startProxy(server.port);
@@ -129,7 +129,7 @@ describe('The async context', () => {
     try {
       expect(await call('a')).toBe('done');
       await until(() => proxy.wires.some(({ subscribes }) => subscribes));
-      proxy.refuse();
+      proxy[refuse]();
       expect(await call('b')).toBe('failed');
       await Promise.all([written('down'), written('deaf')]);
       proxy.welcome();

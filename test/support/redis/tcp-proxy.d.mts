@@ -53,6 +53,7 @@ export interface TcpProxy {
   cut(): void;
   /** Breaks every connection, and every new one until `welcome`. */
   refuse(): void;
+  refuseRudely(): void;
   welcome(): void;
   /** The connections that are subscribed to something, and no others. */
   readonly subscribers: SubscriberFaults;

@@ -119,6 +119,7 @@ export async function startProxy(targetPort) {
 
   const { port } = server.address();
   const cut = () => sockets.forEach((socket) => socket.destroy());
+  const reset = () => sockets.forEach((socket) => socket.resetAndDestroy());
   const open = () => wires.filter((wire) => wire.isOpen);
   const subscribers = () => open().filter(({ subscribes }) => subscribes);
 
@@ -152,6 +153,11 @@ export async function startProxy(targetPort) {
     refuse() {
       isOpen = false;
       cut();
+    },
+    /** The same, by resets: a write of the client that follows at once fails. */
+    refuseRudely() {
+      isOpen = false;
+      reset();
     },
     welcome() {
       isOpen = true;
