@@ -3,7 +3,8 @@ import { SLOW_TIER } from './test/slow-tier.mjs';
 
 /** `IOREDIS=5 npm test` runs everything on ioredis 5: here by the mapper, in child processes by a hook. */
 const isOnIoredis5 = env.IOREDIS === '5';
-if (isOnIoredis5) env.NODE_OPTIONS = `${env.NODE_OPTIONS ?? ''} --import=${new URL('test/support/redis/ioredis-5.mjs', import.meta.url).href}`;
+if (isOnIoredis5)
+  env.NODE_OPTIONS = `${env.NODE_OPTIONS ?? ''} --import=${new URL('test/support/redis/ioredis-5.mjs', import.meta.url).href}`;
 
 /** Whoever names specs or folders wants them, whatever their tier. */
 const areNamed = argv.slice(2).some((arg) => arg.startsWith('test/'));

@@ -1,11 +1,20 @@
 export { RedisLockModule } from './redis-lock.module.js';
-export type { RedisLockModuleExtras, RedisLockModuleOptions, RedisLockOptions, RedisLockOptionsFactory } from './redis-lock.options.js';
+export type {
+  RedisLockModuleExtras,
+  RedisLockModuleOptions,
+  RedisLockOptions,
+  RedisLockOptionsFactory,
+} from './redis-lock.options.js';
 export { LockService } from './lock.service.js';
 export { lockServiceToken as getLockServiceToken } from './lock.tokens.js';
 export type { GuardedMethod } from './decorators/locked-methods.js';
 export { WithLock } from './decorators/with-lock.decorator.js';
 export type { WithLockDecorator } from './decorators/with-lock.decorator.js';
-export type { LockTimeoutContext, RequestLockOptions, WithLockDecoratorOptions } from './decorators/with-lock.options.js';
+export type {
+  LockTimeoutContext,
+  RequestLockOptions,
+  WithLockDecoratorOptions,
+} from './decorators/with-lock.options.js';
 export { lockKey } from './decorators/lock-key.js';
 export type { LockKeyValues } from './decorators/lock-key.js';
 export { InjectLocks } from './decorators/inject-locks.decorator.js';

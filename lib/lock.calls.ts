@@ -11,7 +11,11 @@ export function waitSignals(this: LockRequest): readonly AbortSignal[] {
 }
 
 /** What is thrown for a lost lock of a module with this factory; its cause is what the work threw, unless that was the loss itself. */
-export function lostError(lost: LockLostError, factory: LockExceptionFactory | undefined, cause?: unknown): LockLostError {
+export function lostError(
+  lost: LockLostError,
+  factory: LockExceptionFactory | undefined,
+  cause?: unknown,
+): LockLostError {
   const { keys, label, reason, heldMs, forced } = lost;
   return reported(cause === lost ? lost : new LockLostError({ keys, label, reason, heldMs, forced, cause }), factory);
 }

@@ -18,7 +18,17 @@ export function mistakesOf(prototype: object): readonly string[] {
   const own = methods.filter(({ owner, name }) => owner === ownerOf(prototype, name));
   const bad = methods.filter((method) => isReached(prototype, method)).flatMap(({ mistakes }) => mistakes ?? []);
   const inherited = methods.flatMap((method) => calledBySuper(prototype, method));
-  return [...bad, ...lost, ...withoutLock(prototype), ...inherited, ...own.flatMap((method) => [...wrongOrder(method), ...noRequest(prototype, method), ...uncaught(prototype, method)])];
+  return [
+    ...bad,
+    ...lost,
+    ...withoutLock(prototype),
+    ...inherited,
+    ...own.flatMap((method) => [
+      ...wrongOrder(method),
+      ...noRequest(prototype, method),
+      ...uncaught(prototype, method),
+    ]),
+  ];
 }
 
 /** Whether a call comes to this method: itself, or by `super`. */
@@ -35,21 +45,29 @@ function calledBySuper(prototype: object, { owner: locked, name, scope }: Locked
     if (!callsSuper(owner, name)) return [];
   }
   return [
-    mistake(`${methodName(prototype, name)} calls ${methodName(locked, name)} by super, whose lock with scope: 'request' is taken for the handler that it stands on only, so every call would be refused.`, [
-      `Put @WithLock with scope: 'request' on ${methodName(prototype, name)}, and let both call a method without a lock.`,
-    ]),
+    mistake(
+      `${methodName(prototype, name)} calls ${methodName(locked, name)} by super, whose lock with scope: 'request' is taken for the handler that it stands on only, so every call would be refused.`,
+      [
+        `Put @WithLock with scope: 'request' on ${methodName(prototype, name)}, and let both call a method without a lock.`,
+      ],
+    ),
   ];
 }
 
 /** `@CurrentLock()` is filled in by the `@WithLock` of the same method only. */
 function withoutLock(prototype: object): readonly string[] {
   const reached = currentLockMethods(prototype).filter(({ owner, name }) => ownerOf(prototype, name) === owner);
-  const unlocked = reached.filter(({ owner, name }) => !lockedMethods(prototype).some((method) => method.owner === owner && method.name === name));
+  const unlocked = reached.filter(
+    ({ owner, name }) => !lockedMethods(prototype).some((method) => method.owner === owner && method.name === name),
+  );
   return unlocked.map(({ owner, name }) =>
-    mistake(`${methodName(owner, name)} has a parameter with @CurrentLock(), but no @WithLock, so it would get no lock.`, [
-      `Put @WithLock on ${methodName(owner, name)}.`,
-      'For the lock that a caller holds, inject LockService and ask its current().',
-    ]),
+    mistake(
+      `${methodName(owner, name)} has a parameter with @CurrentLock(), but no @WithLock, so it would get no lock.`,
+      [
+        `Put @WithLock on ${methodName(owner, name)}.`,
+        'For the lock that a caller holds, inject LockService and ask its current().',
+      ],
+    ),
   );
 }
 
@@ -57,9 +75,10 @@ function wrongOrder({ owner, name, transaction }: LockedMethod): readonly string
   const by = transaction();
   if (!by) return [];
   return [
-    mistake(`${methodName(owner, name)} has @Transactional (of ${by}) above @WithLock, so its transaction would be committed when others have the lock already.`, [
-      'Write @WithLock above @Transactional: the lock is then held until the transaction has ended.',
-    ]),
+    mistake(
+      `${methodName(owner, name)} has @Transactional (of ${by}) above @WithLock, so its transaction would be committed when others have the lock already.`,
+      ['Write @WithLock above @Transactional: the lock is then held until the transaction has ended.'],
+    ),
   ];
 }
 
@@ -72,7 +91,12 @@ function noRequest(prototype: object, { owner, name, scope, mistakes }: LockedMe
   return [
     mistake(
       `${methodName(prototype, name)} has a lock with scope: 'request', but ${isHandler ? 'a decorator above has dropped its metadata' : 'is no HTTP handler'}, so every call would be refused.`,
-      isHandler ? ['Write @WithLock above that decorator.'] : ['Leave out the scope: the lock is then held for each call.', 'Put it on the method that has @Get(), @Post() or the like.'],
+      isHandler
+        ? ['Write @WithLock above that decorator.']
+        : [
+            'Leave out the scope: the lock is then held for each call.',
+            'Put it on the method that has @Get(), @Post() or the like.',
+          ],
     ),
   ];
 }
@@ -92,15 +116,24 @@ function uncaught(prototype: object, { name }: LockedMethod): readonly string[] 
  */
 export function outOfReach(known: Pick<ReadonlySet<object>, 'has'>): readonly string[] {
   const strangers = lockOwners().filter((owner) => !known.has(owner));
-  const bad = strangers.flatMap((owner) => lockedMethods(owner).filter((method) => method.owner === owner).flatMap(({ mistakes }) => mistakes ?? []));
+  const bad = strangers.flatMap((owner) =>
+    lockedMethods(owner)
+      .filter((method) => method.owner === owner)
+      .flatMap(({ mistakes }) => mistakes ?? []),
+  );
   const plain = strangers
     .filter((owner) => isPlain(owner.constructor))
     .map((owner) => {
-      const methods = lockedMethods(owner).map(({ name }) => methodName(owner, name)).join(', ');
-      return mistake(`${methods} can't take a lock: Nest does not know the class ${owner.constructor.name}, so calls will be refused with LockNotWiredError.`, [
-        `Make ${owner.constructor.name} a provider, and let Nest build it.`,
-        'Use LockService.withLock() instead of the decorator.',
-      ]);
+      const methods = lockedMethods(owner)
+        .map(({ name }) => methodName(owner, name))
+        .join(', ');
+      return mistake(
+        `${methods} can't take a lock: Nest does not know the class ${owner.constructor.name}, so calls will be refused with LockNotWiredError.`,
+        [
+          `Make ${owner.constructor.name} a provider, and let Nest build it.`,
+          'Use LockService.withLock() instead of the decorator.',
+        ],
+      );
     });
   return [...bad, ...plain];
 }

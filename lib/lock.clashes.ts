@@ -49,11 +49,14 @@ function usesOf(methods: readonly LockedMethod[]): ReadonlyMap<string, Use> {
 }
 
 function differentValues(key: string, one: Use, other: Use): string {
-  return mistake(`${nameOf(one)} and ${nameOf(other)} make one lock key, such as "${key}", of different values, so that calls which have nothing to do with each other would wait for each other.`, [
-    'Put ":" between all values: it is escaped in them, so two keys with ":" in other places differ.',
-    'Begin the two keys with different words.',
-    'If both name one thing, give a function for one of them: its keys are not compared.',
-  ]);
+  return mistake(
+    `${nameOf(one)} and ${nameOf(other)} make one lock key, such as "${key}", of different values, so that calls which have nothing to do with each other would wait for each other.`,
+    [
+      'Put ":" between all values: it is escaped in them, so two keys with ":" in other places differ.',
+      'Begin the two keys with different words.',
+      'If both name one thing, give a function for one of them: its keys are not compared.',
+    ],
+  );
 }
 
 function fixedText(key: string, one: Use, other: Use): string {

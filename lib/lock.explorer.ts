@@ -68,7 +68,14 @@ export class LockExplorer implements OnModuleInit {
     const wired = this.#wire(fresh, known);
     const added = [...prototypes].filter((prototype) => !this.#prototypes.has(prototype));
     const clashes = clashesOf(methodsOf(added), methodsOf(this.#prototypes));
-    const mistakes = [...twins(this.#modules), ...ofRequests(fresh), ...wired, ...[...prototypes].flatMap(mistakesOf), ...clashes.mistakes, ...objects.flatMap(refusedCalls)];
+    const mistakes = [
+      ...twins(this.#modules),
+      ...ofRequests(fresh),
+      ...wired,
+      ...[...prototypes].flatMap(mistakesOf),
+      ...clashes.mistakes,
+      ...objects.flatMap(refusedCalls),
+    ];
     if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
     if (clashes.warnings.length > 0) logger.warn(mistakeList(clashes.warnings));
     for (const module of fresh) this.#explored.add(module);
@@ -91,13 +98,15 @@ export class LockExplorer implements OnModuleInit {
 
   /** Tells the log and the services which methods are guarded. */
   #list(fresh: readonly object[]): void {
-    for (const { prototype, method } of guardedBy(fresh)) logger.debug(`${methodName(prototype, method.name)} locks ${keyText(method)}`);
+    for (const { prototype, method } of guardedBy(fresh))
+      logger.debug(`${methodName(prototype, method.name)} locks ${keyText(method)}`);
     for (const prototype of fresh) this.#prototypes.add(prototype);
     const guarded = guardedBy(this.#prototypes);
     for (const module of new Set(guarded.map(({ method }) => method.module))) {
       const service = this.#wiring.serviceOf(module);
       const own = guarded.filter(({ method }) => method.module === module);
-      if (service instanceof LockService) service.noteMethods(own.map(({ prototype, method }) => guardedMethod(prototype, method)));
+      if (service instanceof LockService)
+        service.noteMethods(own.map(({ prototype, method }) => guardedMethod(prototype, method)));
     }
   }
 }
@@ -118,12 +127,21 @@ function methodsOf(prototypes: Iterable<object>): readonly LockedMethod[] {
 
 function twins(modules: ModulesContainer): readonly string[] {
   const names = [...servicesIn(modules)].map(({ moduleName }) => moduleName);
-  const remedies = ['Import forRoot() once, in the root module: it is global.', 'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).'];
-  return names.filter((name, index) => names.indexOf(name) < index).map((name) => mistake(`Two RedisLockModules are named "${name}".`, remedies));
+  const remedies = [
+    'Import forRoot() once, in the root module: it is global.',
+    'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).',
+  ];
+  return names
+    .filter((name, index) => names.indexOf(name) < index)
+    .map((name) => mistake(`Two RedisLockModules are named "${name}".`, remedies));
 }
 
 function servicesIn(modules: ModulesContainer): ReadonlySet<LockService> {
-  return new Set([...providersOf(modules.values())].map(({ instance }): unknown => instance).filter((instance) => instance instanceof LockService));
+  return new Set(
+    [...providersOf(modules.values())]
+      .map(({ instance }): unknown => instance)
+      .filter((instance) => instance instanceof LockService),
+  );
 }
 
 function withBases(prototypes: ReadonlySet<object>): ReadonlySet<object> {
@@ -140,6 +158,12 @@ function guardedMethod(prototype: object, { name, key, scope }: LockedMethod): G
 }
 
 function keyText({ key, module }: LockedMethod): string {
-  const text = typeof key === 'function' ? 'what its function says' : [key].flat().map((template) => JSON.stringify(template)).join(' and ');
+  const text =
+    typeof key === 'function'
+      ? 'what its function says'
+      : [key]
+          .flat()
+          .map((template) => JSON.stringify(template))
+          .join(' and ');
   return module === DEFAULT_MODULE ? text : `${text} of the module "${module}"`;
 }

@@ -1,5 +1,11 @@
 import type { ApplicationConfig, ModulesContainer } from '@nestjs/core';
-import { EXCEPTION_FILTERS_METADATA, GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import {
+  EXCEPTION_FILTERS_METADATA,
+  GUARDS_METADATA,
+  INTERCEPTORS_METADATA,
+  PIPES_METADATA,
+  ROUTE_ARGS_METADATA,
+} from '@nestjs/common/constants.js';
 
 /** What Nest keeps of a module, and of a provider. */
 export type NestModule = ValueOf<ModulesContainer>;
@@ -16,7 +22,13 @@ export interface Known {
 const ENHANCERS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
 
 export function* providersOf(modules: Iterable<NestModule>): Iterable<Provider> {
-  for (const module of modules) yield* [...module.providers.values(), ...module.controllers.values(), ...module.injectables.values(), ...module.middlewares.values()];
+  for (const module of modules)
+    yield* [
+      ...module.providers.values(),
+      ...module.controllers.values(),
+      ...module.injectables.values(),
+      ...module.middlewares.values(),
+    ];
 }
 
 /** All objects and classes that these modules have. */
@@ -24,7 +36,11 @@ export function* knownIn(modules: Iterable<NestModule>): Iterable<Known> {
   for (const provider of providersOf(modules)) {
     const type: unknown = provider.isNotMetatype ? undefined : provider.metatype;
     if (typeof type === 'function' && type.prototype) {
-      yield { instance: provider.isDependencyTreeStatic() ? asObject(provider.instance) : undefined, prototype: type.prototype as object, isBuiltByNest: true };
+      yield {
+        instance: provider.isDependencyTreeStatic() ? asObject(provider.instance) : undefined,
+        prototype: type.prototype as object,
+        isBuiltByNest: true,
+      };
       yield* given(enhancersOf(type, type.prototype as object));
     } else {
       yield* given(instancesOf(provider));
@@ -34,7 +50,9 @@ export function* knownIn(modules: Iterable<NestModule>): Iterable<Known> {
 
 /** What was made with `new` for the whole app. */
 export function knownGlobally(app: ApplicationConfig): Iterable<Known> {
-  return given([app.getGlobalGuards(), app.getGlobalInterceptors(), app.getGlobalPipes(), app.getGlobalFilters()].flat());
+  return given(
+    [app.getGlobalGuards(), app.getGlobalInterceptors(), app.getGlobalPipes(), app.getGlobalFilters()].flat(),
+  );
 }
 
 /** Whether a factory makes objects also after the app has started: for each request, or for each object that asks for one. */
@@ -50,16 +68,28 @@ function instancesOf(provider: Provider): readonly unknown[] {
 /** What was made with `new` for `@UseGuards` and its like, or for a parameter such as `@Param('id', new MyPipe())`. */
 function enhancersOf(type: object, prototype: object): readonly unknown[] {
   const methods = methodsOf(prototype);
-  const bound = [type, ...methods.values()].flatMap((target) => ENHANCERS.flatMap((kind) => Reflect.getMetadata(kind, target) as unknown));
-  const parameters = [...methods.keys()].flatMap((name) => Object.values((Reflect.getMetadata(ROUTE_ARGS_METADATA, type, name) ?? {}) as Record<string, { pipes?: unknown[] }>));
+  const bound = [type, ...methods.values()].flatMap((target) =>
+    ENHANCERS.flatMap((kind) => Reflect.getMetadata(kind, target) as unknown),
+  );
+  const parameters = [...methods.keys()].flatMap((name) =>
+    Object.values(
+      (Reflect.getMetadata(ROUTE_ARGS_METADATA, type, name) ?? {}) as Record<string, { pipes?: unknown[] }>,
+    ),
+  );
   return [...bound, ...parameters.flatMap(({ pipes }) => pipes ?? [])];
 }
 
 /** The methods of a class, inherited ones included. */
 function methodsOf(prototype: object | null): ReadonlyMap<string, object> {
   const methods = new Map<string, object>();
-  for (let owner = prototype; owner && owner !== Object.prototype; owner = Object.getPrototypeOf(owner) as object | null) {
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(owner) as Record<string, PropertyDescriptor>)) {
+  for (
+    let owner = prototype;
+    owner && owner !== Object.prototype;
+    owner = Object.getPrototypeOf(owner) as object | null
+  ) {
+    for (const [name, { value }] of Object.entries(
+      Object.getOwnPropertyDescriptors(owner) as Record<string, PropertyDescriptor>,
+    )) {
       if (typeof value === 'function' && !methods.has(name)) methods.set(name, value as object);
     }
   }
@@ -73,4 +103,5 @@ function* given(objects: Iterable<unknown>): Iterable<Known> {
   }
 }
 
-const asObject = (value: unknown): object | undefined => (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) ? value : undefined);
+const asObject = (value: unknown): object | undefined =>
+  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) ? value : undefined;

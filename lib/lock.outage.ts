@@ -36,7 +36,9 @@ export class OutageNews {
   begin(what: string, server?: string): void {
     const time = now();
     // A call may notice first that the server is gone.
-    const isKnown = this.#outage && (server === undefined || this.#outage.server !== undefined || time - this.#outage.since > SAME_MS);
+    const isKnown =
+      this.#outage &&
+      (server === undefined || this.#outage.server !== undefined || time - this.#outage.since > SAME_MS);
     if (isKnown) return;
     if (!this.#outage) this.#log.warn(what);
     this.#outage = { since: time, failed: 0, toldAt: time, ...this.#outage, lastFailedAt: time, server };
@@ -51,7 +53,9 @@ export class OutageNews {
     outage.lastFailedAt = now();
     if (outage.lastFailedAt - outage.toldAt < SUM_EVERY_MS) return;
     outage.toldAt = outage.lastFailedAt;
-    this.#log.warn(`No locks for ${lasting(now() - outage.since)} now, ${calls(outage)} so far. The last: ${error.detail}`);
+    this.#log.warn(
+      `No locks for ${lasting(now() - outage.since)} now, ${calls(outage)} so far. The last: ${error.detail}`,
+    );
   }
 
   /** The store has answered a call. */

@@ -93,7 +93,12 @@ export class LockService {
     try {
       terms = this.#read(options, this.#terms);
       const until = now() + terms.waitMs;
-      for (lock = await this.#take(key, terms); isOutlived(lock); lock = await this.#take(key, { ...terms, waitMs: Math.max(0, until - now()) })) void lock.unlock();
+      for (
+        lock = await this.#take(key, terms);
+        isOutlived(lock);
+        lock = await this.#take(key, { ...terms, waitMs: Math.max(0, until - now()) })
+      )
+        void lock.unlock();
       if (!(lock instanceof Lock)) throw this.#timeout(lock);
     } catch (error) {
       throw this.#failed(error, options?.signal);
@@ -199,7 +204,14 @@ export class LockService {
 
   /** Whether a lock can be had. @internal */
   async health(): Promise<StoreHealth> {
-    if (this.isEnding) return { isUp: false, up: 0, of: 1, errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')], problems: [] };
+    if (this.isEnding)
+      return {
+        isUp: false,
+        up: 0,
+        of: 1,
+        errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')],
+        problems: [],
+      };
     return healthOf(this.#store);
   }
 
@@ -256,10 +268,12 @@ export class LockService {
    */
   #failed(error: unknown, signal: AbortSignal | undefined): unknown {
     const isReason = signal?.aborted && signal.reason === error;
-    if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError)) return reported(error, this.exceptionFactory);
+    if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError))
+      return reported(error, this.exceptionFactory);
     const nested = this.#context.isInside();
     // Several calls may have failed with one error, and each is answered by itself.
-    const told = nested || this.exceptionFactory ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
+    const told =
+      nested || this.exceptionFactory ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
     // The lease of one call that is too short is no outage.
     if (!this.isEnding && !(error instanceof TooSlowError)) this.#outage?.failed(told);
     return reported(told, this.exceptionFactory);
@@ -276,7 +290,9 @@ export class LockService {
   /** @throws LockKeyError, LockOptionsError */
   #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
     const request: LockRequest = { ...terms, keys: orderedKeys(key), waitSignals };
-    return this.#events.isHeard ? this.#events.follow(request, (request) => this.#acquire(request)) : this.#acquire(request);
+    return this.#events.isHeard
+      ? this.#events.follow(request, (request) => this.#acquire(request))
+      : this.#acquire(request);
   }
 
   #acquire(request: LockRequest): Promise<Lock | Refusal> {
@@ -286,7 +302,11 @@ export class LockService {
 
   async #takeWithin(first: ReadonlyMap<string, Lock>, request: LockRequest): Promise<Lock | Refusal> {
     const until = now() + request.waitMs;
-    for (let outers: ReadonlyMap<string, Lock> | undefined = first; outers; outers = this.#context.holding(request.keys)) {
+    for (
+      let outers: ReadonlyMap<string, Lock> | undefined = first;
+      outers;
+      outers = this.#context.holding(request.keys)
+    ) {
       if (!request.reentrant) throw notReentrant(request.keys);
       if (outers.size < request.keys.length) throw partlyHeld(request.keys, outers);
       const lock = await this.#acquirer.acquireWithin(outers, { ...request, waitMs: Math.max(0, until - now()) });

@@ -27,7 +27,9 @@ export function moduleNameIn(options: object, option: 'name' | 'module'): string
  * @param moduleName the `name` of the module; default `'default'`
  */
 export function lockServiceToken(moduleName: string = DEFAULT_MODULE): typeof LockService | symbol {
-  return moduleName === DEFAULT_MODULE ? LockService : Symbol.for(`@InjectLocks(${JSON.stringify(moduleName)}): ${missing(moduleName)}`);
+  return moduleName === DEFAULT_MODULE
+    ? LockService
+    : Symbol.for(`@InjectLocks(${JSON.stringify(moduleName)}): ${missing(moduleName)}`);
 }
 
 /** The property under which an object that Nest built carries the `LockService` its `@WithLock` methods use. */

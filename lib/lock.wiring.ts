@@ -44,7 +44,11 @@ export class LockWiring {
       const made = await make(...dependencies);
       if (typeof made !== 'object' || made === null || lockedMethods(made).length === 0) return made;
       const prototype = Object.getPrototypeOf(made) as object;
-      const mistakes = [...this.wire(made), ...(checked.has(prototype) ? [] : mistakesOf(prototype)), ...refusedCalls(made)];
+      const mistakes = [
+        ...this.wire(made),
+        ...(checked.has(prototype) ? [] : mistakesOf(prototype)),
+        ...refusedCalls(made),
+      ];
       if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
       checked.add(prototype);
       return made;

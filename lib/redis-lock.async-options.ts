@@ -14,12 +14,17 @@ const CALL = 'RedisLockModule.forRootAsync()';
 const MAKERS = ['useFactory', 'useClass', 'useExisting'] as const;
 const KNOWN = [...MAKERS, 'inject', 'imports', 'provideInjectionTokensFrom', 'name', 'isGlobal'];
 
-const REMEDIES = ['Let the class have that method, and return the options from it: "implements RedisLockOptionsFactory" makes the compiler look.', 'Give a function as useFactory, with what it takes as inject.'];
+const REMEDIES = [
+  'Let the class have that method, and return the options from it: "implements RedisLockOptionsFactory" makes the compiler look.',
+  'Give a function as useFactory, with what it takes as inject.',
+];
 
 /** @throws LockOptionsError naming what came and what is allowed */
 export function checkedAsyncOptions(given: unknown): AsyncOptions {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw new LockOptionsError(`${CALL} takes an object with useFactory, useClass or useExisting, not ${shown(given)}.`);
+    throw new LockOptionsError(
+      `${CALL} takes an object with useFactory, useClass or useExisting, not ${shown(given)}.`,
+    );
   }
   const options: AsyncOptions = plainOptions(given, KNOWN);
   for (const name of Object.keys(options)) if (!KNOWN.includes(name)) throw misplaced(name);
@@ -33,7 +38,8 @@ export function checkedAsyncOptions(given: unknown): AsyncOptions {
   if (!isCallable(useFactory)) throw wrongValue('useFactory', useFactory, 'a function that returns options');
   if (!isCallable(useClass)) throw wrongValue('useClass', useClass, 'a class with createRedisLockOptions()');
   if (useExisting === null) throw wrongValue('useExisting', useExisting, 'a provider with createRedisLockOptions()');
-  if (inject !== undefined && !Array.isArray(inject)) throw wrongValue('inject', inject, 'an array of what the factory takes');
+  if (inject !== undefined && !Array.isArray(inject))
+    throw wrongValue('inject', inject, 'an array of what the factory takes');
   if (imports !== undefined && !Array.isArray(imports)) throw wrongValue('imports', imports, 'an array of modules');
   if (isGlobal !== undefined) booleanOption('isGlobal', isGlobal);
   return options;
@@ -46,12 +52,23 @@ export function checkedMakers(providers: readonly Provider[], { useClass, useExi
   const check = (maker: Partial<RedisLockOptionsFactory> | undefined) => {
     if (typeof maker?.createRedisLockOptions === 'function') return maker.createRedisLockOptions();
     const name = typeof from === 'function' ? from.name : shown(from);
-    throw new LockOptionsError(mistake(`"${how}" of ${CALL} is ${name}, which gives ${shown(maker)} without a method createRedisLockOptions().`, REMEDIES));
+    throw new LockOptionsError(
+      mistake(
+        `"${how}" of ${CALL} is ${name}, which gives ${shown(maker)} without a method createRedisLockOptions().`,
+        REMEDIES,
+      ),
+    );
   };
-  return providers.map((provider) => ((provider as FactoryProvider).provide === MODULE_OPTIONS_TOKEN ? { ...(provider as FactoryProvider), useFactory: check } : provider));
+  return providers.map((provider) =>
+    (provider as FactoryProvider).provide === MODULE_OPTIONS_TOKEN
+      ? { ...(provider as FactoryProvider), useFactory: check }
+      : provider,
+  );
 }
 
 function misplaced(name: string): LockOptionsError {
   if (!isModuleOption(name)) return unknownOption(name, KNOWN);
-  return new LockOptionsError(`"${name}" can't stand in forRootAsync(), where nobody would read it. Let the factory return it.`);
+  return new LockOptionsError(
+    `"${name}" can't stand in forRootAsync(), where nobody would read it. Let the factory return it.`,
+  );
 }

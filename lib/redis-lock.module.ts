@@ -9,7 +9,13 @@ import { LockService } from './lock.service.js';
 import { lockServiceToken, moduleNameIn } from './lock.tokens.js';
 import { checkedAsyncOptions, checkedMakers } from './redis-lock.async-options.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
-import { moduleOptions, resolveLockOptions, type RedisLockModuleOptions, type RedisLockOptions, type ResolvedLockOptions } from './redis-lock.options.js';
+import {
+  moduleOptions,
+  resolveLockOptions,
+  type RedisLockModuleOptions,
+  type RedisLockOptions,
+  type ResolvedLockOptions,
+} from './redis-lock.options.js';
 import { describeConnection } from './redis/describe-connection.js';
 import type { OutageLog } from './redis/redis-connection.js';
 import { redisStore } from './redis/redis-store.js';
@@ -44,7 +50,10 @@ export class RedisLockModule extends ConfigurableModuleClass {
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     const checked = checkedAsyncOptions(options);
     const definition = super.forRootAsync(checked);
-    return withLockService({ ...definition, providers: checkedMakers(definition.providers ?? [], checked) }, moduleNameIn(checked, 'name'));
+    return withLockService(
+      { ...definition, providers: checkedMakers(definition.providers ?? [], checked) },
+      moduleNameIn(checked, 'name'),
+    );
   }
 }
 
@@ -54,7 +63,11 @@ function withLockService(definition: DynamicModule, name: string): DynamicModule
     ...definition,
     providers: [
       ...(definition.providers ?? []),
-      { provide: token, useFactory: (options?: RedisLockOptions) => lockService(name, options), inject: [MODULE_OPTIONS_TOKEN] },
+      {
+        provide: token,
+        useFactory: (options?: RedisLockOptions) => lockService(name, options),
+        inject: [MODULE_OPTIONS_TOKEN],
+      },
       { provide: HTTP, useFactory: followRequests, inject: [MODULE_OPTIONS_TOKEN, ApplicationConfig] },
       { provide: ERRORS, useFactory: answerErrors, inject: [ApplicationConfig, HttpAdapterHost, ModulesContainer] },
       LockExplorer,
@@ -70,9 +83,15 @@ function followRequests(options: RedisLockOptions | undefined, app: ApplicationC
 }
 
 function lockService(name: string, options: RedisLockOptions | undefined): LockService {
-  if (options === undefined || options === null) throw new LockOptionsError(`The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} to have the defaults.`);
+  if (options === undefined || options === null)
+    throw new LockOptionsError(
+      `The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} to have the defaults.`,
+    );
   const misplaced = ['name', 'isGlobal'].find((option) => option in moduleOptions(options));
-  if (misplaced) throw new LockOptionsError(`"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`);
+  if (misplaced)
+    throw new LockOptionsError(
+      `"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`,
+    );
   const resolved = resolveLockOptions(options);
   const { store, terms, shutdownGraceMs, exceptionFactory } = resolved;
   const nodes = Array.isArray(resolved.connection) ? resolved.connection.length : 1;
@@ -92,7 +111,9 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
 /** Says where locks live, in one line for whoever wonders at night. */
 function whereabouts({ store, connection, keyPrefix, durability }: ResolvedLockOptions): string {
   if (store) return `in the app's own store (${store.constructor?.name ?? 'an object'})`;
-  const replicas = durability ? `, durability of ${durability.replicas} replica(s)${durability.aof ? ' on disk' : ''}` : '';
+  const replicas = durability
+    ? `, durability of ${durability.replicas} replica(s)${durability.aof ? ' on disk' : ''}`
+    : '';
   return `in ${describeConnection(connection)}, under ${JSON.stringify(keyPrefix)}${replicas}`;
 }
 
@@ -100,8 +121,12 @@ function whereabouts({ store, connection, keyPrefix, durability }: ResolvedLockO
 function outageLog(nodes: number, outage: OutageNews): OutageLog {
   const { servers } = outage;
   const isQuorum = nodes > 1;
-  const consequence = isQuorum ? `Locks go on while ${(nodes + 1) / 2} of the ${nodes} nodes work.` : 'Calls that need a lock fail until it is back.';
-  const meanwhile = isQuorum ? 'While no node has one, nobody hears that others wait, or that a lock was taken by force.' : 'Until it is up, who waits asks about once a second.';
+  const consequence = isQuorum
+    ? `Locks go on while ${(nodes + 1) / 2} of the ${nodes} nodes work.`
+    : 'Calls that need a lock fail until it is back.';
+  const meanwhile = isQuorum
+    ? 'While no node has one, nobody hears that others wait, or that a lock was taken by force.'
+    : 'Until it is up, who waits asks about once a second.';
   return {
     down: (server, cause) => {
       servers.down(server);
@@ -115,7 +140,11 @@ function outageLog(nodes: number, outage: OutageNews): OutageLog {
       if (isQuorum) logger.log(`${line}, after ${lasting(lastedMs)}.`);
       else outage.end(line, server);
     },
-    deaf: (server, cause) => servers.deaf(server, `The subscription at Redis at ${server}, which tells this app of its locks, is down${cause ? `: ${diagnosis(cause)}` : '.'} ${meanwhile}`),
+    deaf: (server, cause) =>
+      servers.deaf(
+        server,
+        `The subscription at Redis at ${server}, which tells this app of its locks, is down${cause ? `: ${diagnosis(cause)}` : '.'} ${meanwhile}`,
+      ),
     hears: (server) => servers.hears(server, `The subscription at Redis at ${server} is up again.`),
     unfit: (server, problem) => logger.warn(`Redis at ${server} should not keep locks: ${problem}`),
   };

@@ -119,14 +119,25 @@ export function resolveLockOptions(given: RedisLockModuleOptions = {}): Resolved
   const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
   if (unknown) throw unknownOption(unknown, KNOWN);
 
-  const { connection, store, keyPrefix = 'lock:', commandTimeout = '1s', shutdownGrace = '10s', http = true, exceptionFactory } = options;
+  const {
+    connection,
+    store,
+    keyPrefix = 'lock:',
+    commandTimeout = '1s',
+    shutdownGrace = '10s',
+    http = true,
+    exceptionFactory,
+  } = options;
   const { wait, lease, watchdog, maxHold, maxWaiters, reentrant } = options;
   if (options.isGlobal !== undefined) booleanOption('isGlobal', options.isGlobal);
   refuseMissingSetting(options);
-  if (connection !== undefined && store !== undefined) throw new LockOptionsError('Give either "connection" or "store", not both: a store has its own connection.');
-  if (store !== undefined && typeof store?.acquire !== 'function') throw wrongValue('store', store, 'a LockStore, e.g. new MemoryLockStore()');
+  if (connection !== undefined && store !== undefined)
+    throw new LockOptionsError('Give either "connection" or "store", not both: a store has its own connection.');
+  if (store !== undefined && typeof store?.acquire !== 'function')
+    throw wrongValue('store', store, 'a LockStore, e.g. new MemoryLockStore()');
   if (typeof keyPrefix !== 'string' || !isWellFormed(keyPrefix)) throw wrongValue('keyPrefix', keyPrefix, 'a string');
-  if (exceptionFactory !== undefined && typeof exceptionFactory !== 'function') throw wrongValue('exceptionFactory', exceptionFactory, 'a function that returns an HttpException or undefined');
+  if (exceptionFactory !== undefined && typeof exceptionFactory !== 'function')
+    throw wrongValue('exceptionFactory', exceptionFactory, 'a function that returns an HttpException or undefined');
   const commandTimeoutMs = durationMs('commandTimeout', commandTimeout, { min: 10 });
   return Object.freeze({
     connection: connection === undefined ? 'redis://127.0.0.1:6379' : connection,
@@ -143,7 +154,10 @@ export function resolveLockOptions(given: RedisLockModuleOptions = {}): Resolved
 
 /** A setting that is missing must not become the server on this machine, or the keys of another app: only leaving the option out means that. */
 function refuseMissingSetting(options: RedisLockModuleOptions): void {
-  if ('keyPrefix' in options && options.keyPrefix === undefined) throw new LockOptionsError('"keyPrefix" is undefined: a setting is missing. Set it, or leave the option out for "lock:".');
+  if ('keyPrefix' in options && options.keyPrefix === undefined)
+    throw new LockOptionsError(
+      '"keyPrefix" is undefined: a setting is missing. Set it, or leave the option out for "lock:".',
+    );
   if (options.connection !== undefined || options.store !== undefined) return;
   const name = ['connection', 'store'].find((option) => option in options);
   if (name === undefined) return;
@@ -152,18 +166,28 @@ function refuseMissingSetting(options: RedisLockModuleOptions): void {
   );
 }
 
-function durabilityTerms({ durability: given = 'none', store }: RedisLockModuleOptions, commandTimeoutMs: number): DurabilityTerms | undefined {
+function durabilityTerms(
+  { durability: given = 'none', store }: RedisLockModuleOptions,
+  commandTimeoutMs: number,
+): DurabilityTerms | undefined {
   if (given === 'none') return undefined;
-  if (store !== undefined) throw new LockOptionsError('"durability" is about replicas of Redis: a "store" of your own has to see to it itself.');
-  if (typeof given !== 'object' || given === null) throw wrongValue('durability', given, '"none" or { replicas, timeout, aof }');
+  if (store !== undefined)
+    throw new LockOptionsError(
+      '"durability" is about replicas of Redis: a "store" of your own has to see to it itself.',
+    );
+  if (typeof given !== 'object' || given === null)
+    throw wrongValue('durability', given, '"none" or { replicas, timeout, aof }');
   const durability = plainOptions(given, []);
   const unknown = Object.keys(durability).find((name) => !['replicas', 'timeout', 'aof'].includes(name));
-  if (unknown) throw unknownOption(`durability.${unknown}`, ['durability.replicas', 'durability.timeout', 'durability.aof']);
+  if (unknown)
+    throw unknownOption(`durability.${unknown}`, ['durability.replicas', 'durability.timeout', 'durability.aof']);
   const { replicas, timeout = commandTimeoutMs / 2 } = durability;
   const aof = booleanOption('durability.aof', durability.aof === undefined ? false : durability.aof);
   const least = aof ? 0 : 1;
-  if (!Number.isSafeInteger(replicas) || replicas < least) throw wrongValue('durability.replicas', replicas, `a whole number of at least ${least}`);
+  if (!Number.isSafeInteger(replicas) || replicas < least)
+    throw wrongValue('durability.replicas', replicas, `a whole number of at least ${least}`);
   const timeoutMs = durationMs('durability.timeout', timeout, { min: 1 });
-  if (timeoutMs >= commandTimeoutMs) throw wrongValue('durability.timeout', timeout, `shorter than "commandTimeout" (${commandTimeoutMs} ms)`);
+  if (timeoutMs >= commandTimeoutMs)
+    throw wrongValue('durability.timeout', timeout, `shorter than "commandTimeout" (${commandTimeoutMs} ms)`);
   return Object.freeze({ replicas, timeoutMs, aof });
 }

@@ -33,7 +33,8 @@ interface Bounds {
  */
 export function durationMs(option: string, value: Duration, { min, unlimited = false }: Bounds): number {
   const parsed = typeof value === 'string' && value.length > 0 && value.length <= 100 ? ms(value) : value;
-  const usable = typeof parsed === 'number' && parsed >= min && (parsed <= LONGEST_MS || (parsed === Infinity && unlimited));
+  const usable =
+    typeof parsed === 'number' && parsed >= min && (parsed <= LONGEST_MS || (parsed === Infinity && unlimited));
   if (usable) return Math.round(parsed);
   throw new LockOptionsError(
     `"${option}" is ${shown(value)}, but must be a duration of at least ${min} ms${typeof parsed === 'number' && parsed > LONGEST_MS ? ' and at most 30 years' : ''}: ` +

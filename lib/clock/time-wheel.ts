@@ -38,7 +38,9 @@ export class TimeWheel<T> {
   #arm(atMs: number): void {
     clearTimeout(this.#timer);
     this.#armedFor = atMs;
-    this.#timer = atRoot(() => setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), 2 ** 31 - 1)).unref());
+    this.#timer = atRoot(() =>
+      setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), 2 ** 31 - 1)).unref(),
+    );
   }
 
   #turn(): void {

@@ -24,7 +24,11 @@ interface Outside {
  * @throws LockOptionsError when an outer lock does not allow what is asked for
  * @throws LockUnavailableError, or the reason of a signal that aborts the wait
  */
-export async function acquireWithin(outers: ReadonlyMap<string, Lock>, request: LockRequest, outside: Outside): Promise<Lock | Refusal | 'outlived'> {
+export async function acquireWithin(
+  outers: ReadonlyMap<string, Lock>,
+  request: LockRequest,
+  outside: Outside,
+): Promise<Lock | Refusal | 'outlived'> {
   request.signal?.throwIfAborted();
   const { keys, sharing } = request;
   const doorOf = (key: string): Lock => outers.get(key)!.door(key);
@@ -52,7 +56,8 @@ export async function acquireWithin(outers: ReadonlyMap<string, Lock>, request: 
       leaveKeys(gateOf, entering);
       return 'outlived';
     }
-    if (busy === undefined && !alone.some(isShared) && !keys.some((key) => isShared(key) && gateOf(key).isTaken(key))) break;
+    if (busy === undefined && !alone.some(isShared) && !keys.some((key) => isShared(key) && gateOf(key).isTaken(key)))
+      break;
     leaveKeys(gateOf, entering);
   }
   for (const key of alone) gateOf(key).setFront(key, 'inside');
@@ -88,7 +93,14 @@ export async function acquireWithin(outers: ReadonlyMap<string, Lock>, request: 
     for (const door of doors) door.readers.delete(lock);
     stop();
   };
-  const lock: Lock = new Lock({ keys, fence, leases, giver: outside.giver, request, nesting: { outers: around, isShared, leave } });
+  const lock: Lock = new Lock({
+    keys,
+    fence,
+    leases,
+    giver: outside.giver,
+    request,
+    nesting: { outers: around, isShared, leave },
+  });
   for (const door of doors) door.readers.add(lock);
   return lock;
 }
@@ -102,7 +114,8 @@ function checkSharing(outer: Sharing, { keys, sharing }: LockRequest): void {
   throw new LockOptionsError(text('a lock'), text(namesOf(keys)));
 }
 
-const named = (sharing: Sharing): string => (sharing === 'read' ? 'a reader' : sharing === 'exclusive' ? 'the only holder' : `one of ${sharing.replace(':', ' ')}`);
+const named = (sharing: Sharing): string =>
+  sharing === 'read' ? 'a reader' : sharing === 'exclusive' ? 'the only holder' : `one of ${sharing.replace(':', ' ')}`;
 
 /** Whether nobody reads at this door but those whom the caller is nested in. */
 function isAlone(door: Lock, around: readonly Lock[]): boolean {

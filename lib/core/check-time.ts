@@ -27,4 +27,5 @@ export function nextCheckAt({ holder, leaseLeftMs }: Held, { keys, leaseMs }: Ac
 }
 
 /** Whether this is the token of another library; where the store names no holder, that is not known. */
-const isForeign = (holder: string): boolean => holder !== '' && holder.length < NO_TOKEN_LENGTH && holderOf(holder) === undefined;
+const isForeign = (holder: string): boolean =>
+  holder !== '' && holder.length < NO_TOKEN_LENGTH && holderOf(holder) === undefined;

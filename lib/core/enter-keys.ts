@@ -19,7 +19,11 @@ export type GateOf = (key: string) => KeyGate;
  *
  * @throws the reason of a signal that aborts, or what the caller in front failed with
  */
-export async function enterKeys(gateOf: GateOf, request: LockRequest, circumstances: Circumstances): Promise<Passage | Refusal> {
+export async function enterKeys(
+  gateOf: GateOf,
+  request: LockRequest,
+  circumstances: Circumstances,
+): Promise<Passage | Refusal> {
   const { keys } = request;
   const enterAll = (but?: string): boolean => {
     const others = keys.filter((key) => key !== but);
@@ -39,7 +43,11 @@ export async function enterKeys(gateOf: GateOf, request: LockRequest, circumstan
 }
 
 /** Takes one after the other, and keeps those before while it waits for the next; gives back those it got when one can't be had. */
-async function enterInOrder(gateOf: GateOf, request: LockRequest, circumstances: Circumstances): Promise<Passage | Refusal> {
+async function enterInOrder(
+  gateOf: GateOf,
+  request: LockRequest,
+  circumstances: Circumstances,
+): Promise<Passage | Refusal> {
   const entered: string[] = [];
   try {
     for (const key of request.keys) {
@@ -72,23 +80,46 @@ export function leaveKeys(gateOf: GateOf, keys: readonly string[]): void {
  *
  * @throws the reason of a signal that aborts, or what the caller in front failed with
  */
-export function queueFor(key: string, gate: KeyGate, request: LockRequest, circumstances: Circumstances): Promise<Passage | Refusal> {
+export function queueFor(
+  key: string,
+  gate: KeyGate,
+  request: LockRequest,
+  circumstances: Circumstances,
+): Promise<Passage | Refusal> {
   const { waitMs, maxWaiters } = request;
   const { startedAt, waiting } = circumstances;
   if (waitMs === 0) return tryAgain(key, gate, request, circumstances);
   const ahead = gate.waiters(key);
   const holder = gate.isInside(key) ? circumstances.holder : undefined;
-  if (ahead >= maxWaiters) return Promise.resolve(refusal('too-many-waiters', request, startedAt, { holder, ahead, leaseLeftMs: gate.leaseLeftMs(key) }));
+  if (ahead >= maxWaiters)
+    return Promise.resolve(
+      refusal('too-many-waiters', request, startedAt, { holder, ahead, leaseLeftMs: gate.leaseLeftMs(key) }),
+    );
   request.onWait?.();
   return waiting.during(request, (findDeadlock) => {
-    const late = (): Refusal => refusal('held', request, startedAt, { holder, ahead, leaseLeftMs: gate.leaseLeftMs(key), deadlock: findDeadlock() });
+    const late = (): Refusal =>
+      refusal('held', request, startedAt, {
+        holder,
+        ahead,
+        leaseLeftMs: gate.leaseLeftMs(key),
+        deadlock: findDeadlock(),
+      });
     return gate.enter(key, startedAt + waitMs, request.waitSignals(), request, late);
   });
 }
 
 /** A caller that does not wait only wants to know what the one in front is told. */
-async function tryAgain(key: string, gate: KeyGate, request: LockRequest, { startedAt, holder }: Circumstances): Promise<Passage | Refusal> {
+async function tryAgain(
+  key: string,
+  gate: KeyGate,
+  request: LockRequest,
+  { startedAt, holder }: Circumstances,
+): Promise<Passage | Refusal> {
   await gate.answered(key, request.waitSignals(), request);
-  const facts = { holder: gate.isInside(key) ? holder : undefined, ahead: gate.waiters(key), leaseLeftMs: gate.leaseLeftMs(key) };
+  const facts = {
+    holder: gate.isInside(key) ? holder : undefined,
+    ahead: gate.waiters(key),
+    leaseLeftMs: gate.leaseLeftMs(key),
+  };
   return gate.tryEnter(key) ? 'turn' : refusal('held', request, startedAt, facts);
 }

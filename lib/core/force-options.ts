@@ -10,15 +10,21 @@ const KNOWN: readonly string[] = ['token', 'by', 'reason'] satisfies (keyof Forc
 
 /** @throws LockOptionsError naming the option, the value and what is allowed */
 export function forceOptions(given: ForceUnlockOptions): ForceUnlockOptions {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new LockOptionsError(`forceUnlock() takes an object of options, not ${shown(given)}.`);
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw new LockOptionsError(`forceUnlock() takes an object of options, not ${shown(given)}.`);
   const options = plainOptions(given, KNOWN);
   const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
   if (unknown !== undefined) throw unknownOption(unknown, KNOWN);
   const { token, by, reason } = options;
   if ('token' in options && (typeof token !== 'string' || token === '')) {
-    throw wrongValue('token', token, 'the token of a holder, as inspect() names it. Leave it out to take the key from whoever has it');
+    throw wrongValue(
+      'token',
+      token,
+      'the token of a holder, as inspect() names it. Leave it out to take the key from whoever has it',
+    );
   }
-  for (const [name, text] of Object.entries({ by, reason })) if (text !== undefined && !isShortText(text)) throw wrongValue(name, text, 'a text of 1 to 200 characters');
+  for (const [name, text] of Object.entries({ by, reason }))
+    if (text !== undefined && !isShortText(text)) throw wrongValue(name, text, 'a text of 1 to 200 characters');
   return options;
 }
 

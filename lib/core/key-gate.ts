@@ -70,7 +70,13 @@ export class KeyGate {
    *
    * @throws the reason of a signal that aborts, or the error the front failed with
    */
-  enter<Late>(key: string, untilMs: number, signals: readonly AbortSignal[], request: LockRequest, late: () => Late): Promise<Passage | Late> {
+  enter<Late>(
+    key: string,
+    untilMs: number,
+    signals: readonly AbortSignal[],
+    request: LockRequest,
+    late: () => Late,
+  ): Promise<Passage | Late> {
     const turn = this.#turns.get(key);
     if (!turn) {
       this.tryEnter(key);

@@ -94,7 +94,10 @@ export class LeaseChanges {
   async #downgrade(lease: Lease): Promise<void> {
     if (!lease.isHeld) return;
     const answer = this.#store.downgrade(lease, lease.upgrades);
-    this.#downgrades.set(lease, Promise.allSettled([this.#downgrades.get(lease), answer]).then(() => undefined));
+    this.#downgrades.set(
+      lease,
+      Promise.allSettled([this.#downgrades.get(lease), answer]).then(() => undefined),
+    );
     const ours = await answer;
     if (!ours && lease.isHeld) lease.lose('taken');
   }

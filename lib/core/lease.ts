@@ -127,7 +127,11 @@ export class Lease implements Renewal {
 
   /** Whether the caller may take it over as it stands: it asks for this lease, and enough of it is left to begin with. */
   isGoodFor(request: LockRequest): boolean {
-    return request.leaseMs === this.leaseMs && canBeginWith(this.#lastsMs, request) && now() < this.#endsAt - this.#lastsMs / 2;
+    return (
+      request.leaseMs === this.leaseMs &&
+      canBeginWith(this.#lastsMs, request) &&
+      now() < this.#endsAt - this.#lastsMs / 2
+    );
   }
 
   /** Lets somebody in. */

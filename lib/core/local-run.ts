@@ -83,7 +83,10 @@ export class LocalRun {
   }
 
   get #isWithinBounds(): boolean {
-    return !this.#contended || (this.#handOffs < HAND_OFFS && now() < Math.min(this.#startedAt + LONGEST_MS, this.#heardAt + SILENCE_MS));
+    return (
+      !this.#contended ||
+      (this.#handOffs < HAND_OFFS && now() < Math.min(this.#startedAt + LONGEST_MS, this.#heardAt + SILENCE_MS))
+    );
   }
 
   #take({ fence, fences = 1, contended }: Granted, heardAt: number): void {

@@ -41,9 +41,16 @@ export class LockAcquirer implements LockGiver {
     this.#watchdog = new Watchdog(store);
     this.changes = new LeaseChanges(store, this.#watchdog);
     this.#queue = new StoreQueue({ store, gate: this.#gate, waiting });
-    const failAll = (refusal: LockUnavailableError) => [this.#gate, this.#queue].forEach((waiting) => waiting.failAll(refusal));
+    const failAll = (refusal: LockUnavailableError) =>
+      [this.#gate, this.#queue].forEach((waiting) => waiting.failAll(refusal));
     this.shutdown = new Shutdown({ open: this.#open, failAll, close: () => this.#close() });
-    hearStore(store, { source: this.#tokens.name, queue: this.#queue, open: this.#open, watchdog: this.#watchdog, doubt: () => this.#doubt() });
+    hearStore(store, {
+      source: this.#tokens.name,
+      queue: this.#queue,
+      open: this.#open,
+      watchdog: this.#watchdog,
+      doubt: () => this.#doubt(),
+    });
   }
 
   /**
@@ -139,9 +146,11 @@ export class LockAcquirer implements LockGiver {
   #failed(claim: Claim, request: LockRequest, error: unknown): never {
     this.#queue.drop(claim);
     this.#open.stopAsking();
-    const isOwn = error instanceof TooSlowError || request.waitSignals().some(({ aborted, reason }) => aborted && reason === error);
+    const isOwn =
+      error instanceof TooSlowError || request.waitSignals().some(({ aborted, reason }) => aborted && reason === error);
     const turns = turnsOf(request);
-    if (error instanceof LockUnavailableError && !isOwn) for (const key of turns) this.#gate.fail(key, error, request.keys);
+    if (error instanceof LockUnavailableError && !isOwn)
+      for (const key of turns) this.#gate.fail(key, error, request.keys);
     this.#queue.leaveGate(turns);
     throw error;
   }
@@ -170,7 +179,12 @@ export class LockAcquirer implements LockGiver {
   }
 
   /** The grant came too late to be of use: the lease is over already, or was taken away, or the caller has gone, or the app is going. */
-  async #tooLate({ keys, token, leaseMs }: Claim, { reply, sentAt }: Answer<Granted>, request: LockRequest, startedAt: number): Promise<undefined> {
+  async #tooLate(
+    { keys, token, leaseMs }: Claim,
+    { reply, sentAt }: Answer<Granted>,
+    request: LockRequest,
+    startedAt: number,
+  ): Promise<undefined> {
     await this.#released({ keys, token: reply.token ?? token, leaseMs });
     request.signal?.throwIfAborted();
     if (this.shutdown.refusal) throw this.shutdown.refusal;
@@ -186,9 +200,20 @@ export class LockAcquirer implements LockGiver {
   /** Gives the lock straight to the next caller of this process, if it may have it. */
   #handOn(lease: Lease, { key, fence }: Lock): boolean {
     const next = lease.fences > 1 ? this.#gate.next(key) : undefined;
-    if (!next || lease.isNamed || lease.sharing !== 'exclusive' || lease.keepMs > 0 || !handsOn(next) || !lease.isGoodFor(next)) return false;
+    if (
+      !next ||
+      lease.isNamed ||
+      lease.sharing !== 'exclusive' ||
+      lease.keepMs > 0 ||
+      !handsOn(next) ||
+      !lease.isGoodFor(next)
+    )
+      return false;
     // Nobody told it who else waits: as if somebody did.
-    const run = (lease.run ??= new LocalRun({ granted: true, fence, fences: lease.fences, contended: true }, lease.heardAt));
+    const run = (lease.run ??= new LocalRun(
+      { granted: true, fence, fences: lease.fences, contended: true },
+      lease.heardAt,
+    ));
     if (!run.goesOn) return false;
     const { renewUntil } = lease;
     const lock = this.#admit(lease, next, run.takeFence());

@@ -51,7 +51,8 @@ export class LockContext {
   /** All keys that the running async context holds, innermost first, each once. */
   heldKeys(): readonly string[] {
     const keys = new Set<string>();
-    for (let node = this.innermost(); node; node = node.outer) if (node.lock?.isHeld) for (const key of node.lock.keys) keys.add(key);
+    for (let node = this.innermost(); node; node = node.outer)
+      if (node.lock?.isHeld) for (const key of node.lock.keys) keys.add(key);
     return [...keys];
   }
 

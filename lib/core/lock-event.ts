@@ -34,7 +34,13 @@ export type LockEvent =
   /** The caller had to queue, and does not any more; what came of it follows. */
   | (LockCallEvent & { readonly type: 'waited' })
   /** The key was held for all of `wait`, or too many waited. `waitMs`: what it was ready to wait, `0` if it only tried. */
-  | (LockCallEvent & { readonly type: 'timeout'; readonly reason: TimeoutReason; readonly waitMs: number; readonly holder: string | undefined; readonly ahead: number })
+  | (LockCallEvent & {
+      readonly type: 'timeout';
+      readonly reason: TimeoutReason;
+      readonly waitMs: number;
+      readonly holder: string | undefined;
+      readonly ahead: number;
+    })
   /** The store did not answer, or the app is shutting down. */
   | (LockCallEvent & { readonly type: 'unavailable'; readonly error: unknown })
   /** The `signal` of the call aborted, or the client of its HTTP request went away. `reason`: what the call rejects with. */

@@ -41,7 +41,8 @@ export class LockEvents {
 
   /** Tells all, or those who came no later than that one. */
   tell(event: LockEvent, latest = Infinity): void {
-    for (const [listener, { number, inContext }] of [...this.#listeners]) if (number <= latest) inContext(() => listener.next(event));
+    for (const [listener, { number, inContext }] of [...this.#listeners])
+      if (number <= latest) inContext(() => listener.next(event));
   }
 
   /** There will be no more. */
@@ -72,7 +73,13 @@ export class LockEvents {
       answer = await take({ ...request, waitSignals, onWait: () => (hasWaited = true) });
     } catch (error) {
       const isAborted = [request.signal, ...signals].some((signal) => signal?.aborted && signal.reason === error);
-      ended((call) => (isAborted ? { ...call, type: 'aborted', reason: error } : isWrong(error) ? undefined : { ...call, type: 'unavailable', error }));
+      ended((call) =>
+        isAborted
+          ? { ...call, type: 'aborted', reason: error }
+          : isWrong(error)
+            ? undefined
+            : { ...call, type: 'unavailable', error },
+      );
       throw error;
     }
     if (answer instanceof Lock) {

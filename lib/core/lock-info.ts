@@ -52,7 +52,12 @@ export async function inspected(store: LockStore, key: string): Promise<LockInfo
     permits: permitsOf(view.sharing),
     holder: holders[0]!,
     holders,
-    waiters: view.waiters.map(({ token, sharing, label }) => ({ token, ...partsOf(token), label, mode: modeOf(sharing) })),
+    waiters: view.waiters.map(({ token, sharing, label }) => ({
+      token,
+      ...partsOf(token),
+      label,
+      mode: modeOf(sharing),
+    })),
   };
 }
 

@@ -28,10 +28,13 @@ export const MOST_KEYS = 100;
  */
 export function orderedKeys(key: LockKey): readonly string[] {
   if (typeof key === 'string') return [checkedKey(key)];
-  if (!Array.isArray(key)) throw new LockKeyError(`A lock key must be a string or an array of strings, not ${shown(key)}.`);
+  if (!Array.isArray(key))
+    throw new LockKeyError(`A lock key must be a string or an array of strings, not ${shown(key)}.`);
   if (key.length === 0) throw new LockKeyError('The array of lock keys is empty: name at least one key.');
   if (key.length > MOST_KEYS) {
-    throw new LockKeyError(`A call locks at most ${MOST_KEYS} keys, this one names ${key.length}. Lock what they have in common, or take them in portions.`);
+    throw new LockKeyError(
+      `A call locks at most ${MOST_KEYS} keys, this one names ${key.length}. Lock what they have in common, or take them in portions.`,
+    );
   }
   // It goes over the holes of an array too.
   const keys = Array.from(key as readonly unknown[], checkedKey);
@@ -43,10 +46,14 @@ export function checkedKey(key: unknown): string {
   if (typeof key !== 'string') throw new LockKeyError(`A lock key must be a string, not ${shown(key)}.`);
   if (key === '') throw new LockKeyError('A lock key must not be empty.');
   if (key.length > LONGEST_KEY) {
-    throw new LockKeyError(`A lock key has at most ${LONGEST_KEY} characters, this one has ${key.length}: ${quotedStart(key, 40)}`);
+    throw new LockKeyError(
+      `A lock key has at most ${LONGEST_KEY} characters, this one has ${key.length}: ${quotedStart(key, 40)}`,
+    );
   }
   if (!isWellFormed(key)) {
-    throw new LockKeyError(`A lock key must not have half a surrogate pair in it, as Redis would take it for another key: ${quotedStart(key)}.`);
+    throw new LockKeyError(
+      `A lock key must not have half a surrogate pair in it, as Redis would take it for another key: ${quotedStart(key)}.`,
+    );
   }
   return key;
 }

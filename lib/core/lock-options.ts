@@ -141,7 +141,11 @@ export const LOCK_OPTIONS: readonly string[] = Object.keys(READERS);
  *
  * @throws LockOptionsError for an unknown option or a bad value
  */
-export function lockTerms(given: WithLockOptions | undefined, defaults: LockTerms, besides: readonly string[] = []): LockTerms {
+export function lockTerms(
+  given: WithLockOptions | undefined,
+  defaults: LockTerms,
+  besides: readonly string[] = [],
+): LockTerms {
   if (given === undefined) return defaults;
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new LockOptionsError(`Lock options must be an object, not ${shown(given)}.`);
@@ -161,7 +165,9 @@ export function lockTerms(given: WithLockOptions | undefined, defaults: LockTerm
 function sharingOf({ mode, permits }: LockTerms): Sharing {
   if (permits === undefined) return mode === 'read' ? 'read' : 'exclusive';
   if (mode === 'exclusive') return `permits:${permits}`;
-  throw new LockOptionsError(`A lock has either "permits" or the mode "${mode}", not both: a semaphore has no readers and writers.`);
+  throw new LockOptionsError(
+    `A lock has either "permits" or the mode "${mode}", not both: a semaphore has no readers and writers.`,
+  );
 }
 
 export function booleanOption(option: string, value: unknown): boolean {
@@ -189,7 +195,8 @@ function permitsOption(value: unknown): number {
 }
 
 function labelOption(value: unknown): string {
-  if (typeof value === 'string' && value.length > 0 && value.length <= LONGEST_LABEL && isWellFormed(value)) return value;
+  if (typeof value === 'string' && value.length > 0 && value.length <= LONGEST_LABEL && isWellFormed(value))
+    return value;
   throw wrongValue('label', value, `a text of 1 to ${LONGEST_LABEL} characters`);
 }
 

@@ -25,8 +25,13 @@ export class TokenSource {
 }
 
 /** What a token of ours says; nothing for a value that another tool wrote. */
-export function partsOf(token: string): { readonly host: string | undefined; readonly pid: number | undefined; readonly instance: string | undefined } {
-  const [, host, pid, instance] = /^([\w.-]+):(\d+):([\w-]{16})\.[0-9a-z]+(?:-[0-9a-z]+)?\+?(?: kept)?$/.exec(token) ?? [];
+export function partsOf(token: string): {
+  readonly host: string | undefined;
+  readonly pid: number | undefined;
+  readonly instance: string | undefined;
+} {
+  const [, host, pid, instance] =
+    /^([\w.-]+):(\d+):([\w-]{16})\.[0-9a-z]+(?:-[0-9a-z]+)?\+?(?: kept)?$/.exec(token) ?? [];
   return { host, pid: pid === undefined ? undefined : Number(pid), instance };
 }
 

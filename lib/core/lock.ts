@@ -168,9 +168,13 @@ export class Lock implements AsyncDisposable {
   async downgrade(): Promise<void> {
     this.assertHeld();
     if (this.#mode === 'read') return;
-    if (this.#mode === 'permit') throw this.#notFor((lock) => `${lock} is a permit of a semaphore: there is nothing to downgrade.`);
+    if (this.#mode === 'permit')
+      throw this.#notFor((lock) => `${lock} is a permit of a semaphore: there is nothing to downgrade.`);
     if (this.nesting || this.#nested?.size) {
-      throw this.#notFor((lock) => `${lock} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`);
+      throw this.#notFor(
+        (lock) =>
+          `${lock} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`,
+      );
     }
     await this.#giver.changes.downgrade(this.leases[0]!);
     this.#mode = 'read';
@@ -199,7 +203,11 @@ export class Lock implements AsyncDisposable {
   }
 
   /** What logs get: the keys too, but no token. @internal */
-  [Symbol.for('nodejs.util.inspect.custom')](depth: number, options: object, inspect: (value: object, options: object) => string): string {
+  [Symbol.for('nodejs.util.inspect.custom')](
+    depth: number,
+    options: object,
+    inspect: (value: object, options: object) => string,
+  ): string {
     return depth < 0 ? '[Lock]' : `Lock ${inspect({ keys: this.keys, ...this.toJSON() }, options)}`;
   }
 
@@ -226,7 +234,8 @@ export class Lock implements AsyncDisposable {
 
   /** The store confirmed that it goes on. @internal */
   renewed(): void {
-    if (this.#heardBy > 0 && !this.#ended && !this.#lost) this.#tell({ type: 'renewed', remainingMs: this.#endsAt - now() });
+    if (this.#heardBy > 0 && !this.#ended && !this.#lost)
+      this.#tell({ type: 'renewed', remainingMs: this.#endsAt - now() });
   }
 
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
@@ -298,7 +307,17 @@ export class Lock implements AsyncDisposable {
   #tell(news: HeldNews): void {
     if (this.#heardBy === 0) return;
     const { keys, fence, nesting } = this;
-    this.#giver.events.tell({ ...news, keys, label: this.#label, fence, nested: nesting !== undefined, heldMs: Date.now() - this.#acquiredAt }, this.#heardBy);
+    this.#giver.events.tell(
+      {
+        ...news,
+        keys,
+        label: this.#label,
+        fence,
+        nested: nesting !== undefined,
+        heldMs: Date.now() - this.#acquiredAt,
+      },
+      this.#heardBy,
+    );
   }
 
   #notFor(text: (lock: string) => string): LockOptionsError {
@@ -306,6 +325,12 @@ export class Lock implements AsyncDisposable {
   }
 
   #error(reason: LostReason, forced?: Forced): LockLostError {
-    return new LockLostError({ keys: this.keys, label: this.#label, reason, forced, heldMs: Date.now() - this.#acquiredAt });
+    return new LockLostError({
+      keys: this.keys,
+      label: this.#label,
+      reason,
+      forced,
+      heldMs: Date.now() - this.#acquiredAt,
+    });
   }
 }

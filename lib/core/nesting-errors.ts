@@ -14,5 +14,8 @@ export function partlyHeld(keys: readonly string[], outers: ReadonlyMap<string, 
   const text = (locks: string, held: string): string =>
     `This call asks for ${locks} together, inside calls that hold ${held} only: ` +
     'taking the others in addition could deadlock. Take all of them together in the outer call.';
-  return new LockOptionsError(text(`${keys.length} keys`, `${outers.size} of them`), text(namesOf(keys), [...outers.keys()].map(quoted).join(', ')));
+  return new LockOptionsError(
+    text(`${keys.length} keys`, `${outers.size} of them`),
+    text(namesOf(keys), [...outers.keys()].map(quoted).join(', ')),
+  );
 }

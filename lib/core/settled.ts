@@ -12,7 +12,10 @@ export function settled<T>(result: T | PromiseLike<T>): T | PromiseLike<T> {
 
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   try {
-    return ((typeof value === 'object' && value !== null) || typeof value === 'function') && typeof (value as Partial<PromiseLike<unknown>>).then === 'function';
+    return (
+      ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+      typeof (value as Partial<PromiseLike<unknown>>).then === 'function'
+    );
   } catch {
     return false;
   }

@@ -20,10 +20,20 @@ const LEASE_MS = 100;
 /** Takes a lock on a key that nobody else has, and gives it back; on each node of a quorum. Settles within their time-out. */
 export async function healthOf(store: LockStore): Promise<StoreHealth> {
   const nodes = store.nodes ?? [store];
-  const command = { keys: [`nest-redis-lock:health:${randomUUID()}`], token: new TokenSource().next(false), leaseMs: LEASE_MS, sharing: 'exclusive', label: 'health', queue: false } as const;
+  const command = {
+    keys: [`nest-redis-lock:health:${randomUUID()}`],
+    token: new TokenSource().next(false),
+    leaseMs: LEASE_MS,
+    sharing: 'exclusive',
+    label: 'health',
+    queue: false,
+  } as const;
   const tries = await Promise.allSettled(
     nodes.map(async (node) => {
-      const [, problems = []] = await Promise.all([node.acquire(command).then(() => node.cancel(command)), node.problems?.()]);
+      const [, problems = []] = await Promise.all([
+        node.acquire(command).then(() => node.cancel(command)),
+        node.problems?.(),
+      ]);
       return problems;
     }),
   );

@@ -178,7 +178,12 @@ export class StoreQueue {
     return refusal('held', request, startedAt, { ...heldBy(reply), deadlock });
   }
 
-  async #wakeUp(claim: Claim, request: LockRequest, untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
+  async #wakeUp(
+    claim: Claim,
+    request: LockRequest,
+    untilMs: number,
+    signals: readonly AbortSignal[],
+  ): Promise<Granted | undefined> {
     try {
       return await claim.wait(untilMs, signals);
     } catch (error) {
@@ -218,5 +223,9 @@ function canTakeOver(claim: Claim, { keys, leaseMs }: LockRequest): boolean {
  */
 function isFresh({ leaseMs }: Granted, request: LockRequest, sentAt: number): boolean {
   const lastsMs = leaseMs ?? request.leaseMs;
-  return request.keys.length === 1 && canBeginWith(lastsMs, request) && now() - sentAt < lastsMs * (request.watchdog ? 2 / 3 : 1 / 10);
+  return (
+    request.keys.length === 1 &&
+    canBeginWith(lastsMs, request) &&
+    now() - sentAt < lastsMs * (request.watchdog ? 2 / 3 : 1 / 10)
+  );
 }

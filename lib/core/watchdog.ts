@@ -95,7 +95,9 @@ export class Watchdog {
     const sentAt = now();
     const sent = leases.map(({ leaseMs }) => leaseMs);
     // Should the answer stay away, neither the next try nor the end of a lease waits for it.
-    const patience = timerAt(Math.min(sentAt + Math.min(...leases.map(shorter)) / 4, ...leases.map(endingOf)), () => this.#planAll(leases, () => 0));
+    const patience = timerAt(Math.min(sentAt + Math.min(...leases.map(shorter)) / 4, ...leases.map(endingOf)), () =>
+      this.#planAll(leases, () => 0),
+    );
     try {
       const { gone, unknown } = await this.#store.renew(leases);
       for (const lease of gone) (lease as Lease).lose('taken');
@@ -152,7 +154,11 @@ function batches(leases: readonly Lease[]): Lease[][] {
 }
 
 /** To be asked for: what is left of a lease on the server is more than that, so it is not pushed out. */
-const asItIs = ({ keys, token, endsAt }: Lease): Renewal => ({ keys, token, leaseMs: Math.max(1, Math.floor(endsAt - now())) });
+const asItIs = ({ keys, token, endsAt }: Lease): Renewal => ({
+  keys,
+  token,
+  leaseMs: Math.max(1, Math.floor(endsAt - now())),
+});
 
 /** How long it is sure to last: the lease, or what it was handed over for. */
 const shorter = ({ leaseMs, lastsMs }: Lease): number => Math.min(leaseMs, lastsMs);

@@ -17,9 +17,14 @@ const GENERATOR = '[object AsyncGeneratorFunction]';
 export function checkedMethod(prototype: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): Method {
   if (isStandard(name)) throw name.private ? onPrivate(name) : notLegacy('WithLock', name);
   const where = typeof prototype === 'function' ? `static ${prototype.name}` : (prototype as object).constructor.name;
-  if (typeof descriptor?.value !== 'function') throw new LockOptionsError(`@WithLock stands on ${where}.${String(name)}, which is not a method. Put it on an async method.`);
+  if (typeof descriptor?.value !== 'function')
+    throw new LockOptionsError(
+      `@WithLock stands on ${where}.${String(name)}, which is not a method. Put it on an async method.`,
+    );
   if (typeof prototype === 'function') {
-    throw new LockOptionsError(`@WithLock stands on ${where}.${String(name)}(). Nest injects nothing into a class itself: make it a method of an injectable, or use LockService.`);
+    throw new LockOptionsError(
+      `@WithLock stands on ${where}.${String(name)}(). Nest injects nothing into a class itself: make it a method of an injectable, or use LockService.`,
+    );
   }
   return descriptor.value as Method;
 }
@@ -39,25 +44,32 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   if (itself === '[object AsyncFunction]' || isThenable(returns)) return 'promise';
   // Undefined where it is declared as void, but also where nothing is declared. Object where it is anything.
   const isOpen = returns === undefined || returns === Object;
-  if (isOpen && source && isSourceOf(source, prototype, method) && isGenerator(prototype, passedOn(source))) return 'iterator';
-  if (!isOpen || (source && isSourceOf(source, prototype, method) && isSynchronous(source))) throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
+  if (isOpen && source && isSourceOf(source, prototype, method) && isGenerator(prototype, passedOn(source)))
+    return 'iterator';
+  if (!isOpen || (source && isSourceOf(source, prototype, method) && isSynchronous(source)))
+    throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
   return 'unknown';
 }
 
 function isGenerator(prototype: object, name: string | undefined): boolean {
-  return name !== undefined && Object.prototype.toString.call(Object.getOwnPropertyDescriptor(prototype, name)?.value) === GENERATOR;
+  return (
+    name !== undefined &&
+    Object.prototype.toString.call(Object.getOwnPropertyDescriptor(prototype, name)?.value) === GENERATOR
+  );
 }
 
 function isThenable(type: unknown): boolean {
-  return typeof type === 'function' && typeof (type.prototype as Partial<Promise<unknown>> | undefined)?.then === 'function';
+  return (
+    typeof type === 'function' && typeof (type.prototype as Partial<Promise<unknown>> | undefined)?.then === 'function'
+  );
 }
 
 export function notAPromise(site: string): LockOptionsError {
   return new LockOptionsError(
-    mistake(`${site}() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends.`, [
-      'Make it async.',
-      'If it starts work that goes on, return a promise of its end.',
-    ]),
+    mistake(
+      `${site}() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends.`,
+      ['Make it async.', 'If it starts work that goes on, return a promise of its end.'],
+    ),
   );
 }
 

@@ -1,4 +1,13 @@
-import { parse, type AnyNode, type ArrowFunctionExpression, type ClassBody, type ClassDeclaration, type FunctionExpression, type MethodDefinition, type PropertyDefinition } from 'acorn';
+import {
+  parse,
+  type AnyNode,
+  type ArrowFunctionExpression,
+  type ClassBody,
+  type ClassDeclaration,
+  type FunctionExpression,
+  type MethodDefinition,
+  type PropertyDefinition,
+} from 'acorn';
 import { nameOf, nodesIn } from './source-nodes.js';
 
 /** The source of a class, in the text that the positions of its nodes refer to. */
@@ -25,14 +34,21 @@ export function classSource(prototype: object): ClassSource | undefined {
 export function methodSource(prototype: object, method: string | symbol): MethodDefinition | undefined {
   const source = classSource(prototype);
   if (!source) return undefined;
-  const methods = source.body.body.filter((node): node is MethodDefinition => node.type === 'MethodDefinition' && !node.static).reverse();
+  const methods = source.body.body
+    .filter((node): node is MethodDefinition => node.type === 'MethodDefinition' && !node.static)
+    .reverse();
   const text = textOf(ownMethod(prototype, method));
-  return methods.find((node) => source.text.slice(node.start, node.end) === text) ?? methods.find((node) => nameOf(node) === method);
+  return (
+    methods.find((node) => source.text.slice(node.start, node.end) === text) ??
+    methods.find((node) => nameOf(node) === method)
+  );
 }
 
 /** Finds the field of a class that hides the method of this name. */
 export function fieldSource(prototype: object, name: string | symbol): PropertyDefinition | undefined {
-  return classSource(prototype)?.body.body.find((node): node is PropertyDefinition => node.type === 'PropertyDefinition' && !node.static && nameOf(node) === name);
+  return classSource(prototype)?.body.body.find(
+    (node): node is PropertyDefinition => node.type === 'PropertyDefinition' && !node.static && nameOf(node) === name,
+  );
 }
 
 /** Finds a function that is written somewhere inside of a class, such as in a field. */
@@ -42,7 +58,11 @@ export function functionSource(prototype: object, text: string): FunctionNode | 
 }
 
 /** Whether a method of this class is this very function, and not what another decorator has put in its place. */
-export function isSourceOf({ start, end }: MethodDefinition, prototype: object, method: (...args: unknown[]) => unknown): boolean {
+export function isSourceOf(
+  { start, end }: MethodDefinition,
+  prototype: object,
+  method: (...args: unknown[]) => unknown,
+): boolean {
   return method.toString() === classSource(prototype)?.text.slice(start, end);
 }
 
@@ -52,7 +72,10 @@ function isFunction(node: AnyNode): node is FunctionNode {
 
 /** What an object itself has under a name, or the getter of it. */
 export function ownMethod(object: object, name: string | symbol): unknown {
-  const property: { readonly get?: unknown; readonly value?: unknown } | undefined = Object.getOwnPropertyDescriptor(object, name);
+  const property: { readonly get?: unknown; readonly value?: unknown } | undefined = Object.getOwnPropertyDescriptor(
+    object,
+    name,
+  );
   return property?.get ?? property?.value;
 }
 

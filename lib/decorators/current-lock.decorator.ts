@@ -20,13 +20,23 @@ export interface CurrentLockMethod {
  */
 export function CurrentLock(): ParameterDecorator;
 export function CurrentLock(...given: readonly unknown[]): ParameterDecorator {
-  if (given.length > 0) throw new LockOptionsError('@CurrentLock stands there without its brackets: write @CurrentLock().');
+  if (given.length > 0)
+    throw new LockOptionsError('@CurrentLock stands there without its brackets: write @CurrentLock().');
   return (prototype, method, index: unknown) => {
     refuseStandard('CurrentLock', method);
     const type = typeof prototype === 'function' ? prototype : prototype.constructor;
-    const wrong = method === undefined ? 'its constructor' : typeof prototype === 'function' ? `the static ${String(method)}()` : undefined;
-    if (wrong) throw new LockOptionsError(`@CurrentLock() of ${type.name} stands on a parameter of ${wrong}, which takes no lock.`);
-    if (typeof index !== 'number') throw new LockOptionsError(`@CurrentLock() stands on ${type.name}.${String(method)}, which is no parameter.`);
+    const wrong =
+      method === undefined
+        ? 'its constructor'
+        : typeof prototype === 'function'
+          ? `the static ${String(method)}()`
+          : undefined;
+    if (wrong)
+      throw new LockOptionsError(
+        `@CurrentLock() of ${type.name} stands on a parameter of ${wrong}, which takes no lock.`,
+      );
+    if (typeof index !== 'number')
+      throw new LockOptionsError(`@CurrentLock() stands on ${type.name}.${String(method)}, which is no parameter.`);
     const methods = [...currentLockMethods(prototype), { owner: prototype, name: method! }];
     Reflect.defineMetadata(METHODS, methods, prototype);
     Reflect.defineMetadata(PARAMETERS, [...currentLockParameters(prototype, method!), index], prototype, method!);

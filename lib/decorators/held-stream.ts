@@ -82,14 +82,21 @@ function heldObservable(source: Observable<unknown>, by: StreamLock): Observable
   return noted(held, hold);
 }
 
-function failWhenLost({ lock, exceptionFactory }: Omit<StreamLock, 'onLost'>, subscriber: Subscriber<unknown>, inside: ReturnType<typeof AsyncLocalStorage.snapshot>): () => void {
+function failWhenLost(
+  { lock, exceptionFactory }: Omit<StreamLock, 'onLost'>,
+  subscriber: Subscriber<unknown>,
+  inside: ReturnType<typeof AsyncLocalStorage.snapshot>,
+): () => void {
   const { signal } = lock;
   const fail = () => inside(() => subscriber.error(reported(signal.reason, exceptionFactory)));
   signal.addEventListener('abort', fail, { once: true });
   return () => signal.removeEventListener('abort', fail);
 }
 
-function heldIterator(source: AsyncIterator<unknown>, { lock, onLost, exceptionFactory }: StreamLock): AsyncIterableIterator<unknown> {
+function heldIterator(
+  source: AsyncIterator<unknown>,
+  { lock, onLost, exceptionFactory }: StreamLock,
+): AsyncIterableIterator<unknown> {
   const hold = new StreamHold(lock);
   const inside = AsyncLocalStorage.snapshot();
 

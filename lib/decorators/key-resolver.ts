@@ -17,17 +17,26 @@ const ROUTE_ARGUMENTS = '__routeArguments__';
  *
  * @throws LockOptionsError when the template does not fit the method
  */
-export function keyResolver(key: unknown, prototype: object, method: string | symbol, site: string): (args: unknown[]) => LockKey {
+export function keyResolver(
+  key: unknown,
+  prototype: object,
+  method: string | symbol,
+  site: string,
+): (args: unknown[]) => LockKey {
   if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
   const own = parameterNames(prototype, method);
   const names = new Map([...routeNames(prototype, method), ...own]);
-  const known = names.size > 0 ? `The names there are: ${[...names.keys()].join(', ')}` : "The names of its parameters can't be read";
+  const known =
+    names.size > 0
+      ? `The names there are: ${[...names.keys()].join(', ')}`
+      : "The names of its parameters can't be read";
   return filledKey(key, {
     method: site,
     find: (name) => (/^\d+$/.test(name) ? { index: Number(name), path: [] } : names.get(name)),
     ...OF_DECORATOR,
     examples: 'a name, <userId>; a path into it, <dto.id>; a position, <0> or <0.id>',
-    unknownNames: () => minifiedMethod(prototype, own) ?? { what: known, remedies: names.size > 0 ? REMEDIES : REMEDIES.slice(1) },
+    unknownNames: () =>
+      minifiedMethod(prototype, own) ?? { what: known, remedies: names.size > 0 ? REMEDIES : REMEDIES.slice(1) },
   });
 }
 
@@ -56,8 +65,12 @@ const OF_REQUEST: Omit<TemplateSite, 'method'> = {
  */
 export function requestKeyResolver(key: unknown, site: string): (context: ExecutionContext) => LockKey {
   if (typeof key === 'function') return (context) => calledKey(key as KeyFunction, [context], site);
-  const lowerCase = (template: unknown): unknown => (typeof template === 'string' ? template.replace(/<headers\.[^<>]*>/g, (header) => header.toLowerCase()) : template);
-  const fill = filledKey(Array.isArray(key) ? Array.from(key, lowerCase) : lowerCase(key), { ...OF_REQUEST, method: site });
+  const lowerCase = (template: unknown): unknown =>
+    typeof template === 'string' ? template.replace(/<headers\.[^<>]*>/g, (header) => header.toLowerCase()) : template;
+  const fill = filledKey(Array.isArray(key) ? Array.from(key, lowerCase) : lowerCase(key), {
+    ...OF_REQUEST,
+    method: site,
+  });
   return (context) => fill([context.switchToHttp().getRequest()]);
 }
 
@@ -88,7 +101,10 @@ function calledKey(key: KeyFunction, args: unknown[], site: string): LockKey {
 
 /** The names that `@Param('userId') id`, `@Query('q') text` … give to parameters, where each is unique. */
 function routeNames(prototype: object, method: string | symbol): ParameterNames {
-  const routeArguments = (Reflect.getMetadata(ROUTE_ARGUMENTS, prototype.constructor, method) ?? {}) as Record<string, { index: number; data?: unknown }>;
+  const routeArguments = (Reflect.getMetadata(ROUTE_ARGUMENTS, prototype.constructor, method) ?? {}) as Record<
+    string,
+    { index: number; data?: unknown }
+  >;
   const named = Object.values(routeArguments).filter(({ data }) => typeof data === 'string');
   const unique = named.filter(({ data }) => named.filter((other) => other.data === data).length === 1);
   return new Map(unique.map(({ index, data }): [string, ArgumentPath] => [data as string, { index, path: [] }]));

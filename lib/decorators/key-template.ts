@@ -69,16 +69,24 @@ export class KeyTemplate {
   fill(args: Arguments): string {
     let key = this.#fixed[0]!;
     for (let at = 0; at < this.#slots.length; at++) key += this.#escaped(this.#slots[at]!, args) + this.#fixed[at + 1]!;
-    if (key.length > LONGEST_KEY) throw this.#tooLong(`The key "${this.#template}" of ${this.#site.method}() comes to ${key.length}`);
+    if (key.length > LONGEST_KEY)
+      throw this.#tooLong(`The key "${this.#template}" of ${this.#site.method}() comes to ${key.length}`);
     return key;
   }
 
   #checkedFixed(fixed: readonly string[]): readonly string[] {
     const otherwise = `If the key itself has such a character, ${this.#site.otherwise}.`;
-    if (fixed.some((text) => /[<>]/.test(text))) throw this.#wrong('has a "<" or ">" without its partner', ['Write each placeholder as <name>.', otherwise]);
-    if (fixed.some((text) => text.includes('%'))) throw this.#wrong('has a "%", which in a key begins a character that was escaped', ['Write another one.', otherwise]);
+    if (fixed.some((text) => /[<>]/.test(text)))
+      throw this.#wrong('has a "<" or ">" without its partner', ['Write each placeholder as <name>.', otherwise]);
+    if (fixed.some((text) => text.includes('%')))
+      throw this.#wrong('has a "%", which in a key begins a character that was escaped', [
+        'Write another one.',
+        otherwise,
+      ]);
     if (fixed.slice(1, -1).some((text) => separatorsIn(text).length === 0)) {
-      throw this.#wrong('has two placeholders with nothing between them that keeps their values apart', ['Put ":" there.']);
+      throw this.#wrong('has two placeholders with nothing between them that keeps their values apart', [
+        'Put ":" there.',
+      ]);
     }
     return fixed;
   }
@@ -88,7 +96,10 @@ export class KeyTemplate {
     const slots = placeholders.flatMap(({ inside, unsafe }): Slot[] => {
       const text = `<${inside}>`;
       if (!PATH.test(inside)) {
-        throw this.#wrong(`has the placeholder ${text}`, [`Write it as one of these: ${this.#site.examples}.`, `For anything else, ${this.#site.otherwise}.`]);
+        throw this.#wrong(`has the placeholder ${text}`, [
+          `Write it as one of these: ${this.#site.examples}.`,
+          `For anything else, ${this.#site.otherwise}.`,
+        ]);
       }
       const [first = '', ...rest] = inside.split('.');
       const found = this.#site.find(first);
@@ -104,7 +115,8 @@ export class KeyTemplate {
   #escaped({ text, unsafe, index, path }: Slot, args: Arguments): string {
     let value: unknown = args[index];
     // Into objects only: a text has its letters as parts.
-    for (const segment of path) value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[segment] : undefined;
+    for (const segment of path)
+      value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[segment] : undefined;
     return String(this.#checked(value, text)).replace(unsafe, percentEncoded);
   }
 
@@ -112,7 +124,10 @@ export class KeyTemplate {
     switch (typeof value) {
       case 'string':
         // It may come from a client, and be of any length: escaping a megabyte would stop the process for half a second.
-        if (value.length > LONGEST_KEY) throw this.#tooLong(`${text} in the lock key "${this.#template}" of ${this.#site.method}() has ${value.length}`);
+        if (value.length > LONGEST_KEY)
+          throw this.#tooLong(
+            `${text} in the lock key "${this.#template}" of ${this.#site.method}() has ${value.length}`,
+          );
         if (value !== '') return value;
         break;
       case 'number':
@@ -135,7 +150,9 @@ export class KeyTemplate {
   }
 
   #wrong(what: string, remedies: readonly string[]): LockOptionsError {
-    return new LockOptionsError(mistake(`The lock key "${this.#template}" of ${this.#site.method}() ${what}.`, remedies));
+    return new LockOptionsError(
+      mistake(`The lock key "${this.#template}" of ${this.#site.method}() ${what}.`, remedies),
+    );
   }
 }
 

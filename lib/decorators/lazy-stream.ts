@@ -41,7 +41,10 @@ export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): Asy
   });
 }
 
-async function* valuesOf(call: (left: AbortSignal) => Promise<unknown>, left: AbortSignal): AsyncGenerator<unknown, unknown, unknown> {
+async function* valuesOf(
+  call: (left: AbortSignal) => Promise<unknown>,
+  left: AbortSignal,
+): AsyncGenerator<unknown, unknown, unknown> {
   let result: unknown;
   try {
     result = await call(left);

@@ -50,7 +50,9 @@ function plainCall({ site, options, keyOf, lockParameters }: LockedSite): LockCa
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
         const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
-        return Promise.resolve(result).then((value) => checkedResult(heldToItsEnd(value, { lock, onLost, exceptionFactory }), site));
+        return Promise.resolve(result).then((value) =>
+          checkedResult(heldToItsEnd(value, { lock, onLost, exceptionFactory }), site),
+        );
       };
       return locks.withLock(reportedKey(keyOf, args, exceptionFactory), work, endedBy(unsubscribed, lockOptions));
     } catch (error) {
@@ -85,7 +87,11 @@ export function endedBy(signal: AbortSignal | undefined, options: WithLockOption
 }
 
 /** Makes the key of a call, or hands the error to the HTTP request of the call. */
-export function reportedKey<A>(keyOf: (args: A) => LockKey, args: A, factory: LockExceptionFactory | undefined): LockKey {
+export function reportedKey<A>(
+  keyOf: (args: A) => LockKey,
+  args: A,
+  factory: LockExceptionFactory | undefined,
+): LockKey {
   try {
     return keyOf(args);
   } catch (error) {

@@ -4,10 +4,14 @@ import type { KeyPart, Placeholders } from './template-types.js';
 
 /** What fills a template by hand: for `<id>` a value, for `<dto.id>` the object that has it. */
 export type LockKeyValues<Template extends string> = {
-  readonly [Inside in Placeholders<Template> as Inside extends `${infer Name}.${string}` ? Name : Inside]: Inside extends `${string}.${string}` ? object : KeyPart;
+  readonly [
+    Inside in Placeholders<Template> as Inside extends `${infer Name}.${string}` ? Name : Inside
+  ]: Inside extends `${string}.${string}` ? object : KeyPart;
 };
 
-type Given<Template extends string> = [Placeholders<Template>] extends [never] ? [values?: object] : [values: LockKeyValues<Template>];
+type Given<Template extends string> = [Placeholders<Template>] extends [never]
+  ? [values?: object]
+  : [values: LockKeyValues<Template>];
 
 /**
  * Makes the key that `@WithLock` makes from the same template, for locks that are taken, looked at or taken away by hand:
@@ -24,7 +28,10 @@ export function lockKey<const Template extends string>(template: Template, ...[v
     forms: 'a non-empty template',
     examples: 'a name, <userId>; a path into it, <dto.id>',
     otherwise: 'write the key without lockKey()',
-    unknownNames: () => ({ what: `Their values must come in an object, not as ${shown(values)}`, remedies: ['Write lockKey("account:<id>", { id }).'] }),
+    unknownNames: () => ({
+      what: `Their values must come in an object, not as ${shown(values)}`,
+      remedies: ['Write lockKey("account:<id>", { id }).'],
+    }),
   };
   return new KeyTemplate(template, site).fill([values]);
 }

@@ -88,7 +88,8 @@ function* classesBelowLock(prototype: object, name: string | symbol): Generator<
 }
 
 function* chainOf(prototype: object): Generator<object> {
-  for (let owner = prototype as object | null; owner; owner = Object.getPrototypeOf(owner) as object | null) yield owner;
+  for (let owner = prototype as object | null; owner; owner = Object.getPrototypeOf(owner) as object | null)
+    yield owner;
 }
 
 /** Whether a property of an object takes the lock of the method it hides, or is there for a test. */
@@ -100,7 +101,8 @@ function isHarmless(instance: object, name: string | symbol): boolean {
   const hiddenMethod = prototype[name];
   // A decorator above @WithLock has put a function of its own around it. What is bound then does not show of what it is, but the source does.
   const isWrapped = typeof hiddenMethod === 'function' && !isGuarded(hiddenMethod);
-  if (isWrapped && method.name === `bound ${hiddenMethod.name}`) return [...chainOf(prototype)].some((owner) => bindsOwn(owner, name));
+  if (isWrapped && method.name === `bound ${hiddenMethod.name}`)
+    return [...chainOf(prototype)].some((owner) => bindsOwn(owner, name));
   const text = Function.prototype.toString.call(method);
   return [...classesBelowLock(prototype, name)].some((owner) => functionCallsSuper(owner, name, text));
 }
@@ -118,9 +120,12 @@ function overridden(prototype: object, owner: object, name: string | symbol): st
 /** Where the source does not say what stands there. */
 function hidden(prototype: object, what: string, name: string | symbol): string {
   const { owner } = lockedMethods(prototype).find((method) => method.name === name)!;
-  return mistake(`${what} hides ${methodName(owner, name)}, which has @WithLock, and nothing shows that it takes the lock.`, [
-    'If it wraps that method, let it copy the metadata: what Reflect.getMetadataKeys() has for the one, set on the other.',
-    'Write it as a method of the class, with @WithLock or with a call of the method that it overrides by super.',
-    'In a test, use a mock function of Jest, Vitest, Sinon or node:test.',
-  ]);
+  return mistake(
+    `${what} hides ${methodName(owner, name)}, which has @WithLock, and nothing shows that it takes the lock.`,
+    [
+      'If it wraps that method, let it copy the metadata: what Reflect.getMetadataKeys() has for the one, set on the other.',
+      'Write it as a method of the class, with @WithLock or with a call of the method that it overrides by super.',
+      'In a test, use a mock function of Jest, Vitest, Sinon or node:test.',
+    ],
+  );
 }

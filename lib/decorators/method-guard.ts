@@ -16,14 +16,27 @@ export interface MethodGuard {
 }
 
 /** @throws LockOptionsError when the key does not fit the method */
-export function callGuard(key: unknown, prototype: object, name: string | symbol, kind: ReturnKind): (options: CheckedOptions) => MethodGuard {
+export function callGuard(
+  key: unknown,
+  prototype: object,
+  name: string | symbol,
+  kind: ReturnKind,
+): (options: CheckedOptions) => MethodGuard {
   const site = siteOf(prototype, name);
-  const locked = { site, keyOf: keyResolver(key, prototype, name, site), lockParameters: currentLockParameters(prototype, name) };
+  const locked = {
+    site,
+    keyOf: keyResolver(key, prototype, name, site),
+    lockParameters: currentLockParameters(prototype, name),
+  };
   return (options) => ({ around: ofKind(kind, lockCall({ ...locked, options })) });
 }
 
 /** @throws LockOptionsError for a bad key */
-export function requestGuard(key: unknown, prototype: object, name: string | symbol): (options: CheckedOptions) => MethodGuard {
+export function requestGuard(
+  key: unknown,
+  prototype: object,
+  name: string | symbol,
+): (options: CheckedOptions) => MethodGuard {
   const site = siteOf(prototype, name);
   const locked = { site, keyOf: requestKeyResolver(key, site), lockParameters: currentLockParameters(prototype, name) };
   return (options) => bindRequestLock({ ...locked, options });

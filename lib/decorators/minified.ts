@@ -23,7 +23,9 @@ export function minifiedMethod(prototype: object, names: ParameterNames): Unknow
 /** People write `id` and `to` as well, so two letters are not enough where the rest of the class looks written by hand. */
 function looksMinified(prototype: object, names: readonly string[]): boolean {
   if (names.length === 0 || names.some((name) => name.length > SHORT)) return false;
-  return names.every((name) => name.length === 1) || prototype.constructor.name.length <= SHORT || isOnOneLine(prototype);
+  return (
+    names.every((name) => name.length === 1) || prototype.constructor.name.length <= SHORT || isOnOneLine(prototype)
+  );
 }
 
 function isOnOneLine(prototype: object): boolean {

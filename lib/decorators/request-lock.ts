@@ -1,6 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
-import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor, UseInterceptors } from '@nestjs/common';
+import {
+  type CallHandler,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type NestInterceptor,
+  UseInterceptors,
+} from '@nestjs/common';
 import { Observable, of } from 'rxjs';
 import type { LockKey } from '../core/lock-key.js';
 import { isThenable, settled } from '../core/settled.js';
@@ -74,7 +81,12 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
   /** By the response: an interceptor around this one may try the handler again. While the first try still works, the second waits for the lock. */
   const taken = new WeakMap<ServerResponse, RequestHold>();
 
-  const answerOf = (hold: RequestHold, next: CallHandler): Observable<unknown> => answer(hold, holds.run(hold, () => next.handle()), onLost);
+  const answerOf = (hold: RequestHold, next: CallHandler): Observable<unknown> =>
+    answer(
+      hold,
+      holds.run(hold, () => next.handle()),
+      onLost,
+    );
 
   @Injectable()
   class RequestLockInterceptor implements NestInterceptor {
@@ -85,7 +97,9 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
       if (!response) return Promise.reject(notARequest(site));
       return insideRequest(context, () => {
         const hold = taken.get(response);
-        return hold?.isIdle ? Promise.resolve(this.locks.goOn(hold, () => answerOf(hold, next))) : this.#inLock(context, response, next);
+        return hold?.isIdle
+          ? Promise.resolve(this.locks.goOn(hold, () => answerOf(hold, next)))
+          : this.#inLock(context, response, next);
       });
     }
 

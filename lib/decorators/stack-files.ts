@@ -9,5 +9,7 @@ export function filesOfStack(): readonly string[] {
   Reflect.set(Error, 'stackTraceLimit', FRAMES);
   const { stack } = new Error();
   Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
-  return String(stack).split('\n').flatMap((line) => FRAME.exec(line)?.[1]?.replace(/^file:\/\//, '') ?? []);
+  return String(stack)
+    .split('\n')
+    .flatMap((line) => FRAME.exec(line)?.[1]?.replace(/^file:\/\//, '') ?? []);
 }

@@ -19,8 +19,11 @@ export function bindsOwn(prototype: object, name: string | symbol): boolean {
   return contains(classSource(prototype)?.body, (node) => {
     if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return false;
     const { object, property, computed } = node.callee;
-    if (computed || property.type !== 'Identifier' || property.name !== 'bind' || object.type !== 'MemberExpression') return false;
-    const named = object.computed ? textOf(object.property) : object.property.type === 'Identifier' && object.property.name;
+    if (computed || property.type !== 'Identifier' || property.name !== 'bind' || object.type !== 'MemberExpression')
+      return false;
+    const named = object.computed
+      ? textOf(object.property)
+      : object.property.type === 'Identifier' && object.property.name;
     return named === name && (object.object.type === 'ThisExpression' || object.object.type === 'Super');
   });
 }
@@ -50,7 +53,8 @@ interface Aliases {
 function hasCall(method: FunctionNode, isSuper: IsSuper): boolean {
   const aliases = aliasesIn(method, isSuper);
   const isMethod = (node: Expression | Super): boolean => isSuper(node) || isAlias(node, aliases, isSuper);
-  const isCall = (node: AnyNode) => node.type === 'CallExpression' && (isMethod(node.callee) || isMethod(appliedBy(node)));
+  const isCall = (node: AnyNode) =>
+    node.type === 'CallExpression' && (isMethod(node.callee) || isMethod(appliedBy(node)));
   return contains(method.body, isCall, hasOtherSuper);
 }
 
@@ -73,12 +77,22 @@ function isAlias(node: Expression | Super, { getters, indexers, holders }: Alias
   if (node.type !== 'CallExpression' || node.callee.type !== 'Identifier') return false;
   const [name] = node.arguments;
   if (getters.has(node.callee.name)) return true;
-  return indexers.has(node.callee.name) && !!name && name.type !== 'SpreadElement' && isSuper(ofSuper(node, name, true));
+  return (
+    indexers.has(node.callee.name) && !!name && name.type !== 'SpreadElement' && isSuper(ofSuper(node, name, true))
+  );
 }
 
 /** What it would be without the variable. */
 function ofSuper({ start, end }: AnyNode, property: MemberExpression['property'], computed: boolean): MemberExpression {
-  return { type: 'MemberExpression', object: { type: 'Super', start, end }, property, computed, optional: false, start, end };
+  return {
+    type: 'MemberExpression',
+    object: { type: 'Super', start, end },
+    property,
+    computed,
+    optional: false,
+    start,
+    end,
+  };
 }
 
 function aliasesIn(method: FunctionNode, isSuper: IsSuper): Aliases {

@@ -38,7 +38,10 @@ function isPlain(node: Expression): boolean {
     case 'ConditionalExpression':
       return isPlain(node.consequent) && isPlain(node.alternate);
     case 'ObjectExpression':
-      return node.properties.every((property) => property.type === 'Property' && !property.computed && !ASYNC_FIELDS.includes(nameOf(property) ?? ''));
+      return node.properties.every(
+        (property) =>
+          property.type === 'Property' && !property.computed && !ASYNC_FIELDS.includes(nameOf(property) ?? ''),
+      );
     default:
       return false;
   }

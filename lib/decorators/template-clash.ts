@@ -44,7 +44,9 @@ const hasValue = (part: string): boolean => part.includes(VALUE);
 function mayMeet(part: string, other: string): boolean {
   const [texts, others] = [part.split(VALUE), other.split(VALUE)];
   const [head, otherHead, tail, otherTail] = [texts[0]!, others[0]!, texts.at(-1)!, others.at(-1)!];
-  return (head.startsWith(otherHead) || otherHead.startsWith(head)) && (tail.endsWith(otherTail) || otherTail.endsWith(tail));
+  return (
+    (head.startsWith(otherHead) || otherHead.startsWith(head)) && (tail.endsWith(otherTail) || otherTail.endsWith(tail))
+  );
 }
 
 /** A character of a fixed text, or a value, by what it may not have. */

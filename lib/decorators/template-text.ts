@@ -24,7 +24,10 @@ export function takeApart(template: string): TemplateText {
   const texts = template.split(PLACEHOLDER);
   const fixed = texts.filter((_, at) => at % 2 === 0);
   const separators = separatorsOf(fixed);
-  return { fixed, placeholders: separators.map((chars, at) => ({ inside: texts[2 * at + 1]!, unsafe: unsafeCharacters(chars) })) };
+  return {
+    fixed,
+    placeholders: separators.map((chars, at) => ({ inside: texts[2 * at + 1]!, unsafe: unsafeCharacters(chars) })),
+  };
 }
 
 /** What keeps the values before and behind a fixed text apart; empty, when nothing does. */

@@ -2,7 +2,9 @@
 export type KeyPart = string | number | bigint | boolean;
 
 /** The placeholders of a template, without their brackets. */
-export type Placeholders<Template extends string> = Template extends `${string}<${infer Inside}>${infer Rest}` ? Inside | Placeholders<Rest> : never;
+export type Placeholders<Template extends string> = Template extends `${string}<${infer Inside}>${infer Rest}`
+  ? Inside | Placeholders<Rest>
+  : never;
 
 /** The placeholders that begin with a position: what `<userId>` means, no type can say. */
 type Positions<Template extends string> = Extract<Placeholders<Template>, `${bigint}` | `${bigint}.${string}`>;
@@ -27,7 +29,13 @@ type AtPath<Value, Path extends string> =
   : Path extends `${infer Name}.${infer Rest}` ? AtPath<Present<Field<Value, Name>>, Rest>
   : Present<Field<Value, Path>>; // prettier-ignore
 
-type CanBeKeyPart<Value> = [Value] extends [never] ? false : unknown extends Value ? true : [Value] extends [KeyPart] ? true : false;
+type CanBeKeyPart<Value> = [Value] extends [never]
+  ? false
+  : unknown extends Value
+    ? true
+    : [Value] extends [KeyPart]
+      ? true
+      : false;
 
 /** The placeholders by position that the arguments can't fill, in their brackets. */
 type Unfilled<Template extends string, Args extends unknown[]> = {

@@ -1,10 +1,13 @@
 import type { LockTimeoutContext } from './with-lock.options.js';
 
 /** Makes the answer to a time-out. It may ask for arguments of certain types: those of the method are checked against them. */
-export type TimeoutAnswer<Result, Args extends readonly unknown[]> = { answer(context: LockTimeoutContext<Args>): Result }['answer'];
+export type TimeoutAnswer<Result, Args extends readonly unknown[]> = {
+  answer(context: LockTimeoutContext<Args>): Result;
+}['answer'];
 
 /** What the caller gets when the wait is over; never, where it gets the error, or nobody knows before the call. */
-type Answer<Word, Result> = ('throw' extends Word ? never : undefined) | (unknown extends Result ? never : Nothing<Awaited<Result>>);
+type Answer<Word, Result> =
+  ('throw' extends Word ? never : undefined) | (unknown extends Result ? never : Nothing<Awaited<Result>>);
 
 /** Of a function that returns nothing, the caller gets `undefined`. */
 type Nothing<Result> = Result extends void ? undefined : Result;

@@ -6,10 +6,17 @@ import { Observable, Subject, takeUntil, type Subscriber } from 'rxjs';
  *
  * @param inside runs what ends the source
  */
-export function untilLeft(source: Observable<unknown>, reader: Subscriber<unknown>, inside = (end: () => void): void => end()): Observable<unknown> {
+export function untilLeft(
+  source: Observable<unknown>,
+  reader: Subscriber<unknown>,
+  inside = (end: () => void): void => end(),
+): Observable<unknown> {
   const left = new Subject<void>();
   reader.add(() => inside(() => left.next()));
   // One of another copy of rxjs need not know our operators.
-  const ours = source instanceof Observable ? source : new Observable<unknown>((subscriber) => (source as Observable<unknown>).subscribe(subscriber));
+  const ours =
+    source instanceof Observable
+      ? source
+      : new Observable<unknown>((subscriber) => (source as Observable<unknown>).subscribe(subscriber));
   return ours.pipe(takeUntil(left));
 }

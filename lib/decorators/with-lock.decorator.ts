@@ -16,22 +16,31 @@ import { TransactionWatch } from './transaction-order.js';
 import { optionsOf, type RequestLockOptions, type WithLockDecoratorOptions } from './with-lock.options.js';
 import { wrapMethod } from './wrap-method.js';
 
-type CallOptions<Word, Result, Asked extends readonly unknown[]> = WithLockDecoratorOptions<Word, Result, Asked> & { readonly scope?: 'call' };
+type CallOptions<Word, Result, Asked extends readonly unknown[]> = WithLockDecoratorOptions<Word, Result, Asked> & {
+  readonly scope?: 'call';
+};
 
 /** Whose work has an end that can be waited for. */
 type AsyncMethod = (...args: never[]) => Promise<unknown> | Observable<unknown> | AsyncIterator<unknown>;
 
 /** Holds for a method whose parameters begin with `Args`. */
-type Takes<Args extends unknown[], M extends AsyncMethod> = Parameters<M> extends [...Args, ...unknown[]]
-  ? unknown
-  : { 'the key function asks for other parameters than the method has': Parameters<M> };
+type Takes<Args extends unknown[], M extends AsyncMethod> =
+  Parameters<M> extends [...Args, ...unknown[]]
+    ? unknown
+    : { 'the key function asks for other parameters than the method has': Parameters<M> };
 
 /**
  * Decorates a method that returns a promise, an Observable or an async iterator, whose parameters begin with `Args`, and can fill what
  * `Key` names by position, and whose result allows for what is answered to a time-out: `undefined` with the `Word` `'skip'`, or the `Result` of a function that asks for
  * arguments `Asked`.
  */
-export type WithLockDecorator<Args extends unknown[], Key = unknown, Word = 'throw', Result = never, Asked extends readonly unknown[] = readonly unknown[]> = <M extends AsyncMethod>(
+export type WithLockDecorator<
+  Args extends unknown[],
+  Key = unknown,
+  Word = 'throw',
+  Result = never,
+  Asked extends readonly unknown[] = readonly unknown[],
+> = <M extends AsyncMethod>(
   prototype: object,
   name: string | symbol,
   descriptor: TypedPropertyDescriptor<M> & Takes<Args, M> & Fills<Key, Parameters<M>> & Answers<Word, Result, Asked, M>,
@@ -52,12 +61,22 @@ export type WithLockDecorator<Args extends unknown[], Key = unknown, Word = 'thr
  * @throws LockOptionsError when the class is defined, where it does not stand on a method of an instance
  * @throws LockTimeoutError, LockUnavailableError, LockLostError, LockKeyError, LockOptionsError, LockNotWiredError from the decorated method
  */
-export function WithLock(key: string | readonly string[] | ((context: ExecutionContext) => LockKey), options: RequestLockOptions): MethodDecorator;
-export function WithLock<const Key extends string | readonly string[], Word extends 'throw' | 'skip' = 'throw', Result = never, Asked extends readonly unknown[] = readonly unknown[]>(
-  key: Key,
-  options?: CallOptions<Word, Result, Asked>,
-): WithLockDecorator<[], Key, Word, Result, Asked>;
-export function WithLock<Args extends unknown[], Word extends 'throw' | 'skip' = 'throw', Result = never, Asked extends readonly unknown[] = readonly unknown[]>(
+export function WithLock(
+  key: string | readonly string[] | ((context: ExecutionContext) => LockKey),
+  options: RequestLockOptions,
+): MethodDecorator;
+export function WithLock<
+  const Key extends string | readonly string[],
+  Word extends 'throw' | 'skip' = 'throw',
+  Result = never,
+  Asked extends readonly unknown[] = readonly unknown[],
+>(key: Key, options?: CallOptions<Word, Result, Asked>): WithLockDecorator<[], Key, Word, Result, Asked>;
+export function WithLock<
+  Args extends unknown[],
+  Word extends 'throw' | 'skip' = 'throw',
+  Result = never,
+  Asked extends readonly unknown[] = readonly unknown[],
+>(
   key: (...args: Args) => LockKey,
   options?: CallOptions<Word, Result, Asked>,
 ): WithLockDecorator<Args, unknown, Word, Result, Asked>;
@@ -72,7 +91,9 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     const mistakes = new Mistakes();
     const checked = mistakes.try(() => optionsOf(siteOf(prototype, name), options));
     const kind = mistakes.try(() => (scope === 'call' ? returnKind(prototype, name, method) : 'promise')) ?? 'promise';
-    const guard = mistakes.try(() => (scope === 'call' ? callGuard(key, prototype, name, kind) : requestGuard(key, prototype, name)));
+    const guard = mistakes.try(() =>
+      scope === 'call' ? callGuard(key, prototype, name, kind) : requestGuard(key, prototype, name),
+    );
     const { error } = mistakes;
 
     const { around, bind } = checked && guard && !error ? guard(checked) : refusal(error!, kind);
@@ -84,12 +105,22 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
       defineSlot(prototype, slot);
     }
     const module = checked?.module ?? DEFAULT_MODULE;
-    noteLockedMethod(prototype, { owner: prototype, name, module, key, scope, kind, mistakes: error?.message, transaction: () => watch.seen });
+    noteLockedMethod(prototype, {
+      owner: prototype,
+      name,
+      module,
+      key,
+      scope,
+      kind,
+      mistakes: error?.message,
+      transaction: () => watch.seen,
+    });
   };
 }
 
 /** Without brackets it gets what it would decorate in the place of a key. */
 function refuseBare(key: unknown, options: unknown): void {
   const isTarget = typeof key === 'object' && key !== null && !Array.isArray(key);
-  if ((isTarget && ['string', 'symbol'].includes(typeof options)) || isStandard(options)) throw new LockOptionsError('@WithLock needs a key: write @WithLock("account:<id>").');
+  if ((isTarget && ['string', 'symbol'].includes(typeof options)) || isStandard(options))
+    throw new LockOptionsError('@WithLock needs a key: write @WithLock("account:<id>").');
 }

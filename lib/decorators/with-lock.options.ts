@@ -1,4 +1,12 @@
-import { DEFAULT_TERMS, LONGEST_LABEL, LOCK_OPTIONS, lockTerms, oneOf, wrongValue, type WithLockOptions } from '../core/lock-options.js';
+import {
+  DEFAULT_TERMS,
+  LONGEST_LABEL,
+  LOCK_OPTIONS,
+  lockTerms,
+  oneOf,
+  wrongValue,
+  type WithLockOptions,
+} from '../core/lock-options.js';
 import { plainOptions } from '../errors/plain-options.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
@@ -13,7 +21,11 @@ export interface LockTimeoutContext<Args extends readonly unknown[] = readonly u
   readonly args: Args;
 }
 
-export interface WithLockDecoratorOptions<Word = 'throw' | 'skip', Result = unknown, Asked extends readonly unknown[] = readonly unknown[]> extends WithLockOptions {
+export interface WithLockDecoratorOptions<
+  Word = 'throw' | 'skip',
+  Result = unknown,
+  Asked extends readonly unknown[] = readonly unknown[],
+> extends WithLockOptions {
   /** The `name` of the `RedisLockModule` to use. @default 'default' */
   readonly module?: string;
   /**
@@ -62,8 +74,12 @@ function checkedOptions(site: string, given: WithLockDecoratorOptions): CheckedO
   }
   const options = plainOptions(given, OPTIONS);
   const { module, onTimeout = 'throw', scope = 'call', ...rest } = options;
-  if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip') throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
-  const lockOptions: WithLockOptions = Object.freeze({ ...rest, label: rest.label === undefined ? labelFor(site) : rest.label });
+  if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip')
+    throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
+  const lockOptions: WithLockOptions = Object.freeze({
+    ...rest,
+    label: rest.label === undefined ? labelFor(site) : rest.label,
+  });
   lockTerms(lockOptions, DEFAULT_TERMS, OF_DECORATOR);
   oneOf('scope', scope, ['call', 'request']);
   return { module: 'module' in options ? checkedModuleName('module', module) : DEFAULT_MODULE, onTimeout, lockOptions };

@@ -13,7 +13,8 @@ export type Around = (method: Method, self: object, args: unknown[]) => unknown;
 export function wrapMethod(method: Method, around: Around, watch: TransactionWatch): Method {
   const wrapped = new Proxy(method, {
     apply: (target, self: object, args: unknown[]) => around(target, self, args),
-    get: (target, name, proxy): unknown => (name === GUARDED ? GUARDED : name === 'bind' ? bindGuarded : Reflect.get(target, name, proxy)),
+    get: (target, name, proxy): unknown =>
+      name === GUARDED ? GUARDED : name === 'bind' ? bindGuarded : Reflect.get(target, name, proxy),
     getPrototypeOf: (target) => watch.getPrototypeOf(target),
   });
   for (const key of Reflect.getMetadataKeys(method) as unknown[]) {

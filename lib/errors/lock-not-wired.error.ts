@@ -12,6 +12,11 @@ export class LockNotWiredError extends LockError {
       `(of what a factory made: in onApplicationBootstrap()); let Nest build the object, instead of calling "new" yourself; ` +
       `or give it to Nest (useValue, useFactory); import ${module} in the app; don't freeze the object in its constructor; ` +
       'in a unit test import LockTestingModule.forRoot() from "nest-redis-lock/testing".';
-    super('LockNotWiredError', message, { code: 'LOCK_NOT_WIRED', status: 500, detail: message, clientMessage: 'Internal server error' });
+    super('LockNotWiredError', message, {
+      code: 'LOCK_NOT_WIRED',
+      status: 500,
+      detail: message,
+      clientMessage: 'Internal server error',
+    });
   }
 }

@@ -55,13 +55,17 @@ export class LockTimeoutError extends LockError {
 
   constructor(facts: TimeoutFacts) {
     const isNested = facts.nested ?? facts.holding.length > 0;
-    super('LockTimeoutError', `Another request is working on this right now${isNested ? HALF_DONE : '. Try again in a moment.'}`, {
-      code: 'LOCK_TIMEOUT',
-      status: 409,
-      detail: textOf(facts),
-      retryable: !isNested,
-      retryAfter: isNested ? undefined : retryAfterOf(facts),
-    });
+    super(
+      'LockTimeoutError',
+      `Another request is working on this right now${isNested ? HALF_DONE : '. Try again in a moment.'}`,
+      {
+        code: 'LOCK_TIMEOUT',
+        status: 409,
+        detail: textOf(facts),
+        retryable: !isNested,
+        retryAfter: isNested ? undefined : retryAfterOf(facts),
+      },
+    );
     this.keys = facts.keys;
     this.label = facts.label;
     this.reason = facts.reason;
@@ -87,7 +91,18 @@ function retryAfterOf({ leaseLeftMs = Infinity, waitedMs, ahead }: TimeoutFacts)
   return Math.min(LONGEST_RETRY_AFTER, Math.max(1, Math.ceil(guessMs / 1000)) + ahead);
 }
 
-function textOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWaiters, holding, deadlock }: TimeoutFacts): string {
+function textOf({
+  keys,
+  label,
+  reason,
+  waitedMs,
+  waitMs,
+  holder,
+  ahead,
+  maxWaiters,
+  holding,
+  deadlock,
+}: TimeoutFacts): string {
   const lock = namesOf(keys, label);
   if (reason === 'too-many-waiters') {
     return `Did not wait for ${lock}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
@@ -96,12 +111,17 @@ function textOf({ keys, label, reason, waitedMs, waitMs, holder, ahead, maxWaite
   const line = waitMs > 0 && ahead > 0 ? [`${ahead} ${ahead === 1 ? 'waiter' : 'waiters'} ahead`] : [];
   const by = who.length + line.length > 0 ? ` (${[...who, ...line].join(', ')})` : '';
   if (waitMs === 0) return `Could not take ${lock}: it is held${by}. Set "wait" to wait for it.`;
-  return `Gave up waiting for ${lock} after ${Math.round(waitedMs)} ms${by}. ${remedyFor(holding.filter((key) => !keys.includes(key)), deadlock)}`;
+  return `Gave up waiting for ${lock} after ${Math.round(waitedMs)} ms${by}. ${remedyFor(
+    holding.filter((key) => !keys.includes(key)),
+    deadlock,
+  )}`;
 }
 
 function remedyFor(holding: readonly string[], deadlock: readonly string[] | undefined): string {
   const inOrder = 'Take these keys together, or everywhere in the same order.';
-  if (deadlock) return `It was a deadlock: this call holds ${namesOf(deadlock)}, which a call that it waited for waits for. ${inOrder}`;
-  if (holding.length > 0) return `This call holds ${namesOf(holding)} meanwhile: if the holder waits for that, neither goes on. ${inOrder}`;
+  if (deadlock)
+    return `It was a deadlock: this call holds ${namesOf(deadlock)}, which a call that it waited for waits for. ${inOrder}`;
+  if (holding.length > 0)
+    return `This call holds ${namesOf(holding)} meanwhile: if the holder waits for that, neither goes on. ${inOrder}`;
   return 'Raise "wait", or do less while holding it.';
 }

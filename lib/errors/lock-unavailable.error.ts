@@ -9,12 +9,16 @@ export class LockUnavailableError extends LockError {
 
   /** @param nested whether the call is inside the work of another lock, which may be half done. Default: false */
   constructor(detail: string, cause?: unknown, { nested = false }: { readonly nested?: boolean } = {}) {
-    super('LockUnavailableError', `The service is not available right now${nested ? HALF_DONE : '. Try again in a moment.'}`, {
-      code: 'LOCK_UNAVAILABLE',
-      status: 503,
-      detail,
-      retryable: !nested,
-      cause,
-    });
+    super(
+      'LockUnavailableError',
+      `The service is not available right now${nested ? HALF_DONE : '. Try again in a moment.'}`,
+      {
+        code: 'LOCK_UNAVAILABLE',
+        status: 503,
+        detail,
+        retryable: !nested,
+        cause,
+      },
+    );
   }
 }

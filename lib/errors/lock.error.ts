@@ -4,12 +4,7 @@ import { tellInStack, withoutTraces } from './told-stack.js';
 
 /** The stable code of each lock error. */
 export type LockErrorCode =
-  | 'LOCK_TIMEOUT'
-  | 'LOCK_UNAVAILABLE'
-  | 'LOCK_LOST'
-  | 'LOCK_KEY_INVALID'
-  | 'LOCK_OPTIONS_INVALID'
-  | 'LOCK_NOT_WIRED';
+  'LOCK_TIMEOUT' | 'LOCK_UNAVAILABLE' | 'LOCK_LOST' | 'LOCK_KEY_INVALID' | 'LOCK_OPTIONS_INVALID' | 'LOCK_NOT_WIRED';
 
 /** What an HTTP client gets to read: never the key, which can name a customer. */
 export interface LockErrorBody {
@@ -67,7 +62,11 @@ export abstract class LockError extends HttpException {
   #answer: { ask: (() => HttpException | undefined) | undefined; exception?: HttpException | undefined } | undefined;
 
   /** @param message safe to show: filters that are common in Nest apps send it to clients */
-  protected constructor(name: string, message: string, { code, status, detail, clientMessage = message, retryable = false, retryAfter, cause }: LockErrorFacts) {
+  protected constructor(
+    name: string,
+    message: string,
+    { code, status, detail, clientMessage = message, retryable = false, retryAfter, cause }: LockErrorFacts,
+  ) {
     const body: LockErrorBody = {
       statusCode: status,
       code,

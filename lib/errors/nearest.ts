@@ -3,7 +3,9 @@ const LARGEST_SLIP = 0.4;
 
 /** Finds the name that was probably meant; undefined when none is close. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
-  const byDistance = known.map((one) => ({ one, slips: distance(name.toLowerCase(), one.toLowerCase()) })).sort((a, b) => a.slips - b.slips);
+  const byDistance = known
+    .map((one) => ({ one, slips: distance(name.toLowerCase(), one.toLowerCase()) }))
+    .sort((a, b) => a.slips - b.slips);
   const [best] = byDistance;
   return best && best.slips <= Math.max(1, Math.floor(best.one.length * LARGEST_SLIP)) ? best.one : undefined;
 }

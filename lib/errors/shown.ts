@@ -39,7 +39,7 @@ export function shownError(error: unknown): string {
   try {
     return error instanceof Error ? quotedStart(String(detailOf(error)), 200) : shown(error);
   } catch {
-    return 'an error that can\'t be read';
+    return "an error that can't be read";
   }
 }
 
@@ -52,8 +52,10 @@ function shownObject(value: object): string {
     const prototype = Object.getPrototypeOf(value) as { readonly constructor?: { readonly name?: unknown } } | null;
     if (prototype === null) return 'an object (without a class)';
     const name = prototype.constructor?.name;
-    return typeof name === 'string' && /^[\p{ID_Start}$_][\p{ID_Continue}$]{0,59}$/u.test(name) ? `an object (${name})` : 'an object';
+    return typeof name === 'string' && /^[\p{ID_Start}$_][\p{ID_Continue}$]{0,59}$/u.test(name)
+      ? `an object (${name})`
+      : 'an object';
   } catch {
-    return 'an object that can\'t be read';
+    return "an object that can't be read";
   }
 }

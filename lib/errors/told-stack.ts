@@ -4,13 +4,18 @@
  *
  * @param below the frames of this function and of those it calls are left out
  */
-export function tellInStack(error: Error & { readonly detail: string }, below: NonNullable<Parameters<typeof Error.captureStackTrace>[1]>): void {
+export function tellInStack(
+  error: Error & { readonly detail: string },
+  below: NonNullable<Parameters<typeof Error.captureStackTrace>[1]>,
+): void {
   const trace: { stack?: string } = {};
   Error.captureStackTrace(trace, below);
   let told: string | undefined;
   const stack = (): string => {
     const { name, message, detail } = error;
-    const frames = String(trace.stack ?? '').split('\n').slice(1);
+    const frames = String(trace.stack ?? '')
+      .split('\n')
+      .slice(1);
     return [`${name}: ${message}`, ...(detail === message ? [] : [detail]), ...frames].join('\n');
   };
   // To define it anew would have the old one written.

@@ -4,5 +4,7 @@ import { nearest } from './nearest.js';
 /** The error about an option that does not exist. */
 export function unknownOption(name: string, known: readonly string[]): LockOptionsError {
   const meant = nearest(name, known);
-  return new LockOptionsError(`There is no option "${name}".${meant ? ` Did you mean "${meant}"?` : ''} Known options: ${known.join(', ')}.`);
+  return new LockOptionsError(
+    `There is no option "${name}".${meant ? ` Did you mean "${meant}"?` : ''} Known options: ${known.join(', ')}.`,
+  );
 }

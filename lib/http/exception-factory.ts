@@ -12,7 +12,11 @@ export type LockExceptionFactory = (error: LockError, context: ExecutionContext)
 const logger = new Logger('RedisLock');
 
 /** What the factory of a module makes of an error. Undefined where it makes nothing, or nothing that can be an answer, which is logged. */
-export function exceptionOf(factory: LockExceptionFactory, error: LockError, context: ExecutionContext): HttpException | undefined {
+export function exceptionOf(
+  factory: LockExceptionFactory,
+  error: LockError,
+  context: ExecutionContext,
+): HttpException | undefined {
   let made: unknown;
   try {
     made = factory(error, context);
@@ -24,11 +28,17 @@ export function exceptionOf(factory: LockExceptionFactory, error: LockError, con
   }
   // What it rejects with is no use to anybody.
   if (made instanceof Promise) made.catch(() => undefined);
-  tell(context, made instanceof HttpException ? `The exception of "exceptionFactory" has the status ${shown(made.getStatus())}` : `"exceptionFactory" returned ${shown(made)}`);
+  tell(
+    context,
+    made instanceof HttpException
+      ? `The exception of "exceptionFactory" has the status ${shown(made.getStatus())}`
+      : `"exceptionFactory" returned ${shown(made)}`,
+  );
   return undefined;
 }
 
-const isStatus = (status: unknown): boolean => Number.isInteger(status) && (status as number) >= 200 && (status as number) < 600;
+const isStatus = (status: unknown): boolean =>
+  Number.isInteger(status) && (status as number) >= 200 && (status as number) < 600;
 
 function tell(context: ExecutionContext, what: string, thrown?: unknown): void {
   const line = `${routeOf(context)}: ${what}, but must return an HttpException with a status of 200 to 599, or undefined. The client gets the default answer.`;

@@ -57,7 +57,8 @@ class HttpRequest {
   failedWith(error: LockError, factory: LockExceptionFactory | undefined): void {
     const response = this.#response;
     // One of another copy of the package knows no such answers, perhaps.
-    if (factory && error instanceof LockError && !MISTAKES.has(error.code)) error.answerWith(() => exceptionOf(factory, error, this.#context));
+    if (factory && error instanceof LockError && !MISTAKES.has(error.code))
+      error.answerWith(() => exceptionOf(factory, error, this.#context));
     const seenBefore = this.#error !== undefined;
     this.#error = error;
     if (response.headersSent && Reflect.hasMetadata(SSE, this.#context.getHandler())) this.#guardEvents();
@@ -101,12 +102,14 @@ class HttpRequest {
     this.#log(error);
     // Clients repeat by themselves what has this header: not what may be half done.
     const { retryable, retryAfter = RETRY_AFTER_SECONDS } = error;
-    if (retryable && !this.#response.hasHeader('Retry-After')) this.#response.setHeader('Retry-After', String(retryAfter));
+    if (retryable && !this.#response.hasHeader('Retry-After'))
+      this.#response.setHeader('Retry-After', String(retryAfter));
   }
 }
 
 /** What a request fails with when nobody waits for its answer any more. Nobody gets to read it, but logs have the status. */
-export const clientGone = (): HttpException => new HttpException('The client went away before its request was handled.', 499);
+export const clientGone = (): HttpException =>
+  new HttpException('The client went away before its request was handled.', 499);
 
 /**
  * The response as Node knows it, on any platform. Undefined where there is none: Nest takes a handler that a library calls by its
@@ -117,7 +120,9 @@ export function rawResponse(context: ArgumentsHost): ServerResponse | undefined 
   try {
     const given = context.switchToHttp().getResponse<Partial<ServerResponse & { raw: ServerResponse }> | undefined>();
     const response = given?.raw ?? given;
-    return typeof response?.writeHead === 'function' && typeof response.on === 'function' ? (response as ServerResponse) : undefined;
+    return typeof response?.writeHead === 'function' && typeof response.on === 'function'
+      ? (response as ServerResponse)
+      : undefined;
   } catch {
     return undefined;
   }

@@ -49,7 +49,8 @@ export function answerErrors(app: ApplicationConfig, http: HttpAdapterHost, modu
   if (app.getGlobalFilters().some((filter) => filter instanceof LockExceptionFilter)) return;
   app.addGlobalFilter(new LockExceptionFilter(http));
   for (const module of modules.values()) {
-    for (const { metatype } of module.providers.values()) if (typeof metatype === 'function' && isGateway(metatype)) bindTo(metatype);
+    for (const { metatype } of module.providers.values())
+      if (typeof metatype === 'function' && isGateway(metatype)) bindTo(metatype);
   }
 }
 

@@ -17,7 +17,8 @@ export function routeOf(context: ExecutionContext): string {
 }
 
 /** Of a route that is a regular expression, its source. */
-const shownPath = (path: unknown): string => (typeof path === 'string' ? path : path instanceof RegExp ? path.source : 'a route');
+const shownPath = (path: unknown): string =>
+  typeof path === 'string' ? path : path instanceof RegExp ? path.source : 'a route';
 
 /** What tells what a message is for: of TCP and RabbitMQ, Redis, NATS, Kafka and MQTT. */
 const PATTERN_OF = ['getPattern', 'getChannel', 'getSubject', 'getTopic'] as const;
@@ -28,7 +29,8 @@ export function messageOf(host: ArgumentsHost): string {
     case 'ws':
       return `Message ${shown(host.switchToWs().getPattern())}`;
     case 'graphql': {
-      const { parentType, fieldName } = host.getArgByIndex<{ parentType?: unknown; fieldName?: unknown } | undefined>(3) ?? {};
+      const { parentType, fieldName } =
+        host.getArgByIndex<{ parentType?: unknown; fieldName?: unknown } | undefined>(3) ?? {};
       return `${String(parentType)}.${String(fieldName)}`;
     }
     default: {

@@ -50,10 +50,13 @@ export function onceEnded(response: ServerResponse & Http2Part, tell: () => void
 
 /** The connection of an HTTP/1 request. The response has one only when it is its turn. */
 function connectionOf(response: ServerResponse & Http2Part): Connection | undefined {
-  return response.stream ? undefined : ((response.req as { readonly socket?: Connection } | undefined)?.socket ?? undefined);
+  return response.stream
+    ? undefined
+    : ((response.req as { readonly socket?: Connection } | undefined)?.socket ?? undefined);
 }
 
-const isEmitter = (connection: Connection | undefined): connection is EventEmitter => typeof connection?.on === 'function';
+const isEmitter = (connection: Connection | undefined): connection is EventEmitter =>
+  typeof connection?.on === 'function';
 
 function tellEndInQueue(response: ServerResponse): void {
   if (queued.has(response)) return;

@@ -79,7 +79,10 @@ export class Amnesia {
   async #ask(): Promise<void> {
     try {
       const start = startOf(String(await this.#redis.command('INFO', 'server')));
-      if (!start) throw new LockUnavailableError(`Redis at ${this.#redis.server} does not tell when it was started (INFO), so it can't be trusted to know all locks.`);
+      if (!start)
+        throw new LockUnavailableError(
+          `Redis at ${this.#redis.server} does not tell when it was started (INFO), so it can't be trusted to know all locks.`,
+        );
       if (!start.run || start.run !== this.#run) this.#begin(start);
       this.#toldAfterDrops = this.#redis.drops;
     } finally {

@@ -45,4 +45,5 @@ export class BorrowedState {
   }
 }
 
-const ADVICE = 'Calls fail until it is switched back: give "connection" a client that nothing else uses, such as client.duplicate().';
+const ADVICE =
+  'Calls fail until it is switched back: give "connection" a client that nothing else uses, such as client.duplicate().';

@@ -117,7 +117,12 @@ function wrong(option: string, connection: unknown, remedy = ''): LockOptionsErr
 /** Whether it has what the store asks of a client of ioredis, 5 or 6. */
 export function isIoredisClient(value: object): value is Redis | Cluster {
   const { status, options, evalsha, sendCommand } = value as Partial<Redis>;
-  return typeof evalsha === 'function' && typeof sendCommand === 'function' && typeof status === 'string' && typeof options === 'object';
+  return (
+    typeof evalsha === 'function' &&
+    typeof sendCommand === 'function' &&
+    typeof status === 'string' &&
+    typeof options === 'object'
+  );
 }
 
 /**
@@ -127,18 +132,30 @@ export function isIoredisClient(value: object): value is Redis | Cluster {
  */
 export function refuseIoredis4<Client extends Redis | Cluster>(client: Client, option: string): Client {
   const isOld = client.isCluster ? 'clearAddedScriptHashesCleanInterval' in client : !('mode' in client);
-  if (isOld) throw wrong(option, client, ' It looks like a client of ioredis 4: give one of ioredis 5.11 or later, or the URL.');
+  if (isOld)
+    throw wrong(option, client, ' It looks like a client of ioredis 4: give one of ioredis 5.11 or later, or the URL.');
   return client;
 }
 
 function refuseOtherObjects(connection: object, option: string): void {
-  const { then, evalSha, sendCommand, evalsha, get, close, disconnect } = connection as Readonly<Record<string, unknown>>;
-  if (typeof then === 'function') throw wrong(option, connection, ' Await it first, in the "useFactory" of forRootAsync().');
+  const { then, evalSha, sendCommand, evalsha, get, close, disconnect } = connection as Readonly<
+    Record<string, unknown>
+  >;
+  if (typeof then === 'function')
+    throw wrong(option, connection, ' Await it first, in the "useFactory" of forRootAsync().');
   if (typeof evalSha === 'function' && typeof sendCommand === 'function') {
-    throw wrong(option, connection, ' It looks like a client of node-redis: give the URL that createClient() got, and the module makes its own connection.');
+    throw wrong(
+      option,
+      connection,
+      ' It looks like a client of node-redis: give the URL that createClient() got, and the module makes its own connection.',
+    );
   }
   if (typeof evalsha === 'function' || (typeof get === 'function' && typeof (close ?? disconnect) === 'function')) {
-    throw wrong(option, connection, ' It is a client, but not one of ioredis 5 or 6: give the URL, and the module makes its own connection; in a test use LockTestingModule.');
+    throw wrong(
+      option,
+      connection,
+      ' It is a client, but not one of ioredis 5 or 6: give the URL, and the module makes its own connection; in a test use LockTestingModule.',
+    );
   }
   if (Array.isArray(connection)) throw wrong(option, connection);
 }
@@ -147,7 +164,11 @@ function checkNames(names: readonly string[], option: string): void {
   const unknown = names.find((name) => !NAMES.includes(name));
   if (unknown === undefined) return;
   const meant = nearest(unknown, NAMES);
-  const remedy = Object.hasOwn(ELSEWHERE, unknown) ? ELSEWHERE[unknown] : meant ? `Did you mean "${meant}"?` : 'The options are those of the Redis class of ioredis.';
+  const remedy = Object.hasOwn(ELSEWHERE, unknown)
+    ? ELSEWHERE[unknown]
+    : meant
+      ? `Did you mean "${meant}"?`
+      : 'The options are those of the Redis class of ioredis.';
   throw new LockOptionsError(`"${option}.${unknown}" is no option of ioredis. ${remedy}`);
 }
 
@@ -155,23 +176,38 @@ function checkAddress(connection: RedisOptions, option: string): void {
   const isNamed = (name: (typeof ADDRESS)[number]) => connection[name] !== undefined && connection[name] !== null;
   const isElsewhere = isNamed('sentinels') || isNamed('path');
   // ioredis itself notes what is left out as null: of these one is enough.
-  const missing = ADDRESS.find((name) => name in connection && !isNamed(name) && !isElsewhere && !(isNamed('host') && (name === 'path' || name === 'sentinels')));
-  if (missing) throw new LockOptionsError(`"${option}.${missing}" is ${shown(connection[missing])}: a setting is missing. Set it, or leave it out.`);
+  const missing = ADDRESS.find(
+    (name) =>
+      name in connection &&
+      !isNamed(name) &&
+      !isElsewhere &&
+      !(isNamed('host') && (name === 'path' || name === 'sentinels')),
+  );
+  if (missing)
+    throw new LockOptionsError(
+      `"${option}.${missing}" is ${shown(connection[missing])}: a setting is missing. Set it, or leave it out.`,
+    );
   if (!ADDRESS.some(isNamed)) {
-    throw new LockOptionsError(`"${option}" names no server: give "host" and "port", "path" or "sentinels", as ioredis does, or a URL.`);
+    throw new LockOptionsError(
+      `"${option}" names no server: give "host" and "port", "path" or "sentinels", as ioredis does, or a URL.`,
+    );
   }
   const { host, port, path, db, sentinels } = connection;
   for (const [name, value] of Object.entries({ host, path, ...sentinelHosts(sentinels, option) })) {
-    if (value !== undefined && value !== null && (typeof value !== 'string' || value === '')) throw new LockOptionsError(`"${option}.${name}" is ${shown(value)}, but must be a text.`);
+    if (value !== undefined && value !== null && (typeof value !== 'string' || value === ''))
+      throw new LockOptionsError(`"${option}.${name}" is ${shown(value)}, but must be a text.`);
   }
-  if (db !== undefined && !/^\d+$/.test(String(db))) throw new LockOptionsError(`"${option}.db" is ${shown(db)}, but must be the number of a database.`);
-  if (port !== undefined && port !== null && !isPort(port)) throw new LockOptionsError(`"${option}.port" is ${shown(port)}, but must be a number from 1 to 65535.`);
+  if (db !== undefined && !/^\d+$/.test(String(db)))
+    throw new LockOptionsError(`"${option}.db" is ${shown(db)}, but must be the number of a database.`);
+  if (port !== undefined && port !== null && !isPort(port))
+    throw new LockOptionsError(`"${option}.port" is ${shown(port)}, but must be a number from 1 to 65535.`);
 }
 
 /** The hosts of Sentinels that are named, even if by `undefined`. */
 function sentinelHosts(sentinels: RedisOptions['sentinels'], option: string): Record<string, unknown> {
   if (sentinels === undefined || sentinels === null) return {};
-  if (!Array.isArray(sentinels) || sentinels.length === 0) throw new LockOptionsError(`"${option}.sentinels" must be an array of { host, port }, not ${shown(sentinels)}.`);
+  if (!Array.isArray(sentinels) || sentinels.length === 0)
+    throw new LockOptionsError(`"${option}.sentinels" must be an array of { host, port }, not ${shown(sentinels)}.`);
   return Object.fromEntries(sentinels.map(({ host }, at) => [`sentinels[${at}].host`, host ?? '']));
 }
 
@@ -184,11 +220,17 @@ function isPort(port: unknown): boolean {
 /** None of these messages shows the URL: it can hold a password. */
 function checkedUrl(text: string, option: string): string {
   if (!/^rediss?:\/\/./.test(text) || !URL.canParse(text)) {
-    throw new LockOptionsError(`"${option}" is a string, but not a URL that starts with redis:// or rediss://, e.g. "redis://127.0.0.1:6379".`);
+    throw new LockOptionsError(
+      `"${option}" is a string, but not a URL that starts with redis:// or rediss://, e.g. "redis://127.0.0.1:6379".`,
+    );
   }
   const { hostname, pathname, searchParams } = new URL(text);
-  if (hostname === '') throw new LockOptionsError(`"${option}" is a URL without a host, e.g. "redis://127.0.0.1:6379".`);
-  if (!/^\/?\d*$/.test(pathname)) throw new LockOptionsError(`"${option}" is a URL whose path is not the number of a database, e.g. "redis://127.0.0.1:6379/2".`);
+  if (hostname === '')
+    throw new LockOptionsError(`"${option}" is a URL without a host, e.g. "redis://127.0.0.1:6379".`);
+  if (!/^\/?\d*$/.test(pathname))
+    throw new LockOptionsError(
+      `"${option}" is a URL whose path is not the number of a database, e.g. "redis://127.0.0.1:6379/2".`,
+    );
   checkNames([...searchParams.keys()], option);
   return text;
 }

@@ -81,8 +81,14 @@ export class DurableLockStore extends WaryLockStore {
   protected override async verify(drops: number): Promise<void> {
     const { replicas, timeoutMs, aof } = this.#durability;
     const have = await this.#ofGrants.ask();
-    if (drops !== this.redis.drops) throw new LockUnavailableError(`The connection to Redis at ${this.redis.server} dropped before its replicas were known to have the lock, so it was given back.`);
-    if (!have.master) throw new LockUnavailableError(`Redis at ${this.redis.server} had not written the lock to its disk within ${timeoutMs} ms, so it was given back. Look at its disk, and at "appendfsync".`);
+    if (drops !== this.redis.drops)
+      throw new LockUnavailableError(
+        `The connection to Redis at ${this.redis.server} dropped before its replicas were known to have the lock, so it was given back.`,
+      );
+    if (!have.master)
+      throw new LockUnavailableError(
+        `Redis at ${this.redis.server} had not written the lock to its disk within ${timeoutMs} ms, so it was given back. Look at its disk, and at "appendfsync".`,
+      );
     if (have.replicas >= replicas) return;
     throw new LockUnavailableError(
       `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was given back. Look at the replicas of Redis at ${this.redis.server}.`,
@@ -94,7 +100,10 @@ export class DurableLockStore extends WaryLockStore {
     const { replicas, timeoutMs } = this.#durability;
     const { server } = this.redis;
     const have = await this.#ofRenewals.ask();
-    if (drops !== this.renewals.drops) return new LockUnavailableError(`The connection to Redis at ${server} dropped before its replicas were known to have the renewal, so it does not count.`);
+    if (drops !== this.renewals.drops)
+      return new LockUnavailableError(
+        `The connection to Redis at ${server} dropped before its replicas were known to have the renewal, so it does not count.`,
+      );
     if (have.replicas >= replicas) return undefined;
     return new LockUnavailableError(
       `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for had the renewal within ${timeoutMs} ms, so it does not count. ` +

@@ -31,7 +31,9 @@ export class KeyNames {
   check(key: string): void {
     if (!key.includes('}') && !this.#prefix.includes('}')) return;
     if (this.#mayBeginWithBrace && isNameOfCompanions(this.lock(key))) {
-      throw new LockKeyError(`A key must not be a {hash tag} and nothing else, as ${quoted(this.lock(key))} is, nor have a "}" without one: its queue would be that of another key.`);
+      throw new LockKeyError(
+        `A key must not be a {hash tag} and nothing else, as ${quoted(this.lock(key))} is, nor have a "}" without one: its queue would be that of another key.`,
+      );
     }
     if (!OUR_OWN.test(this.lock(key))) return;
     throw new LockKeyError(

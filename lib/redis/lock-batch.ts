@@ -21,7 +21,21 @@ const BRING_UP_NODE_EVERY_MS = 50;
 /** What an operation does: see the locks script. */
 export type Verb = (typeof VERBS)[number];
 
-const VERBS = ['try', 'ask', 'queue', 'run', 'deaf', 'release', 'keep', 'cancel', 'reserve', 'upgrade', 'downgrade', 'force', 'shorten'] as const;
+const VERBS = [
+  'try',
+  'ask',
+  'queue',
+  'run',
+  'deaf',
+  'release',
+  'keep',
+  'cancel',
+  'reserve',
+  'upgrade',
+  'downgrade',
+  'force',
+  'shorten',
+] as const;
 
 const ENCODED = Object.fromEntries(VERBS.map((verb) => [verb, bulk(verb)])) as Record<Verb, string>;
 
@@ -172,7 +186,8 @@ export class LockBatch {
   failed(operations: readonly LockOperation[], error: LockUnavailableError): void {
     this.#broughtUpAt = -Infinity;
     this.#told = 0;
-    if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply)) this.#sendEach(operations);
+    if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply))
+      this.#sendEach(operations);
     else for (const operation of operations) operation.failed(error);
   }
 

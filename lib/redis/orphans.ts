@@ -29,7 +29,10 @@ export class Orphans {
   #isClosed = false;
 
   /** @param keep lets the keys of a lock stay for so long, in ms, as nobody's */
-  constructor(release: (lock: Cancellation) => Promise<number>, keep: (lock: Cancellation, keepMs: number) => Promise<number>) {
+  constructor(
+    release: (lock: Cancellation) => Promise<number>,
+    keep: (lock: Cancellation, keepMs: number) => Promise<number>,
+  ) {
     this.#release = release;
     this.#keep = keep;
   }
@@ -43,7 +46,13 @@ export class Orphans {
     if (this.#isClosed) return;
     const time = now();
     const until = Math.max(knownUntil(lock), time + keepMs);
-    this.#orphans.set(lock, { until, keepUntil: time + keepMs, tryAt: time + FIRST_RETRY_MS, delayMs: FIRST_RETRY_MS, copies });
+    this.#orphans.set(lock, {
+      until,
+      keepUntil: time + keepMs,
+      tryAt: time + FIRST_RETRY_MS,
+      delayMs: FIRST_RETRY_MS,
+      copies,
+    });
     this.#tryLater();
   }
 

@@ -59,7 +59,11 @@ function detailsOf(json: string): LockDetails | undefined {
   try {
     const { fence, acquiredAt, label } = JSON.parse(json) as Record<keyof LockDetails, unknown>;
     if (!Number.isSafeInteger(fence) || !Number.isSafeInteger(acquiredAt)) return undefined;
-    return { fence: fence as number, acquiredAt: acquiredAt as number, label: typeof label === 'string' ? label : undefined };
+    return {
+      fence: fence as number,
+      acquiredAt: acquiredAt as number,
+      label: typeof label === 'string' ? label : undefined,
+    };
   } catch {
     return undefined;
   }

@@ -46,8 +46,15 @@ export function reachRedis(options: ReachOptions, connected: (again: boolean) =>
   return {
     names,
     redis,
-    renewals: options.renewsApart ? new RedisConnection(besides(client, commandTimeoutMs), commandTimeoutMs, UNHEARD, () => undefined) : redis,
-    batch: new LockBatch(redis, names, { note: names.fence, script: LOCKS, slot: undefined, isNode: options.isNode ?? false }),
+    renewals: options.renewsApart
+      ? new RedisConnection(besides(client, commandTimeoutMs), commandTimeoutMs, UNHEARD, () => undefined)
+      : redis,
+    batch: new LockBatch(redis, names, {
+      note: names.fence,
+      script: LOCKS,
+      slot: undefined,
+      isNode: options.isNode ?? false,
+    }),
     subscriber: () => subscriberOf(client.redis, commandTimeoutMs),
   };
 }

@@ -27,7 +27,8 @@ const OWN = {
  */
 export function isCluster(connection: unknown): connection is Cluster {
   const client = connection as Partial<Cluster> | null;
-  if (typeof client !== 'object' || client === null || client.isCluster !== true || typeof client.nodes !== 'function') return false;
+  if (typeof client !== 'object' || client === null || client.isCluster !== true || typeof client.nodes !== 'function')
+    return false;
   withoutPrefix(refuseIoredis4(client as Cluster, 'connection'));
   return true;
 }
@@ -50,7 +51,8 @@ export function redisClient(connection: unknown, commandTimeoutMs: number, optio
     const redis = new Redis({ ...defaultsFor(commandTimeoutMs), ...checked, ...OWN });
     return { redis: outsideRequests(withoutPrefix(redis, option)), borrowed: false };
   }
-  if (checked.isCluster) throw new LockOptionsError('A Redis Cluster client can only be the whole "connection", not one of several.');
+  if (checked.isCluster)
+    throw new LockOptionsError('A Redis Cluster client can only be the whole "connection", not one of several.');
   return { redis: withoutPrefix(checked as Redis, option), borrowed: true };
 }
 
@@ -69,7 +71,10 @@ export function subscriberOf(client: Redis, commandTimeoutMs: number, more: Redi
 
 /** Another connection for commands of our own, to the same server. */
 export function besides({ redis }: RedisClient, commandTimeoutMs: number): RedisClient {
-  return { redis: outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), db: databaseOf(redis), ...OWN })), borrowed: false };
+  return {
+    redis: outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), db: databaseOf(redis), ...OWN })),
+    borrowed: false,
+  };
 }
 
 /**

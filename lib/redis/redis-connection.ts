@@ -40,10 +40,19 @@ export interface OutageLog {
 }
 
 /** For a connection whose outages another one tells of. */
-export const UNHEARD: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined, unfit: () => undefined };
+export const UNHEARD: OutageLog = {
+  down: () => undefined,
+  up: () => undefined,
+  deaf: () => undefined,
+  hears: () => undefined,
+  unfit: () => undefined,
+};
 
 /** What runs scripts: on one Redis, or on a cluster. */
-export type Connection = Pick<RedisConnection, 'drops' | 'isIdle' | 'open' | 'run' | 'command' | 'publish' | 'send' | 'close' | 'server' | 'findsMaster' | 'refused'>;
+export type Connection = Pick<
+  RedisConnection,
+  'drops' | 'isIdle' | 'open' | 'run' | 'command' | 'publish' | 'send' | 'close' | 'server' | 'findsMaster' | 'refused'
+>;
 
 /**
  * Runs scripts on one Redis. A call settles within the command time-out; when the connection drops meanwhile, it is sent again
@@ -74,7 +83,12 @@ export class RedisConnection {
   #isCutOff = false;
   #repliedAt = 0;
 
-  constructor({ redis, borrowed }: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: (again: boolean) => void) {
+  constructor(
+    { redis, borrowed }: RedisClient,
+    commandTimeoutMs: number,
+    log: OutageLog,
+    onReady: (again: boolean) => void,
+  ) {
     this.findsMaster = Boolean(redis.options.sentinels) && redis.options.role !== 'slave';
     this.#redis = redis;
     this.#borrowed = borrowed;
@@ -139,7 +153,8 @@ export class RedisConnection {
 
   /** Sends a call. */
   send(call: Call): void {
-    if (this.#isDown && !this.isIdle) return call.fail(this.#unreachable('calls get no answer; another one tries it now', call));
+    if (this.#isDown && !this.isIdle)
+      return call.fail(this.#unreachable('calls get no answer; another one tries it now', call));
     this.#inFlight.add(call);
     this.#write(call, false);
   }
@@ -152,9 +167,14 @@ export class RedisConnection {
     this.#redis.off('end', this.#ended);
     this.#revival?.stop();
     this.#revival = undefined;
-    for (const call of this.#inFlight.clear()) this.#fail(call, this.#unreachable('the connection has been closed', call));
+    for (const call of this.#inFlight.clear())
+      this.#fail(call, this.#unreachable('the connection has been closed', call));
     // What the end of a connection that is just being made breaks is no trouble.
-    if (!this.#borrowed) this.#redis.off('error', this.#failed).on('error', () => undefined).disconnect();
+    if (!this.#borrowed)
+      this.#redis
+        .off('error', this.#failed)
+        .on('error', () => undefined)
+        .disconnect();
   }
 
   #write(call: Call, withSource: boolean): void {
@@ -181,7 +201,8 @@ export class RedisConnection {
   }
 
   #park(call: Call): void {
-    if (this.#redis.status === 'end' && !this.#revival) return this.#fail(call, this.#unreachable('the connection has been closed', call));
+    if (this.#redis.status === 'end' && !this.#revival)
+      return this.#fail(call, this.#unreachable('the connection has been closed', call));
     this.#parked.add(call);
     this.open();
   }
@@ -191,7 +212,11 @@ export class RedisConnection {
     // A connection that says nothing at all while a command is under way is dead, and so is one that does not get ready.
     const isDead = status === 'connect' || (status === 'ready' && this.#repliedAt < call.startedAt);
     const isParked = this.#parked.has(call);
-    const silent = silence(this.#redis, { connectedAt: this.#connectedAt, timeoutMs: this.#timeoutMs, lastError: this.#trouble });
+    const silent = silence(this.#redis, {
+      connectedAt: this.#connectedAt,
+      timeoutMs: this.#timeoutMs,
+      lastError: this.#trouble,
+    });
     if (isDead || isParked) this.#noteTrouble(silent);
     this.#isDown ||= isDead || isParked;
     this.#fail(call, isParked ? this.#unreachable(`waited ${this.#timeoutMs} ms`, call) : this.#noAnswer(silent));
@@ -257,11 +282,18 @@ export class RedisConnection {
 
   #unreachable(why: string, call: Call): LockUnavailableError {
     const cause = this.#trouble ?? new Error(why);
-    return notDone(call, `Redis at ${this.server} can't be reached (${why})${this.#trouble ? `: ${diagnosis(cause)}` : '.'}`, cause);
+    return notDone(
+      call,
+      `Redis at ${this.server} can't be reached (${why})${this.#trouble ? `: ${diagnosis(cause)}` : '.'}`,
+      cause,
+    );
   }
 
   #noAnswer(cause: Error): LockUnavailableError {
-    return new LockUnavailableError(`Redis at ${this.server} did not answer within ${this.#timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`, cause);
+    return new LockUnavailableError(
+      `Redis at ${this.server} did not answer within ${this.#timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`,
+      cause,
+    );
   }
 
   /** What to say when the server refuses a command. */
@@ -277,7 +309,10 @@ function notDone({ sent }: Call, message: string, cause?: Error): LockUnavailabl
 /** What to say when this server refuses a command. */
 export function refusedBy(server: string, error: Error): RefusedError {
   if (error.message.includes('WRONGTYPE')) {
-    return new RefusedError('The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".', error);
+    return new RefusedError(
+      'The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".',
+      error,
+    );
   }
   return new RefusedError(`Redis at ${server} did not do it: ${diagnosis(error)}`, withoutCommand(error));
 }

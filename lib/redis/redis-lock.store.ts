@@ -1,6 +1,21 @@
 import { now } from '../clock/deadline.js';
 import { otherPermits } from '../errors/other-permits.js';
-import { FENCES_OF_A_RUN, fencesFor, isRun, KEPT_MARK, type AcquireCommand, type Cancellation, type ForceUnlockOptions, type Granted, type Held, type KeyView, type LockDetails, type Renewal, type RenewalOutcome, type StoreListener } from '../store/lock-store.js';
+import {
+  FENCES_OF_A_RUN,
+  fencesFor,
+  isRun,
+  KEPT_MARK,
+  type AcquireCommand,
+  type Cancellation,
+  type ForceUnlockOptions,
+  type Granted,
+  type Held,
+  type KeyView,
+  type LockDetails,
+  type Renewal,
+  type RenewalOutcome,
+  type StoreListener,
+} from '../store/lock-store.js';
 import { Listeners } from '../store/listeners.js';
 import type { QuorumNode } from '../store/quorum-nodes.js';
 import { permitsOf } from '../store/sharing.js';
@@ -31,15 +46,29 @@ export class RedisLockStore implements QuorumNode {
   readonly #orphans: Orphans;
   readonly #channel: WakeChannel;
   readonly #listeners = new Listeners();
-  readonly #questions = new Questions((channel, message) => this.redis.publish(channel, message), () => this.#channel.doubt());
+  readonly #questions = new Questions(
+    (channel, message) => this.redis.publish(channel, message),
+    () => this.#channel.doubt(),
+  );
   readonly #strays = new StrayCopies();
 
-  constructor(options: ReachOptions, reach: (options: ReachOptions, connected: (again: boolean) => void) => Reach = reachRedis) {
+  constructor(
+    options: ReachOptions,
+    reach: (options: ReachOptions, connected: (again: boolean) => void) => Reach = reachRedis,
+  ) {
     const reached = reach(options, (again) => this.connected(again));
     ({ names: this.#names, redis: this.redis, renewals: this.renewals, batch: this.#batch } = reached);
-    this.#orphans = new Orphans((lock) => this.giveUp(lock), (lock, keepMs) => this.count('keep', { ...lock, leaseMs: keepMs }));
+    this.#orphans = new Orphans(
+      (lock) => this.giveUp(lock),
+      (lock, keepMs) => this.count('keep', { ...lock, leaseMs: keepMs }),
+    );
     this.#channel = new WakeChannel(reached.subscriber, {
-      message: (text) => hear(text, { listeners: this.#listeners, questions: this.#questions, cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }) }),
+      message: (text) =>
+        hear(text, {
+          listeners: this.#listeners,
+          questions: this.#questions,
+          cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }),
+        }),
       up: (again) => {
         if (again) options.log.hears(this.redis.server);
         this.#listeners.doubt();
@@ -139,13 +168,19 @@ export class RedisLockStore implements QuorumNode {
     const known = this.#listeners.describe(token);
     if (known || !source || !own || token.endsWith(KEPT_MARK)) return known;
     await this.#channel.opened();
-    return this.#channel.state === 'up' ? this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own)) : undefined;
+    return this.#channel.state === 'up'
+      ? this.#questions.ask(token, this.#names.wakeChannel(source), this.#names.wakeChannel(own))
+      : undefined;
   }
 
   /** By the tokens that it finds: taken blindly and sent twice, it could be the lock of the next one. */
   async forceRelease(key: string, { token: only, ...forced }: ForceUnlockOptions = {}): Promise<boolean> {
-    const tokens = (await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).filter((token) => only === undefined || isHolder(token, only));
-    await Promise.all(tokens.map((token) => this.count('force', { keys: [key], token, leaseMs: 0 }, forcedText(forced))));
+    const tokens = (await this.redis.run(HOLDERS_OF, this.#names.ofKey(key), [])).filter(
+      (token) => only === undefined || isHolder(token, only),
+    );
+    await Promise.all(
+      tokens.map((token) => this.count('force', { keys: [key], token, leaseMs: 0 }, forcedText(forced))),
+    );
     return tokens.length > 0;
   }
 
@@ -237,6 +272,8 @@ export class RedisLockStore implements QuorumNode {
    * @throws LockUnavailableError
    */
   protected count(verb: Verb, lock: Renewal, kind?: string): Promise<number> {
-    return new Promise((resolve, reject) => this.#batch.add({ verb, lock, kind, done: (count) => resolve(count as number), failed: reject }));
+    return new Promise((resolve, reject) =>
+      this.#batch.add({ verb, lock, kind, done: (count) => resolve(count as number), failed: reject }),
+    );
   }
 }

@@ -30,11 +30,16 @@ export function redisStore({ connection, durability, leaseMs, ...options }: Redi
     const one = { ...options, connection: connection as RedisConnectionOption };
     if (isCluster(connection)) {
       if (!durability) return new ClusterLockStore(connection, one);
-      throw new LockOptionsError('"durability" can\'t be had on a Redis Cluster: "WAIT" would have to go to the node of each key. Give one Redis with replicas, or leave it out.');
+      throw new LockOptionsError(
+        '"durability" can\'t be had on a Redis Cluster: "WAIT" would have to go to the node of each key. Give one Redis with replicas, or leave it out.',
+      );
     }
     return durability ? new DurableLockStore({ ...one, durability, leaseMs }) : new RedisLockStore(one);
   }
-  if (durability) throw new LockOptionsError('"durability" is for one master with replicas: on a quorum it is the majority that makes a grant last. Leave it out.');
+  if (durability)
+    throw new LockOptionsError(
+      '"durability" is for one master with replicas: on a quorum it is the majority that makes a grant last. Leave it out.',
+    );
   const connections = connection as readonly RedisConnectionOption[];
   checkCount(connections.length);
   const addresses = connections.map((one, at) => addressOf(one, at, options.commandTimeoutMs));
@@ -44,7 +49,9 @@ export function redisStore({ connection, durability, leaseMs, ...options }: Redi
       `"connection[${addresses.indexOf(addresses[twice]!)}]" and "connection[${twice}]" are the same Redis. Each must be a master of its own: one that counts twice would decide alone.`,
     );
   }
-  return new QuorumLockStore(connections.map((one) => new WaryLockStore({ ...options, leaseMs, connection: one, isNode: true })));
+  return new QuorumLockStore(
+    connections.map((one) => new WaryLockStore({ ...options, leaseMs, connection: one, isNode: true })),
+  );
 }
 
 function checkCount(count: number): void {
@@ -53,7 +60,9 @@ function checkCount(count: number): void {
     count < 3
       ? 'Redlock needs at least three independent masters, so that one may fail'
       : `an even number bears no more failures than ${count - 1} would, and two callers can get half each`;
-  throw new LockOptionsError(`"connection" is an array of ${count}, but must be one URL, ioredis options or client, or an array of 3, 5 or 7 of them: ${why}.`);
+  throw new LockOptionsError(
+    `"connection" is an array of ${count}, but must be one URL, ioredis options or client, or an array of 3, 5 or 7 of them: ${why}.`,
+  );
 }
 
 /** Tells two Redis servers apart, as far as their names do. */
@@ -65,9 +74,14 @@ function addressOf(connection: RedisConnectionOption, at: number, commandTimeout
 
 /** @throws LockOptionsError that names the one that is wrong */
 function checked(connection: unknown, at: number, commandTimeoutMs: number): ReturnType<typeof redisClient>['redis'] {
-  if (Array.isArray(connection)) throw new LockOptionsError(`"connection[${at}]" is ${shown(connection)}, but must be a URL, ioredis options or a client.`);
+  if (Array.isArray(connection))
+    throw new LockOptionsError(
+      `"connection[${at}]" is ${shown(connection)}, but must be a URL, ioredis options or a client.`,
+    );
   if (typeof connection === 'object' && (connection as { isCluster?: unknown } | null)?.isCluster) {
-    throw new LockOptionsError(`"connection[${at}]" is a Redis Cluster client, but a quorum is made of single masters that know nothing of each other.`);
+    throw new LockOptionsError(
+      `"connection[${at}]" is a Redis Cluster client, but a quorum is made of single masters that know nothing of each other.`,
+    );
   }
   return redisClient(connection, commandTimeoutMs, `connection[${at}]`).redis;
 }

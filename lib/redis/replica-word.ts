@@ -35,7 +35,9 @@ export class ReplicaWord {
 
   #send(): Promise<unknown> {
     const { replicas, timeoutMs, aof } = this.#terms;
-    const answer = aof ? this.#redis.command('WAITAOF', 1, replicas, timeoutMs) : this.#redis.command('WAIT', replicas, timeoutMs);
+    const answer = aof
+      ? this.#redis.command('WAITAOF', 1, replicas, timeoutMs)
+      : this.#redis.command('WAIT', replicas, timeoutMs);
     // Before anybody else hears of it: what is answered after it was not asked about.
     const over = () => (this.#underWay = undefined);
     answer.then(over, over);

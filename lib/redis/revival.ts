@@ -23,6 +23,8 @@ export class Revival {
 
   readonly #ended = (): void => {
     clearTimeout(this.#timer);
-    this.#timer = atRoot(() => setTimeout(() => void this.#redis.connect().catch(() => undefined), TRY_AGAIN_MS).unref());
+    this.#timer = atRoot(() =>
+      setTimeout(() => void this.#redis.connect().catch(() => undefined), TRY_AGAIN_MS).unref(),
+    );
   };
 }

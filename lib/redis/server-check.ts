@@ -27,9 +27,13 @@ export class ServerCheck {
 }
 
 /** What is wrong with a server that grants locks, and with the subscription there, in sentences that name the server. Never rejects. */
-export async function healthWarnings(redis: Asked, { isDeaf }: { readonly isDeaf: boolean }): Promise<readonly string[]> {
+export async function healthWarnings(
+  redis: Asked,
+  { isDeaf }: { readonly isDeaf: boolean },
+): Promise<readonly string[]> {
   const problems = [...((await problemsAt(redis)) ?? [])];
-  if (isDeaf) problems.push('the subscription that tells this app of its locks is down: who waits asks about once a second.');
+  if (isDeaf)
+    problems.push('the subscription that tells this app of its locks is down: who waits asks about once a second.');
   return problems.map((problem) => `Redis at ${redis.server}: ${problem}`);
 }
 
@@ -47,8 +51,13 @@ async function problemsAt(redis: Asked): Promise<readonly string[] | undefined> 
  *
  * @param findsMaster whether the client looks for the master by itself: then a replica is only a moment of a failover
  */
-export function problemsOf(info: string, { findsMaster = false }: { readonly findsMaster?: boolean } = {}): readonly string[] {
-  return [evicts(info), isTooOld(info), findsMaster ? undefined : isReplica(info)].filter((problem) => problem !== undefined);
+export function problemsOf(
+  info: string,
+  { findsMaster = false }: { readonly findsMaster?: boolean } = {},
+): readonly string[] {
+  return [evicts(info), isTooOld(info), findsMaster ? undefined : isReplica(info)].filter(
+    (problem) => problem !== undefined,
+  );
 }
 
 function evicts(info: string): string | undefined {

@@ -5,22 +5,49 @@ import { now } from '../clock/deadline.js';
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^NOAUTH/, 'It asks for a password: put it into "connection".'],
   [/^WRONGPASS|invalid password/, 'Look at the user and the password in "connection".'],
-  [/^NOPERM|user executing the script can't|ACL failure in script/, 'Its user lacks rights: docs/redis.md has a list of those it needs.'],
-  [/unknown command.{1,3}(EVAL|EVALSHA|SCRIPT)\b/i, 'This server or proxy runs no Lua scripts, which all locks need: connect to Redis itself.'],
+  [
+    /^NOPERM|user executing the script can't|ACL failure in script/,
+    'Its user lacks rights: docs/redis.md has a list of those it needs.',
+  ],
+  [
+    /unknown command.{1,3}(EVAL|EVALSHA|SCRIPT)\b/i,
+    'This server or proxy runs no Lua scripts, which all locks need: connect to Redis itself.',
+  ],
   [/unknown command.{1,3}SUBSCRIBE\b/i, 'This server or proxy has no pub/sub: connect to Redis itself.'],
   [/^READONLY/, 'It is a replica: give the master as "connection", or the Sentinels that know it.'],
-  [/^NOREPLICAS/, 'Fewer replicas follow it than its "min-replicas-to-write" asks for: look at them, and whether another one is the master now.'],
+  [
+    /^NOREPLICAS/,
+    'Fewer replicas follow it than its "min-replicas-to-write" asks for: look at them, and whether another one is the master now.',
+  ],
   [/^OOM/, 'It is out of memory and evicts nothing: raise its "maxmemory", or delete something.'],
-  [/unknown command '?WAITAOF/i, 'Only Redis 7.2 or later, and Valkey, can wait for a disk: upgrade it, or leave out "durability.aof".'],
-  [/WAITAOF cannot be used when numlocal/, 'It keeps no append-only file: set "appendonly yes", or leave out "durability.aof".'],
-  [/^MISCONF/, 'It can\'t write to its disk: look at its log.'],
+  [
+    /unknown command '?WAITAOF/i,
+    'Only Redis 7.2 or later, and Valkey, can wait for a disk: upgrade it, or leave out "durability.aof".',
+  ],
+  [
+    /WAITAOF cannot be used when numlocal/,
+    'It keeps no append-only file: set "appendonly yes", or leave out "durability.aof".',
+  ],
+  [/^MISCONF/, "It can't write to its disk: look at its log."],
   [/^LOADING/, 'It is reading its data from disk: wait, or look at its log.'],
-  [/^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)/, 'It is a node of a Redis Cluster: give an ioredis Cluster client as "connection", and look at "CLUSTER INFO".'],
-  [/max number of clients|EPIPE|ECONNRESET|Connection is closed|max retries per request/, 'It closes new connections: look at its "maxclients", at firewalls and proxies, and whether it wants TLS (rediss://).'],
+  [
+    /^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)/,
+    'It is a node of a Redis Cluster: give an ioredis Cluster client as "connection", and look at "CLUSTER INFO".',
+  ],
+  [
+    /max number of clients|EPIPE|ECONNRESET|Connection is closed|max retries per request/,
+    'It closes new connections: look at its "maxclients", at firewalls and proxies, and whether it wants TLS (rediss://).',
+  ],
   [/certificate|altnames/i, 'Its certificate is not trusted: give the authority that signed it, "connection.tls.ca".'],
-  [/TLS|SSL|socket disconnected before secure/, 'Look whether this port speaks TLS; if not, use redis:// or leave out "tls".'],
+  [
+    /TLS|SSL|socket disconnected before secure/,
+    'Look whether this port speaks TLS; if not, use redis:// or leave out "tls".',
+  ],
   [/ENOTFOUND|EAI_AGAIN/, 'Look at the host name in "connection".'],
-  [/ETIMEDOUT|EHOSTUNREACH|ENETUNREACH/, 'Look at the host and the port in "connection", at the network and at firewalls.'],
+  [
+    /ETIMEDOUT|EHOSTUNREACH|ENETUNREACH/,
+    'Look at the host and the port in "connection", at the network and at firewalls.',
+  ],
   [/./, 'Check that it runs and that "connection" is right.'],
 ];
 
@@ -40,7 +67,9 @@ function wordsOf(error: NodeJS.ErrnoException): string {
 
 /** What a server said: Redis 6 puts the place in a script before the words. */
 export function saidBy({ message }: Error): string {
-  return message.replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )*-?(?=[A-Z]+ )/, '').trimEnd();
+  return message
+    .replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )*-?(?=[A-Z]+ )/, '')
+    .trimEnd();
 }
 
 /** What a client library said, without the command that it notes there: that of the handshake has the password in it. */
@@ -67,6 +96,7 @@ export function silence({ status, stream, options }: Redis, { connectedAt, timeo
     if (stream.bytesRead > 0) return new Error('LOADING Redis is loading its data, or not ready for another reason');
     return new Error(`it takes connections and says nothing for ${timeoutMs} ms: it hangs`);
   }
-  if (options.tls && (!lastError || lastError.message.includes('ETIMEDOUT'))) return new Error('the TLS handshake got no answer');
+  if (options.tls && (!lastError || lastError.message.includes('ETIMEDOUT')))
+    return new Error('the TLS handshake got no answer');
   return lastError ?? new Error(`no connection for ${timeoutMs} ms`);
 }

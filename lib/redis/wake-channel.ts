@@ -72,7 +72,12 @@ export class WakeChannel {
 
   /** The same for a caller, who does not wait as long as that can take. */
   opened(): Promise<void> {
-    return waitFor<void>(now() + PATIENCE_MS, [], (done) => void this.open().then(done), () => undefined);
+    return waitFor<void>(
+      now() + PATIENCE_MS,
+      [],
+      (done) => void this.open().then(done),
+      () => undefined,
+    );
   }
 
   /** A message seems to be lost: makes sure that somebody is there at the other end, or the client connects anew. */

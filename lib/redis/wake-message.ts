@@ -4,7 +4,12 @@ import { readKind } from './lock-kind.js';
 /** What processes are told on their wake channels. */
 export type WakeMessage =
   /** A waiter has the lock now. */
-  | { readonly what: 'granted'; readonly lock: Omit<Cancellation, 'keys'>; readonly grant: Granted; readonly name: string }
+  | {
+      readonly what: 'granted';
+      readonly lock: Omit<Cancellation, 'keys'>;
+      readonly grant: Granted;
+      readonly name: string;
+    }
   /** Somebody waits for the lock of this token; or it waits, and is to ask for it now. */
   | { readonly what: 'wanted' | 'called'; readonly token: string }
   /** The lock of this token was taken away by force. */
@@ -21,10 +26,23 @@ const GRANTED = /^granted ([!-~]+) (\d{1,13}) ([!-~]+) (\d{1,16}) ([01]) ([^]+)$
 export function wakeMessage(text: string): WakeMessage | undefined {
   const granted = GRANTED.exec(text);
   if (granted) {
-    const [, token, lease, kind, fence, others, name] = granted as unknown as [string, string, string, string, string, string, string];
+    const [, token, lease, kind, fence, others, name] = granted as unknown as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+      string,
+    ];
     const lock = { token, leaseMs: Number(lease), ...readKind(kind) };
     const leaseMs = Math.min(lock.leaseMs, FIRST_LEASE_MS);
-    return { what: 'granted', lock, name, grant: { granted: true, fence: Number(fence), fences: fencesFor(token), contended: others === '1', leaseMs } };
+    return {
+      what: 'granted',
+      lock,
+      name,
+      grant: { granted: true, fence: Number(fence), fences: fencesFor(token), contended: others === '1', leaseMs },
+    };
   }
   const [what, ...words] = text.split(' ');
   const [first = '', second = ''] = words;

@@ -72,7 +72,9 @@ export class MemoryLockStore implements LockStore {
   }
 
   async reserve(lock: Renewal): Promise<Granted | undefined> {
-    const isExclusive = lock.keys.map((key) => this.#keys.get(key)).every((key) => key?.sharing === 'exclusive' && key.upgrade === 0);
+    const isExclusive = lock.keys
+      .map((key) => this.#keys.get(key))
+      .every((key) => key?.sharing === 'exclusive' && key.upgrade === 0);
     return isExclusive && this.#renew(lock) ? this.#granted(lock.keys, FENCES_OF_A_RUN) : undefined;
   }
 
@@ -125,7 +127,9 @@ export class MemoryLockStore implements LockStore {
     return {
       sharing: found.sharing,
       holders: [...found.holders].map(([token, endsAt]) => ({ token, leaseLeftMs: endsAt - time })),
-      waiters: [...found.queue].filter(([, { aliveUntil }]) => aliveUntil >= time).map(([token, { sharing, label }]) => ({ token, sharing, label })),
+      waiters: [...found.queue]
+        .filter(([, { aliveUntil }]) => aliveUntil >= time)
+        .map(([token, { sharing, label }]) => ({ token, sharing, label })),
     };
   }
 
@@ -134,7 +138,9 @@ export class MemoryLockStore implements LockStore {
   }
 
   async forceRelease(key: string, { token: only, ...forced }: ForceUnlockOptions = {}): Promise<boolean> {
-    const tokens = [...(this.#keys.get(key)?.holders.keys() ?? [])].filter((token) => only === undefined || token === only);
+    const tokens = [...(this.#keys.get(key)?.holders.keys() ?? [])].filter(
+      (token) => only === undefined || token === only,
+    );
     for (const token of tokens) {
       this.#listeners.lost(token, forced);
       this.#free([key], token);

@@ -51,7 +51,8 @@ export class QuorumAttempt implements Question<Granted | Held> {
   release(lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
     return this.#nodes.decide((node, at) => {
       const state = this.#states[at]!;
-      if (state === 'asked') return this.#nodes.isSilent(at) ? this.#releaseGranted(node, at, lock) : this.#releaseBehind(node, at, lock);
+      if (state === 'asked')
+        return this.#nodes.isSilent(at) ? this.#releaseGranted(node, at, lock) : this.#releaseBehind(node, at, lock);
       return state === 'granted' ? lock(node) : Promise.resolve(false);
     }, yesOrNo(this.#nodes));
   }

@@ -87,7 +87,15 @@ export class QuorumLockStore implements LockStore {
 
     // A late echo of one attempt must not meet another one of the same caller.
     const own = freshToken(token, ++this.#attempts);
-    const attempt = new QuorumAttempt(this.#nodes, { keys, token: own, leaseMs, sharing, label, queue: false, waits: queue });
+    const attempt = new QuorumAttempt(this.#nodes, {
+      keys,
+      token: own,
+      leaseMs,
+      sharing,
+      label,
+      queue: false,
+      waits: queue,
+    });
     const askedAt = now();
     return attempt.start().then((answer) => {
       this.#turns.answered(now() - askedAt);
@@ -117,7 +125,13 @@ export class QuorumLockStore implements LockStore {
       (node) => node.reserve(lock),
       (answers) => {
         const grants = answers.filter((answer) => answer !== undefined);
-        if (grants.length >= majority) return { granted: true, fence: Math.max(...grants.map(({ fence }) => fence)), fences: FENCES_OF_A_RUN, contended: true } as const;
+        if (grants.length >= majority)
+          return {
+            granted: true,
+            fence: Math.max(...grants.map(({ fence }) => fence)),
+            fences: FENCES_OF_A_RUN,
+            contended: true,
+          } as const;
         return answers.length - grants.length >= majority ? 'gone' : undefined;
       },
     );
@@ -174,7 +188,9 @@ export class QuorumLockStore implements LockStore {
       const details = await this.describe(token);
       if (details) this.#raise(details.fence, FENCES_OF_A_RUN);
     }
-    const outcomes = await Promise.allSettled(this.#nodes.all.map((node) => this.#nodes.watched(node.forceRelease(key, options))));
+    const outcomes = await Promise.allSettled(
+      this.#nodes.all.map((node) => this.#nodes.watched(node.forceRelease(key, options))),
+    );
     const errors = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason as Error);
     if (this.#nodes.isOutage(errors)) throw this.#nodes.unavailable(errors);
     return outcomes.some((outcome) => outcome.status === 'fulfilled' && outcome.value);
@@ -213,11 +229,22 @@ function freshToken(token: string, attempt: number): string {
 }
 
 function unsupported({ keys, sharing, fair }: AcquireCommand): LockOptionsError | undefined {
-  if (sharing === 'read') return impossible(`"mode" 'read'`, 'independent nodes have no common queue, so readers who come and go could keep writers out for ever', keys);
+  if (sharing === 'read')
+    return impossible(
+      `"mode" 'read'`,
+      'independent nodes have no common queue, so readers who come and go could keep writers out for ever',
+      keys,
+    );
   if (sharing !== 'exclusive') {
-    return impossible('"permits"', 'each node counts for itself, so more holders than there are permits could each have a majority (of 3 permits on 5 nodes, 5 holders)', keys);
+    return impossible(
+      '"permits"',
+      'each node counts for itself, so more holders than there are permits could each have a majority (of 3 permits on 5 nodes, 5 holders)',
+      keys,
+    );
   }
-  return fair ? impossible('"fair"', 'independent nodes have no common queue, so there is no order to keep', keys) : undefined;
+  return fair
+    ? impossible('"fair"', 'independent nodes have no common queue, so there is no order to keep', keys)
+    : undefined;
 }
 
 function impossible(what: string, why: string, keys: readonly string[] = []): LockOptionsError {

@@ -50,9 +50,14 @@ export class QuorumNodes {
 
   /** @throws LockOptionsError for a number of nodes that makes no sense */
   constructor(nodes: readonly QuorumNode[]) {
-    if (nodes.length < 3) throw new LockOptionsError(`A quorum needs at least 3 nodes, not ${nodes.length}: with fewer, one that fails stops all locks.`);
+    if (nodes.length < 3)
+      throw new LockOptionsError(
+        `A quorum needs at least 3 nodes, not ${nodes.length}: with fewer, one that fails stops all locks.`,
+      );
     if (nodes.length % 2 === 0) {
-      throw new LockOptionsError(`A quorum needs an odd number of nodes, not ${nodes.length}: it bears no more failures than ${nodes.length - 1} would, and two callers can get half each.`);
+      throw new LockOptionsError(
+        `A quorum needs an odd number of nodes, not ${nodes.length}: it bears no more failures than ${nodes.length - 1} would, and two callers can get half each.`,
+      );
     }
     this.all = nodes;
     this.majority = (nodes.length + 1) / 2;
@@ -110,7 +115,10 @@ export class QuorumNodes {
    *
    * @throws LockUnavailableError when too many fail; or what they refuse it with
    */
-  decide<Answer, Verdict>(ask: (node: QuorumNode, at: number) => Promise<Answer>, verdict: (answers: readonly Answer[]) => Verdict | undefined): Promise<Verdict> {
+  decide<Answer, Verdict>(
+    ask: (node: QuorumNode, at: number) => Promise<Answer>,
+    verdict: (answers: readonly Answer[]) => Verdict | undefined,
+  ): Promise<Verdict> {
     const answers: Answer[] = [];
     return new Promise((resolve, reject) => {
       this.put({
@@ -137,7 +145,10 @@ export class QuorumNodes {
     const refused = errors.find((error) => !(error instanceof LockUnavailableError));
     if (refused) return refused;
     const reasons = [...new Set(errors.map(detailOf))].join(' ');
-    return new LockUnavailableError(`${errors.length} of ${this.all.length} nodes failed, and a lock needs ${this.majority} that agree. ${reasons}`, new AggregateError(errors, reasons));
+    return new LockUnavailableError(
+      `${errors.length} of ${this.all.length} nodes failed, and a lock needs ${this.majority} that agree. ${reasons}`,
+      new AggregateError(errors, reasons),
+    );
   }
 
   /** Lets `idle` wait for this, too. */

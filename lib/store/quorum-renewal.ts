@@ -15,7 +15,12 @@ export class QuorumRenewal implements Question<RenewalOutcome> {
   readonly #resolve: (outcome: RenewalOutcome) => void;
   readonly #reject: (error: Error) => void;
 
-  private constructor(nodes: QuorumNodes, locks: readonly Renewal[], resolve: (outcome: RenewalOutcome) => void, reject: (error: Error) => void) {
+  private constructor(
+    nodes: QuorumNodes,
+    locks: readonly Renewal[],
+    resolve: (outcome: RenewalOutcome) => void,
+    reject: (error: Error) => void,
+  ) {
     this.#nodes = nodes;
     this.#votes = new Map(locks.map((lock) => [lock, { renewed: 0, gone: 0 }]));
     this.#resolve = resolve;
@@ -56,7 +61,13 @@ export class QuorumRenewal implements Question<RenewalOutcome> {
     else if (this.#nodes.isOutage(errors)) this.#reject(this.#nodes.unavailable(errors));
     else if (pending > 0) return false;
     else if (unknown.length < this.#votes.size) this.#resolve({ gone, unknown });
-    else this.#reject(new LockUnavailableError('No majority of the nodes said whether the locks were renewed.', new AggregateError(errors)));
+    else
+      this.#reject(
+        new LockUnavailableError(
+          'No majority of the nodes said whether the locks were renewed.',
+          new AggregateError(errors),
+        ),
+      );
     return true;
   }
 }

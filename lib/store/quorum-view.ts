@@ -5,11 +5,15 @@ import type { QuorumNodes } from './quorum-nodes.js';
  * Who has a key, by what the nodes say one by one: whoever is named by a majority, for as long as a majority keeps it. Nobody, when
  * a majority has answered and all of them have been heard, or can't agree any more.
  */
-export function viewOfMajority({ majority, all }: QuorumNodes): (views: readonly (KeyView | undefined)[]) => KeyView | 'free' | undefined {
+export function viewOfMajority({
+  majority,
+  all,
+}: QuorumNodes): (views: readonly (KeyView | undefined)[]) => KeyView | 'free' | undefined {
   return (views) => {
     const lefts = new Map<string, number[]>();
     for (const view of views) {
-      for (const { token, leaseLeftMs } of view?.holders ?? []) lefts.set(token, [...(lefts.get(token) ?? []), leaseLeftMs]);
+      for (const { token, leaseLeftMs } of view?.holders ?? [])
+        lefts.set(token, [...(lefts.get(token) ?? []), leaseLeftMs]);
     }
     for (const [token, left] of lefts) {
       if (left.length < majority) continue;

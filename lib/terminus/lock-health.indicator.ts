@@ -41,23 +41,32 @@ export class LockHealthIndicator {
    *
    * @throws LockOptionsError when there is no such module, or for an unknown option
    */
-  async isHealthy<const Key extends string>(key: Key, options: LockHealthOptions = {}): Promise<HealthIndicatorResult<Key>> {
+  async isHealthy<const Key extends string>(
+    key: Key,
+    options: LockHealthOptions = {},
+  ): Promise<HealthIndicatorResult<Key>> {
     const { isUp, up, of, errors, problems } = await this.#locks(options).health();
     const indicator = this.#health.check(key);
-    const facts: Record<string, unknown> = { ...(of > 1 && { nodes: { up, of } }), ...(problems.length > 0 && { warnings: problems }) };
+    const facts: Record<string, unknown> = {
+      ...(of > 1 && { nodes: { up, of } }),
+      ...(problems.length > 0 && { warnings: problems }),
+    };
     if (isUp) return indicator.up(facts);
     return indicator.down({ ...facts, message: [...new Set(errors.map(detailOf))].join(' ') });
   }
 
   #locks(options: LockHealthOptions): LockService {
-    if (typeof options !== 'object' || options === null) throw new LockOptionsError(`isHealthy() takes an object such as { module: 'billing' }, not ${shown(options)}.`);
+    if (typeof options !== 'object' || options === null)
+      throw new LockOptionsError(`isHealthy() takes an object such as { module: 'billing' }, not ${shown(options)}.`);
     const unknown = Object.keys(options).find((name) => name !== 'module');
     if (unknown !== undefined) throw unknownOption(unknown, ['module']);
     const name = moduleNameIn(options, 'module');
     try {
       return this.#moduleRef.get(lockServiceToken(name), { strict: false });
     } catch {
-      throw new LockOptionsError(`There is no RedisLockModule of the name ${shown(name)} to tell the health of. Import it, with this "name".`);
+      throw new LockOptionsError(
+        `There is no RedisLockModule of the name ${shown(name)} to tell the health of. Import it, with this "name".`,
+      );
     }
   }
 }

@@ -22,7 +22,11 @@ export class LockTestingModule {
     const given = inMemory(options);
     const name = moduleNameIn(given, 'name');
     const token = lockServiceToken(name);
-    const { providers = [], exports = [], ...definition } = RedisLockModule.forRoot({ ...given, store: given.store === undefined ? new MemoryLockStore() : given.store });
+    const {
+      providers = [],
+      exports = [],
+      ...definition
+    } = RedisLockModule.forRoot({ ...given, store: given.store === undefined ? new MemoryLockStore() : given.store });
     const alias = name === DEFAULT_MODULE ? [{ provide: TestLockService, useExisting: token }] : [];
     return {
       ...definition,

@@ -1,6 +1,18 @@
 import { nextTick } from 'node:process';
 import { type LockKey, LockUnavailableError } from '../index.js';
-import type { AcquireCommand, Cancellation, ForceUnlockOptions, Granted, Held, KeyView, LockDetails, LockStore, Renewal, RenewalOutcome, StoreListener } from '../store/lock-store.js';
+import type {
+  AcquireCommand,
+  Cancellation,
+  ForceUnlockOptions,
+  Granted,
+  Held,
+  KeyView,
+  LockDetails,
+  LockStore,
+  Renewal,
+  RenewalOutcome,
+  StoreListener,
+} from '../store/lock-store.js';
 
 /** What goes wrong while a test lasts. */
 export interface LockSituation {
@@ -62,9 +74,14 @@ export class SimulatedLockStore implements LockStore {
 
   async acquire(command: AcquireCommand): Promise<Granted | Held> {
     this.#answer();
-    if (this.isBusy(command.keys)) return { granted: false, holder: SOMEBODY, leaseLeftMs: LEASE_LEFT_MS, ahead: 0, fence: 0 };
+    if (this.isBusy(command.keys))
+      return { granted: false, holder: SOMEBODY, leaseLeftMs: LEASE_LEFT_MS, ahead: 0, fence: 0 };
     const reply = await this.#store.acquire(command);
-    const lock = { keys: command.keys, token: (reply.granted && reply.token) || command.token, leaseMs: command.leaseMs };
+    const lock = {
+      keys: command.keys,
+      token: (reply.granted && reply.token) || command.token,
+      leaseMs: command.leaseMs,
+    };
     if (reply.granted || command.queue) this.#asked.set(lock.token, lock);
     if (!reply.granted || !this.#isLost(lock)) return reply;
     // Its work has begun by then.
@@ -114,7 +131,12 @@ export class SimulatedLockStore implements LockStore {
   async inspect(key: string): Promise<KeyView | undefined> {
     this.#answer();
     const view = await this.#store.inspect(key);
-    return view ?? (this.isBusy(key) ? { sharing: 'exclusive', holders: [{ token: SOMEBODY, leaseLeftMs: LEASE_LEFT_MS }], waiters: [] } : undefined);
+    return (
+      view ??
+      (this.isBusy(key)
+        ? { sharing: 'exclusive', holders: [{ token: SOMEBODY, leaseLeftMs: LEASE_LEFT_MS }], waiters: [] }
+        : undefined)
+    );
   }
 
   async describe(token: string): Promise<LockDetails | undefined> {

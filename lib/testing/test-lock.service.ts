@@ -1,4 +1,11 @@
-import { type Lock, type LockKey, LockOptionsError, type LockOptions, LockService, type WithLockOptions } from '../index.js';
+import {
+  type Lock,
+  type LockKey,
+  LockOptionsError,
+  type LockOptions,
+  LockService,
+  type WithLockOptions,
+} from '../index.js';
 import { booleanOption, wrongValue } from '../core/lock-options.js';
 import { nearest } from '../errors/nearest.js';
 import { shown } from '../errors/shown.js';
@@ -32,7 +39,10 @@ export class TestLockService extends LockService {
    */
   constructor(options: LockTestingModuleOptions = {}) {
     const given = inMemory(options);
-    const { terms, shutdownGraceMs, exceptionFactory, store } = resolveLockOptions({ ...given, store: given.store === undefined ? new MemoryLockStore() : given.store });
+    const { terms, shutdownGraceMs, exceptionFactory, store } = resolveLockOptions({
+      ...given,
+      store: given.store === undefined ? new MemoryLockStore() : given.store,
+    });
     const simulated = new SimulatedLockStore(store!);
     super({ name: moduleNameIn(given, 'name'), store: simulated, terms, shutdownGraceMs, exceptionFactory });
     this.#simulated = simulated;
@@ -50,7 +60,9 @@ export class TestLockService extends LockService {
     const unknown = Object.keys(situation).find((name) => !SITUATIONS.includes(name));
     if (unknown !== undefined) {
       const meant = nearest(unknown, SITUATIONS);
-      throw new LockOptionsError(`There is no situation "${unknown}" to simulate.${meant ? ` Did you mean "${meant}"?` : ''} Known ones: ${SITUATIONS.join(', ')}.`);
+      throw new LockOptionsError(
+        `There is no situation "${unknown}" to simulate.${meant ? ` Did you mean "${meant}"?` : ''} Known ones: ${SITUATIONS.join(', ')}.`,
+      );
     }
     for (const name of ['busy', 'lost'] as const) checkKeys(name, situation[name]);
     if (situation.down !== undefined) booleanOption('down', situation.down);
@@ -84,7 +96,8 @@ export class TestLockService extends LockService {
 export function inMemory<Options extends LockTestingModuleOptions>(options: Options): Options {
   const given = moduleOptions(options);
   const misplaced = ['connection', 'durability'].find((name) => name in given);
-  if (misplaced) throw new LockOptionsError(`"${misplaced}" is about Redis, but the locks of a test live in memory. Leave it out.`);
+  if (misplaced)
+    throw new LockOptionsError(`"${misplaced}" is about Redis, but the locks of a test live in memory. Leave it out.`);
   return given;
 }
 

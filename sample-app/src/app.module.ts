@@ -13,7 +13,11 @@ import { TransfersModule } from './transfers/transfers.module.js';
     ConfigModule.forRoot({ isGlobal: true, load: [appConfig], ignoreEnvFile: true }),
     RedisLockModule.forRootAsync({
       inject: [appConfig.KEY],
-      useFactory: ({ redisUrl, lockWait }: AppConfig) => ({ connection: redisUrl, wait: lockWait, shutdownGrace: '5s' }),
+      useFactory: ({ redisUrl, lockWait }: AppConfig) => ({
+        connection: redisUrl,
+        wait: lockWait,
+        shutdownGrace: '5s',
+      }),
     }),
     DatabaseModule,
     AccountsModule,

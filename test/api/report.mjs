@@ -3,14 +3,20 @@ import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
 
-const ENTRIES = { 'nest-redis-lock': 'dist/index.d.ts', 'nest-redis-lock.terminus': 'dist/terminus/index.d.ts', 'nest-redis-lock.testing': 'dist/testing/index.d.ts' };
+const ENTRIES = {
+  'nest-redis-lock': 'dist/index.d.ts',
+  'nest-redis-lock.terminus': 'dist/terminus/index.d.ts',
+  'nest-redis-lock.testing': 'dist/testing/index.d.ts',
+};
 const FOLDER = import.meta.dirname;
 const check = process.argv.includes('--check');
 
 for (const [name, entry] of Object.entries(ENTRIES)) {
   const { config, unfit } = report(name, resolve(entry));
   if (check && unfit) {
-    console.error(`${name}: the public surface has changed. See what "npm run api" writes, and commit it if it is meant.`);
+    console.error(
+      `${name}: the public surface has changed. See what "npm run api" writes, and commit it if it is meant.`,
+    );
     process.exitCode = 1;
   }
   rmSync(config.reportTempFolder, { recursive: true, force: true });
@@ -22,7 +28,12 @@ function report(name, entry) {
       projectFolder: process.cwd(),
       mainEntryPointFilePath: entry,
       compiler: { tsconfigFilePath: resolve('tsconfig.build.json') },
-      apiReport: { enabled: true, reportFileName: `${name}.api.md`, reportFolder: FOLDER, reportTempFolder: join(FOLDER, 'temp') },
+      apiReport: {
+        enabled: true,
+        reportFileName: `${name}.api.md`,
+        reportFolder: FOLDER,
+        reportTempFolder: join(FOLDER, 'temp'),
+      },
       docModel: { enabled: false },
       dtsRollup: { enabled: false },
       tsdocMetadata: { enabled: false },
@@ -36,6 +47,9 @@ function report(name, entry) {
     configObjectFullPath: undefined,
     packageJsonFullPath: resolve('package.json'),
   });
-  const { apiReportChanged } = Extractor.invoke(config, { localBuild: !check, messageCallback: (message) => (message.handled = message.logLevel !== 'error') });
+  const { apiReportChanged } = Extractor.invoke(config, {
+    localBuild: !check,
+    messageCallback: (message) => (message.handled = message.logLevel !== 'error'),
+  });
   return { config, unfit: apiReportChanged };
 }

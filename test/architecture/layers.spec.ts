@@ -38,8 +38,16 @@ describe('The layers of lib/', () => {
 
   it('are checked by a check that fails', () => {
     const bad = [
-      ...importsOf(LIB, 'core/lock.ts', `import { Injectable } from '@nestjs/common'; import { Redis } from 'ioredis';`),
-      ...importsOf(LIB, 'store/memory-lock.store.ts', `import { LockService } from '../lock.service.js'; import type { Lock } from '../core/lock.js';`),
+      ...importsOf(
+        LIB,
+        'core/lock.ts',
+        `import { Injectable } from '@nestjs/common'; import { Redis } from 'ioredis';`,
+      ),
+      ...importsOf(
+        LIB,
+        'store/memory-lock.store.ts',
+        `import { LockService } from '../lock.service.js'; import type { Lock } from '../core/lock.js';`,
+      ),
     ];
     expect(violations(bad)).toEqual([
       'core/lock.ts imports @nestjs/common',

@@ -6,7 +6,9 @@ const CLIENT = new URL('./client.mjs', import.meta.url);
 /** Starts a process that measures one contender, and answers requests such as `call('round', { sections: 1000 })`. */
 export async function startClient({ core, ...what }) {
   const { preload } = what.contender;
-  const child = fork(CLIENT, [JSON.stringify(what)], { execArgv: ['--expose-gc', ...(preload ? ['--import', preload] : [])] });
+  const child = fork(CLIENT, [JSON.stringify(what)], {
+    execArgv: ['--expose-gc', ...(preload ? ['--import', preload] : [])],
+  });
   const waiting = new Map();
   let lastId = 0;
 
@@ -17,7 +19,8 @@ export async function startClient({ core, ...what }) {
     else resolve(answer);
   });
   child.on('exit', (code) => {
-    for (const { reject } of waiting.values()) reject(new Error(`${what.contender.name}: its process ended with ${code}`));
+    for (const { reject } of waiting.values())
+      reject(new Error(`${what.contender.name}: its process ended with ${code}`));
   });
   const call = (action, args = {}) =>
     new Promise((resolve, reject) => {

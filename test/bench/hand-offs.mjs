@@ -6,7 +6,9 @@ import { jain } from './figures.mjs';
  * @throws when two were inside at once: then it is no lock, and no figure of it means anything
  */
 export function sharedStory(logs) {
-  const sections = logs.flatMap((log, process) => log.map(([caller, entered, left]) => ({ caller: `${process}:${caller}`, entered, left })));
+  const sections = logs.flatMap((log, process) =>
+    log.map(([caller, entered, left]) => ({ caller: `${process}:${caller}`, entered, left })),
+  );
   sections.sort((one, other) => one.entered - other.entered);
   const handOffs = sections.slice(1).map(({ entered }, before) => entered - sections[before].left);
   if (handOffs.some((gap) => gap < 0)) throw new Error('two were inside the lock at once');

@@ -52,7 +52,19 @@ export async function withReplicas(core, count, work) {
 
 async function startRedis(core) {
   const port = await freePort();
-  const server = onCore(core, ['redis-server', '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--loglevel', 'warning']);
+  const server = onCore(core, [
+    'redis-server',
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--loglevel',
+    'warning',
+  ]);
   const shell = spawn('sh', ['-c', UNTIL_PARENT_ENDS, 'sh', ...server], { stdio: ['pipe', 'ignore', 'inherit'] });
   const client = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 20, maxRetriesPerRequest: 250 });
   client.on('error', () => undefined); // it comes up while we knock; a server that never comes fails the ping
@@ -89,7 +101,10 @@ export async function serverBytes(client) {
 /** Script calls so far. Commands inside a script are counted too, but under their own names. */
 export async function scriptCalls(client) {
   const info = await client.info('commandstats');
-  return Array.from(info.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)).reduce((sum, [, calls]) => sum + Number(calls), 0);
+  return Array.from(info.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)).reduce(
+    (sum, [, calls]) => sum + Number(calls),
+    0,
+  );
 }
 
 /** What one command and its answer take on the way to this address. */

@@ -12,7 +12,8 @@ export function print({ title, about, tables }) {
   for (const table of tables) {
     const [head, ...rows] = [table.head, ...table.rows].map((row) => row.map((cell) => cell.replaceAll('`', '')));
     const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => row[column].length)));
-    const line = (cells) => cells.map((cell, column) => (column ? cell.padStart(widths[column]) : cell.padEnd(widths[column]))).join('  ');
+    const line = (cells) =>
+      cells.map((cell, column) => (column ? cell.padStart(widths[column]) : cell.padEnd(widths[column]))).join('  ');
     for (const row of [head, ...rows]) console.log(line(row));
     console.log();
   }
@@ -21,7 +22,9 @@ export function print({ title, about, tables }) {
 /** All scenarios as docs/performance.md. */
 export async function write(scenarios) {
   const libraries = { head: ['library', 'options'], rows: await lineUp() };
-  const sections = scenarios.map(({ title, about, tables }) => `## ${title}\n\n${about}\n\n${tables.map(markdown).join('\n\n')}`);
+  const sections = scenarios.map(
+    ({ title, about, tables }) => `## ${title}\n\n${about}\n\n${tables.map(markdown).join('\n\n')}`,
+  );
   const text = [INTRODUCTION, measured(), markdown(libraries), ...sections, LIMITS].join('\n\n');
   writeFileSync(DOCUMENT, `${text}\n`);
   console.log('\nWrote docs/performance.md');
@@ -30,7 +33,10 @@ export async function write(scenarios) {
 function measured() {
   const when = new Date().toISOString().slice(0, 10);
   const where = `a shared ${availableParallelism()}-core machine, Node ${process.versions.node}, Redis ${redisVersion()} on loopback`;
-  const pinned = pinnings.length > 1 ? '' : ' It could not pin the processes to two cores, so the ratios wander more than they should.';
+  const pinned =
+    pinnings.length > 1
+      ? ''
+      : ' It could not pin the processes to two cores, so the ratios wander more than they should.';
   return `Measured on ${when} on ${where}.${pinned}`;
 }
 

@@ -15,7 +15,15 @@ import { throughput } from './scenarios/throughput.mjs';
 import { uncontended } from './scenarios/uncontended.mjs';
 import { watchdog } from './scenarios/watchdog.mjs';
 
-const SCENARIOS = { uncontended, throughput, 'hot-key': hotKey, 'hot-key-processes': hotKeyProcesses, watchdog, redlock, durability };
+const SCENARIOS = {
+  uncontended,
+  throughput,
+  'hot-key': hotKey,
+  'hot-key-processes': hotKeyProcesses,
+  watchdog,
+  redlock,
+  durability,
+};
 
 const quick = process.argv.includes('--quick');
 const asked = process.argv.slice(2).filter((argument) => argument !== '--quick');
@@ -28,7 +36,10 @@ if (unknown) {
 redisServerInstalled();
 installRivals();
 const [load] = loadavg();
-if (load > 1) console.log(`This machine is busy (load ${load.toFixed(1)}), so the figures will wander; "the floor again" of uncontended shows how far.`);
+if (load > 1)
+  console.log(
+    `This machine is busy (load ${load.toFixed(1)}), so the figures will wander; "the floor again" of uncontended shows how far.`,
+  );
 const results = [];
 for (const name of asked.length ? asked : Object.keys(SCENARIOS)) {
   const began = performance.now();

@@ -40,7 +40,9 @@ async function countBytes({ client }, run) {
 
 /** MONITOR is a stream of its own: once it shows a command sent after the run, it has shown the whole run. */
 async function echoOf(client, monitor) {
-  const seen = new Promise((resolve) => monitor.on('monitor', (_time, [command]) => command.toLowerCase() === 'echo' && resolve()));
+  const seen = new Promise((resolve) =>
+    monitor.on('monitor', (_time, [command]) => command.toLowerCase() === 'echo' && resolve()),
+  );
   await client.echo('end of the run');
   await seen;
 }

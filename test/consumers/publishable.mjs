@@ -3,4 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 
 const { repository } = JSON.parse(readFileSync('package.json', 'utf8'));
-assert.ok(!repository.url.includes('/OWNER/'), 'Put the owner of the repository in place of OWNER in package.json: in "repository", "homepage" and "bugs"');
+assert.ok(
+  !repository.url.includes('/OWNER/'),
+  'Put the owner of the repository in place of OWNER in package.json: in "repository", "homepage" and "bugs"',
+);

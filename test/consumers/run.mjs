@@ -18,7 +18,14 @@ const { devDependencies, peerDependencies } = JSON.parse(readFileSync('package.j
 const ALL = process.argv.includes('--all');
 const NODES = ALL ? ['20.19.0', '20', '22.12.0', '22', '24'] : [];
 
-const NEST_12 = versions('@nestjs/common', '@nestjs/core', '@nestjs/platform-express', '@nestjs/platform-fastify', '@nestjs/terminus', '@nestjs/testing');
+const NEST_12 = versions(
+  '@nestjs/common',
+  '@nestjs/core',
+  '@nestjs/platform-express',
+  '@nestjs/platform-fastify',
+  '@nestjs/terminus',
+  '@nestjs/testing',
+);
 const NEST_11 = Object.fromEntries(Object.keys(NEST_12).map((name) => [name, '^11.0.0']));
 
 /** What TypeORM, BullMQ 5 and others ask for. */
@@ -30,12 +37,30 @@ const COMPILERS = [5, 6, 7];
 /** Of each: what Nest's own project templates of that time say. `compilers`: who can read such a project. */
 const APPS = [
   { name: 'NestJS 12, ESM', type: 'module', nest: NEST_12, module: 'nodenext', compilers: COMPILERS },
-  { name: 'NestJS 11, CommonJS', type: 'commonjs', nest: { ...NEST_11, ...IOREDIS_5 }, module: 'nodenext', compilers: ALL ? COMPILERS : [7] },
-  { name: 'NestJS 11, CommonJS, the older way to find modules', type: 'commonjs', nest: { ...NEST_11, ...IOREDIS_5 }, module: 'commonjs', compilers: [5] },
+  {
+    name: 'NestJS 11, CommonJS',
+    type: 'commonjs',
+    nest: { ...NEST_11, ...IOREDIS_5 },
+    module: 'nodenext',
+    compilers: ALL ? COMPILERS : [7],
+  },
+  {
+    name: 'NestJS 11, CommonJS, the older way to find modules',
+    type: 'commonjs',
+    nest: { ...NEST_11, ...IOREDIS_5 },
+    module: 'commonjs',
+    compilers: [5],
+  },
 ];
 
 const TYPEORM_APP = { name: 'NestJS 12 with TypeORM', folder: 'typeorm', module: 'nodenext', compilers: [7] };
-const ROLLING_MOVE = { name: 'A rolling move', folder: 'rolling-move', module: 'nodenext', compilers: [7], skipLibCheck: true };
+const ROLLING_MOVE = {
+  name: 'A rolling move',
+  folder: 'rolling-move',
+  module: 'nodenext',
+  compilers: [7],
+  skipLibCheck: true,
+};
 
 redisServerInstalled();
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
@@ -47,7 +72,8 @@ try {
     const installed = new Map();
     for (const app of APPS) {
       const dependencies = JSON.stringify(app.nest);
-      if (!installed.has(dependencies)) installed.set(dependencies, await install(app, tarball, join(folder, `app-${installed.size}`)));
+      if (!installed.has(dependencies))
+        installed.set(dependencies, await install(app, tarball, join(folder, `app-${installed.size}`)));
       await check(app, installed.get(dependencies), nodes, { REDIS_URL: url });
     }
     await typeorm(tarball, url);
@@ -65,7 +91,19 @@ function versions(...names) {
 /** What publint and "Are the types wrong?" have to say of the tarball. That a CommonJS app loads an ES module is what we mean. */
 async function lint(tarball) {
   await step('publint', run('npx', ['--no-install', 'publint', 'run', tarball, '--strict']));
-  await step('attw', run('npx', ['--no-install', 'attw', tarball, '--ignore-rules', 'cjs-resolves-to-esm', '--no-emoji', '--format', 'ascii']));
+  await step(
+    'attw',
+    run('npx', [
+      '--no-install',
+      'attw',
+      tarball,
+      '--ignore-rules',
+      'cjs-resolves-to-esm',
+      '--no-emoji',
+      '--format',
+      'ascii',
+    ]),
+  );
 }
 
 /** The Node of this version, which npm has as a package. */
@@ -81,9 +119,16 @@ async function install({ name, type, nest }, tarball, home) {
   cpSync(join(import.meta.dirname, 'app'), home, { recursive: true });
   cpSync('test/nest/with-lock.types.ts', join(home, 'types.ts'));
   writeReadmeApp(home);
-  const dependencies = { ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node', '@codegenie/serverless-express'), ...nest, 'nest-redis-lock': `file:${tarball}` };
+  const dependencies = {
+    ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node', '@codegenie/serverless-express'),
+    ...nest,
+    'nest-redis-lock': `file:${tarball}`,
+  };
   for (const peer of Object.keys(peerDependencies)) assert.ok(dependencies[peer], `the apps do not install ${peer}`);
-  writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type, dependencies, devDependencies: { typescript: '~5.9.3' } }));
+  writeFileSync(
+    join(home, 'package.json'),
+    JSON.stringify({ private: true, type, dependencies, devDependencies: { typescript: '~5.9.3' } }),
+  );
   await step(`${name}: npm install`, run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
   return home;
 }
@@ -117,7 +162,11 @@ async function typeorm(tarball, url) {
 
 /** Runs what users come from and this package, on one Redis. */
 async function rollingMove(tarball, url) {
-  const redlock = { redlock: '5.0.0-beta.2', 'redlock-4': 'npm:redlock@^4.2.0', '@anchan828/nest-redlock': '^0.4.26' };
+  const redlock = {
+    redlock: '5.0.0-beta.2',
+    'redlock-4': 'npm:redlock@^4.2.0',
+    '@anchan828/nest-redlock': '^0.4.26',
+  };
   const home = await installBeside(ROLLING_MOVE, { murlock: '^4.4.0', ...redlock, ...versions('ioredis') }, tarball);
   await check(ROLLING_MOVE, home, [process.execPath], { REDIS_URL: url });
 }
@@ -125,17 +174,38 @@ async function rollingMove(tarball, url) {
 /** Runs Jest in an app of NestJS 11, with each configuration that the guide on testing shows. */
 async function unitTest(tarball, home) {
   cpSync(join(import.meta.dirname, 'jest'), home, { recursive: true });
-  const own = { ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node', '@swc/core', '@swc/jest'), 'nest-redis-lock': `file:${tarball}` };
+  const own = {
+    ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node', '@swc/core', '@swc/jest'),
+    'nest-redis-lock': `file:${tarball}`,
+  };
   const dependencies = { ...NEST_11, ...own, jest: '^30.0.0', 'ts-jest': '^29.0.0', typescript: '~5.9.3' };
   writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type: 'commonjs', dependencies }));
   await step('Jest: npm install', run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
-  const configs = [...readFileSync('docs/guides/testing.md', 'utf8').matchAll(/^```json\n([\s\S]*?)^```/gm)].map(([, json]) => JSON.parse(json));
+  const configs = [...readFileSync('docs/guides/testing.md', 'utf8').matchAll(/^```json\n([\s\S]*?)^```/gm)].map(
+    ([, json]) => JSON.parse(json),
+  );
   for (const [index, module] of ['nodenext', 'commonjs'].entries()) {
-    const compilerOptions = { target: 'es2022', module, esModuleInterop: true, experimentalDecorators: true, emitDecoratorMetadata: true, skipLibCheck: true };
+    const compilerOptions = {
+      target: 'es2022',
+      module,
+      esModuleInterop: true,
+      experimentalDecorators: true,
+      emitDecoratorMetadata: true,
+      skipLibCheck: true,
+    };
     if (module === 'nodenext') compilerOptions.isolatedModules = true;
     writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
-    writeFileSync(join(home, 'jest.config.json'), JSON.stringify({ ...configs[index], testRegex: '/accounts\\.test\\.ts$' }));
-    await step(`Jest, ${module}`, run(process.execPath, ['node_modules/jest/bin/jest.js', '--config', 'jest.config.json'], { cwd: home, env: { ...process.env, NODE_OPTIONS: '' } }));
+    writeFileSync(
+      join(home, 'jest.config.json'),
+      JSON.stringify({ ...configs[index], testRegex: '/accounts\\.test\\.ts$' }),
+    );
+    await step(
+      `Jest, ${module}`,
+      run(process.execPath, ['node_modules/jest/bin/jest.js', '--config', 'jest.config.json'], {
+        cwd: home,
+        env: { ...process.env, NODE_OPTIONS: '' },
+      }),
+    );
   }
 }
 
@@ -144,7 +214,8 @@ function writeReadmeApp(home) {
   const blocks = [...readFileSync('README.md', 'utf8').matchAll(/^```ts\n\/\/ (src\/\S+)\n([\s\S]*?)^```/gm)];
   assert.ok(blocks.length >= 3, 'the README shows no app');
   cpSync(join(import.meta.dirname, 'template'), join(home, 'src'), { recursive: true });
-  for (const [, file, code] of blocks) writeFileSync(join(home, file), code.replace("'redis://127.0.0.1:6379'", "process.env['REDIS_URL'] ?? ''"));
+  for (const [, file, code] of blocks)
+    writeFileSync(join(home, file), code.replace("'redis://127.0.0.1:6379'", "process.env['REDIS_URL'] ?? ''"));
 }
 
 async function check({ name, module, compilers, skipLibCheck = false }, home, nodes, settings) {
@@ -154,14 +225,22 @@ async function check({ name, module, compilers, skipLibCheck = false }, home, no
   }; // prettier-ignore
   writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts', 'src'] }));
   for (const compiler of compilers) {
-    const tsc = { 5: join(home, 'node_modules/.bin/tsc'), 6: resolve('node_modules/.bin/tsc6'), 7: resolve('node_modules/.bin/tsc') }[compiler];
+    const tsc = {
+      5: join(home, 'node_modules/.bin/tsc'),
+      6: resolve('node_modules/.bin/tsc6'),
+      7: resolve('node_modules/.bin/tsc'),
+    }[compiler];
     const { stdout: version } = await run(tsc, ['--version']);
     assert.match(version, new RegExp(`^Version ${compiler}\\.`));
     await step(`${name}: TypeScript ${compiler}`, run(tsc, ['-p', home]));
   }
   for (const node of nodes) {
     const { stdout: version } = await run(node, ['--version']);
-    const app = run(node, ['dist/main.js'], { cwd: home, env: { ...process.env, ...settings, NODE_OPTIONS: '' }, timeout: 30_000 });
+    const app = run(node, ['dist/main.js'], {
+      cwd: home,
+      env: { ...process.env, ...settings, NODE_OPTIONS: '' },
+      timeout: 30_000,
+    });
     const { stdout } = await step(`${name}: Node ${version.trim()}`, app);
     assert.equal(stdout, 'works\n');
   }

@@ -5,7 +5,9 @@ import { dirname, join } from 'node:path';
 
 /** Packs the built library into a folder, and answers the path of the tarball; it holds what users need, and nothing else. */
 export function pack(folder) {
-  const [packed] = JSON.parse(execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], { encoding: 'utf8' }));
+  const [packed] = JSON.parse(
+    execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], { encoding: 'utf8' }),
+  );
   const files = packed.files.map(({ path }) => path).sort();
   assert.deepEqual(files, filesForUsers().sort(), 'the tarball does not hold what users need and nothing else');
   assert.deepEqual(deadLinks(files), [], 'a page of the tarball links to what is not in it');
@@ -15,7 +17,9 @@ export function pack(folder) {
 
 /** Of each source its code and its types; and what the README refers to. */
 function filesForUsers() {
-  const built = filesBelow('lib', '.ts').flatMap((file) => ['.js', '.d.ts'].map((ending) => `dist/${file.replace(/\.ts$/, ending)}`));
+  const built = filesBelow('lib', '.ts').flatMap((file) =>
+    ['.js', '.d.ts'].map((ending) => `dist/${file.replace(/\.ts$/, ending)}`),
+  );
   const pages = filesBelow('docs', '.md').map((file) => `docs/${file}`);
   return [...built, ...pages, 'package.json', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE'];
 }
@@ -23,13 +27,19 @@ function filesForUsers() {
 /** The links of its pages to files that it does not hold. */
 function deadLinks(files) {
   const folders = new Set(files.map((file) => dirname(file)));
-  return files.filter((file) => file.endsWith('.md')).flatMap((page) => {
-    // Code can look like a link: super['run'](id).
-    const text = readFileSync(page, 'utf8').replace(/^```[\s\S]*?^```/gm, '').replace(/`[^`\n]*`/g, '');
-    const links = [...text.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)].map(([, link]) => link);
-    const targets = links.filter((link) => !/^[a-z]+:/.test(link)).map((link) => join(dirname(page), link));
-    return targets.filter((target) => !files.includes(target) && !folders.has(target)).map((target) => `${page}: ${target}`);
-  });
+  return files
+    .filter((file) => file.endsWith('.md'))
+    .flatMap((page) => {
+      // Code can look like a link: super['run'](id).
+      const text = readFileSync(page, 'utf8')
+        .replace(/^```[\s\S]*?^```/gm, '')
+        .replace(/`[^`\n]*`/g, '');
+      const links = [...text.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)].map(([, link]) => link);
+      const targets = links.filter((link) => !/^[a-z]+:/.test(link)).map((link) => join(dirname(page), link));
+      return targets
+        .filter((target) => !files.includes(target) && !folders.has(target))
+        .map((target) => `${page}: ${target}`);
+    });
 }
 
 function filesBelow(folder, ending) {

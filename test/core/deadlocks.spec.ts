@@ -7,7 +7,7 @@ import { lockService, type ClosableLockService } from '../support/stores/lock-se
 /** Long enough for calls that do not wait for each other, on a machine that is busy. */
 const LONG = '20s';
 const SHORT = { wait: 60 } as const;
-const A_DEADLOCK = /deadlock: this call holds lock "a", which a call that it waited for waits for\. Take these keys/
+const A_DEADLOCK = /deadlock: this call holds lock "a", which a call that it waited for waits for\. Take these keys/;
 
 describe('Calls that wait for each other', () => {
   let locks: ClosableLockService;
@@ -141,10 +141,14 @@ describe('Calls that wait for each other', () => {
       const entered = deferred();
       const end = deferred();
       const stranger = await locks.lock('b');
-      const other = locks.withLock('a', async () => {
-        entered.resolve();
-        await end.promise;
-      }, read);
+      const other = locks.withLock(
+        'a',
+        async () => {
+          entered.resolve();
+          await end.promise;
+        },
+        read,
+      );
       await entered.promise;
       const waiting = locks.withLock('a', () => locks.withLock('b', turn, { ...SHORT }), read);
       await expect(waiting).rejects.toMatchObject(isNone);

@@ -29,8 +29,29 @@ describe('The events of a service', () => {
   const types = () => events.map(({ type }) => type);
 
   it('tell when a lock was had, and given back', async () => {
-    await here.withLock(['b', 'a'], (lock) => expect(events).toEqual([{ type: 'acquired', keys: ['a', 'b'], label: 'report', fence: lock.fence, nested: false, waitedMs: expect.any(Number) }]), { label: 'report' });
-    expect(events[1]).toEqual({ type: 'released', keys: ['a', 'b'], label: 'report', fence: expect.any(Number), nested: false, heldMs: expect.any(Number) });
+    await here.withLock(
+      ['b', 'a'],
+      (lock) =>
+        expect(events).toEqual([
+          {
+            type: 'acquired',
+            keys: ['a', 'b'],
+            label: 'report',
+            fence: lock.fence,
+            nested: false,
+            waitedMs: expect.any(Number),
+          },
+        ]),
+      { label: 'report' },
+    );
+    expect(events[1]).toEqual({
+      type: 'released',
+      keys: ['a', 'b'],
+      label: 'report',
+      fence: expect.any(Number),
+      nested: false,
+      heldMs: expect.any(Number),
+    });
     expect(events).toHaveLength(2);
   });
 
@@ -57,8 +78,26 @@ describe('The events of a service', () => {
     const holder = expect.stringMatching(/:\d+$/);
     expect(events).toEqual([
       { type: 'waited', keys: ['a'], label: undefined, waitedMs: expect.any(Number) },
-      { type: 'timeout', keys: ['a'], label: undefined, waitedMs: expect.any(Number), reason: 'held', waitMs: 20, holder, ahead: 0 },
-      { type: 'timeout', keys: ['a'], label: undefined, waitedMs: expect.any(Number), reason: 'held', waitMs: 0, holder, ahead: 0 },
+      {
+        type: 'timeout',
+        keys: ['a'],
+        label: undefined,
+        waitedMs: expect.any(Number),
+        reason: 'held',
+        waitMs: 20,
+        holder,
+        ahead: 0,
+      },
+      {
+        type: 'timeout',
+        keys: ['a'],
+        label: undefined,
+        waitedMs: expect.any(Number),
+        reason: 'held',
+        waitMs: 0,
+        holder,
+        ahead: 0,
+      },
     ]);
     expect((events[0] as { waitedMs: number }).waitedMs).toBeGreaterThanOrEqual(19);
   });
@@ -81,7 +120,9 @@ describe('The events of a service', () => {
     const error = new LockUnavailableError('no Redis');
     store.afterAcquire = () => Promise.reject(error);
     await expect(here.withLock('a', () => undefined)).rejects.toBe(error);
-    expect(events).toEqual([{ type: 'unavailable', keys: ['a'], label: undefined, waitedMs: expect.any(Number), error }]);
+    expect(events).toEqual([
+      { type: 'unavailable', keys: ['a'], label: undefined, waitedMs: expect.any(Number), error },
+    ]);
   });
 
   it('tell nothing of a call that is wrong', async () => {
@@ -120,7 +161,13 @@ describe('The events of a service', () => {
     });
     end.resolve();
     await expect(left).rejects.toMatchObject({ reason: 'unlocked' });
-    expect(events.map(({ type, ...event }) => ('nested' in event && event.nested ? `nested ${type}` : type))).toEqual(['acquired', 'nested acquired', 'timeout', 'nested lost', 'released']);
+    expect(events.map(({ type, ...event }) => ('nested' in event && event.nested ? `nested ${type}` : type))).toEqual([
+      'acquired',
+      'nested acquired',
+      'timeout',
+      'nested lost',
+      'released',
+    ]);
   });
 
   it('tell of a lock that was lost before its caller had it', async () => {
@@ -196,8 +243,13 @@ describe('The events of a service', () => {
 
     const acquired = events.filter((event) => event.type === 'acquired');
     const over = events.filter((event) => event.type === 'released' || event.type === 'lost');
-    const facts = (some: typeof acquired | typeof over) => some.map(({ keys, fence, nested }) => ({ keys, fence, nested })).sort((one, other) => one.fence - other.fence || Number(one.nested) - Number(other.nested));
+    const facts = (some: typeof acquired | typeof over) =>
+      some
+        .map(({ keys, fence, nested }) => ({ keys, fence, nested }))
+        .sort((one, other) => one.fence - other.fence || Number(one.nested) - Number(other.nested));
     expect(facts(over)).toEqual(facts(acquired));
-    expect(acquired.length + types().filter((type) => ['timeout', 'aborted', 'unavailable'].includes(type)).length).toBe(asked);
+    expect(
+      acquired.length + types().filter((type) => ['timeout', 'aborted', 'unavailable'].includes(type)).length,
+    ).toBe(asked);
   });
 });

@@ -217,7 +217,9 @@ describe('A lock that callers of one process hand on', () => {
     it('do not hold it any more', () => {
       expect(earlier.isHeld).toBe(false);
       expect(earlier.remaining()).toBe(0);
-      expect(() => earlier.assertHeld()).toThrow(expect.objectContaining({ detail: expect.stringMatching(/it had been unlocked/) }));
+      expect(() => earlier.assertHeld()).toThrow(
+        expect.objectContaining({ detail: expect.stringMatching(/it had been unlocked/) }),
+      );
       expect(later.isHeld).toBe(true);
     });
 

@@ -20,14 +20,17 @@ describe('The signal of a lease that is not renewed', () => {
   it.each([
     ['as it has no watchdog', { watchdog: false }],
     ['as the store never answers', {}],
-  ])('aborts before the end, %s: a timer may be late, and nobody is to see a lease that is over and a signal that is not', async (_why, options) => {
-    store.afterRenew = () => new Promise<never>(() => undefined);
-    const lock = await locks.lock('a', options);
-    const left = Math.floor(lock.remaining());
+  ])(
+    'aborts before the end, %s: a timer may be late, and nobody is to see a lease that is over and a signal that is not',
+    async (_why, options) => {
+      store.afterRenew = () => new Promise<never>(() => undefined);
+      const lock = await locks.lock('a', options);
+      const left = Math.floor(lock.remaining());
 
-    await jest.advanceTimersByTimeAsync(left - 4);
-    expect(lock.signal.aborted).toBe(false);
-    await jest.advanceTimersByTimeAsync(3);
-    expect(lock.signal.aborted).toBe(true);
-  });
+      await jest.advanceTimersByTimeAsync(left - 4);
+      expect(lock.signal.aborted).toBe(false);
+      await jest.advanceTimersByTimeAsync(3);
+      expect(lock.signal.aborted).toBe(true);
+    },
+  );
 });

@@ -34,74 +34,85 @@ describe('Callers of one process', () => {
     await expect(locks.withLock(['a', 'b'], () => 'both', { wait: 0 })).resolves.toBe('both');
   });
 
-  describe.each(Array.from({ length: 12 }, (_, steps) => steps))('who wait behind two who give up, the second %i steps after the first,', (steps) => {
-    /** They are there when `behind` is asked for. */
-    async function twoGiveUp(behind: () => Promise<Lock>): Promise<{ readonly last: Promise<Lock> }> {
-      const [first, second] = [new AbortController(), new AbortController()];
-      const gone = [first, second].map(({ signal }) => locks.lock('a', { signal }).catch((reason: unknown) => reason));
-      const last = behind();
-      await until(() => store.memory.waiters('a') === 1);
-      first.abort('gone');
-      for (let step = 0; step < steps; step++) await Promise.resolve();
-      second.abort('gone');
-      expect(await Promise.all(gone)).toEqual(['gone', 'gone']);
-      return { last };
-    }
+  describe.each(Array.from({ length: 12 }, (_, steps) => steps))(
+    'who wait behind two who give up, the second %i steps after the first,',
+    (steps) => {
+      /** They are there when `behind` is asked for. */
+      async function twoGiveUp(behind: () => Promise<Lock>): Promise<{ readonly last: Promise<Lock> }> {
+        const [first, second] = [new AbortController(), new AbortController()];
+        const gone = [first, second].map(({ signal }) =>
+          locks.lock('a', { signal }).catch((reason: unknown) => reason),
+        );
+        const last = behind();
+        await until(() => store.memory.waiters('a') === 1);
+        first.abort('gone');
+        for (let step = 0; step < steps; step++) await Promise.resolve();
+        second.abort('gone');
+        expect(await Promise.all(gone)).toEqual(['gone', 'gone']);
+        return { last };
+      }
 
-    it('have the lease they asked for', async () => {
-      const held = await other.lock('a');
-      const { last } = await twoGiveUp(() => locks.lock('a', { lease: '1m' }));
-      await held.unlock();
-      await last;
-      expect((await store.inspect('a'))!.holders[0]!.leaseLeftMs).toBeGreaterThan(50_000);
-    });
+      it('have the lease they asked for', async () => {
+        const held = await other.lock('a');
+        const { last } = await twoGiveUp(() => locks.lock('a', { lease: '1m' }));
+        await held.unlock();
+        await last;
+        expect((await store.inspect('a'))!.holders[0]!.leaseLeftMs).toBeGreaterThan(50_000);
+      });
 
-    it('and want several keys do not get the place on one of them', async () => {
-      const [a, b] = [await other.lock('a'), await locks.lock('b')];
-      const { last } = await twoGiveUp(() => locks.lock(['a', 'b']));
-      await a.unlock();
-      await turn();
-      expect(await store.isLocked('a')).toBe(false);
-      await b.unlock();
-      await (await last).unlock();
-    });
-  });
+      it('and want several keys do not get the place on one of them', async () => {
+        const [a, b] = [await other.lock('a'), await locks.lock('b')];
+        const { last } = await twoGiveUp(() => locks.lock(['a', 'b']));
+        await a.unlock();
+        await turn();
+        expect(await store.isLocked('a')).toBe(false);
+        await b.unlock();
+        await (await last).unlock();
+      });
+    },
+  );
 
   describe('who want several keys', () => {
     const free = async (key: string, options = {}) => (await locks.lock(key, { wait: 0, ...options })).unlock();
 
-    it.each([[['a', 'b']], [['b', 'c']], [['a', 'b', 'c']]])('%j, leave those to others that nobody uses, while they wait for another', async (keys) => {
-      const b = await locks.lock('b');
-      const all = locks.lock(keys);
-      await turn();
-      for (const key of keys.filter((key) => key !== 'b')) {
-        await free(key);
-        await free(key, { wait: 50 });
-        await free(key, { fair: true });
-      }
-      expect(await locks.tryLock('b')).toBeNull();
-      await b.unlock();
-      expect((await all).keys).toEqual(keys);
-      expect(await locks.tryLock(keys[0]!)).toBeNull();
-      await (await all).unlock();
-    });
+    it.each([[['a', 'b']], [['b', 'c']], [['a', 'b', 'c']]])(
+      '%j, leave those to others that nobody uses, while they wait for another',
+      async (keys) => {
+        const b = await locks.lock('b');
+        const all = locks.lock(keys);
+        await turn();
+        for (const key of keys.filter((key) => key !== 'b')) {
+          await free(key);
+          await free(key, { wait: 50 });
+          await free(key, { fair: true });
+        }
+        expect(await locks.tryLock('b')).toBeNull();
+        await b.unlock();
+        expect((await all).keys).toEqual(keys);
+        expect(await locks.tryLock(keys[0]!)).toBeNull();
+        await (await all).unlock();
+      },
+    );
 
-    it.each([[['b', 'c']], [['a', 'b', 'c']]])('%j, leave those to others that nobody uses, while they wait for one in the store', async (keys) => {
-      const b = await other.lock('b');
-      const all = locks.lock(keys);
-      await until(() => store.memory.waiters('b') === 1);
-      for (const key of keys.slice(keys.indexOf('b') + 1)) {
-        await free(key);
-        await free(key, { wait: 50 });
-        await locks.withLock('d', () => free(key, { wait: 50 }));
-      }
-      expect(await locks.tryLock('b')).toBeNull();
-      await b.unlock();
-      expect((await all).keys).toEqual(keys);
-      for (const key of keys) expect(await locks.tryLock(key)).toBeNull();
-      await (await all).unlock();
-      for (const key of keys) await free(key);
-    });
+    it.each([[['b', 'c']], [['a', 'b', 'c']]])(
+      '%j, leave those to others that nobody uses, while they wait for one in the store',
+      async (keys) => {
+        const b = await other.lock('b');
+        const all = locks.lock(keys);
+        await until(() => store.memory.waiters('b') === 1);
+        for (const key of keys.slice(keys.indexOf('b') + 1)) {
+          await free(key);
+          await free(key, { wait: 50 });
+          await locks.withLock('d', () => free(key, { wait: 50 }));
+        }
+        expect(await locks.tryLock('b')).toBeNull();
+        await b.unlock();
+        expect((await all).keys).toEqual(keys);
+        for (const key of keys) expect(await locks.tryLock(key)).toBeNull();
+        await (await all).unlock();
+        for (const key of keys) await free(key);
+      },
+    );
 
     it('leave those to others, too, when who has the first one has changed to a call of their process', async () => {
       const a = await other.lock('a');
@@ -172,7 +183,11 @@ describe('Callers of one process', () => {
         for (const key of keys) inside.delete(key);
         sections++;
       };
-      await Promise.all(Array.from({ length: 70 }, (_, at) => locks.withLock(sets[at % sets.length]!, () => work(sets[at % sets.length]!))));
+      await Promise.all(
+        Array.from({ length: 70 }, (_, at) =>
+          locks.withLock(sets[at % sets.length]!, () => work(sets[at % sets.length]!)),
+        ),
+      );
       expect(sections).toBe(70);
     });
   });
@@ -243,11 +258,19 @@ describe('Callers of one process', () => {
   it('all hear of an outage at once, those behind the one who asks too, and nobody hears "taken"', async () => {
     const outage = deferred();
     store.afterAcquire = () => outage.promise;
-    const calls = [locks.lock('a'), locks.lock('a'), locks.lock(['a', 'b']), locks.tryLock('a'), locks.lock('a', { wait: 0 })];
+    const calls = [
+      locks.lock('a'),
+      locks.lock('a'),
+      locks.lock(['a', 'b']),
+      locks.tryLock('a'),
+      locks.lock('a', { wait: 0 }),
+    ];
     await turn();
     outage.reject(new LockUnavailableError('Redis is gone'));
     const results = await Promise.allSettled(calls);
-    expect(results.map((result) => (result as PromiseRejectedResult).reason as unknown)).toEqual(calls.map(() => expect.any(LockUnavailableError)));
+    expect(results.map((result) => (result as PromiseRejectedResult).reason as unknown)).toEqual(
+      calls.map(() => expect.any(LockUnavailableError)),
+    );
     store.afterAcquire = async () => undefined;
     await store.forceRelease('a');
     await expect(locks.withLock(['a', 'b'], () => 'works again', { wait: 0 })).resolves.toBe('works again');
@@ -261,7 +284,13 @@ describe('Callers of one process', () => {
     await turn();
     store.afterAcquire = async () => undefined;
     outage.reject(new LockUnavailableError('The node of b is gone'));
-    await store.cancel({ keys: ['a', 'b'], token: (await store.inspect('a'))!.holders[0]!.token, leaseMs: 1, sharing: 'exclusive', label: undefined });
+    await store.cancel({
+      keys: ['a', 'b'],
+      token: (await store.inspect('a'))!.holders[0]!.token,
+      leaseMs: 1,
+      sharing: 'exclusive',
+      label: undefined,
+    });
     for (const call of [both, ...same]) await expect(call).rejects.toThrow(LockUnavailableError);
     expect(await Promise.all(others)).toEqual(['a', 'b']);
   });
@@ -275,23 +304,31 @@ describe('Callers of one process', () => {
     await expect(locks.tryLock('a')).resolves.not.toBeNull();
   });
 
-  it.each(['', ', nested in a call that has the keys'])('that try once get their answer at once, though the one ahead waits for another key, and keeps this one as others were faster twice%s', async (nested) => {
-    const tryBehind = async () => {
-      const first = await locks.lock('b');
-      const both = locks.lock(['a', 'b']);
-      await turn();
-      const a = await locks.lock('a');
-      await first.unlock();
-      const b = await locks.lock('b');
-      await a.unlock();
-      await turn();
-      const answer = await Promise.race([locks.tryLock('a'), turn().then(turn).then(() => 'late')]);
-      await b.unlock();
-      await (await both).unlock();
-      expect(answer).toBeNull();
-    };
-    await (nested ? locks.withLock(['a', 'b'], tryBehind) : tryBehind());
-  });
+  it.each(['', ', nested in a call that has the keys'])(
+    'that try once get their answer at once, though the one ahead waits for another key, and keeps this one as others were faster twice%s',
+    async (nested) => {
+      const tryBehind = async () => {
+        const first = await locks.lock('b');
+        const both = locks.lock(['a', 'b']);
+        await turn();
+        const a = await locks.lock('a');
+        await first.unlock();
+        const b = await locks.lock('b');
+        await a.unlock();
+        await turn();
+        const answer = await Promise.race([
+          locks.tryLock('a'),
+          turn()
+            .then(turn)
+            .then(() => 'late'),
+        ]);
+        await b.unlock();
+        await (await both).unlock();
+        expect(answer).toBeNull();
+      };
+      await (nested ? locks.withLock(['a', 'b'], tryBehind) : tryBehind());
+    },
+  );
 
   it('that try once can be told to stop, also while the one ahead is just asking', async () => {
     const answer = deferred();
@@ -364,6 +401,8 @@ describe('Callers of one process', () => {
 
   it('are told who they wait for when it is their own process', async () => {
     await locks.lock('a');
-    await expect(locks.lock('a', { wait: 0 })).rejects.toMatchObject({ holder: expect.stringMatching(new RegExp(`:${process.pid}$`)) as unknown });
+    await expect(locks.lock('a', { wait: 0 })).rejects.toMatchObject({
+      holder: expect.stringMatching(new RegExp(`:${process.pid}$`)) as unknown,
+    });
   });
 });

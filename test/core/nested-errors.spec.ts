@@ -17,12 +17,17 @@ describe('An error inside the work of another lock', () => {
 
   it('says which locks its call holds, where two processes wait for each other', async () => {
     const [first, second] = [deferred(), deferred()];
-    const other = there.withLock('b', () => (first.resolve(), second.promise.then(() => there.withLock('a', turn, { wait: '20s' }))));
+    const other = there.withLock(
+      'b',
+      () => (first.resolve(), second.promise.then(() => there.withLock('a', turn, { wait: '20s' }))),
+    );
     const error = (await here
       .withLock(['a', 'c'], () => first.promise.then(() => (second.resolve(), here.withLock('b', turn, { wait: 60 }))))
       .catch((error: unknown) => error)) as LockTimeoutError;
     expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', keys: ['b'], holding: ['a', 'c'], isDeadlock: false });
-    expect(error.detail).toContain('This call holds locks "a", "c" meanwhile: if the holder waits for that, neither goes on. Take these keys together');
+    expect(error.detail).toContain(
+      'This call holds locks "a", "c" meanwhile: if the holder waits for that, neither goes on. Take these keys together',
+    );
     expect(error.message).not.toMatch(/"/);
     await other;
   });
@@ -30,9 +35,22 @@ describe('An error inside the work of another lock', () => {
   it('is not retryable, says nothing of when to try again, and that the work may be half done', async () => {
     await there.lock('b');
     await expect(here.lock('b', { wait: 0 })).rejects.toMatchObject({ retryable: true, retryAfter: 1, holding: [] });
-    const error = (await here.withLock('a', () => here.lock('b', { wait: 0 })).catch((error: unknown) => error)) as LockTimeoutError;
-    expect(error).toMatchObject({ retryable: false, retryAfter: undefined, holding: ['a'], message: expect.stringContaining('part of the work may be done') });
-    expect(error.getResponse()).toEqual({ statusCode: 409, code: 'LOCK_TIMEOUT', message: error.message, error: 'Conflict', retryable: false });
+    const error = (await here
+      .withLock('a', () => here.lock('b', { wait: 0 }))
+      .catch((error: unknown) => error)) as LockTimeoutError;
+    expect(error).toMatchObject({
+      retryable: false,
+      retryAfter: undefined,
+      holding: ['a'],
+      message: expect.stringContaining('part of the work may be done'),
+    });
+    expect(error.getResponse()).toEqual({
+      statusCode: 409,
+      code: 'LOCK_TIMEOUT',
+      message: error.message,
+      error: 'Conflict',
+      retryable: false,
+    });
   });
 
   it.each([
@@ -50,8 +68,15 @@ describe('An error inside the work of another lock', () => {
 
   it('is not retryable in an outage either', async () => {
     const locks = new TestLockService();
-    const cause = await locks.withLock('a', () => (locks.simulate({ down: true }), locks.lock('b'))).catch((error: unknown) => error);
-    expect(cause).toMatchObject({ code: 'LOCK_UNAVAILABLE', retryable: false, detail: expect.stringContaining('simulates'), message: expect.stringContaining('may be done') });
+    const cause = await locks
+      .withLock('a', () => (locks.simulate({ down: true }), locks.lock('b')))
+      .catch((error: unknown) => error);
+    expect(cause).toMatchObject({
+      code: 'LOCK_UNAVAILABLE',
+      retryable: false,
+      detail: expect.stringContaining('simulates'),
+      message: expect.stringContaining('may be done'),
+    });
     await expect(locks.lock('b')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', retryable: true });
   });
 

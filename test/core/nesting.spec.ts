@@ -34,13 +34,20 @@ describe('A call that writes inside of one that reads', () => {
       await together.promise;
     };
     const nested = () =>
-      Promise.all([here.withLock('a', () => turn().then(() => void events.push('writer')), write), ...['one', 'two', 'three'].map((name) => here.withLock('a', () => reads(name), read))]);
+      Promise.all([
+        here.withLock('a', () => turn().then(() => void events.push('writer')), write),
+        ...['one', 'two', 'three'].map((name) => here.withLock('a', () => reads(name), read)),
+      ]);
     await here.withLock('a', nested, { ...read, wait: 500 });
     expect(events).toEqual(['writer', 'one', 'two', 'three']);
   });
 
   it('lets in readers of several keys behind it, too', async () => {
-    const nested = () => Promise.all([here.withLock('b', turn, write), ...[1, 2, 3].map(() => here.withLock(['a', 'b'], turn, { ...read, wait: 500 }))]);
+    const nested = () =>
+      Promise.all([
+        here.withLock('b', turn, write),
+        ...[1, 2, 3].map(() => here.withLock(['a', 'b'], turn, { ...read, wait: 500 })),
+      ]);
     await here.withLock('a', () => here.withLock('b', nested, read), write);
     expect(await store.inspect('a')).toBeUndefined();
   });

@@ -30,7 +30,8 @@ class Queue {
 
 let locks: ClosableLockService;
 
-const start = (options: RedisLockModuleOptions = {}) => (locks = lockService(new MemoryLockStore(), { wait: '5s', shutdownGrace: 0, ...options }));
+const start = (options: RedisLockModuleOptions = {}) =>
+  (locks = lockService(new MemoryLockStore(), { wait: '5s', shutdownGrace: 0, ...options }));
 
 afterEach(() => locks.close());
 
@@ -47,7 +48,10 @@ describe('work of a stranger that a queue starts inside of a holder', () => {
   });
 
   /** The holder puts a task into the queue, and stays inside until `until` is over; the stranger's task comes behind it. */
-  async function together(task: (work: Task) => Task, until: (stranger: Promise<void>) => Promise<unknown>): Promise<void> {
+  async function together(
+    task: (work: Task) => Task,
+    until: (stranger: Promise<void>) => Promise<unknown>,
+  ): Promise<void> {
     const queued = deferred<{ stranger: Promise<void> }>();
     const holder = locks.withLock('k', async () => {
       held.resolve();
@@ -76,7 +80,12 @@ describe('work of a stranger that a queue starts inside of a holder', () => {
 
   it('is refused where the module says reentrant: false', async () => {
     start({ reentrant: false });
-    await expect(together((work) => work, (stranger) => stranger.catch(() => undefined))).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(
+      together(
+        (work) => work,
+        (stranger) => stranger.catch(() => undefined),
+      ),
+    ).rejects.toBeInstanceOf(LockOptionsError);
     expect(inside).toEqual(['holder leaves']);
   });
 });
@@ -85,7 +94,9 @@ describe('a module with reentrant: false', () => {
   beforeEach(() => void start({ reentrant: false }));
 
   it('refuses a nested call that does not say', async () => {
-    await expect(locks.withLock('k', () => locks.withLock('k', () => 'nested'))).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(locks.withLock('k', () => locks.withLock('k', () => 'nested'))).rejects.toBeInstanceOf(
+      LockOptionsError,
+    );
   });
 
   it('lets in a nested call that says reentrant: true', async () => {
@@ -96,5 +107,7 @@ describe('a module with reentrant: false', () => {
 it('a module that does not say lets nested calls in, but for those with reentrant: false', async () => {
   start();
   expect(await locks.withLock('k', () => locks.withLock('k', () => 'nested'))).toBe('nested');
-  await expect(locks.withLock('k', () => locks.withLock('k', () => 'nested', { reentrant: false }))).rejects.toBeInstanceOf(LockOptionsError);
+  await expect(
+    locks.withLock('k', () => locks.withLock('k', () => 'nested', { reentrant: false })),
+  ).rejects.toBeInstanceOf(LockOptionsError);
 });

@@ -41,7 +41,10 @@ describe('A lock, when things happen in an unlucky order,', () => {
     await turn();
     expect(entered).toBe(false);
     expect(second.isHeld).toBe(true);
-    await Promise.all([late.close(), expect(call).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/))]);
+    await Promise.all([
+      late.close(),
+      expect(call).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/)),
+    ]);
   });
 
   it('is handed on to one caller only, when the loss of a nested one makes somebody unlock it again', async () => {

@@ -5,7 +5,17 @@ import { lockService, type ClosableLockService } from '../support/stores/lock-se
 
 /** The advice of an error with these facts. */
 const retryAfterOf = (facts: { waitedMs: number; leaseLeftMs: number }) =>
-  new LockTimeoutError({ ...facts, keys: ['a'], label: undefined, reason: 'held', waitMs: facts.waitedMs, holder: undefined, ahead: 0, maxWaiters: 1, holding: [] }).retryAfter;
+  new LockTimeoutError({
+    ...facts,
+    keys: ['a'],
+    label: undefined,
+    reason: 'held',
+    waitMs: facts.waitedMs,
+    holder: undefined,
+    ahead: 0,
+    maxWaiters: 1,
+    holding: [],
+  }).retryAfter;
 
 describe('What a time-out says of when to try again', () => {
   let here: ClosableLockService;
@@ -25,18 +35,22 @@ describe('What a time-out says of when to try again', () => {
     return error.retryAfter;
   };
 
-  it.each(['800ms', '20s', '10m'] as const)('is a second for whoever did not wait, whatever the lease of another process (%s)', async (lease) => {
-    await there.lock('a', { lease });
-    expect(await retryAfter()).toBe(1);
-    expect(await retryAfter({ wait: 1 })).toBe(1);
-    expect(await retryAfter({ fair: true, wait: 1 })).toBe(1);
-  });
+  it.each(['800ms', '20s', '10m'] as const)(
+    'is a second for whoever did not wait, whatever the lease of another process (%s)',
+    async (lease) => {
+      await there.lock('a', { lease });
+      expect(await retryAfter()).toBe(1);
+      expect(await retryAfter({ wait: 1 })).toBe(1);
+      expect(await retryAfter({ fair: true, wait: 1 })).toBe(1);
+    },
+  );
 
   it('is as long as the caller has waited, but never later than the end of the lease', async () => {
     await there.lock('a', { lease: '20s' });
     await there.lock('b', { lease: '10s' });
     await here.lock('c', { lease: '10s' });
-    const after = async (key: string) => ((await here.lock(key, { wait: 1200 }).catch((error: unknown) => error)) as LockTimeoutError).retryAfter;
+    const after = async (key: string) =>
+      ((await here.lock(key, { wait: 1200 }).catch((error: unknown) => error)) as LockTimeoutError).retryAfter;
     expect(await Promise.all(['a', 'b', 'c'].map(after))).toEqual([2, 2, 2]);
     expect(retryAfterOf({ waitedMs: 30_000, leaseLeftMs: 12_100 })).toBe(13);
     expect(retryAfterOf({ waitedMs: 200_000, leaseLeftMs: 600_000 })).toBe(60);

@@ -52,7 +52,7 @@ describe('A lock that is handed over for a short time at first', () => {
     await long.unlock();
   });
 
-  it('ends in time, when it can\'t be lengthened', async () => {
+  it("ends in time, when it can't be lengthened", async () => {
     const lock = await handedOver();
     store.renew = () => new Promise(() => undefined);
     const endsAt = performance.now() + lock.remaining();

@@ -61,7 +61,10 @@ describe('A store that takes its time', () => {
       return granted;
     };
     const work = jest.fn();
-    await expect(locks.withLock('a', work, { lease: 100 })).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    await expect(locks.withLock('a', work, { lease: 100 })).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+      reason: 'expired',
+    });
     expect(work).not.toHaveBeenCalled();
   });
 

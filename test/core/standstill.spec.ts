@@ -27,7 +27,11 @@ describe('A machine that was suspended, so that its time of day jumps forward an
   const setTime = (byMs: number) => jest.setSystemTime(Date.now() + byMs);
 
   it('asks at once which locks it still has: those that have ended meanwhile are lost, the others are not', async () => {
-    const [ended, held, unwatched] = [await locks.lock('a'), await locks.lock('b'), await locks.lock('c', { watchdog: false })];
+    const [ended, held, unwatched] = [
+      await locks.lock('a'),
+      await locks.lock('b'),
+      await locks.lock('c', { watchdog: false }),
+    ];
     for (const { keys, token } of [ended, unwatched]) await store.release({ keys, token, leaseMs: 1 });
     setTime(HOUR_MS);
     expect(ended.isHeld).toBe(true);

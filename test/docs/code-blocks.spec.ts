@@ -4,7 +4,10 @@ import { describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
 import { codeBlocks, type CodeBlock } from './code-blocks.js';
 
-const DOCUMENTS = ['README.md', ...readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((file) => join('docs', file))].filter((file) => file.endsWith('.md'));
+const DOCUMENTS = [
+  'README.md',
+  ...readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((file) => join('docs', file)),
+].filter((file) => file.endsWith('.md'));
 
 /** What an example may use without saying where it is from. */
 const PRELUDE = `
@@ -17,7 +20,8 @@ import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-
 
 /** The app's own classes that examples speak of, and do not show. */
 const APP = {
-  AccountRepository: 'declare class AccountRepository { balanceOf(id: string): Promise<number>; setBalance(id: string, balance: number): Promise<void> }',
+  AccountRepository:
+    'declare class AccountRepository { balanceOf(id: string): Promise<number>; setBalance(id: string, balance: number): Promise<void> }',
   AccountService: 'declare class AccountService {}',
   AppModule: 'declare class AppModule {}',
   Database: `
@@ -27,7 +31,10 @@ const APP = {
 };
 
 /** What Nest's project template has, which the README adds to. */
-const TEMPLATE = ['app.controller.ts', 'app.service.ts'].map((file) => ({ name: 'README.md:1', code: `// src/${file}\n${readFileSync(join('test/consumers/template', file), 'utf8')}` }));
+const TEMPLATE = ['app.controller.ts', 'app.service.ts'].map((file) => ({
+  name: 'README.md:1',
+  code: `// src/${file}\n${readFileSync(join('test/consumers/template', file), 'utf8')}`,
+}));
 
 /**
  * A block that imports from the package is whole, and so is one that begins with its name, such as `// src/app.module.ts`: others of its page may
@@ -47,7 +54,11 @@ function problems(blocks: readonly CodeBlock[]): string[] {
   const files = new Map(blocks.map((block) => [asFile(block).file, { name: block.name, text: asFile(block).text }]));
   const folders = new Set([...files.keys()].flatMap((file) => [dirname(file), dirname(dirname(file))]));
   const { config } = ts.readConfigFile('tsconfig.json', (file) => readFileSync(file, 'utf8')) as { config: object };
-  const parsed = ts.parseJsonConfigFileContent({ ...config, include: [], files: ['dist/index.d.ts'] }, ts.sys, process.cwd());
+  const parsed = ts.parseJsonConfigFileContent(
+    { ...config, include: [], files: ['dist/index.d.ts'] },
+    ts.sys,
+    process.cwd(),
+  );
   const paths = { 'nest-redis-lock': ['./dist/index.d.ts'], 'nest-redis-lock/testing': ['./dist/testing/index.d.ts'] };
   const options = { ...parsed.options, paths, noUnusedLocals: false, noUnusedParameters: false };
   const host = ts.createCompilerHost(options);
@@ -74,14 +85,23 @@ describe('The examples in the README and in docs/', () => {
   }, 60_000);
 
   it('are checked by a check that fails', () => {
-    expect(problems([{ name: 'bad.md:1', code: 'export const locks: LockService = 42;' }])).toEqual([expect.stringMatching(/^bad\.md:1: Type 'number'/)]);
+    expect(problems([{ name: 'bad.md:1', code: 'export const locks: LockService = 42;' }])).toEqual([
+      expect.stringMatching(/^bad\.md:1: Type 'number'/),
+    ]);
     const one = `// src/one.ts\nimport { Lock } from 'nest-redis-lock';\nexport const one = 1;`;
     const two = `// src/two.ts\nimport { WithLock } from 'nest-redis-lock';\nimport { one } from './one.js';\nWithLock(one);`;
-    expect(problems([{ name: 'bad.md:1', code: one }, { name: 'bad.md:5', code: two }])).toEqual([expect.stringMatching(/^bad\.md:5: No overload/)]);
+    expect(
+      problems([
+        { name: 'bad.md:1', code: one },
+        { name: 'bad.md:5', code: two },
+      ]),
+    ).toEqual([expect.stringMatching(/^bad\.md:5: No overload/)]);
   }, 60_000);
 
   it('are marked as TypeScript in one way, so that none goes unchecked', () => {
-    const unmarked = DOCUMENTS.filter((file) => /^[ \t]+```ts|^[ \t]*```(?:typescript|tsx|js|javascript|mjs)\b/m.test(readFileSync(file, 'utf8')));
+    const unmarked = DOCUMENTS.filter((file) =>
+      /^[ \t]+```ts|^[ \t]*```(?:typescript|tsx|js|javascript|mjs)\b/m.test(readFileSync(file, 'utf8')),
+    );
     expect(unmarked).toEqual([]);
   });
 });

@@ -14,12 +14,22 @@ const BLOCK = codeBlocks('docs/reference/errors.md').find(({ code }) => code.inc
 
 /** The module of the page, as an app compiles it, with locks in memory. */
 function locksModule(): Type {
-  const compilerOptions = { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022, experimentalDecorators: true };
+  const compilerOptions = {
+    module: ts.ModuleKind.CommonJS,
+    target: ts.ScriptTarget.ES2022,
+    experimentalDecorators: true,
+  };
   const { outputText } = ts.transpileModule(BLOCK.code, { compilerOptions });
-  const modules: Record<string, unknown> = { '@nestjs/common': common, 'nest-redis-lock': { ...library, RedisLockModule: LockTestingModule } };
+  const modules: Record<string, unknown> = {
+    '@nestjs/common': common,
+    'nest-redis-lock': { ...library, RedisLockModule: LockTestingModule },
+  };
   const exports = {};
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the page's own code
-  const run = new Function('require', 'exports', outputText) as (require: (name: string) => unknown, exports: object) => void;
+  const run = new Function('require', 'exports', outputText) as (
+    require: (name: string) => unknown,
+    exports: object,
+  ) => void;
   run((name) => modules[name], exports);
   return (exports as { LocksModule: Type }).LocksModule;
 }
@@ -35,7 +45,10 @@ class Accounts {
 
 it('The answer of docs/reference/errors.md is 423, as it says', async () => {
   Logger.overrideLogger(false);
-  const app: INestApplication = await startApp(() => new ExpressAdapter(), { imports: [locksModule()], controllers: [Accounts] });
+  const app: INestApplication = await startApp(() => new ExpressAdapter(), {
+    imports: [locksModule()],
+    controllers: [Accounts],
+  });
   const held = await app.get(LockService).lock('account:42');
   const { status, text } = await request(app.getHttpServer()).post('/accounts/42/withdraw');
   expect(BLOCK.code).toContain(`// POST /accounts/42/withdraw: ${status} ${text}\n`);

@@ -27,7 +27,9 @@ interface RedisRecipe {
 /** What the code block exports that has this text in it. */
 async function recipe<T>(text: string): Promise<T> {
   const block = codeBlocks(PAGE).find(({ code }) => code.includes(text));
-  const { outputText } = ts.transpileModule(block!.code, { compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 } });
+  const { outputText } = ts.transpileModule(block!.code, {
+    compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 },
+  });
   return (await import(`data:text/javascript,${encodeURIComponent(outputText)}`)) as T;
 }
 

@@ -7,7 +7,9 @@ const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...inDocs].fi
 
 /** The links of a page that lead nowhere: no such file, or no such heading in it. */
 function deadLinks(page: string, text: string): string[] {
-  const links = [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!).filter((link) => !/^[a-z]+:/.test(link));
+  const links = [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link]) => link!)
+    .filter((link) => !/^[a-z]+:/.test(link));
   return links.filter((link) => {
     const [path, anchor] = link.split('#');
     const target = path ? join(dirname(page), path) : page;
@@ -22,7 +24,12 @@ const withoutCode = (text: string) => withoutBlocks(text).replace(/`[^`\n]*`/g, 
 
 function anchors(text: string): string[] {
   const headings = withoutBlocks(text).matchAll(/^#+ (.*)$/gm);
-  return [...headings].map(([, heading]) => heading!.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-'));
+  return [...headings].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
 }
 
 it.each(DOCUMENTS)('all links of %s lead somewhere', (page) => {
@@ -30,17 +37,27 @@ it.each(DOCUMENTS)('all links of %s lead somewhere', (page) => {
 });
 
 it('package.json names one repository, its page and its issues, from which a package page makes its links', () => {
-  const { repository, homepage, bugs } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<'repository' | 'bugs', { url: string }> & { homepage: string };
+  const { repository, homepage, bugs } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<
+    'repository' | 'bugs',
+    { url: string }
+  > & { homepage: string };
   const page = /^git\+(https:\/\/github\.com\/[\w-]+\/nest-redis-lock)\.git$/.exec(repository.url)?.[1];
   expect([homepage, bugs.url]).toEqual([`${page}#readme`, `${page}/issues`]);
 });
 
 it('every page of docs/ can be reached from the README', () => {
   const linked = [...readFileSync('README.md', 'utf8').matchAll(/\]\((docs\/[^)#]+)/g)].map(([, path]) => path!);
-  const pages = DOCUMENTS.filter((page) => page.startsWith('docs') && !linked.some((path) => page === path || page.startsWith(`${path}/`)));
+  const pages = DOCUMENTS.filter(
+    (page) => page.startsWith('docs') && !linked.some((path) => page === path || page.startsWith(`${path}/`)),
+  );
   expect(pages).toEqual([]);
 });
 
 it('a dead link is found', () => {
-  expect(deadLinks('README.md', '[a](docs/none.md) [b](docs/redis.md#none) [c](docs/redis.md#in-a-redis-cluster) [d](https://nowhere.example) [`e`](f.md) `a[0](g)`')).toEqual(['docs/none.md', 'docs/redis.md#none', 'f.md']);
+  expect(
+    deadLinks(
+      'README.md',
+      '[a](docs/none.md) [b](docs/redis.md#none) [c](docs/redis.md#in-a-redis-cluster) [d](https://nowhere.example) [`e`](f.md) `a[0](g)`',
+    ),
+  ).toEqual(['docs/none.md', 'docs/redis.md#none', 'f.md']);
 });

@@ -11,12 +11,24 @@ const BLOCK = codeBlocks('docs/guides/metrics.md')[0]!;
 
 /** The class of the page, as an app compiles it. */
 async function lockMetrics(): Promise<new (locks: LockService) => object> {
-  const compilerOptions = { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022, experimentalDecorators: true, emitDecoratorMetadata: true };
+  const compilerOptions = {
+    module: ts.ModuleKind.CommonJS,
+    target: ts.ScriptTarget.ES2022,
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+  };
   const { outputText } = ts.transpileModule(BLOCK.code, { compilerOptions });
-  const modules: Record<string, unknown> = { '@nestjs/common': await import('@nestjs/common'), 'nest-redis-lock': await import('nest-redis-lock'), 'prom-client': prometheus };
+  const modules: Record<string, unknown> = {
+    '@nestjs/common': await import('@nestjs/common'),
+    'nest-redis-lock': await import('nest-redis-lock'),
+    'prom-client': prometheus,
+  };
   const exports = {};
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the page's own code
-  const run = new Function('require', 'exports', outputText) as (require: (name: string) => unknown, exports: object) => void;
+  const run = new Function('require', 'exports', outputText) as (
+    require: (name: string) => unknown,
+    exports: object,
+  ) => void;
   run((name) => modules[name], exports);
   return (exports as { LockMetrics: new (locks: LockService) => object }).LockMetrics;
 }
@@ -33,11 +45,16 @@ afterAll(() => prometheus.register.clear());
 
 it('The metrics of docs/guides/metrics.md count what happens to locks', async () => {
   const LockMetrics = await lockMetrics();
-  const app = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts, LockMetrics] }).compile();
+  const app = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    providers: [Accounts, LockMetrics],
+  }).compile();
   await app.init();
   const [accounts, locks] = [app.get(Accounts), app.get(TestLockService)];
   const valueOf = async (name: string, labels = 'label="withdraw"') => {
-    const line = (await prometheus.register.getSingleMetricAsString(name.replace(/_(count|sum)$/, ''))).split('\n').find((line) => line.startsWith(`${name}{${labels}`));
+    const line = (await prometheus.register.getSingleMetricAsString(name.replace(/_(count|sum)$/, '')))
+      .split('\n')
+      .find((line) => line.startsWith(`${name}{${labels}`));
     return Number(line?.split(' ').at(-1) ?? 0);
   };
   const callsThat = (outcome: string) => valueOf('lock_calls_total', `label="withdraw",outcome="${outcome}"`);
@@ -60,7 +77,9 @@ it('The metrics of docs/guides/metrics.md count what happens to locks', async ()
   expect(await callsThat('unavailable')).toBe(1);
   locks.reset();
 
-  await expect(accounts.withdraw('2', () => locks.forceUnlock('account:2'))).rejects.toMatchObject({ code: 'LOCK_LOST' });
+  await expect(accounts.withdraw('2', () => locks.forceUnlock('account:2'))).rejects.toMatchObject({
+    code: 'LOCK_LOST',
+  });
   expect(await valueOf('lock_lost_total', 'label="withdraw",reason="taken"')).toBe(1);
   expect(await valueOf('lock_held')).toBe(0);
   await app.close();

@@ -1,14 +1,28 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import * as library from 'nest-redis-lock';
-import { LockKeyError, LockLostError, LockNotWiredError, LockOptionsError, LockTimeoutError, LockUnavailableError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import {
+  LockKeyError,
+  LockLostError,
+  LockNotWiredError,
+  LockOptionsError,
+  LockTimeoutError,
+  LockUnavailableError,
+  RedisLockModule,
+  WithLock,
+} from 'nest-redis-lock';
 import { boot } from '../nest/boot.js';
 
 /** The first column of the first table under a heading, and the others. */
 function table(file: string, heading: string): string[][] {
   const text = readFileSync(file, 'utf8').split(`${heading}\n`)[1]!;
   const rows = /(?:^\|.*\n)+/m.exec(text)![0].trim().split('\n').slice(2);
-  return rows.map((row) => row.slice(1, -1).split('|').map((cell) => cell.trim().replaceAll('`', '')));
+  return rows.map((row) =>
+    row
+      .slice(1, -1)
+      .split('|')
+      .map((cell) => cell.trim().replaceAll('`', '')),
+  );
 }
 
 const optionsUnder = (heading: string) => table('docs/reference/options.md', heading).map(([option]) => option!);
@@ -37,14 +51,27 @@ describe('the reference of options has all that there are, and no others,', () =
       async run() {}
     }
     const message = await messageOf(() => boot(Jobs));
-    expect([...optionsUnder('## Of a call'), ...optionsUnder('## Of `@WithLock`')].sort()).toEqual(known(message).sort());
+    expect([...optionsUnder('## Of a call'), ...optionsUnder('## Of `@WithLock`')].sort()).toEqual(
+      known(message).sort(),
+    );
   });
 });
 
 describe.each(['docs/reference/errors.md', 'README.md'])('the table of errors in %s', (file) => {
   const heading = file === 'README.md' ? '## Errors' : '# Which errors are there?';
   const ERRORS = [
-    new LockTimeoutError({ keys: [], label: 'l', reason: 'held', waitedMs: 0, waitMs: 0, holder: undefined, ahead: 0, leaseLeftMs: undefined, holding: [], maxWaiters: 0 }),
+    new LockTimeoutError({
+      keys: [],
+      label: 'l',
+      reason: 'held',
+      waitedMs: 0,
+      waitMs: 0,
+      holder: undefined,
+      ahead: 0,
+      leaseLeftMs: undefined,
+      holding: [],
+      maxWaiters: 0,
+    }),
     new LockUnavailableError(''),
     new LockLostError({ keys: [], label: 'l', reason: 'expired', heldMs: 0 }),
     new LockKeyError(''),
@@ -53,21 +80,45 @@ describe.each(['docs/reference/errors.md', 'README.md'])('the table of errors in
   ];
 
   it('has each error with its code and status', () => {
-    expect(table(file, heading).map(([name, code, status]) => [name, code, Number(status)])).toEqual(ERRORS.map((error) => [error.name, error.code, error.getStatus()]));
+    expect(table(file, heading).map(([name, code, status]) => [name, code, Number(status)])).toEqual(
+      ERRORS.map((error) => [error.name, error.code, error.getStatus()]),
+    );
   });
 
   it('misses none', () => {
     const exported = Object.keys(library).filter((name) => /^Lock\w+Error$/.test(name));
-    expect(table(file, heading).map(([name]) => name!).sort()).toEqual(exported.sort());
+    expect(
+      table(file, heading)
+        .map(([name]) => name!)
+        .sort(),
+    ).toEqual(exported.sort());
   });
 });
 
 it('the reference of errors has all their fields', () => {
   const documented = table('docs/reference/errors.md', '## Their fields').flatMap(([, fields]) => fields!.split(', '));
-  const facts = { keys: [], label: 'l', waitedMs: 0, waitMs: 0, holder: 'h', ahead: 0, leaseLeftMs: undefined, holding: [], maxWaiters: 0, heldMs: 0, cause: 1 };
-  const errors = [new LockTimeoutError({ ...facts, reason: 'held' }), new LockLostError({ ...facts, reason: 'expired' }), new LockUnavailableError('', 1)];
+  const facts = {
+    keys: [],
+    label: 'l',
+    waitedMs: 0,
+    waitMs: 0,
+    holder: 'h',
+    ahead: 0,
+    leaseLeftMs: undefined,
+    holding: [],
+    maxWaiters: 0,
+    heldMs: 0,
+    cause: 1,
+  };
+  const errors = [
+    new LockTimeoutError({ ...facts, reason: 'held' }),
+    new LockLostError({ ...facts, reason: 'expired' }),
+    new LockUnavailableError('', 1),
+  ];
   // What it has from Nest and from JavaScript, the docs of these tell.
   const inherited = ['name', 'stack', 'response', 'status', 'options', 'errorCode'];
-  const fields = new Set(errors.flatMap((error) => Object.getOwnPropertyNames(error)).filter((field) => !inherited.includes(field)));
+  const fields = new Set(
+    errors.flatMap((error) => Object.getOwnPropertyNames(error)).filter((field) => !inherited.includes(field)),
+  );
   expect([...new Set(documented)].sort()).toEqual([...fields].sort());
 });

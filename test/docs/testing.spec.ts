@@ -5,10 +5,14 @@ import { codeBlocks } from './code-blocks.js';
 
 it('The abort path of docs/guides/testing.md goes as it says', async () => {
   const block = codeBlocks('docs/guides/testing.md').find(({ code }) => code.includes('class Import'))!;
-  const { outputText } = ts.transpileModule(block.code, { compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 } });
+  const { outputText } = ts.transpileModule(block.code, {
+    compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 },
+  });
   const log = jest.fn();
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the page's own code
-  const run = new Function('TestLockService', 'console', `return (async () => { ${outputText} })()`) as (...given: unknown[]) => Promise<void>;
+  const run = new Function('TestLockService', 'console', `return (async () => { ${outputText} })()`) as (
+    ...given: unknown[]
+  ) => Promise<void>;
   await run(TestLockService, { log });
 
   expect(log.mock.calls).toEqual([['LOCK_LOST', []]]);

@@ -18,14 +18,17 @@ const APART_MS = 400;
 const PERMITS = 3;
 
 /** The same in any order. */
-const shuffled = <Item>(items: readonly Item[]): Item[] => items.map((item) => ({ item, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ item }) => item);
+const shuffled = <Item>(items: readonly Item[]): Item[] =>
+  items
+    .map((item) => ({ item, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item);
 
 /** How many wrote inside of their own reader. */
 function nested(sections: readonly Section[]): number {
   const readers = new Set(sections.filter(({ mode }) => mode === 'read').map(({ token }) => token));
   return sections.filter(({ mode, token }) => mode === 'write' && readers.has(token)).length;
 }
-
 
 describe('Cluster under full load', () => {
   let cluster: RedisCluster;
@@ -42,7 +45,11 @@ describe('Cluster under full load', () => {
 
   /** How often masters have answered with this word. */
   async function answered(word: string): Promise<number> {
-    const counts = await Promise.all(cluster.masters.map(async ({ redis }) => Number(new RegExp(`errorstat_${word}:count=(\\d+)`).exec(await redis.info('errorstats'))?.[1] ?? 0)));
+    const counts = await Promise.all(
+      cluster.masters.map(async ({ redis }) =>
+        Number(new RegExp(`errorstat_${word}:count=(\\d+)`).exec(await redis.info('errorstats'))?.[1] ?? 0),
+      ),
+    );
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
@@ -64,35 +71,65 @@ describe('Cluster under full load', () => {
     await sleep(APART_MS);
   }
 
-  it('slots move with locks of all kinds in them, one key after the other: nobody is let in twice, and no lock is lost by it', async () => {
-    const tags = [0, 1, 2].map((master) => tagAt(master)) as [string, string, string];
-    // Alone, shared in all ways, several of one slot and of several.
-    const alone = [...tags.flatMap((tag) => [`${tag}a`, [`${tag}a`, `${tag}b`]]), tags.map((tag) => `${tag}b`)];
-    // Most callers go where others are, so that permits are all taken now and then.
-    const keys = [...alone, ...tags.flatMap((tag) => [`shared${tag}`, `shared${tag}`, `permits${tag}`, `permits${tag}`, `permits${tag}`, `nested${tag}`, `nested${tag}`])];
-    const owners = [0, 1, 2];
-    const connection = { cluster: cluster.masters.map(({ port }) => ({ host: '127.0.0.1', port })) };
-    load = await Load.start({ connection, options: { lease: LEASE_MS, wait: '20s' }, keys, processes: 2, callers: 12, holdMs: [0, 10], stayMs: [200, 2000], sharersStay: 0.4 });
-    for (let round = 0; round < ROUNDS; round++) {
+  it(
+    'slots move with locks of all kinds in them, one key after the other: nobody is let in twice, and no lock is lost by it',
+    async () => {
+      const tags = [0, 1, 2].map((master) => tagAt(master)) as [string, string, string];
+      // Alone, shared in all ways, several of one slot and of several.
+      const alone = [...tags.flatMap((tag) => [`${tag}a`, [`${tag}a`, `${tag}b`]]), tags.map((tag) => `${tag}b`)];
+      // Most callers go where others are, so that permits are all taken now and then.
+      const keys = [
+        ...alone,
+        ...tags.flatMap((tag) => [
+          `shared${tag}`,
+          `shared${tag}`,
+          `permits${tag}`,
+          `permits${tag}`,
+          `permits${tag}`,
+          `nested${tag}`,
+          `nested${tag}`,
+        ]),
+      ];
+      const owners = [0, 1, 2];
+      const connection = { cluster: cluster.masters.map(({ port }) => ({ host: '127.0.0.1', port })) };
+      load = await Load.start({
+        connection,
+        options: { lease: LEASE_MS, wait: '20s' },
+        keys,
+        processes: 2,
+        callers: 12,
+        holdMs: [0, 10],
+        stayMs: [200, 2000],
+        sharersStay: 0.4,
+      });
+      for (let round = 0; round < ROUNDS; round++) {
+        await load.goesOn(5);
+        const which = Math.floor(round / 3) % tags.length;
+        const [from, to] = [owners[which]!, (owners[which]! + 1 + (round % 2)) % 3];
+        const move = new SlotMove(cluster, tags[which]!, from, to);
+        if (round % 3 === 0) await sharersLast(move, `shared${tags[which]!}`, 1);
+        else if (round % 3 === 1) await sharersLast(move, `permits${tags[which]!}`, PERMITS);
+        else await oneByOne(move);
+        await move.finish();
+        owners[which] = to;
+      }
       await load.goesOn(5);
-      const which = Math.floor(round / 3) % tags.length;
-      const [from, to] = [owners[which]!, (owners[which]! + 1 + (round % 2)) % 3];
-      const move = new SlotMove(cluster, tags[which]!, from, to);
-      if (round % 3 === 0) await sharersLast(move, `shared${tags[which]!}`, 1);
-      else if (round % 3 === 1) await sharersLast(move, `permits${tags[which]!}`, PERMITS);
-      else await oneByOne(move);
-      await move.finish();
-      owners[which] = to;
-    }
-    await load.goesOn(5);
-    const { sections, failed, left } = await load.stop();
-    const [moved, ask, tryAgain] = [await answered('MOVED'), await answered('ASK'), await answered('TRYAGAIN')];
-    const verdict = judge(sections, { census: await census(cluster.masters.map(({ redis }) => redis), LEASE_MS, left) });
-    figures('Cluster, slots move with locks in them', '0 double grants; recovery, or an error of ours', {
+      const { sections, failed, left } = await load.stop();
+      const [moved, ask, tryAgain] = [await answered('MOVED'), await answered('ASK'), await answered('TRYAGAIN')];
+      const verdict = judge(sections, {
+        census: await census(
+          cluster.masters.map(({ redis }) => redis),
+          LEASE_MS,
+          left,
+        ),
+      });
+      figures('Cluster, slots move with locks in them', '0 double grants; recovery, or an error of ours', {
       'moves': ROUNDS, 'answered with MOVED': moved, 'ASK': ask, 'TRYAGAIN': tryAgain, 'sections': sections.length, 'of readers who write inside': nested(sections), 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed,
     }); // prettier-ignore
-    expect(nested(sections)).toBeGreaterThan(0);
-    expect(moved + ask + tryAgain).toBeGreaterThanOrEqual(ROUNDS);
-    expect(verdict.examples()).toBe('');
-  }, LONG ? 600_000 : 60_000);
+      expect(nested(sections)).toBeGreaterThan(0);
+      expect(moved + ask + tryAgain).toBeGreaterThanOrEqual(ROUNDS);
+      expect(verdict.examples()).toBe('');
+    },
+    LONG ? 600_000 : 60_000,
+  );
 });

@@ -27,8 +27,14 @@ interface Sides {
 
 type Round = (sides: Sides) => Promise<unknown>;
 
-const withLock = (options: LockOptions, keys = 1): Round => ({ here, key }) =>
-  here.withLock(Array.from({ length: keys }, (_, at) => `${key}:${at}`), (lock) => lock.assertHeld(), { wait: 0, ...options });
+const withLock =
+  (options: LockOptions, keys = 1): Round =>
+  ({ here, key }) =>
+    here.withLock(
+      Array.from({ length: keys }, (_, at) => `${key}:${at}`),
+      (lock) => lock.assertHeld(),
+      { wait: 0, ...options },
+    );
 
 const ROUNDS_OF: Record<string, Round> = {
   'lock and unlock': withLock({}),
@@ -76,7 +82,8 @@ describe('When replies get lost, and the connections with them', () => {
 
   beforeEach(async () => {
     proxy = await startProxy(server.port);
-    const service = (connection: string, commandTimeout: number) => lockService(redisStore({ connection, commandTimeout }), { lease: LEASE, shutdownGrace: 0 });
+    const service = (connection: string, commandTimeout: number) =>
+      lockService(redisStore({ connection, commandTimeout }), { lease: LEASE, shutdownGrace: 0 });
     here = service(proxy.url, COMMAND_TIMEOUT_MS);
     there = service(server.url, 5000);
   });
@@ -87,34 +94,53 @@ describe('When replies get lost, and the connections with them', () => {
     await proxy.stop();
   });
 
-  it.each(Object.entries(ROUNDS_OF))('%s: nobody blocks himself, no lock looks lost, and nothing is left', async (name, round) => {
-    const random = new Random(SEED + name.length * 7919);
-    let rate = 0;
-    let lost = 0;
-    let unavailable = 0;
-    proxy.dropReplies((_chunk, wire) => {
-      if (!random.chance(rate)) return false;
-      lost++;
-      // The server's words that come after it must not be taken for an answer to something else.
-      if (random.chance(0.5)) wire.cut();
-      else wire.replies.drop();
-      return true;
-    });
-    for (let count = 0; count < ROUNDS; count++) {
-      rate = 0.01 + 0.19 * random.next();
-      await round({ here, there, key: `${name}:${count}` }).catch(async (error: unknown) => {
-        if (!(error instanceof LockUnavailableError)) throw new Error(`round ${count} of SEED=${SEED}`, { cause: error });
-        unavailable++;
-        // While it is down, calls fail at once, and no reply could get lost. Each try to connect loses replies, too, and they get rarer.
-        await until(() => here.isLocked('anything').then(() => true, () => false), 60_000);
+  it.each(Object.entries(ROUNDS_OF))(
+    '%s: nobody blocks himself, no lock looks lost, and nothing is left',
+    async (name, round) => {
+      const random = new Random(SEED + name.length * 7919);
+      let rate = 0;
+      let lost = 0;
+      let unavailable = 0;
+      proxy.dropReplies((_chunk, wire) => {
+        if (!random.chance(rate)) return false;
+        lost++;
+        // The server's words that come after it must not be taken for an answer to something else.
+        if (random.chance(0.5)) wire.cut();
+        else wire.replies.drop();
+        return true;
       });
-    }
-    rate = 0;
-    proxy.cut();
-    await until(async () => (await redis.keys('lock:*')).length + (await redis.keys('{lock:*:queue')).length === 0, 5000).catch(async () => {
-      throw new Error(`SEED=${SEED}: left in Redis: ${(await redis.keys('*')).join(', ')}`);
-    });
-    await until(() => here.withLock('at the end', () => true).catch(() => false));
-    figures(`Replies lost, ${name}`, 'no self-block, no false loss, nothing left', { rounds: ROUNDS, lost, unavailable });
-  }, sized(60_000, 3_600_000));
+      for (let count = 0; count < ROUNDS; count++) {
+        rate = 0.01 + 0.19 * random.next();
+        await round({ here, there, key: `${name}:${count}` }).catch(async (error: unknown) => {
+          if (!(error instanceof LockUnavailableError))
+            throw new Error(`round ${count} of SEED=${SEED}`, { cause: error });
+          unavailable++;
+          // While it is down, calls fail at once, and no reply could get lost. Each try to connect loses replies, too, and they get rarer.
+          await until(
+            () =>
+              here.isLocked('anything').then(
+                () => true,
+                () => false,
+              ),
+            60_000,
+          );
+        });
+      }
+      rate = 0;
+      proxy.cut();
+      await until(
+        async () => (await redis.keys('lock:*')).length + (await redis.keys('{lock:*:queue')).length === 0,
+        5000,
+      ).catch(async () => {
+        throw new Error(`SEED=${SEED}: left in Redis: ${(await redis.keys('*')).join(', ')}`);
+      });
+      await until(() => here.withLock('at the end', () => true).catch(() => false));
+      figures(`Replies lost, ${name}`, 'no self-block, no false loss, nothing left', {
+        rounds: ROUNDS,
+        lost,
+        unavailable,
+      });
+    },
+    sized(60_000, 3_600_000),
+  );
 });

@@ -10,26 +10,47 @@ import { startRedis } from '../support/redis/redis-server.js';
 import { startReplicated } from '../support/redis/replicas.js';
 
 describe('Many locks', () => {
-  it('are all renewed while one of two replicas hangs, and one is asked for', async () => {
-    const servers = await startReplicated(2);
-    const terms: RedisLockModuleOptions = { connection: servers.master.url, lease: sized(3000, 5000), wait: '10s', shutdownGrace: 0, durability: { replicas: 1, timeout: 500 } };
-    const here = lockService(redisStore(terms), terms);
-    try {
-      await until(() => here.lock('first').then((lock) => lock.unlock(), (error) => !(error instanceof LockUnavailableError)), 10_000);
-      const count = sized(2000, 10_000);
-      const locks = await Promise.all(Array.from({ length: count }, (_, number) => here.lock(`account:${number}`)));
-      process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
-      // Each is renewed several times meanwhile.
-      await sleep(sized(4000, 30_000));
-      const expired = locks.filter(({ isHeld }) => !isHeld).length;
-      process.kill(servers.replicas[0]!.pid, 'SIGCONT');
-      figures(`Locks held while one of two replicas hangs; lease ${sized(3, 5)} s; durability: one of two replicas`, '0 expire', { 'locks': count, 'expired': expired });
-      expect(expired).toBe(0);
-    } finally {
-      await here.close();
-      await servers.stop();
-    }
-  }, LONG ? 120_000 : 40_000);
+  it(
+    'are all renewed while one of two replicas hangs, and one is asked for',
+    async () => {
+      const servers = await startReplicated(2);
+      const terms: RedisLockModuleOptions = {
+        connection: servers.master.url,
+        lease: sized(3000, 5000),
+        wait: '10s',
+        shutdownGrace: 0,
+        durability: { replicas: 1, timeout: 500 },
+      };
+      const here = lockService(redisStore(terms), terms);
+      try {
+        await until(
+          () =>
+            here.lock('first').then(
+              (lock) => lock.unlock(),
+              (error) => !(error instanceof LockUnavailableError),
+            ),
+          10_000,
+        );
+        const count = sized(2000, 10_000);
+        const locks = await Promise.all(Array.from({ length: count }, (_, number) => here.lock(`account:${number}`)));
+        process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+        // Each is renewed several times meanwhile.
+        await sleep(sized(4000, 30_000));
+        const expired = locks.filter(({ isHeld }) => !isHeld).length;
+        process.kill(servers.replicas[0]!.pid, 'SIGCONT');
+        figures(
+          `Locks held while one of two replicas hangs; lease ${sized(3, 5)} s; durability: one of two replicas`,
+          '0 expire',
+          { locks: count, expired: expired },
+        );
+        expect(expired).toBe(0);
+      } finally {
+        await here.close();
+        await servers.stop();
+      }
+    },
+    LONG ? 120_000 : 40_000,
+  );
 
   it('are all given back when a process gets SIGTERM, as soon as the work under them ends; who waits is told', async () => {
     const server = await startRedis();
@@ -37,7 +58,9 @@ describe('Many locks', () => {
     try {
       const app = new TestChild('drain.mjs', server.url, 100, 100);
       await app.message();
-      await until(async () => (await redis.keys('{lock:held:*}:queue')).length + (await redis.keys('lock:held:*')).length >= 100);
+      await until(
+        async () => (await redis.keys('{lock:held:*}:queue')).length + (await redis.keys('lock:held:*')).length >= 100,
+      );
       app.process.kill('SIGTERM');
       const refused = app.message();
       const endedAt = performance.now();
@@ -47,7 +70,11 @@ describe('Many locks', () => {
       const releasedMs = performance.now() - endedAt;
       await app.exit();
       expect(app.process.signalCode ?? app.process.exitCode).toBe('SIGTERM');
-      figures('SIGTERM with 100 locks held and 100 callers waiting', 'all released 1 s after the last work ended, at the latest', { 'released after ms': releasedMs, 'process gone after ms': performance.now() - endedAt });
+      figures(
+        'SIGTERM with 100 locks held and 100 callers waiting',
+        'all released 1 s after the last work ended, at the latest',
+        { 'released after ms': releasedMs, 'process gone after ms': performance.now() - endedAt },
+      );
       expect(releasedMs).toBeLessThan(1000);
     } finally {
       redis.disconnect();

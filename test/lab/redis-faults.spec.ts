@@ -40,83 +40,139 @@ describe('One Redis', () => {
   it.each([
     ['DEL', ({ keys: [key] }: Lock) => redis.del(`lock:${key}`)],
     ['FLUSHALL', () => redis.flushall()],
-  ])('forgets a lock that is held, by %s: its holder hears of that at the next renewal', async (what, forget) => {
-    const noticed: number[] = [];
-    for (let round = 0; round < sized(5, 100); round++) {
-      const lock = await here.lock(`account:${round}`);
-      await sleep(Math.random() * LEASE_MS);
-      const forgottenAt = performance.now();
-      await forget(lock);
-      expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
-      noticed.push(performance.now() - forgottenAt);
-    }
-    figures(`${what} while a lock is held (lease ${LEASE_MS} ms)`, 'loss noticed at the next renewal, lease/3', { 'times': noticed.length, 'noticed after ms: p50': percentile(noticed, 0.5), 'latest': Math.max(...noticed) });
-    expect(percentile(noticed, 0.9)).toBeLessThan(NEXT_RENEWAL_MS);
-    expect(Math.max(...noticed)).toBeLessThan(LEASE_MS);
-  }, LONG ? 120_000 : 20_000);
+  ])(
+    'forgets a lock that is held, by %s: its holder hears of that at the next renewal',
+    async (what, forget) => {
+      const noticed: number[] = [];
+      for (let round = 0; round < sized(5, 100); round++) {
+        const lock = await here.lock(`account:${round}`);
+        await sleep(Math.random() * LEASE_MS);
+        const forgottenAt = performance.now();
+        await forget(lock);
+        expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+        noticed.push(performance.now() - forgottenAt);
+      }
+      figures(`${what} while a lock is held (lease ${LEASE_MS} ms)`, 'loss noticed at the next renewal, lease/3', {
+        times: noticed.length,
+        'noticed after ms: p50': percentile(noticed, 0.5),
+        latest: Math.max(...noticed),
+      });
+      expect(percentile(noticed, 0.9)).toBeLessThan(NEXT_RENEWAL_MS);
+      expect(Math.max(...noticed)).toBeLessThan(LEASE_MS);
+    },
+    LONG ? 120_000 : 20_000,
+  );
 
-  it('is told to forget scripts, hang up or stand still, under load: calls go on or fail with an error of ours, and nobody is let in twice', async () => {
-    const load = await Load.start({
+  it(
+    'is told to forget scripts, hang up or stand still, under load: calls go on or fail with an error of ours, and nobody is let in twice',
+    async () => {
+      const load = await Load.start({
       connection: server.url, options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' }, keys: ['a', 'b', 'shared', 'permits'], processes: 2, callers: 4, holdMs: [0, 10], stayMs: [100, 800],
     }); // prettier-ignore
-    try {
-      const rounds = sized(1, 50);
-      for (let round = 0; round < rounds; round++) {
-        for (const [command, ...words] of [['SCRIPT', 'FLUSH'], ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'], ['CLIENT', 'KILL', 'TYPE', 'pubsub'], ['CLIENT', 'PAUSE', 200], ['CLIENT', 'PAUSE', 500]] as const) {
-          await redis.call(command, ...words);
-          await load.goesOn(5);
+      try {
+        const rounds = sized(1, 50);
+        for (let round = 0; round < rounds; round++) {
+          for (const [command, ...words] of [
+            ['SCRIPT', 'FLUSH'],
+            ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'],
+            ['CLIENT', 'KILL', 'TYPE', 'pubsub'],
+            ['CLIENT', 'PAUSE', 200],
+            ['CLIENT', 'PAUSE', 500],
+          ] as const) {
+            await redis.call(command, ...words);
+            await load.goesOn(5);
+          }
         }
+        const { sections, failed, left } = await load.stop();
+        const verdict = judge(sections, { census: await census([redis], LEASE_MS, left) });
+        figures(
+          'SCRIPT FLUSH, CLIENT KILL, CLIENT PAUSE under load',
+          'recovery, or an error of ours; 0 double grants',
+          {
+            'times each': rounds,
+            sections: sections.length,
+            'double grants': verdict.count('S1'),
+            'fences that went back': verdict.count('S2'),
+            ...failed,
+          },
+        );
+        expect(verdict.examples()).toBe('');
+      } finally {
+        await load.end();
       }
-      const { sections, failed, left } = await load.stop();
-      const verdict = judge(sections, { census: await census([redis], LEASE_MS, left) });
-      figures('SCRIPT FLUSH, CLIENT KILL, CLIENT PAUSE under load', 'recovery, or an error of ours; 0 double grants', { 'times each': rounds, 'sections': sections.length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed });
-      expect(verdict.examples()).toBe('');
-    } finally {
-      await load.end();
-    }
-  }, LONG ? 300_000 : 60_000);
+    },
+    LONG ? 300_000 : 60_000,
+  );
 
-  it('is not needed to know that a lease is over: after an event loop was blocked for longer, the signal has aborted before the next timer runs', async () => {
-    const [never, standStill] = [new Int32Array(new SharedArrayBuffer(4)), (ms: number) => Atomics.wait(never, 0, 0, ms)];
-    const leaseMs = 100;
-    const rounds = sized(10, 200);
-    for (let round = 0; round < rounds; round++) {
-      const blockedMs = leaseMs * (0.3 + (2.7 * round) / (rounds - 1));
-      const lock = await here.lock('blocked', { lease: leaseMs });
-      const { signal } = lock;
-      const endsAt = performance.now() + lock.remaining();
-      standStill(blockedMs);
-      const isOver = performance.now() >= endsAt;
-      await new Promise((done) => setTimeout(done));
-      const goesOn = performance.now() < endsAt - ENDED_EARLIER_MS;
-      expect({ blockedMs, wrong: isOver ? !signal.aborted : signal.aborted && goesOn }).toEqual({ blockedMs, wrong: false });
-      if (isOver) expect(() => lock.assertHeld()).toThrow(expect.objectContaining({ detail: expect.stringMatching(/lost/i) }));
-      await lock.unlock();
-    }
-    figures('Event loop blocked for 0.3 to 3 leases', 'signal aborted before the next timer runs', { 'times': rounds, 'signals too late': 0 });
-  }, LONG ? 120_000 : 20_000);
-
-  it('gives the lock of a process that stands still to the next, and that process knows as soon as it goes on', async () => {
-    const rounds = sized(4, 100);
-    const load = await Load.start({ connection: server.url, options: { lease: LEASE_MS, wait: '20s' }, keys: ['a', 'shared', 'permits'], processes: 3, callers: 3, holdMs: [0, 10], stayMs: [100, 600] });
-    try {
-      // Two of the three at a time.
-      for (let round = 0; round < rounds; round += 2) {
-        // At any moment of their work: not just after somebody went in, which is when we hear of it.
-        await sleep(Math.random() * 50);
-        await Promise.all([round, round + 1].map((which) => load.standStill(which, LEASE_MS * (0.5 + Math.random() * 4.5))));
-        await load.goesOn(2);
+  it(
+    'is not needed to know that a lease is over: after an event loop was blocked for longer, the signal has aborted before the next timer runs',
+    async () => {
+      const [never, standStill] = [
+        new Int32Array(new SharedArrayBuffer(4)),
+        (ms: number) => Atomics.wait(never, 0, 0, ms),
+      ];
+      const leaseMs = 100;
+      const rounds = sized(10, 200);
+      for (let round = 0; round < rounds; round++) {
+        const blockedMs = leaseMs * (0.3 + (2.7 * round) / (rounds - 1));
+        const lock = await here.lock('blocked', { lease: leaseMs });
+        const { signal } = lock;
+        const endsAt = performance.now() + lock.remaining();
+        standStill(blockedMs);
+        const isOver = performance.now() >= endsAt;
+        await new Promise((done) => setTimeout(done));
+        const goesOn = performance.now() < endsAt - ENDED_EARLIER_MS;
+        expect({ blockedMs, wrong: isOver ? !signal.aborted : signal.aborted && goesOn }).toEqual({
+          blockedMs,
+          wrong: false,
+        });
+        if (isOver)
+          expect(() => lock.assertHeld()).toThrow(expect.objectContaining({ detail: expect.stringMatching(/lost/i) }));
+        await lock.unlock();
       }
-      const { sections, failed, left } = await load.stop();
-      const verdict = judge(sections, { standsStill: true, census: await census([redis], LEASE_MS, left) });
-      const tooLate = stallsBeforeBegin(sections);
-      figures('A process stands still (SIGSTOP) for 0.5 to 5 leases', 'nobody else is inside while its locks say that they are held; fences grow', {
+      figures('Event loop blocked for 0.3 to 3 leases', 'signal aborted before the next timer runs', {
+        times: rounds,
+        'signals too late': 0,
+      });
+    },
+    LONG ? 120_000 : 20_000,
+  );
+
+  it(
+    'gives the lock of a process that stands still to the next, and that process knows as soon as it goes on',
+    async () => {
+      const rounds = sized(4, 100);
+      const load = await Load.start({
+        connection: server.url,
+        options: { lease: LEASE_MS, wait: '20s' },
+        keys: ['a', 'shared', 'permits'],
+        processes: 3,
+        callers: 3,
+        holdMs: [0, 10],
+        stayMs: [100, 600],
+      });
+      try {
+        // Two of the three at a time.
+        for (let round = 0; round < rounds; round += 2) {
+          // At any moment of their work: not just after somebody went in, which is when we hear of it.
+          await sleep(Math.random() * 50);
+          await Promise.all(
+            [round, round + 1].map((which) => load.standStill(which, LEASE_MS * (0.5 + Math.random() * 4.5))),
+          );
+          await load.goesOn(2);
+        }
+        const { sections, failed, left } = await load.stop();
+        const verdict = judge(sections, { standsStill: true, census: await census([redis], LEASE_MS, left) });
+        const tooLate = stallsBeforeBegin(sections);
+        figures('A process stands still (SIGSTOP) for 0.5 to 5 leases', 'nobody else is inside while its locks say that they are held; fences grow', {
         'times': rounds, 'sections': sections.length, 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'), 'stale writes, which a comparison of fences refuses': verdict.refusedWrites, 'stood still just before the first line': tooLate, ...failed,
       }); // prettier-ignore
-      expect(verdict.examples()).toBe('');
-      expect(tooLate).toBeLessThanOrEqual(1 + rounds / 20);
-    } finally {
-      await load.end();
-    }
-  }, LONG ? 600_000 : 60_000);
+        expect(verdict.examples()).toBe('');
+        expect(tooLate).toBeLessThanOrEqual(1 + rounds / 20);
+      } finally {
+        await load.end();
+      }
+    },
+    LONG ? 600_000 : 60_000,
+  );
 });

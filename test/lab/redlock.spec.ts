@@ -58,32 +58,52 @@ describe.each(MASTERS)('Redlock on %i masters of which %i fail', (count, failing
     expect(verdict.examples()).toBe('');
   }
 
-  it('hang again and again: nobody waits for them, and nobody is let in twice', async () => {
-    const load = await start();
-    await load.goesOn();
-    const slower: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      const healthyMs = await sectionMs();
-      for (const at of which(round)) servers.hang(at);
-      slower.push((await sectionMs()) / healthyMs);
-      await load.goesOn(2);
-      for (const at of which(round)) servers.goOn(at);
-      // Only so many fail at a time: those that went on are connected again before others hang.
-      await until(() => here.withLock('everywhere', async () => (await Promise.all(servers.clients.map((client) => client.exists('lock:everywhere')))).every(Boolean)));
-    }
-    await judged('hang', { 'rounds': ROUNDS, 'time of a section, compared with all healthy: p50': percentile(slower, 0.5), p99: percentile(slower, 0.99) });
-  }, LONG ? 300_000 : 60_000);
+  it(
+    'hang again and again: nobody waits for them, and nobody is let in twice',
+    async () => {
+      const load = await start();
+      await load.goesOn();
+      const slower: number[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const healthyMs = await sectionMs();
+        for (const at of which(round)) servers.hang(at);
+        slower.push((await sectionMs()) / healthyMs);
+        await load.goesOn(2);
+        for (const at of which(round)) servers.goOn(at);
+        // Only so many fail at a time: those that went on are connected again before others hang.
+        await until(() =>
+          here.withLock('everywhere', async () =>
+            (await Promise.all(servers.clients.map((client) => client.exists('lock:everywhere')))).every(Boolean),
+          ),
+        );
+      }
+      await judged('hang', {
+        rounds: ROUNDS,
+        'time of a section, compared with all healthy: p50': percentile(slower, 0.5),
+        p99: percentile(slower, 0.99),
+      });
+    },
+    LONG ? 300_000 : 60_000,
+  );
 
-  it('are dead: nobody waits for them, and nobody is let in twice', async () => {
-    const load = await start();
-    await load.goesOn();
-    const healthyMs = await sectionMs();
-    await servers.kill(...which(0));
-    const slower: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      slower.push((await sectionMs()) / healthyMs);
-      await load.goesOn(2);
-    }
-    await judged('are dead', { 'rounds': ROUNDS, 'time of a section, compared with all healthy: p50': percentile(slower, 0.5), p99: percentile(slower, 0.99) });
-  }, LONG ? 300_000 : 60_000);
+  it(
+    'are dead: nobody waits for them, and nobody is let in twice',
+    async () => {
+      const load = await start();
+      await load.goesOn();
+      const healthyMs = await sectionMs();
+      await servers.kill(...which(0));
+      const slower: number[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        slower.push((await sectionMs()) / healthyMs);
+        await load.goesOn(2);
+      }
+      await judged('are dead', {
+        rounds: ROUNDS,
+        'time of a section, compared with all healthy: p50': percentile(slower, 0.5),
+        p99: percentile(slower, 0.99),
+      });
+    },
+    LONG ? 300_000 : 60_000,
+  );
 });

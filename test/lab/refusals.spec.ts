@@ -27,8 +27,20 @@ describe('One Redis under load', () => {
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-refusals-'));
-    server = await startRedis('--dir', folder, '--enable-debug-command', 'yes', '--loading-process-events-interval-bytes', '1024', '--key-load-delay', String(SLOW_US));
-    redis = new Redis(server.url, { retryStrategy: () => 20, maxRetriesPerRequest: null, maxLoadingRetryTime: 50 }).on('error', () => undefined);
+    server = await startRedis(
+      '--dir',
+      folder,
+      '--enable-debug-command',
+      'yes',
+      '--loading-process-events-interval-bytes',
+      '1024',
+      '--key-load-delay',
+      String(SLOW_US),
+    );
+    redis = new Redis(server.url, { retryStrategy: () => 20, maxRetriesPerRequest: null, maxLoadingRetryTime: 50 }).on(
+      'error',
+      () => undefined,
+    );
     load = undefined;
   });
 
@@ -40,7 +52,8 @@ describe('One Redis under load', () => {
   });
 
   /** How many commands the server refused with this word, since it was started. */
-  const refused = async (word: string) => Number(new RegExp(`errorstat_${word}:count=(\\d+)`).exec(await redis.info('errorstats'))?.[1] ?? 0);
+  const refused = async (word: string) =>
+    Number(new RegExp(`errorstat_${word}:count=(\\d+)`).exec(await redis.info('errorstats'))?.[1] ?? 0);
 
   /** Until it has refused some, and for some time more: up to one and a half leases. */
   async function refuses(word: string, before: number): Promise<void> {
@@ -74,24 +87,29 @@ describe('One Redis under load', () => {
     },
   };
 
-  it.each(Object.keys(FAULTS).filter((word) => LONG || !word.includes('restart')))('refuses commands (%s): calls go on or fail with an error of ours, and nobody is let in twice', async (word) => {
-    if (word.startsWith('LOADING')) await redis.eval(`for i = 1, ${FILLING} do redis.call('SET', 'filling:' .. i, string.rep('x', 100)) end`, 0);
-    load = await Load.start({
+  it.each(Object.keys(FAULTS).filter((word) => LONG || !word.includes('restart')))(
+    'refuses commands (%s): calls go on or fail with an error of ours, and nobody is let in twice',
+    async (word) => {
+      if (word.startsWith('LOADING'))
+        await redis.eval(`for i = 1, ${FILLING} do redis.call('SET', 'filling:' .. i, string.rep('x', 100)) end`, 0);
+      load = await Load.start({
       connection: server.url, options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' }, keys: ['a', 'b', 'shared', 'permits'], processes: 2, callers: 4, holdMs: [0, 10], stayMs: [100, 800],
     }); // prettier-ignore
-    for (let round = 0; round < ROUNDS; round++) {
+      for (let round = 0; round < ROUNDS; round++) {
+        await load.goesOn(5);
+        await FAULTS[word]!();
+      }
       await load.goesOn(5);
-      await FAULTS[word]!();
-    }
-    await load.goesOn(5);
-    const refusals = await refused(word);
-    expect(refusals).toBeGreaterThanOrEqual(word.includes('restart') ? 0 : ROUNDS);
-    const { sections, failed, left } = await load.stop();
-    await redis.eval(`for i = 1, ${FILLING} do redis.call('DEL', 'filling:' .. i) end`, 0);
-    const verdict = judge(sections, { census: await census([redis], LEASE_MS, left) });
-    figures(`${word} under load`, 'recovery, or an error of ours; 0 double grants', {
+      const refusals = await refused(word);
+      expect(refusals).toBeGreaterThanOrEqual(word.includes('restart') ? 0 : ROUNDS);
+      const { sections, failed, left } = await load.stop();
+      await redis.eval(`for i = 1, ${FILLING} do redis.call('DEL', 'filling:' .. i) end`, 0);
+      const verdict = judge(sections, { census: await census([redis], LEASE_MS, left) });
+      figures(`${word} under load`, 'recovery, or an error of ours; 0 double grants', {
       'times': ROUNDS, ...(refusals > 0 && { 'commands refused': refusals }), 'sections': sections.length, 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed,
     }); // prettier-ignore
-    expect(verdict.examples()).toBe('');
-  }, LONG ? 300_000 : 30_000);
+      expect(verdict.examples()).toBe('');
+    },
+    LONG ? 300_000 : 30_000,
+  );
 });

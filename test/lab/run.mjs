@@ -10,12 +10,19 @@ import { endAll, runSpec } from './specs.mjs';
 
 /** What takes long and does not mind company runs at the same time; the others measure times, and have the machine for themselves. */
 const TOGETHER = [
-  [['test/lab/soak.spec.ts'], ['test/lab/refusals.spec.ts', 'test/lab/cluster-slots.spec.ts', 'test/lab/redlock-amnesia.spec.ts']],
+  [
+    ['test/lab/soak.spec.ts'],
+    ['test/lab/refusals.spec.ts', 'test/lab/cluster-slots.spec.ts', 'test/lab/redlock-amnesia.spec.ts'],
+  ],
   [['test/lab/sentinel-failover.spec.ts'], ['test/lab/lost-replies.spec.ts']],
 ];
 
 const chosen = process.argv.slice(2);
-const inFolders = ['test/lab', 'test/processes'].flatMap((folder) => readdirSync(folder).filter((name) => name.endsWith('.spec.ts')).map((name) => `${folder}/${name}`));
+const inFolders = ['test/lab', 'test/processes'].flatMap((folder) =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.spec.ts'))
+    .map((name) => `${folder}/${name}`),
+);
 const all = [...inFolders, 'test/redis/schedules.spec.ts'];
 const specs = chosen.length > 0 ? all.filter((spec) => chosen.some((word) => spec.includes(word))) : all;
 
@@ -36,7 +43,9 @@ async function run(these) {
     process.stderr.write(`\n== ${spec}\n`);
     const outcome = await runSpec(spec, folder);
     outcomes.set(spec, outcome);
-    process.stderr.write(`== ${spec}: ${outcome.failed.length > 0 ? `FAILED: ${outcome.failed.join('; ')}` : 'held'}, ${time(beganAt)}; ${outcomes.size} of ${specs.length} after ${time(startedAt)}\n`);
+    process.stderr.write(
+      `== ${spec}: ${outcome.failed.length > 0 ? `FAILED: ${outcome.failed.join('; ')}` : 'held'}, ${time(beganAt)}; ${outcomes.size} of ${specs.length} after ${time(startedAt)}\n`,
+    );
   }
 }
 
@@ -45,9 +54,14 @@ await run(all.filter((spec) => !TOGETHER.flat(2).includes(spec)));
 
 const inOrder = specs.map((spec) => outcomes.get(spec));
 const failed = inOrder.flatMap((outcome) => outcome.failed);
-const redis = /v=(\S+)/.exec(spawnSync(process.env.REDIS_SERVER ?? 'redis-server', ['--version'], { encoding: 'utf8' }).stdout)?.[1];
+const redis = /v=(\S+)/.exec(
+  spawnSync(process.env.REDIS_SERVER ?? 'redis-server', ['--version'], { encoding: 'utf8' }).stdout,
+)?.[1];
 const machine = `on a shared ${cpus().length}-core machine, Node ${process.versions.node}, Redis ${redis} on loopback, in ${time(startedAt)}`;
-const text = page(inOrder.flatMap(({ figures }) => figures), { failed, when: new Date().toISOString().slice(0, 10), machine });
+const text = page(
+  inOrder.flatMap(({ figures }) => figures),
+  { failed, when: new Date().toISOString().slice(0, 10), machine },
+);
 if (chosen.length > 0) process.stdout.write(text);
 else writeFileSync('docs/reliability.md', text);
 process.exitCode = failed.length > 0 || specs.length === 0 ? 1 : 0;

@@ -139,18 +139,26 @@ async function isNoticedOf({ script, source }: Mistake): Promise<boolean> {
   }
 }
 
-it('a mistake in a script is noticed by a test, wherever it is', async () => {
-  const found = mistakes();
-  expect(HARMLESS.filter((harmless) => !found.some(({ name }) => harmless.test(name)))).toEqual([]);
-  const harmful = found.filter(({ name }) => !HARMLESS.some((harmless) => harmless.test(name)));
-  const tried = harmful.filter(({ name }, index) => index % EVERY === 0 && (!ONLY || name.includes(ONLY)));
-  expect(await isNoticed(true)).toBe(false);
-  const unnoticed: string[] = [];
-  for (const mistake of tried) {
-    if (await isNoticedOf(mistake)) continue;
-    unnoticed.push(mistake.name);
-    if (LONG) process.stderr.write(`unnoticed: ${mistake.name}\n`);
-  }
-  figures('Mistakes made in the Lua scripts, one at a time', 'each is noticed by a test', { 'mistakes': tried.length, 'unnoticed': unnoticed.length, 'harmless, not tried': found.length - harmful.length });
-  expect(unnoticed).toEqual([]);
-}, LONG ? 3_600_000 : 120_000);
+it(
+  'a mistake in a script is noticed by a test, wherever it is',
+  async () => {
+    const found = mistakes();
+    expect(HARMLESS.filter((harmless) => !found.some(({ name }) => harmless.test(name)))).toEqual([]);
+    const harmful = found.filter(({ name }) => !HARMLESS.some((harmless) => harmless.test(name)));
+    const tried = harmful.filter(({ name }, index) => index % EVERY === 0 && (!ONLY || name.includes(ONLY)));
+    expect(await isNoticed(true)).toBe(false);
+    const unnoticed: string[] = [];
+    for (const mistake of tried) {
+      if (await isNoticedOf(mistake)) continue;
+      unnoticed.push(mistake.name);
+      if (LONG) process.stderr.write(`unnoticed: ${mistake.name}\n`);
+    }
+    figures('Mistakes made in the Lua scripts, one at a time', 'each is noticed by a test', {
+      mistakes: tried.length,
+      unnoticed: unnoticed.length,
+      'harmless, not tried': found.length - harmful.length,
+    });
+    expect(unnoticed).toEqual([]);
+  },
+  LONG ? 3_600_000 : 120_000,
+);

@@ -38,11 +38,19 @@ function end(pid) {
   }
 }
 
-const linesOf = (file) => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line)) : []);
+const linesOf = (file) =>
+  existsSync(file)
+    ? readFileSync(file, 'utf8')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line))
+    : [];
 
 function failuresIn(file) {
   if (!existsSync(file)) return ['it did not come to its end'];
   const { testResults, success } = JSON.parse(readFileSync(file, 'utf8'));
-  const names = testResults.flatMap(({ assertionResults }) => assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName));
+  const names = testResults.flatMap(({ assertionResults }) =>
+    assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName),
+  );
   return names.length > 0 || success ? names : ['it did not start'];
 }

@@ -44,39 +44,65 @@ if (!canStep) figures(WHAT, 'not tried in this run: it takes a C compiler', {});
 
   /** Whether the other came in while this one was inside, and should not have. Permits are not looked at. */
   const isAgainst = (one: Section, other: Section) =>
-    one.keys[0] === other.keys[0] && other.beganAt > one.beganAt && other.beganAt < one.endedAt && one.mode !== 'permit' && !(one.mode === 'read' && other.mode === 'read');
+    one.keys[0] === other.keys[0] &&
+    other.beganAt > one.beganAt &&
+    other.beganAt < one.endedAt &&
+    one.mode !== 'permit' &&
+    !(one.mode === 'read' && other.mode === 'read');
 
-  it('is set forward and back under load: fences grow; two are inside only right after a step forward, until the first of them hears of it', async () => {
-    load = await Load.start({ connection: stepped.server.url, options: { lease: LEASE_MS, wait: '20s' }, keys: ['a', 'b', 'shared', 'permits'], processes: 2, callers: 4, holdMs: [0, 10], stayMs: [200, 2000] });
-    const forward: number[] = [];
-    let steps = 0;
-    for (const size of SIZES_MS) {
-      for (const [off, isForward] of [[size, true], [0, false], [-size, false], [0, true]] as const) {
-        await load.goesOn(5);
-        if (isForward) forward.push(clock());
-        stepped.setOff(off);
-        steps++;
-        if (isForward) await sleep(OVER_MS);
-        const [seconds] = await redis.time();
-        expect(Math.abs(Number(seconds) * 1000 - Date.now() - off)).toBeLessThan(2000);
+  it(
+    'is set forward and back under load: fences grow; two are inside only right after a step forward, until the first of them hears of it',
+    async () => {
+      load = await Load.start({
+        connection: stepped.server.url,
+        options: { lease: LEASE_MS, wait: '20s' },
+        keys: ['a', 'b', 'shared', 'permits'],
+        processes: 2,
+        callers: 4,
+        holdMs: [0, 10],
+        stayMs: [200, 2000],
+      });
+      const forward: number[] = [];
+      let steps = 0;
+      for (const size of SIZES_MS) {
+        for (const [off, isForward] of [
+          [size, true],
+          [0, false],
+          [-size, false],
+          [0, true],
+        ] as const) {
+          await load.goesOn(5);
+          if (isForward) forward.push(clock());
+          stepped.setOff(off);
+          steps++;
+          if (isForward) await sleep(OVER_MS);
+          const [seconds] = await redis.time();
+          expect(Math.abs(Number(seconds) * 1000 - Date.now() - off)).toBeLessThan(2000);
+        }
       }
-    }
-    await load.goesOn(5);
-    const { sections, failed, left } = await load.stop();
-    const noticed = forward.flatMap((at) => lostAfter(sections, at, OVER_MS));
-    const together = lost(sections).flatMap((one) => sections.filter((other) => isAgainst(one, other)).map(({ beganAt }) => one.endedAt - beganAt));
-    const all = judge(sections);
-    const apart = sections.filter(({ beganAt, endedAt, unlockedAt = endedAt }) => !forward.some((at) => beganAt < at + OVER_MS && unlockedAt > at));
-    const others = judge(apart, { census: await census([redis], LEASE_MS, left) });
-    figures(WHAT, 'fences grow; two are inside after steps forward only, and for lease/3 at most', {
+      await load.goesOn(5);
+      const { sections, failed, left } = await load.stop();
+      const noticed = forward.flatMap((at) => lostAfter(sections, at, OVER_MS));
+      const together = lost(sections).flatMap((one) =>
+        sections.filter((other) => isAgainst(one, other)).map(({ beganAt }) => one.endedAt - beganAt),
+      );
+      const all = judge(sections);
+      const apart = sections.filter(
+        ({ beganAt, endedAt, unlockedAt = endedAt }) =>
+          !forward.some((at) => beganAt < at + OVER_MS && unlockedAt > at),
+      );
+      const others = judge(apart, { census: await census([redis], LEASE_MS, left) });
+      figures(WHAT, 'fences grow; two are inside after steps forward only, and for lease/3 at most', {
       'steps': steps, 'sections': sections.length, 'fences that went back': others.count('S2'), 'locks lost': lost(sections).length, 'after the step forward, ms: p50': percentile(noticed, 0.5), 'latest': Math.max(...noticed),
       'double grants after steps forward': all.count('S1') - others.count('S1'), 'for ms, at most': Math.max(...together), 'double grants at any other time': others.count('S1'), ...failed,
     }); // prettier-ignore
-    // A process that has not heard of it may let in some more of its own callers, with the fences that it has: smaller ones.
-    expect(all.examples('S3', 'S7')).toBe('');
-    expect(others.examples()).toBe('');
-    expect(Math.max(0, ...together)).toBeLessThan(NOTICED_MS);
-  }, LONG ? 300_000 : 60_000);
+      // A process that has not heard of it may let in some more of its own callers, with the fences that it has: smaller ones.
+      expect(all.examples('S3', 'S7')).toBe('');
+      expect(others.examples()).toBe('');
+      expect(Math.max(0, ...together)).toBeLessThan(NOTICED_MS);
+    },
+    LONG ? 300_000 : 60_000,
+  );
 
   it('is set back: the key of a holder that is gone stays so much longer, and forceUnlock frees it', async () => {
     const here = lockService(redisStore({ connection: stepped.server.url }), { shutdownGrace: 0 });

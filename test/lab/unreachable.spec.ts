@@ -24,7 +24,7 @@ const OUTAGES: Record<string, (proxy: TcpProxy) => void> = {
   },
 };
 
-describe('Redis can\'t be reached', () => {
+describe("Redis can't be reached", () => {
   let server: RedisServer;
   let redis: Redis;
   let proxy: TcpProxy;
@@ -34,7 +34,10 @@ describe('Redis can\'t be reached', () => {
     server = await startRedis();
     redis = new Redis(server.url);
     proxy = await startProxy(server.port);
-    here = lockService(redisStore({ connection: proxy.url, commandTimeout: COMMAND_TIMEOUT_MS }), { lease: LEASE_MS, shutdownGrace: 0 });
+    here = lockService(redisStore({ connection: proxy.url, commandTimeout: COMMAND_TIMEOUT_MS }), {
+      lease: LEASE_MS,
+      shutdownGrace: 0,
+    });
   });
 
   afterEach(async () => {
@@ -47,40 +50,60 @@ describe('Redis can\'t be reached', () => {
   /** How long each of these takes to fail, as all must. */
   function failures(key: string): Promise<number[]> {
     const startedAt = performance.now();
-    const calls = [here.lock(key), here.tryLock(key), here.withLock([key, 'b'], () => 'ran'), here.lock(key, { mode: 'read' }), here.lock(key, { permits: 2 }), here.isLocked(key), here.inspect(key), here.forceUnlock(key)];
-    return Promise.all(calls.map(async (call) => {
-      expect(await (call as Promise<unknown>).catch((error: unknown) => error)).toBeInstanceOf(LockUnavailableError);
-      return performance.now() - startedAt;
-    }));
+    const calls = [
+      here.lock(key),
+      here.tryLock(key),
+      here.withLock([key, 'b'], () => 'ran'),
+      here.lock(key, { mode: 'read' }),
+      here.lock(key, { permits: 2 }),
+      here.isLocked(key),
+      here.inspect(key),
+      here.forceUnlock(key),
+    ];
+    return Promise.all(
+      calls.map(async (call) => {
+        expect(await (call as Promise<unknown>).catch((error: unknown) => error)).toBeInstanceOf(LockUnavailableError);
+        return performance.now() - startedAt;
+      }),
+    );
   }
 
-  it.each(Object.entries(OUTAGES))('%s: a held lock ends before the server ends it, every call settles in time, and then they work again', async (what, begin) => {
-    const early: number[] = [];
-    const took: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      const key = `account:${round}`;
-      const lock = await here.lock(key);
-      const { signal } = lock;
-      await new Promise((done) => setTimeout(done, (Math.random() * LEASE_MS) / 3));
-      begin(proxy);
-      const failing = failures(`other:${round}`);
-      // Where only replies are dropped, the server may still be told to renew it, so its lease ends later than this.
-      const lastsMs = await redis.pttl(`lock:${key}`);
-      const endsAt = performance.now() + lastsMs;
-      const over = new Promise<boolean>((done) => setTimeout(() => done(signal.aborted), lastsMs));
-      expect(await aborted(signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
-      early.push(endsAt - performance.now());
-      expect(await over).toBe(true);
-      took.push(...(await failing));
-      proxy.heal();
-      proxy.welcome();
-      await until(() => here.isLocked('anything').then(() => true, () => false));
-      await lock.unlock();
-    }
-    figures(`Redis can't be reached: ${what}`, 'the signal aborts before the server ends the lease; every call settles within the command time-out', {
+  it.each(Object.entries(OUTAGES))(
+    '%s: a held lock ends before the server ends it, every call settles in time, and then they work again',
+    async (what, begin) => {
+      const early: number[] = [];
+      const took: number[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const key = `account:${round}`;
+        const lock = await here.lock(key);
+        const { signal } = lock;
+        await new Promise((done) => setTimeout(done, (Math.random() * LEASE_MS) / 3));
+        begin(proxy);
+        const failing = failures(`other:${round}`);
+        // Where only replies are dropped, the server may still be told to renew it, so its lease ends later than this.
+        const lastsMs = await redis.pttl(`lock:${key}`);
+        const endsAt = performance.now() + lastsMs;
+        const over = new Promise<boolean>((done) => setTimeout(() => done(signal.aborted), lastsMs));
+        expect(await aborted(signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+        early.push(endsAt - performance.now());
+        expect(await over).toBe(true);
+        took.push(...(await failing));
+        proxy.heal();
+        proxy.welcome();
+        await until(() =>
+          here.isLocked('anything').then(
+            () => true,
+            () => false,
+          ),
+        );
+        await lock.unlock();
+      }
+      figures(`Redis can't be reached: ${what}`, 'the signal aborts before the server ends the lease; every call settles within the command time-out', {
       'times': ROUNDS, 'signal before the end on the server, ms: p50': percentile(early, 0.5), 'least': Math.min(...early), [`calls took ms, of ${COMMAND_TIMEOUT_MS}: p50`]: percentile(took, 0.5), 'most': Math.max(...took),
     }); // prettier-ignore
-    expect(Math.max(...took)).toBeLessThan(COMMAND_TIMEOUT_MS + SOME_MS);
-    expect(leftovers(await census([redis], LEASE_MS))).toEqual([]);
-  }, LONG ? 600_000 : 30_000);
+      expect(Math.max(...took)).toBeLessThan(COMMAND_TIMEOUT_MS + SOME_MS);
+      expect(leftovers(await census([redis], LEASE_MS))).toEqual([]);
+    },
+    LONG ? 600_000 : 30_000,
+  );
 });

@@ -1,8 +1,28 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import { type CanActivate, Controller, Get, Injectable, Logger, type LoggerService, type MiddlewareConsumer, type ModuleMetadata, type NestMiddleware, Scope, SetMetadata } from '@nestjs/common';
+import {
+  type CanActivate,
+  Controller,
+  Get,
+  Injectable,
+  Logger,
+  type LoggerService,
+  type MiddlewareConsumer,
+  type ModuleMetadata,
+  type NestMiddleware,
+  Scope,
+  SetMetadata,
+} from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { WebSocketGateway } from '@nestjs/websockets';
-import { CurrentLock, type Duration, getLockServiceToken, type Lock, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
+import {
+  CurrentLock,
+  type Duration,
+  getLockServiceToken,
+  type Lock,
+  LockOptionsError,
+  LockService,
+  WithLock,
+} from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 
 const ignore = () => undefined;
@@ -14,7 +34,10 @@ afterEach(async () => {
   for (const module of open.splice(0)) await module.close();
 });
 
-async function start({ imports = [], ...metadata }: ModuleMetadata, logger: LoggerService = SILENT): Promise<TestingModule> {
+async function start(
+  { imports = [], ...metadata }: ModuleMetadata,
+  logger: LoggerService = SILENT,
+): Promise<TestingModule> {
   const building = Test.createTestingModule({ imports: [LockTestingModule.forRoot(), ...imports], ...metadata });
   const module = await building.setLogger(logger).compile();
   open.push(module);
@@ -339,7 +362,9 @@ Potential solutions:
     },
     ['handleConnection', 'handleDisconnect']
       .map(
-        (hook) => `Rooms.${hook}() is a hook of a gateway, whose errors Nest does not catch, so a lock that can't be had would end the process.
+        (
+          hook,
+        ) => `Rooms.${hook}() is a hook of a gateway, whose errors Nest does not catch, so a lock that can't be had would end the process.
 
 Potential solutions:
 - Put @WithLock on another method, and call that in the hook, in a try.`,
@@ -485,7 +510,12 @@ describe('an app starts with', () => {
       () => {
         @Injectable()
         class FrozenJobs extends Jobs {}
-        return { providers: [FrozenJobs, { provide: 'alias', inject: [FrozenJobs], useFactory: (jobs: FrozenJobs) => Object.freeze(jobs) }] };
+        return {
+          providers: [
+            FrozenJobs,
+            { provide: 'alias', inject: [FrozenJobs], useFactory: (jobs: FrozenJobs) => Object.freeze(jobs) },
+          ],
+        };
       },
     ],
     [
@@ -504,7 +534,11 @@ describe('an app starts with', () => {
 /** Hears what is logged while an app starts. */
 async function logged(metadata: ModuleMetadata): Promise<Record<'debug' | 'warn', string[]>> {
   const lines: Record<'debug' | 'warn', string[]> = { debug: [], warn: [] };
-  await start(metadata, { ...SILENT, debug: (line: string) => lines.debug.push(line), warn: (line: string) => lines.warn.push(line) });
+  await start(metadata, {
+    ...SILENT,
+    debug: (line: string) => lines.debug.push(line),
+    warn: (line: string) => lines.warn.push(line),
+  });
   return lines;
 }
 
@@ -524,7 +558,10 @@ class Billing {
 @Injectable({ scope: Scope.REQUEST })
 class NightJobs extends Jobs {}
 
-const BOTH: ModuleMetadata = { imports: [LockTestingModule.forRoot({ name: 'billing' })], providers: [Billing, NightJobs, Jobs] };
+const BOTH: ModuleMetadata = {
+  imports: [LockTestingModule.forRoot({ name: 'billing' })],
+  providers: [Billing, NightJobs, Jobs],
+};
 
 describe('an app that starts', () => {
   it('logs each guarded method once, for those who debug', async () => {
@@ -577,7 +614,9 @@ Potential solutions:
       }
     }
     const { warn } = await logged({ providers: [Jobs] });
-    expect(warn).toEqual([expect.stringContaining(`The lock key "job:<id>" of ${Later.name}.walk() names <id>. The names there are: jobId`)]);
+    expect(warn).toEqual([
+      expect.stringContaining(`The lock key "job:<id>" of ${Later.name}.walk() names <id>. The names there are: jobId`),
+    ]);
   });
 
   it('does not warn of a class that another app of the process knows', async () => {
@@ -585,7 +624,9 @@ Potential solutions:
       @WithLock('job')
       async run() {}
     }
-    expect((await logged({ providers: [{ provide: 'elsewhere', useFactory: () => new Elsewhere() }] })).warn.join()).not.toContain('Elsewhere');
+    expect(
+      (await logged({ providers: [{ provide: 'elsewhere', useFactory: () => new Elsewhere() }] })).warn.join(),
+    ).not.toContain('Elsewhere');
     expect((await logged({})).warn.join()).not.toContain('Elsewhere');
   });
 

@@ -5,7 +5,9 @@ import { redisClient } from '../../lib/redis/redis-client.js';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 async function boot(options: unknown): Promise<void> {
-  const module = await Test.createTestingModule({ imports: [RedisLockModule.forRoot(options as RedisLockModuleOptions)] }).compile();
+  const module = await Test.createTestingModule({
+    imports: [RedisLockModule.forRoot(options as RedisLockModuleOptions)],
+  }).compile();
   await module.close();
 }
 
@@ -16,10 +18,20 @@ async function refusal(connection: unknown): Promise<string> {
 }
 
 /** What tells a client of ioredis 4 from one of 5: this one has no `mode`. */
-const ioredis4Client = { status: 'ready', options: { password: 'hunter2' }, evalsha: () => undefined, sendCommand: () => undefined };
+const ioredis4Client = {
+  status: 'ready',
+  options: { password: 'hunter2' },
+  evalsha: () => undefined,
+  sendCommand: () => undefined,
+};
 
 /** What the `createClient()` of node-redis returns, as far as it can be told from outside. */
-const nodeRedisClient = { evalSha: () => undefined, sendCommand: () => undefined, isOpen: false, options: { url: 'redis://app:hunter2@10.0.0.1' } };
+const nodeRedisClient = {
+  evalSha: () => undefined,
+  sendCommand: () => undefined,
+  isOpen: false,
+  options: { url: 'redis://app:hunter2@10.0.0.1' },
+};
 
 describe('nobody locks on the server of this machine by accident', () => {
   it.each<[string, unknown, RegExp]>([
@@ -27,9 +39,21 @@ describe('nobody locks on the server of this machine by accident', () => {
     ['a promise of a client', Promise.resolve({}), /Promise.*Await it/],
     ['a client of another kind', { evalsha: () => undefined, sendCommand: () => undefined }, /not one of ioredis/],
     ['a client of ioredis 4', ioredis4Client, /ioredis 4: give one of ioredis 5\.11 or later/],
-    ['a Cluster client of ioredis 4', { ...ioredis4Client, isCluster: true, nodes: () => [], clearAddedScriptHashesCleanInterval: () => undefined }, /ioredis 4: give one of ioredis 5\.11/],
-    ['a client with get() and close(), such as that of Bun', { get: () => undefined, send: () => undefined, close: () => undefined, connected: false }, /not one of ioredis 5 or 6: give the URL/],
-    ['a client of Valkey GLIDE', { get: () => undefined, customCommand: () => undefined, close: () => undefined, socket: {} }, /not one of ioredis 5 or 6: give the URL/],
+    [
+      'a Cluster client of ioredis 4',
+      { ...ioredis4Client, isCluster: true, nodes: () => [], clearAddedScriptHashesCleanInterval: () => undefined },
+      /ioredis 4: give one of ioredis 5\.11/,
+    ],
+    [
+      'a client with get() and close(), such as that of Bun',
+      { get: () => undefined, send: () => undefined, close: () => undefined, connected: false },
+      /not one of ioredis 5 or 6: give the URL/,
+    ],
+    [
+      'a client of Valkey GLIDE',
+      { get: () => undefined, customCommand: () => undefined, close: () => undefined, socket: {} },
+      /not one of ioredis 5 or 6: give the URL/,
+    ],
     ['{ url }', { url: 'redis://10.0.0.1' }, /"connection\.url".*URL itself/],
     ['{ socket }', { socket: { host: '10.0.0.1' } }, /"connection\.socket".*node-redis.*"host"/],
     ['{ prot }', { prot: 6390 }, /"connection\.prot".*Did you mean "port"/],
@@ -38,17 +62,31 @@ describe('nobody locks on the server of this machine by accident', () => {
     ['an option that resembles none', { host: '10.0.0.1', quux: true }, /"connection\.quux" is no option of ioredis/],
     ['an empty object', {}, /names no server/],
     ['options that name no server', { db: 2, password: 'hunter2' }, /names no server/],
-    ['a host that is undefined', { host: undefined, port: 6379 }, /"connection\.host" is undefined: a setting is missing/],
+    [
+      'a host that is undefined',
+      { host: undefined, port: 6379 },
+      /"connection\.host" is undefined: a setting is missing/,
+    ],
     ['a port that is undefined', { host: '10.0.0.1', port: undefined }, /"connection\.port" is undefined/],
     ['an empty host', { host: '' }, /"connection\.host" is ""/],
     ['a host that is a number', { host: 5 }, /"connection\.host" is 5/],
     ['a port that is NaN', { port: NaN }, /"connection\.port" is NaN/],
     ['a port that is text', { port: 'six' }, /"connection\.port" is "six"/],
     ['a port that is too large', { port: 65_536 }, /"connection\.port" is 65536/],
-    ['a class instance', new (class RedisConfig { readonly url = 'redis://10.0.0.1'; })(), /"connection\.url"/],
+    [
+      'a class instance',
+      new (class RedisConfig {
+        readonly url = 'redis://10.0.0.1';
+      })(),
+      /"connection\.url"/,
+    ],
     ['a Map', new Map([['host', '10.0.0.1']]), /"connection\.size"/],
     ['a database that is NaN', { host: '10.0.0.1', db: NaN }, /"connection\.db" is NaN/],
-    ['a Sentinel without a host', { sentinels: [{ host: undefined, port: 1 }], name: 'main' }, /"connection\.sentinels\[0\]\.host"/],
+    [
+      'a Sentinel without a host',
+      { sentinels: [{ host: undefined, port: 1 }], name: 'main' },
+      /"connection\.sentinels\[0\]\.host"/,
+    ],
     ['no Sentinels', { sentinels: [], name: 'main' }, /"connection\.sentinels"/],
     ['an undefined path', { path: undefined }, /"connection\.path" is undefined/],
     ['a function', () => ({ host: '10.0.0.1' }), /a function/],
@@ -83,7 +121,10 @@ it.each<[string, RedisLockModuleOptions]>([
   ['a URL object', { connection: new URL('rediss://user:password@127.0.0.1:1/2') }],
   ['a URL with an option of ioredis', { connection: 'redis://127.0.0.1:1/0?family=4' }],
   ['a port that came as text', { connection: { port: '1' as unknown as number } }],
-  ['options of ioredis itself', { connection: { host: '127.0.0.1', port: 1, sentinels: null as never, path: undefined } }],
+  [
+    'options of ioredis itself',
+    { connection: { host: '127.0.0.1', port: 1, sentinels: null as never, path: undefined } },
+  ],
   ['a path', { connection: { path: '/run/no-such.sock' } }],
   ['a store, and a connection that is undefined', { connection: undefined, store: new MemoryLockStore() }],
 ])('a module boots with %s', async (_what, options) => {
@@ -105,5 +146,7 @@ it('options that a class or a prototype has are those that the client gets', () 
 });
 
 it('an unknown option of the module names the one that was probably meant', async () => {
-  await expect(boot({ conection: 'redis://127.0.0.1' })).rejects.toThrow(/no option "conection"\. Did you mean "connection"\?/);
+  await expect(boot({ conection: 'redis://127.0.0.1' })).rejects.toThrow(
+    /no option "conection"\. Did you mean "connection"\?/,
+  );
 });

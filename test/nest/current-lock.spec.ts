@@ -81,7 +81,10 @@ describe('@CurrentLock()', () => {
     await once(client, 'open');
     const answer = once(client, 'message') as Promise<[Buffer]>;
     client.send(JSON.stringify({ event: 'close', data: { id: '7' } }));
-    expect(JSON.parse((await answer)[0].toString())).toEqual({ event: 'close', data: { job: { id: '7' }, key: 'job:7' } });
+    expect(JSON.parse((await answer)[0].toString())).toEqual({
+      event: 'close',
+      data: { job: { id: '7' }, key: 'job:7' },
+    });
   });
 
   it.each(PLATFORMS)('may be the only parameter of an HTTP handler, or the first (%s)', async (_platform, adapter) => {

@@ -1,7 +1,14 @@
 import { afterAll, afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type INestApplicationContext, Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { type LockEvent, LockLostError, LockService, LockTimeoutError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import {
+  type LockEvent,
+  LockLostError,
+  LockService,
+  LockTimeoutError,
+  RedisLockModule,
+  WithLock,
+} from 'nest-redis-lock';
 import { deferred, until } from '../support/deferred.js';
 import { RedisMonitor } from '../support/redis/redis-monitor.js';
 import { startRedis } from '../support/redis/redis-server.js';
@@ -46,7 +53,10 @@ describe('The label of @WithLock', () => {
 
   beforeEach(async () => {
     const connection = (await server).url;
-    app = await Test.createTestingModule({ imports: [RedisLockModule.forRoot({ connection, wait: '5s' })], providers: [Accounts] }).compile();
+    app = await Test.createTestingModule({
+      imports: [RedisLockModule.forRoot({ connection, wait: '5s' })],
+      providers: [Accounts],
+    }).compile();
     await app.init();
     [accounts, locks, events] = [app.get(Accounts), app.get(LockService), []];
     locks.events.subscribe((event) => events.push(event));
@@ -61,26 +71,44 @@ describe('The label of @WithLock', () => {
     await inside.promise;
     const waiting = accounts.inTurn('1');
     await until(async () => (await locks.inspect('account:1'))!.waiters.length === 1);
-    expect(await locks.inspect('account:1')).toMatchObject({ holder: { label: 'Accounts.withdraw' }, waiters: [{ label: 'Accounts.inTurn' }] });
+    expect(await locks.inspect('account:1')).toMatchObject({
+      holder: { label: 'Accounts.withdraw' },
+      waiters: [{ label: 'Accounts.inTurn' }],
+    });
 
     const late: unknown = await accounts.atOnce('1').catch((error: unknown) => error);
     expect(late).toBeInstanceOf(LockTimeoutError);
-    expect(late).toMatchObject({ label: 'Accounts.atOnce', detail: expect.stringContaining('lock "account:1" for "Accounts.atOnce"') });
+    expect(late).toMatchObject({
+      label: 'Accounts.atOnce',
+      detail: expect.stringContaining('lock "account:1" for "Accounts.atOnce"'),
+    });
     goOn.resolve();
     await Promise.all([held, waiting]);
-    expect(new Set(events.filter(({ keys }) => keys[0] === 'account:1').map(({ label }) => label))).toEqual(new Set(['Accounts.withdraw', 'Accounts.atOnce', 'Accounts.inTurn']));
+    expect(new Set(events.filter(({ keys }) => keys[0] === 'account:1').map(({ label }) => label))).toEqual(
+      new Set(['Accounts.withdraw', 'Accounts.atOnce', 'Accounts.inTurn']),
+    );
   });
 
   it('is in the error of a lost lock', async () => {
-    const error: unknown = await accounts.withdraw('1', () => locks.forceUnlock('account:1')).catch((error: unknown) => error);
+    const error: unknown = await accounts
+      .withdraw('1', () => locks.forceUnlock('account:1'))
+      .catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockLostError);
-    expect(error).toMatchObject({ label: 'Accounts.withdraw', detail: expect.stringContaining('Lost lock "account:1" for "Accounts.withdraw" after') });
+    expect(error).toMatchObject({
+      label: 'Accounts.withdraw',
+      detail: expect.stringContaining('Lost lock "account:1" for "Accounts.withdraw" after'),
+    });
   });
 
   it('is the one that is given, and none for a lock that is taken by hand', async () => {
     await accounts.payOut('1');
     await locks.withLock('account:1', () => undefined);
-    expect(events.map(({ type, label }) => `${type} ${label}`)).toEqual(['acquired pay out', 'released pay out', 'acquired undefined', 'released undefined']);
+    expect(events.map(({ type, label }) => `${type} ${label}`)).toEqual([
+      'acquired pay out',
+      'released pay out',
+      'acquired undefined',
+      'released undefined',
+    ]);
   });
 
   it('is cut where the names are longer than a label may be', async () => {
@@ -91,7 +119,8 @@ describe('The label of @WithLock', () => {
   it('costs Redis no more commands than none does', async () => {
     await accounts.withdraw('1');
     const monitor = await RedisMonitor.start((await server).port);
-    const commands = async () => (await monitor.commands()).filter(({ inScript }) => inScript).map(({ args }) => args[0]!.toUpperCase());
+    const commands = async () =>
+      (await monitor.commands()).filter(({ inScript }) => inScript).map(({ args }) => args[0]!.toUpperCase());
     await commands();
     await locks.withLock('account:1', () => undefined);
     const without = await commands();

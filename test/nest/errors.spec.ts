@@ -1,6 +1,18 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
-import { type ArgumentsHost, Catch, Controller, type ExceptionFilter, HttpException, Injectable, type INestApplicationContext, Logger, type LoggerService, type Type, UseFilters } from '@nestjs/common';
+import {
+  type ArgumentsHost,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  HttpException,
+  Injectable,
+  type INestApplicationContext,
+  Logger,
+  type LoggerService,
+  type Type,
+  UseFilters,
+} from '@nestjs/common';
 import { GraphQLModule, Query, Resolver } from '@nestjs/graphql';
 import { type ClientProxy, ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -20,7 +32,9 @@ import { startApp } from './http-app.js';
 jest.setTimeout(30_000);
 
 // Only HTTP requests are answered with what the factory makes.
-const imports = () => [LockTestingModule.forRoot({ wait: 0, exceptionFactory: () => new HttpException('Locked', 423) })];
+const imports = () => [
+  LockTestingModule.forRoot({ wait: 0, exceptionFactory: () => new HttpException('Locked', 423) }),
+];
 const closing: (() => unknown)[] = [];
 
 afterEach(async () => {
@@ -36,7 +50,12 @@ class Accounts {
   }
 }
 
-const TOLD = { status: 'error', code: 'LOCK_TIMEOUT', statusCode: 409, message: 'Another request is working on this right now. Try again in a moment.' };
+const TOLD = {
+  status: 'error',
+  code: 'LOCK_TIMEOUT',
+  statusCode: 409,
+  message: 'Another request is working on this right now. Try again in a moment.',
+};
 
 /** What an app has of its own. */
 @Catch()
@@ -44,7 +63,10 @@ class CatchAll implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost) {
     const mine = { mine: isLockError(error) && error.code };
     if (host.getType() === 'rpc') return throwError(() => mine);
-    host.switchToWs().getClient<WebSocket>().send(JSON.stringify({ event: 'mine', data: mine }));
+    host
+      .switchToWs()
+      .getClient<WebSocket>()
+      .send(JSON.stringify({ event: 'mine', data: mine }));
     return undefined;
   }
 }
@@ -94,7 +116,11 @@ describe('a lock error of a microservice', () => {
 
   async function start(filters: ExceptionFilter[] = []): Promise<ClientProxy> {
     const [proxy, options] = await client();
-    const module = await Test.createTestingModule({ imports: imports(), controllers: [AccountsController], providers: [Accounts] }).compile();
+    const module = await Test.createTestingModule({
+      imports: imports(),
+      controllers: [AccountsController],
+      providers: [Accounts],
+    }).compile();
     const app = module.createNestMicroservice({ transport: Transport.TCP, options, logger: false });
     app.useGlobalFilters(...filters);
     await app.listen();
@@ -104,7 +130,11 @@ describe('a lock error of a microservice', () => {
 
   async function startHybrid(controller: Type, hybrid: { inheritAppConfig?: boolean }): Promise<ClientProxy> {
     const [proxy, options] = await client();
-    const module = await Test.createTestingModule({ imports: imports(), controllers: [controller], providers: [Accounts] }).compile();
+    const module = await Test.createTestingModule({
+      imports: imports(),
+      controllers: [controller],
+      providers: [Accounts],
+    }).compile();
     const app = module.createNestApplication(new ExpressAdapter(), { logger: false });
     app.connectMicroservice({ transport: Transport.TCP, options }, hybrid);
     await app.startAllMicroservices();
@@ -112,7 +142,8 @@ describe('a lock error of a microservice', () => {
     return proxy;
   }
 
-  const failure = (proxy: ClientProxy, pattern: string) => lastValueFrom(proxy.send(pattern, '42')).catch((error: unknown) => error);
+  const failure = (proxy: ClientProxy, pattern: string) =>
+    lastValueFrom(proxy.send(pattern, '42')).catch((error: unknown) => error);
 
   it.each(['handler', 'service'])('says its code, and not the key, where the %s takes the lock', async (pattern) => {
     const proxy = await start();
@@ -153,7 +184,11 @@ describe('a lock error of a gateway', () => {
   class OwnGateway extends Gateway {}
 
   async function failure(gateway: Type, event: string): Promise<unknown> {
-    const app = await startApp(() => new ExpressAdapter(), { imports: imports(), providers: [Accounts, gateway] }, (app) => app.useWebSocketAdapter(new WsAdapter(app)));
+    const app = await startApp(
+      () => new ExpressAdapter(),
+      { imports: imports(), providers: [Accounts, gateway] },
+      (app) => app.useWebSocketAdapter(new WsAdapter(app)),
+    );
     await hold(app);
     const socket = new WebSocket((await app.getUrl()).replace('http', 'ws'));
     closing.push(() => socket.terminate());
@@ -164,22 +199,32 @@ describe('a lock error of a gateway', () => {
   }
 
   it.each(['handler', 'service'])('says its code, and not the key, where the %s takes the lock', async (event) => {
-    expect(await failure(Gateway, event)).toEqual({ event: 'exception', data: { ...TOLD, cause: { pattern: event, data: '42' } } });
+    expect(await failure(Gateway, event)).toEqual({
+      event: 'exception',
+      data: { ...TOLD, cause: { pattern: event, data: '42' } },
+    });
   });
 
   it("is for the app's own filter first", async () => {
     expect(await failure(OwnGateway, 'service')).toEqual({ event: 'mine', data: { mine: 'LOCK_TIMEOUT' } });
   });
 
-  it.each(['handler', 'service'])('is the event "exception" of a socket.io client, where the %s takes the lock', async (event) => {
-    const app = await startApp(() => new ExpressAdapter(), { imports: imports(), providers: [Accounts, Gateway] }, (app) => app.useWebSocketAdapter(new IoAdapter(app)));
-    await hold(app);
-    const client = io(await app.getUrl(), { transports: ['websocket'], reconnection: false });
-    closing.push(() => client.disconnect());
-    const told = new Promise((resolve, reject) => client.once('exception', resolve).once('connect_error', reject));
-    client.emit(event, '42');
-    expect(await told).toEqual({ ...TOLD, cause: { pattern: event, data: '42' } });
-  });
+  it.each(['handler', 'service'])(
+    'is the event "exception" of a socket.io client, where the %s takes the lock',
+    async (event) => {
+      const app = await startApp(
+        () => new ExpressAdapter(),
+        { imports: imports(), providers: [Accounts, Gateway] },
+        (app) => app.useWebSocketAdapter(new IoAdapter(app)),
+      );
+      await hold(app);
+      const client = io(await app.getUrl(), { transports: ['websocket'], reconnection: false });
+      closing.push(() => client.disconnect());
+      const told = new Promise((resolve, reject) => client.once('exception', resolve).once('connect_error', reject));
+      client.emit(event, '42');
+      expect(await told).toEqual({ ...TOLD, cause: { pattern: event, data: '42' } });
+    },
+  );
 });
 
 describe('a lock error of GraphQL', () => {
@@ -206,20 +251,39 @@ describe('a lock error of GraphQL', () => {
 
   async function errors(query: string): Promise<unknown> {
     const typeDefs = 'type Query { resolver: String, service: String, invalid: String }';
-    const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, typeDefs, graphiql: false, includeStacktraceInErrorResponses: false });
-    const app = await startApp(() => new ExpressAdapter(), { imports: [...imports(), graphql], providers: [Accounts, AccountsResolver] });
+    const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({
+      driver: ApolloDriver,
+      typeDefs,
+      graphiql: false,
+      includeStacktraceInErrorResponses: false,
+    });
+    const app = await startApp(() => new ExpressAdapter(), {
+      imports: [...imports(), graphql],
+      providers: [Accounts, AccountsResolver],
+    });
     await hold(app);
     const url = `${await app.getUrl()}/graphql`;
-    const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query: `{ ${query} }` }) });
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: `{ ${query} }` }),
+    });
     return ((await response.json()) as { errors: unknown }).errors;
   }
 
-  it.each(['resolver', 'service'])('has its code and status in the extensions, and does not tell the key, where the %s takes the lock', async (field) => {
-    const extensions = { code: 'LOCK_TIMEOUT', status: 409 };
-    expect(await errors(field)).toEqual([{ message: TOLD.message, path: [field], locations: expect.anything(), extensions }]);
-  });
+  it.each(['resolver', 'service'])(
+    'has its code and status in the extensions, and does not tell the key, where the %s takes the lock',
+    async (field) => {
+      const extensions = { code: 'LOCK_TIMEOUT', status: 409 };
+      expect(await errors(field)).toEqual([
+        { message: TOLD.message, path: [field], locations: expect.anything(), extensions },
+      ]);
+    },
+  );
 
   it('that says the client is wrong has its own code', async () => {
-    expect(await errors('invalid')).toEqual([expect.objectContaining({ extensions: { code: 'LOCK_KEY_INVALID', status: 400 } })]);
+    expect(await errors('invalid')).toEqual([
+      expect.objectContaining({ extensions: { code: 'LOCK_KEY_INVALID', status: 400 } }),
+    ]);
   });
 });

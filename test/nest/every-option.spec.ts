@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { HealthIndicatorService } from '@nestjs/terminus';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { InjectLocks, type Lock, LockNotWiredError, LockOptionsError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import {
+  InjectLocks,
+  type Lock,
+  LockNotWiredError,
+  LockOptionsError,
+  RedisLockModule,
+  WithLock,
+} from 'nest-redis-lock';
 import { LockHealthIndicator } from 'nest-redis-lock/terminus';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
 
@@ -17,14 +24,49 @@ const many = 1e300;
 const WHERE = ['connection', 'store', 'keyPrefix', 'name', 'module', 'token', 'replicas'];
 
 /** What other specs, or other ways, see to. */
-const ELSEWHERE = ['connection', 'durability', 'name', 'isGlobal', 'useFactory', 'useClass', 'useExisting', 'provideInjectionTokensFrom'];
+const ELSEWHERE = [
+  'connection',
+  'durability',
+  'name',
+  'isGlobal',
+  'useFactory',
+  'useClass',
+  'useExisting',
+  'provideInjectionTokensFrom',
+];
 
 /** Values of all kinds; most options take at most one of them. */
 const VALUES = [null, NaN, -1, 1.5, many, true, '', text, {}, none, call, 10n, Symbol('s'), new Date(0)];
 
-const TERMS: Readonly<Record<string, readonly unknown[]>> = { wait: [1.5], lease: [], watchdog: [true], maxHold: [1.5], maxWaiters: [many], reentrant: [true] };
-const OF_A_CALL = { ...TERMS, mode: [], permits: [], fair: [true], atLeast: [1.5], label: [text], signal: [], onLost: [] };
-const OF_A_MODULE = { ...TERMS, commandTimeout: [], shutdownGrace: [1.5], keyPrefix: ['', text], store: [], http: [true], name: [text], isGlobal: [true], exceptionFactory: [call] };
+const TERMS: Readonly<Record<string, readonly unknown[]>> = {
+  wait: [1.5],
+  lease: [],
+  watchdog: [true],
+  maxHold: [1.5],
+  maxWaiters: [many],
+  reentrant: [true],
+};
+const OF_A_CALL = {
+  ...TERMS,
+  mode: [],
+  permits: [],
+  fair: [true],
+  atLeast: [1.5],
+  label: [text],
+  signal: [],
+  onLost: [],
+};
+const OF_A_MODULE = {
+  ...TERMS,
+  commandTimeout: [],
+  shutdownGrace: [1.5],
+  keyPrefix: ['', text],
+  store: [],
+  http: [true],
+  name: [text],
+  isGlobal: [true],
+  exceptionFactory: [call],
+};
 const OF_DURABILITY = { replicas: [], timeout: [1.5], aof: [true] };
 
 let module: TestingModule;
@@ -32,7 +74,10 @@ let locks: TestLockService;
 let held: Lock;
 
 beforeAll(async () => {
-  module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [LockHealthIndicator, HealthIndicatorService] }).compile();
+  module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    providers: [LockHealthIndicator, HealthIndicatorService],
+  }).compile();
   locks = module.get(TestLockService);
   held = await locks.lock('held');
 });
@@ -54,7 +99,9 @@ async function guarded(options: Given): Promise<void> {
 }
 
 const fromFactory = async (options: Given) => {
-  const made = await Test.createTestingModule({ imports: [RedisLockModule.forRootAsync({ useFactory: () => options })] }).compile();
+  const made = await Test.createTestingModule({
+    imports: [RedisLockModule.forRootAsync({ useFactory: () => options })],
+  }).compile();
   await made.close();
 };
 
@@ -66,13 +113,39 @@ const WAYS: readonly [way: string, attempt: Attempt, taken: Readonly<Record<stri
   ['@WithLock', guarded, { ...OF_A_CALL, module: [text], onTimeout: [call], scope: [] }],
   ['forceUnlock', (options) => locks.forceUnlock('nobody', options), { token: [text], by: [text], reason: [text] }],
   ['forRoot', (options) => RedisLockModule.forRoot(options), { ...OF_A_MODULE, durability: [] }],
-  ['the factory of forRootAsync', fromFactory, { ...TERMS, commandTimeout: [], shutdownGrace: [1.5], keyPrefix: ['', text], store: [], http: [true], exceptionFactory: [call], connection: [], durability: [] }],
-  ['forRootAsync', (options) => RedisLockModule.forRootAsync({ useFactory: () => ({}), ...options }), { name: [text], isGlobal: [true], inject: [none], imports: [none] }],
-  ['durability', (durability) => RedisLockModule.forRoot({ durability: { replicas: 1, ...durability } as never }), OF_DURABILITY],
+  [
+    'the factory of forRootAsync',
+    fromFactory,
+    {
+      ...TERMS,
+      commandTimeout: [],
+      shutdownGrace: [1.5],
+      keyPrefix: ['', text],
+      store: [],
+      http: [true],
+      exceptionFactory: [call],
+      connection: [],
+      durability: [],
+    },
+  ],
+  [
+    'forRootAsync',
+    (options) => RedisLockModule.forRootAsync({ useFactory: () => ({}), ...options }),
+    { name: [text], isGlobal: [true], inject: [none], imports: [none] },
+  ],
+  [
+    'durability',
+    (durability) => RedisLockModule.forRoot({ durability: { replicas: 1, ...durability } as never }),
+    OF_DURABILITY,
+  ],
   ['LockTestingModule', (options) => LockTestingModule.forRoot(options), OF_A_MODULE],
   ['TestLockService', (options) => new TestLockService(options), OF_A_MODULE],
   ['isHealthy', (options) => module.get(LockHealthIndicator).isHealthy('locks', options), { module: [text] }],
-  ['simulate', (options) => locks.simulate(options), { busy: [true, text, none], lost: [true, text, none], down: [true] }],
+  [
+    'simulate',
+    (options) => locks.simulate(options),
+    { busy: [true, text, none], lost: [true, text, none], down: [true] },
+  ],
 ];
 
 /** Answers the detail of the error, or that there was none. */
@@ -94,7 +167,11 @@ describe.each(WAYS)('%s', (way, attempt, taken) => {
     const refused = VALUES.filter((value) => !taken[name]!.includes(value));
     for (const value of refused) {
       const detail = await refusal(() => attempt({ [name]: value }));
-      expect([typeof value, value, detail]).toEqual([typeof value, value, expect.stringContaining(`"${prefix}${name}`)]);
+      expect([typeof value, value, detail]).toEqual([
+        typeof value,
+        value,
+        expect.stringContaining(`"${prefix}${name}`),
+      ]);
     }
     if (way === 'simulate') locks.reset();
   });
@@ -111,7 +188,8 @@ describe.each(WAYS)('%s', (way, attempt, taken) => {
 
   it('is about all options that there are', async () => {
     const known = /Known options: (.*)\./.exec(await refusal(() => attempt({ quux: 1 })));
-    for (const name of known?.[1]?.split(', ') ?? []) expect([...names.map((name) => prefix + name), ...ELSEWHERE]).toContain(name);
+    for (const name of known?.[1]?.split(', ') ?? [])
+      expect([...names.map((name) => prefix + name), ...ELSEWHERE]).toContain(name);
   });
 
   it('takes an option that is undefined as left out, but for those that say where a lock lives, or whose it is', async () => {
@@ -119,16 +197,27 @@ describe.each(WAYS)('%s', (way, attempt, taken) => {
       // A test module has a store already.
       const isTold = WHERE.includes(name) && !(name === 'store' && way.includes('Test'));
       const answer = await refusal(() => attempt({ [name]: undefined }));
-      expect([name, answer]).toEqual([name, isTold ? expect.stringContaining(`"${prefix}${name}" is undefined`) : 'taken']);
+      expect([name, answer]).toEqual([
+        name,
+        isTold ? expect.stringContaining(`"${prefix}${name}" is undefined`) : 'taken',
+      ]);
     }
   });
 });
 
-it.each(['connection', 'durability'])('"%s" is refused by the modules for tests, which keep their locks in memory', async (name) => {
-  for (const attempt of [(options: Given) => LockTestingModule.forRoot(options), (options: Given) => new TestLockService(options)]) {
-    expect(await refusal(() => attempt({ [name]: 'redis://127.0.0.1' }))).toBe(`"${name}" is about Redis, but the locks of a test live in memory. Leave it out.`);
-  }
-});
+it.each(['connection', 'durability'])(
+  '"%s" is refused by the modules for tests, which keep their locks in memory',
+  async (name) => {
+    for (const attempt of [
+      (options: Given) => LockTestingModule.forRoot(options),
+      (options: Given) => new TestLockService(options),
+    ]) {
+      expect(await refusal(() => attempt({ [name]: 'redis://127.0.0.1' }))).toBe(
+        `"${name}" is about Redis, but the locks of a test live in memory. Leave it out.`,
+      );
+    }
+  },
+);
 
 it('@InjectLocks refuses a name that is undefined, such as a constant of a circular import', async () => {
   expect(await refusal(() => InjectLocks(undefined))).toMatch(/"module" is undefined/);
@@ -141,9 +230,12 @@ it('extend() refuses what is no lease', async () => {
 
 it('inspect(), isLocked() and forceUnlock() refuse what is no key', async () => {
   for (const value of VALUES.filter((value) => value !== text)) {
-    for (const ask of [(key: string) => locks.inspect(key), (key: string) => locks.isLocked(key), (key: string) => locks.forceUnlock(key)]) {
+    for (const ask of [
+      (key: string) => locks.inspect(key),
+      (key: string) => locks.isLocked(key),
+      (key: string) => locks.forceUnlock(key),
+    ]) {
       await expect(ask(value as string)).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID' });
     }
   }
 });
-

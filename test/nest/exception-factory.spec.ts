@@ -1,7 +1,34 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import { type ArgumentsHost, Catch, Controller, type ExceptionFilter, type ExecutionContext, HttpException, HttpStatus, type INestApplication, Injectable, Logger, Param, Post, type Type, UseInterceptors } from '@nestjs/common';
+import {
+  type ArgumentsHost,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  type ExecutionContext,
+  HttpException,
+  HttpStatus,
+  type INestApplication,
+  Injectable,
+  Logger,
+  Param,
+  Post,
+  type Type,
+  UseInterceptors,
+} from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { getLockServiceToken, InjectLocks, isLockError, LockError, type LockExceptionFactory, LockInterceptor, LockService, LockTimeoutError, LockUnavailableError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import {
+  getLockServiceToken,
+  InjectLocks,
+  isLockError,
+  LockError,
+  type LockExceptionFactory,
+  LockInterceptor,
+  LockService,
+  LockTimeoutError,
+  LockUnavailableError,
+  RedisLockModule,
+  WithLock,
+} from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { interval, map, type Observable, take } from 'rxjs';
 import request from 'supertest';
@@ -52,7 +79,10 @@ class AccountsController {
   @Post(':id/stream')
   @WithLock('account:<id>')
   stream(@Param('id') id: string): Observable<string> {
-    return interval(1).pipe(take(1), map(() => id));
+    return interval(1).pipe(
+      take(1),
+      map(() => id),
+    );
   }
 
   @Post(':id/intercepted')
@@ -63,7 +93,10 @@ class AccountsController {
 
   @Post(':id/handled')
   handled(@Param('id') id: string) {
-    return this.accounts.withdraw(id).catch((error: unknown) => ({ code: isLockError(error) && error.code, isTimeout: error instanceof LockTimeoutError }));
+    return this.accounts.withdraw(id).catch((error: unknown) => ({
+      code: isLockError(error) && error.code,
+      isTimeout: error instanceof LockTimeoutError,
+    }));
   }
 
   @Post(':id/skipped')
@@ -107,7 +140,8 @@ class AccountsController {
   }
 }
 
-const locked: LockExceptionFactory = (error) => (error instanceof LockTimeoutError ? new HttpException({ title: 'Locked', busy: true }, HttpStatus.LOCKED) : undefined);
+const locked: LockExceptionFactory = (error) =>
+  error instanceof LockTimeoutError ? new HttpException({ title: 'Locked', busy: true }, HttpStatus.LOCKED) : undefined;
 
 let app: INestApplication;
 
@@ -128,21 +162,31 @@ function hear(): string[] {
 const post = (path: string) => request(app.getHttpServer()).post(`/accounts/${path}`);
 
 describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform, adapter) => {
-  async function start(exceptionFactory: LockExceptionFactory, options: object = {}, filters: ExceptionFilter[] = [], controllers: Type[] = [AccountsController]) {
+  async function start(
+    exceptionFactory: LockExceptionFactory,
+    options: object = {},
+    filters: ExceptionFilter[] = [],
+    controllers: Type[] = [AccountsController],
+  ) {
     const imports = [LockTestingModule.forRoot({ wait: 0, shutdownGrace: 0, exceptionFactory, ...options })];
-    app = await startApp(adapter, { imports, controllers, providers: [Accounts] }, (app) => app.useGlobalFilters(...filters));
+    app = await startApp(adapter, { imports, controllers, providers: [Accounts] }, (app) =>
+      app.useGlobalFilters(...filters),
+    );
   }
 
   const hold = (key = 'account:42') => app.get(LockService).lock(key);
 
-  it.each(['handler', 'service', 'by-hand', 'lock', 'request', 'stream', 'intercepted'])('answers a time-out of %s, and Retry-After stays', async (way) => {
-    await start(locked);
-    await hold();
-    const lines = hear();
-    const { status, headers, body } = await post(`42/${way}`);
-    expect([status, headers['retry-after'], body]).toEqual([423, '1', { title: 'Locked', busy: true }]);
-    expect(lines).toEqual([expect.stringMatching(/^warn POST \/accounts\/:id\/.*"account:42"/)]);
-  });
+  it.each(['handler', 'service', 'by-hand', 'lock', 'request', 'stream', 'intercepted'])(
+    'answers a time-out of %s, and Retry-After stays',
+    async (way) => {
+      await start(locked);
+      await hold();
+      const lines = hear();
+      const { status, headers, body } = await post(`42/${way}`);
+      expect([status, headers['retry-after'], body]).toEqual([423, '1', { title: 'Locked', busy: true }]);
+      expect(lines).toEqual([expect.stringMatching(/^warn POST \/accounts\/:id\/.*"account:42"/)]);
+    },
+  );
 
   it('answers nothing where the factory returns undefined', async () => {
     await start(() => undefined);
@@ -174,7 +218,12 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
       return new HttpException({ ...(error.getResponse() as object), statusCode: 423, url }, 423);
     });
     await hold();
-    expect((await post('42/service').expect(423)).body).toMatchObject({ statusCode: 423, code: 'LOCK_TIMEOUT', retryAfter: 1, url: '/accounts/42/service' });
+    expect((await post('42/service').expect(423)).body).toMatchObject({
+      statusCode: 423,
+      code: 'LOCK_TIMEOUT',
+      retryAfter: 1,
+      url: '/accounts/42/service',
+    });
     expect((await post('42/handled').expect(201)).body).toEqual({ code: 'LOCK_TIMEOUT', isTimeout: true });
     await post('42/skipped').expect(201);
     expect(seen).toEqual([[409, expect.stringContaining('"account:42"'), '/accounts/42/service', 'service']]);
@@ -185,13 +234,20 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     class Own implements ExceptionFilter {
       catch(error: LockError, host: ArgumentsHost) {
         const { httpAdapter } = app.get(HttpAdapterHost);
-        httpAdapter.reply(host.switchToHttp().getResponse(), { mine: error.getResponse(), message: error.message, code: error.code }, error.getStatus());
+        httpAdapter.reply(
+          host.switchToHttp().getResponse(),
+          { mine: error.getResponse(), message: error.message, code: error.code },
+          error.getStatus(),
+        );
       }
     }
     await start(() => new HttpException('Somebody is at it.', 423), {}, [new Own()]);
     await hold();
     const { headers, body } = await post('42/service').expect(423);
-    expect([headers['retry-after'], body]).toEqual(['1', { mine: 'Somebody is at it.', message: 'Somebody is at it.', code: 'LOCK_TIMEOUT' }]);
+    expect([headers['retry-after'], body]).toEqual([
+      '1',
+      { mine: 'Somebody is at it.', message: 'Somebody is at it.', code: 'LOCK_TIMEOUT' },
+    ]);
   });
 
   it('can set its own Retry-After', async () => {
@@ -212,21 +268,47 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
   });
 
   it.each<[string, unknown, string]>([
-    ['throws', () => { throw new TypeError('no such property'); }, '"exceptionFactory" threw no such property'],
+    [
+      'throws',
+      () => {
+        throw new TypeError('no such property');
+      },
+      '"exceptionFactory" threw no such property',
+    ],
     ['returns a string', () => 'Locked', '"exceptionFactory" returned "Locked"'],
-    ['returns an error that is no HttpException', () => new Error('Locked'), '"exceptionFactory" returned an object (Error)'],
+    [
+      'returns an error that is no HttpException',
+      () => new Error('Locked'),
+      '"exceptionFactory" returned an object (Error)',
+    ],
     ['returns null', () => null, '"exceptionFactory" returned null'],
-    ['is asynchronous', async () => Promise.reject(new Error('late')), '"exceptionFactory" returned an object (Promise)'],
-    ['makes an exception without a status', () => new HttpException('Locked', undefined as unknown as number), 'The exception of "exceptionFactory" has the status undefined'],
-    ['makes an exception of a status that is none', () => new HttpException('Locked', 42), 'The exception of "exceptionFactory" has the status 42'],
+    [
+      'is asynchronous',
+      async () => Promise.reject(new Error('late')),
+      '"exceptionFactory" returned an object (Promise)',
+    ],
+    [
+      'makes an exception without a status',
+      () => new HttpException('Locked', undefined as unknown as number),
+      'The exception of "exceptionFactory" has the status undefined',
+    ],
+    [
+      'makes an exception of a status that is none',
+      () => new HttpException('Locked', 42),
+      'The exception of "exceptionFactory" has the status 42',
+    ],
   ])('is the default one where the factory %s, and the log says so', async (_what, factory, told) => {
     await start(factory as LockExceptionFactory);
     await hold();
     const lines = hear();
     const { status, headers, body } = await post('42/handler');
     expect([status, headers['retry-after'], body]).toMatchObject([409, '1', { code: 'LOCK_TIMEOUT' }]);
-    const remedy = 'but must return an HttpException with a status of 200 to 599, or undefined. The client gets the default answer.';
-    expect(lines).toEqual([`error POST /accounts/:id/handler (AccountsController.handler): ${told}, ${remedy}`, expect.stringMatching(/^warn .*"account:42"/)]);
+    const remedy =
+      'but must return an HttpException with a status of 200 to 599, or undefined. The client gets the default answer.';
+    expect(lines).toEqual([
+      `error POST /accounts/:id/handler (AccountsController.handler): ${told}, ${remedy}`,
+      expect.stringMatching(/^warn .*"account:42"/),
+    ]);
   });
 
   it('is that of the module whose lock it is about', async () => {
@@ -265,8 +347,19 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
       LockTestingModule.forRoot({ name: 'plain', wait: 0 }),
     ];
     const store = new MemoryLockStore();
-    app = await startApp(adapter, { imports: [...imports, RedisLockModule.forRootAsync({ name: 'async', useFactory: () => ({ store, wait: 0, exceptionFactory: locked }) })], controllers: [Two] });
-    const services = ['default', 'billing', 'plain', 'async'].map((name) => app.get<LockService>(getLockServiceToken(name)));
+    app = await startApp(adapter, {
+      imports: [
+        ...imports,
+        RedisLockModule.forRootAsync({
+          name: 'async',
+          useFactory: () => ({ store, wait: 0, exceptionFactory: locked }),
+        }),
+      ],
+      controllers: [Two],
+    });
+    const services = ['default', 'billing', 'plain', 'async'].map((name) =>
+      app.get<LockService>(getLockServiceToken(name)),
+    );
     const held = await Promise.all(services.map((service) => service.lock('a')));
     const statuses: number[] = [];
     for (const path of ['default', 'billing', 'decorated', 'plain', 'async']) statuses.push((await post(path)).status);
@@ -278,10 +371,19 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     const store = new MemoryLockStore();
     const error = new LockUnavailableError('The disk is full.');
     store.acquire = () => Promise.reject(error);
-    const exceptionFactory: LockExceptionFactory = (_error, context) => new HttpException({ url: context.switchToHttp().getRequest<{ url: string }>().url }, 507);
-    app = await startApp(adapter, { imports: [RedisLockModule.forRoot({ store, exceptionFactory })], controllers: [AccountsController], providers: [Accounts] });
+    const exceptionFactory: LockExceptionFactory = (_error, context) =>
+      new HttpException({ url: context.switchToHttp().getRequest<{ url: string }>().url }, 507);
+    app = await startApp(adapter, {
+      imports: [RedisLockModule.forRoot({ store, exceptionFactory })],
+      controllers: [AccountsController],
+      providers: [Accounts],
+    });
     const answers = await Promise.all([1, 2, 3].map((id) => post(`${id}/service`)));
-    const got = answers.map(({ status, headers, body }) => [status, headers['retry-after'], (body as { url: string }).url]);
+    const got = answers.map(({ status, headers, body }) => [
+      status,
+      headers['retry-after'],
+      (body as { url: string }).url,
+    ]);
     expect(got).toEqual([1, 2, 3].map((id) => [507, '1', `/accounts/${id}/service`]));
     expect(error.getStatus()).toBe(503);
   });

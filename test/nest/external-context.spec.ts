@@ -35,35 +35,41 @@ const SECOND_ARGUMENTS: [what: string, args: unknown[]][] = [
 ];
 
 // Nest calls the type of its context "http", where the library does not say what it is.
-describe.each(SECOND_ARGUMENTS)('a handler that a library calls by its ExternalContextCreator, with %s for the response,', (_what, args) => {
-  let app: INestApplication;
-  let call: (name: 'plain' | 'locked' | 'ofRequest') => Promise<unknown>;
+describe.each(SECOND_ARGUMENTS)(
+  'a handler that a library calls by its ExternalContextCreator, with %s for the response,',
+  (_what, args) => {
+    let app: INestApplication;
+    let call: (name: 'plain' | 'locked' | 'ofRequest') => Promise<unknown>;
 
-  beforeAll(async () => {
-    const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], controllers: [Messages] }).compile();
-    app = await module.createNestApplication({ logger: false }).init();
-    const messages = app.get(Messages);
-    // eslint-disable-next-line @typescript-eslint/unbound-method -- Nest calls it on the object
-    call = (name) => app.get(ExternalContextCreator).create(messages, Messages.prototype[name], name)(...args);
-  });
+    beforeAll(async () => {
+      const module = await Test.createTestingModule({
+        imports: [LockTestingModule.forRoot()],
+        controllers: [Messages],
+      }).compile();
+      app = await module.createNestApplication({ logger: false }).init();
+      const messages = app.get(Messages);
+      // eslint-disable-next-line @typescript-eslint/unbound-method -- Nest calls it on the object
+      call = (name) => app.get(ExternalContextCreator).create(messages, Messages.prototype[name], name)(...args);
+    });
 
-  afterAll(() => app.close());
+    afterAll(() => app.close());
 
-  it('runs as before where it takes no lock', async () => {
-    expect(await call('plain')).toEqual({ message: 'hello' });
-  });
+    it('runs as before where it takes no lock', async () => {
+      expect(await call('plain')).toEqual({ message: 'hello' });
+    });
 
-  it('runs in its lock', async () => {
-    expect(await call('locked')).toBe('message');
-  });
+    it('runs in its lock', async () => {
+      expect(await call('locked')).toBe('message');
+    });
 
-  it('fails with the lock error itself', async () => {
-    const lock = await app.get(LockService).lock('message');
-    await expect(call('locked')).rejects.toBeInstanceOf(LockTimeoutError);
-    await lock.unlock();
-  });
+    it('fails with the lock error itself', async () => {
+      const lock = await app.get(LockService).lock('message');
+      await expect(call('locked')).rejects.toBeInstanceOf(LockTimeoutError);
+      await lock.unlock();
+    });
 
-  it("is refused with scope: 'request', and does not run", async () => {
-    await expect(call('ofRequest')).rejects.toBeInstanceOf(LockOptionsError);
-  });
-});
+    it("is refused with scope: 'request', and does not run", async () => {
+      await expect(call('ofRequest')).rejects.toBeInstanceOf(LockOptionsError);
+    });
+  },
+);

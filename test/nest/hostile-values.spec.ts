@@ -83,7 +83,10 @@ describe.each(HOSTILE)('a value %s', (_name, make) => {
 
   beforeEach(async () => {
     value = make();
-    module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] }).compile();
+    module = await Test.createTestingModule({
+      imports: [LockTestingModule.forRoot()],
+      providers: [Accounts],
+    }).compile();
     accounts = module.get(Accounts);
     locks = module.get(LockService);
   });
@@ -103,9 +106,12 @@ describe.each(HOSTILE)('a value %s', (_name, make) => {
     isIt(await locks.withLock(KEY, work));
   });
 
-  it.each(['declared', 'undeclared'] as const)('of a method that is %s comes out as it is, and the key is free', async (method) => {
-    isIt(await accounts[method]());
-  });
+  it.each(['declared', 'undeclared'] as const)(
+    'of a method that is %s comes out as it is, and the key is free',
+    async (method) => {
+      isIt(await accounts[method]());
+    },
+  );
 
   it('of a method that is declared as an Observable is its one value, and the key is free', async () => {
     const [got] = await lastValueFrom(accounts.observable().pipe(toArray()));
@@ -177,7 +183,10 @@ class Query implements PromiseLike<unknown> {
     this.#run = run;
   }
 
-  then<A, B>(resolved?: ((value: unknown) => A | PromiseLike<A>) | null, rejected?: ((error: unknown) => B | PromiseLike<B>) | null): Promise<A | B> {
+  then<A, B>(
+    resolved?: ((value: unknown) => A | PromiseLike<A>) | null,
+    rejected?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
     this.runs++;
     return Promise.resolve(this.#run()).then(resolved, rejected);
   }
@@ -189,7 +198,11 @@ describe('a query that runs when it is awaited', () => {
   let query: Query;
 
   beforeEach(async () => {
-    app = await startApp(PLATFORMS[0]![1], { imports: [LockTestingModule.forRoot()], providers: [Accounts], controllers: [Handlers] });
+    app = await startApp(PLATFORMS[0]![1], {
+      imports: [LockTestingModule.forRoot()],
+      providers: [Accounts],
+      controllers: [Handlers],
+    });
     locks = app.get(LockService);
     // It waits for the lock of its own key, if it does not run inside of that.
     value = query = new Query(async () => {
@@ -212,7 +225,10 @@ describe('a query that runs when it is awaited', () => {
     ['a method that is declared as an Observable', () => lastValueFrom(app.get(Accounts).observable())],
     ["a handler with scope: 'call'", async () => (await fetch(`${await app.getUrl()}/call`)).json()],
     ["a handler with scope: 'request'", async () => (await fetch(`${await app.getUrl()}/undeclared`)).json()],
-    ["an asynchronous handler with scope: 'request'", async () => (await fetch(`${await app.getUrl()}/declared`)).json()],
+    [
+      "an asynchronous handler with scope: 'request'",
+      async () => (await fetch(`${await app.getUrl()}/declared`)).json(),
+    ],
   ])('of %s runs inside its lock, once', async (_kind, call) => {
     expect([await call(), query.runs]).toEqual([{ isCurrent: true }, 1]);
   });
@@ -241,7 +257,10 @@ describe('a stream', () => {
 
   beforeEach(async () => {
     source = new Subject();
-    module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] }).compile();
+    module = await Test.createTestingModule({
+      imports: [LockTestingModule.forRoot()],
+      providers: [Accounts],
+    }).compile();
   });
 
   afterEach(() => module.close());

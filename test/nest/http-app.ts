@@ -13,7 +13,11 @@ export const PLATFORMS: [name: string, adapter: NewAdapter][] = [
 ];
 
 /** Builds an app that listens on a free port. `setUp` runs before it starts. */
-export async function startApp(adapter: NewAdapter, metadata: ModuleMetadata, setUp?: (app: INestApplication) => void): Promise<INestApplication> {
+export async function startApp(
+  adapter: NewAdapter,
+  metadata: ModuleMetadata,
+  setUp?: (app: INestApplication) => void,
+): Promise<INestApplication> {
   const module = await Test.createTestingModule(metadata).compile();
   const app = module.createNestApplication(adapter(), { logger: false });
   setUp?.(app);

@@ -1,5 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type CanActivate, Controller, HttpCode, type INestApplication, Injectable, Param, Post, type Provider, UseGuards } from '@nestjs/common';
+import {
+  type CanActivate,
+  Controller,
+  HttpCode,
+  type INestApplication,
+  Injectable,
+  Param,
+  Post,
+  type Provider,
+  UseGuards,
+} from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
@@ -17,10 +27,13 @@ let goOn: Deferred;
 
 @Injectable()
 class Accounts {
-  @WithLock((id: string, client: string) => {
-    events.emit(`${client} asks`);
-    return `account:${id}`;
-  }, { wait: '1m' })
+  @WithLock(
+    (id: string, client: string) => {
+      events.emit(`${client} asks`);
+      return `account:${id}`;
+    },
+    { wait: '1m' },
+  )
   async withdraw(_id: string, client: string) {
     events.emit(`${client} is inside`);
     if (client === 'slow') await goOn.promise;
@@ -159,7 +172,14 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
 
   it('while it waits for another process, it stops asking the store', async () => {
     await held.unlock();
-    const other = { keys: ['account:42'], token: 'of another process', leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false } as const;
+    const other = {
+      keys: ['account:42'],
+      token: 'of another process',
+      leaseMs: 60_000,
+      sharing: 'exclusive',
+      label: undefined,
+      queue: false,
+    } as const;
     await store.acquire(other);
     const gone = await send('42/gone', 'gone asks');
     await failureOf(gone);

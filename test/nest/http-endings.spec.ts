@@ -31,7 +31,9 @@ const PLATFORMS: [name: string, adapter: NewAdapter, send: SendRequest][] = [
   ['Fastify with HTTP/2', () => new FastifyAdapter({ http2: true }), sendHttp2('request')],
   ['Fastify with HTTP/2, whose connections end', () => new FastifyAdapter({ http2: true }), sendHttp2('connection')],
 ];
-const TABLE = PLATFORMS.flatMap(([platform, adapter, send]) => (['call', 'request'] as const).map((scope) => ({ platform, adapter, send, scope })));
+const TABLE = PLATFORMS.flatMap(([platform, adapter, send]) =>
+  (['call', 'request'] as const).map((scope) => ({ platform, adapter, send, scope })),
+);
 
 /** The server says `inside`. */
 const events = new EventEmitter();
@@ -105,7 +107,10 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     file = new PassThrough();
     tooLate = new Subject();
     ran.length = 0;
-    app = await startApp(adapter, { imports: [LockTestingModule.forRoot({ wait: '1m' })], controllers: [Orders, ImpatientOrders] });
+    app = await startApp(adapter, {
+      imports: [LockTestingModule.forRoot({ wait: '1m' })],
+      controllers: [Orders, ImpatientOrders],
+    });
     locks = app.get(LockService);
   });
 
@@ -117,7 +122,9 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
   });
 
   const isFree = async () => !(await locks.isLocked(KEY));
-  const somebodyWaits = async () => (await locks.lock(KEY, { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) === 'too-many-waiters';
+  const somebodyWaits = async () =>
+    (await locks.lock(KEY, { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) ===
+    'too-many-waiters';
   const sendTo = (path: string, method = 'GET') => {
     const { port } = (app.getHttpServer() as { address(): { port: number } }).address();
     return send(port, method, `/${path}`);
@@ -172,25 +179,31 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     await until(isFree);
   });
 
-  it.each(['GET', 'HEAD'])('is not waited for any more when the client of a %s goes, and the body does not run', async (method) => {
-    const { held, sent } = await waiting(path('json'), method);
-    sent.cancel();
-    await sent.ended;
-    await nobodyCameIn(held);
-  });
+  it.each(['GET', 'HEAD'])(
+    'is not waited for any more when the client of a %s goes, and the body does not run',
+    async (method) => {
+      const { held, sent } = await waiting(path('json'), method);
+      sent.cancel();
+      await sent.ended;
+      await nobodyCameIn(held);
+    },
+  );
 
-  it.each(['GET', 'HEAD'])('is held until the body has ended when the client of a %s goes, and free then', async (method) => {
-    const inside = once(events, 'inside');
-    const sent = sendTo(path('json'), method);
-    await inside;
-    sent.cancel();
-    await sent.ended;
-    await turn();
-    expect(await isFree()).toBe(false);
-    goOn.resolve();
-    await until(isFree);
-    expect(ran).toEqual(['body']);
-  });
+  it.each(['GET', 'HEAD'])(
+    'is held until the body has ended when the client of a %s goes, and free then',
+    async (method) => {
+      const inside = once(events, 'inside');
+      const sent = sendTo(path('json'), method);
+      await inside;
+      sent.cancel();
+      await sent.ended;
+      await turn();
+      expect(await isFree()).toBe(false);
+      goOn.resolve();
+      await until(isFree);
+      expect(ran).toEqual(['body']);
+    },
+  );
 
   if (scope === 'request') {
     it('is not waited for any more when an interceptor has answered, and the body does not run', async () => {
@@ -206,7 +219,10 @@ describe('on Express behind a serverless adapter', () => {
   let app: INestApplication;
 
   beforeEach(async () => {
-    const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot({ wait: 0 })], controllers: [Orders] }).compile();
+    const module = await Test.createTestingModule({
+      imports: [LockTestingModule.forRoot({ wait: 0 })],
+      controllers: [Orders],
+    }).compile();
     app = await module.createNestApplication(new ExpressAdapter(), { logger: false }).init();
   });
 
@@ -217,7 +233,13 @@ describe('on Express behind a serverless adapter', () => {
     const invoke = lambda(app);
     goOn = deferred();
     goOn.resolve();
-    for (const [path, status] of [['json', 200], ['json', 200], ['json?fails=yes', 418], ['file', 200], ['json', 200]] as const) {
+    for (const [path, status] of [
+      ['json', 200],
+      ['json', 200],
+      ['json?fails=yes', 418],
+      ['file', 200],
+      ['json', 200],
+    ] as const) {
       file = new PassThrough();
       file.end('whole');
       expect([path, (await invoke(`/${scope}/${path}`)).status]).toEqual([path, status]);

@@ -1,5 +1,26 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type ArgumentsHost, Body, type CallHandler, type CanActivate, Catch, Controller, type ExceptionFilter, type ExecutionContext, HttpException, type INestApplication, Injectable, Module, type ModuleMetadata, type NestInterceptor, Param, ParseIntPipe, type PipeTransform, Post, UseGuards, UseInterceptors } from '@nestjs/common';
+import {
+  type ArgumentsHost,
+  Body,
+  type CallHandler,
+  type CanActivate,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  type ExecutionContext,
+  HttpException,
+  type INestApplication,
+  Injectable,
+  Module,
+  type ModuleMetadata,
+  type NestInterceptor,
+  Param,
+  ParseIntPipe,
+  type PipeTransform,
+  Post,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import { CurrentLock, Lock, LockInterceptor, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
@@ -36,7 +57,12 @@ class Doubled implements PipeTransform<number> {
 @Catch()
 class ExtendingFilter extends BaseExceptionFilter {
   override catch(exception: unknown, host: ArgumentsHost) {
-    super.catch(exception instanceof HttpException ? new HttpException({ mine: exception.getResponse() }, exception.getStatus()) : exception, host);
+    super.catch(
+      exception instanceof HttpException
+        ? new HttpException({ mine: exception.getResponse() }, exception.getStatus())
+        : exception,
+      host,
+    );
   }
 }
 
@@ -88,7 +114,11 @@ class AccountsController {
 
   @Post('current/:id')
   @WithLock('account:<accountId>')
-  async current(@CurrentLock() lock: Lock, @Param('id', ParseIntPipe, Doubled) accountId: number, @Body('note') note: string) {
+  async current(
+    @CurrentLock() lock: Lock,
+    @Param('id', ParseIntPipe, Doubled) accountId: number,
+    @Body('note') note: string,
+  ) {
     return { id: accountId, note, isLock: lock instanceof Lock, key: lock.key, fence: lock.fence, held: lock.isHeld };
   }
 }
@@ -99,7 +129,10 @@ let app: INestApplication;
 afterEach(() => app.close());
 
 describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
-  async function start({ imports = [LOCKS()], ...metadata }: ModuleMetadata = {}, setUp?: (app: INestApplication) => void) {
+  async function start(
+    { imports = [LOCKS()], ...metadata }: ModuleMetadata = {},
+    setUp?: (app: INestApplication) => void,
+  ) {
     app = await startApp(adapter, { ...metadata, imports, controllers: [AccountsController] }, setUp);
   }
 
@@ -111,7 +144,18 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     held.assertHeld();
     return { status, retryAfter: headers['retry-after'], body };
   }
-  const BUSY = { status: 409, retryAfter: '1', body: { statusCode: 409, code: 'LOCK_TIMEOUT', message: expect.any(String), error: 'Conflict', retryable: true, retryAfter: 1 } };
+  const BUSY = {
+    status: 409,
+    retryAfter: '1',
+    body: {
+      statusCode: 409,
+      code: 'LOCK_TIMEOUT',
+      message: expect.any(String),
+      error: 'Conflict',
+      retryable: true,
+      retryAfter: 1,
+    },
+  };
 
   it.each([
     ['extends BaseExceptionFilter', ExtendingFilter],
@@ -135,10 +179,13 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     ['APP_GUARD', { providers: [{ provide: APP_GUARD, useClass: AsyncGuard }] }, undefined],
     ['APP_GUARD of a module imported before', { imports: [AuthModule, LOCKS()] }, undefined],
     ['APP_GUARD of a module imported after', { imports: [LOCKS(), AuthModule] }, undefined],
-  ])("the answer has Retry-After although the app's own guard, by %s, takes its time", async (_how, metadata, setUp) => {
-    await start(metadata, setUp);
-    expect(await busy('plain/42')).toEqual(BUSY);
-  });
+  ])(
+    "the answer has Retry-After although the app's own guard, by %s, takes its time",
+    async (_how, metadata, setUp) => {
+      await start(metadata, setUp);
+      expect(await busy('plain/42')).toEqual(BUSY);
+    },
+  );
 
   it('http: false leaves the status and drops Retry-After, but for handlers with LockInterceptor', async () => {
     await start({ imports: [LOCKS({ http: false })] });
@@ -154,7 +201,14 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
   it('@CurrentLock() gives the lock beside @Param, @Body and pipes', async () => {
     await start();
     const { body } = await post('current/21').send({ note: 'rent' }).expect(201);
-    expect(body).toEqual({ id: 42, note: 'rent', isLock: true, key: 'account:42', fence: expect.any(Number), held: true });
+    expect(body).toEqual({
+      id: 42,
+      note: 'rent',
+      isLock: true,
+      key: 'account:42',
+      fence: expect.any(Number),
+      held: true,
+    });
   });
 
   it('a pipe that refuses the argument is asked before the lock', async () => {

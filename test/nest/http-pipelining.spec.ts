@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Controller, type ExecutionContext, Get, HttpException, type INestApplication, Param, Res, StreamableFile } from '@nestjs/common';
+import {
+  Controller,
+  type ExecutionContext,
+  Get,
+  HttpException,
+  type INestApplication,
+  Param,
+  Res,
+  StreamableFile,
+} from '@nestjs/common';
 import { LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
@@ -11,7 +20,9 @@ import { type PipeliningClient, pipeliningClient } from '../support/http/pipelin
 import { PLATFORMS, startApp } from './http-app.js';
 
 const KEY = 'order:7';
-const TABLE = PLATFORMS.flatMap(([platform, adapter]) => (['call', 'request'] as const).map((scope) => ({ platform, adapter, scope })));
+const TABLE = PLATFORMS.flatMap(([platform, adapter]) =>
+  (['call', 'request'] as const).map((scope) => ({ platform, adapter, scope })),
+);
 
 /** The server says `ahead`, `asks`, `inside`. */
 const events = new EventEmitter();
@@ -63,10 +74,13 @@ class Orders {
   }
 
   @Get('request/many/:number')
-  @WithLock((context: ExecutionContext) => {
-    events.emit('asks');
-    return `many:${context.switchToHttp().getRequest<{ params: { number: string } }>().params.number}`;
-  }, { scope: 'request' })
+  @WithLock(
+    (context: ExecutionContext) => {
+      events.emit('asks');
+      return `many:${context.switchToHttp().getRequest<{ params: { number: string } }>().params.number}`;
+    },
+    { scope: 'request' },
+  )
   async many(@Param('number') number: string) {
     return { number };
   }
@@ -122,7 +136,9 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
   const server = () => app.getHttpServer() as Server;
   const port = () => (server().address() as { port: number }).port;
   const isFree = async () => !(await locks.isLocked(KEY));
-  const somebodyWaits = async () => (await locks.lock(KEY, { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) === 'too-many-waiters';
+  const somebodyWaits = async () =>
+    (await locks.lock(KEY, { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) ===
+    'too-many-waiters';
 
   async function insideBehind(path: string) {
     const inside = once(events, 'inside');
@@ -165,7 +181,9 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
   });
 
   it(`is ${scope === 'call' ? 'free' : 'held'} while a client does not read a large answer, and free when it has gone`, async () => {
-    const reader = connect(port(), '127.0.0.1').on('error', () => undefined).pause();
+    const reader = connect(port(), '127.0.0.1')
+      .on('error', () => undefined)
+      .pause();
     reader.write(`GET /${scope}/large HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     await once(reader, 'readable');
     if (scope === 'request') expect(await isFree()).toBe(false);

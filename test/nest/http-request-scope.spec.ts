@@ -44,7 +44,9 @@ const ran: string[] = [];
 /** Makes the answer of the handler wait. */
 class SlowAnswer implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    return next.handle().pipe(concatMap((value: unknown) => from((events.emit('handled'), goOn.promise.then(() => value)))));
+    return next
+      .handle()
+      .pipe(concatMap((value: unknown) => from((events.emit('handled'), goOn.promise.then(() => value)))));
   }
 }
 
@@ -71,7 +73,10 @@ class Impatient implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const inside = once(events, 'inside').then(() => Promise.reject(new Error('too slow')));
     let tries = 0;
-    return merge(next.handle(), defer(() => (++tries === 1 ? inside : EMPTY))).pipe(retry(1));
+    return merge(
+      next.handle(),
+      defer(() => (++tries === 1 ? inside : EMPTY)),
+    ).pipe(retry(1));
   }
 }
 
@@ -179,12 +184,19 @@ class Orders {
   @WithLock('order:<params.id>', { scope: 'request' })
   @WithLock('customer:<params.customer>', { scope: 'request' })
   async both(@Param('id') id: string, @Param('customer') customer: string) {
-    return { both: (await locks.isLocked(`order:${id}`)) && (await locks.isLocked(`customer:${customer}`)), inner: locks.current(`order:${id}`)?.isHeld };
+    return {
+      both: (await locks.isLocked(`order:${id}`)) && (await locks.isLocked(`customer:${customer}`)),
+      inner: locks.current(`order:${id}`)?.isHeld,
+    };
   }
 
   @Post(':id/skipped')
   @HttpCode(200)
-  @WithLock('order:<params.id>', { scope: 'request', wait: 0, onTimeout: ({ error, args }) => ({ code: error.code, asked: (args[0] as ExecutionContext).getType() }) })
+  @WithLock('order:<params.id>', {
+    scope: 'request',
+    wait: 0,
+    onTimeout: ({ error, args }) => ({ code: error.code, asked: (args[0] as ExecutionContext).getType() }),
+  })
   skipped(@Param('id') id: string) {
     return { id };
   }
@@ -232,13 +244,19 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
   });
 
   async function start(options = {}) {
-    app = await startApp(adapter, { imports: [LockTestingModule.forRoot(options)], controllers: [Orders, ScopedOrders], providers: [Named] });
+    app = await startApp(adapter, {
+      imports: [LockTestingModule.forRoot(options)],
+      controllers: [Orders, ScopedOrders],
+      providers: [Named],
+    });
     locks = app.get(LockService);
   }
 
   const isLocked = (id = '7') => locks.isLocked(`order:${id}`);
   const isFree = async () => !(await isLocked());
-  const somebodyWaits = async () => (await locks.lock('order:7', { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) === 'too-many-waiters';
+  const somebodyWaits = async () =>
+    (await locks.lock('order:7', { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) ===
+    'too-many-waiters';
   const post = (path: string, body?: object) => request(app.getHttpServer()).post(`/orders/${path}`).send(body);
 
   /** Sends a request whose connection the test can cut. */

@@ -4,8 +4,16 @@ import type { ExecutionContext } from '@nestjs/common';
 import { clientGoneSignal, insideRequest } from '../../lib/http/http-request.js';
 
 it('says once that the client has gone, so that a worker which the request has started can go on to wait for locks', () => {
-  const response = Object.assign(new EventEmitter(), { destroyed: true, writableFinished: false, writeHead: () => undefined });
-  const context = { getType: () => 'http', getHandler: () => insideRequest, switchToHttp: () => ({ getResponse: () => response }) } as unknown as ExecutionContext;
+  const response = Object.assign(new EventEmitter(), {
+    destroyed: true,
+    writableFinished: false,
+    writeHead: () => undefined,
+  });
+  const context = {
+    getType: () => 'http',
+    getHandler: () => insideRequest,
+    switchToHttp: () => ({ getResponse: () => response }),
+  } as unknown as ExecutionContext;
   insideRequest(context, () => {
     expect(clientGoneSignal()?.aborted).toBe(true);
     expect(clientGoneSignal()).toBeUndefined();

@@ -31,60 +31,70 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
 
     const app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [JobsController] });
     const locks = app.get(LockService);
-    const answer = request(app.getHttpServer()).post('/jobs').then(({ status, body }) => ({ status, body }));
+    const answer = request(app.getHttpServer())
+      .post('/jobs')
+      .then(({ status, body }) => ({ status, body }));
     await inside.promise;
     const waiting = locks.lock('job').catch((error: unknown) => error);
 
     const closing = app.close();
     expect(await waiting).toBeInstanceOf(LockUnavailableError);
-    await until(() => locks.withLock('other', () => false).catch((error: unknown) => error instanceof LockUnavailableError));
+    await until(() =>
+      locks.withLock('other', () => false).catch((error: unknown) => error instanceof LockUnavailableError),
+    );
     goOn.resolve();
     expect(await answer).toEqual({ status: 201, body: { held: true } });
     await closing;
   });
 
-  it.each(['a new connection', 'a connection that is kept alive'])('tells a handler to stop when the grace is over, and lets nobody else in until it has, on %s', async (connection) => {
-    const [inside, goOn] = [deferred<AbortSignal>(), deferred()];
+  it.each(['a new connection', 'a connection that is kept alive'])(
+    'tells a handler to stop when the grace is over, and lets nobody else in until it has, on %s',
+    async (connection) => {
+      const [inside, goOn] = [deferred<AbortSignal>(), deferred()];
 
-    @Controller('jobs')
-    class JobsController {
-      constructor(private readonly locks: LockService) {}
+      @Controller('jobs')
+      class JobsController {
+        constructor(private readonly locks: LockService) {}
 
-      @Get()
-      list() {
-        return [];
+        @Get()
+        list() {
+          return [];
+        }
+
+        @Post()
+        @WithLock('job')
+        async run() {
+          inside.resolve(this.locks.current('job')!.signal);
+          await goOn.promise;
+        }
       }
 
-      @Post()
-      @WithLock('job')
-      async run() {
-        inside.resolve(this.locks.current('job')!.signal);
-        await goOn.promise;
-      }
-    }
+      const store = new MemoryLockStore();
+      const app = await startApp(adapter, {
+        imports: [LockTestingModule.forRoot({ store, shutdownGrace: GRACE_MS, lease: 600 })],
+        controllers: [JobsController],
+      });
+      const agent = new Agent({ keepAlive: connection !== 'a new connection', maxSockets: 1 });
+      const send = (method: string) => sent(app, agent, method);
+      await send('GET');
+      const answer = send('POST');
+      const signal = await inside.promise;
 
-    const store = new MemoryLockStore();
-    const app = await startApp(adapter, { imports: [LockTestingModule.forRoot({ store, shutdownGrace: GRACE_MS, lease: 600 })], controllers: [JobsController] });
-    const agent = new Agent({ keepAlive: connection !== 'a new connection', maxSockets: 1 });
-    const send = (method: string) => sent(app, agent, method);
-    await send('GET');
-    const answer = send('POST');
-    const signal = await inside.promise;
+      const startedAt = performance.now();
+      const closing = app.close();
+      expect(await aborted(signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
+      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(GRACE_MS - 1);
+      const renewals = jest.spyOn(store, 'renew');
+      await until(() => renewals.mock.calls.length > 1);
+      expect(await store.isLocked('job')).toBe(true);
 
-    const startedAt = performance.now();
-    const closing = app.close();
-    expect(await aborted(signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(GRACE_MS - 1);
-    const renewals = jest.spyOn(store, 'renew');
-    await until(() => renewals.mock.calls.length > 1);
-    expect(await store.isLocked('job')).toBe(true);
-
-    goOn.resolve();
-    expect(await answer).toEqual({ status: 503, code: 'LOCK_LOST' });
-    expect(await store.isLocked('job')).toBe(false);
-    agent.destroy();
-    await closing;
-  });
+      goOn.resolve();
+      expect(await answer).toEqual({ status: 503, code: 'LOCK_LOST' });
+      expect(await store.isLocked('job')).toBe(false);
+      agent.destroy();
+      await closing;
+    },
+  );
 });
 
 it('counts the grace from before the first hook of the app, and lets that have locks', async () => {
@@ -117,11 +127,18 @@ it('counts the grace from before the first hook of the app, and lets that have l
 });
 
 /** Sends a request to the jobs of the app. */
-function sent(app: INestApplication, agent: Agent, method: string): Promise<{ status: number | undefined; code?: string }> {
+function sent(
+  app: INestApplication,
+  agent: Agent,
+  method: string,
+): Promise<{ status: number | undefined; code?: string }> {
   const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
   return new Promise((resolve, reject) => {
     const call = httpRequest({ port, path: '/jobs', method, agent }, (response) => {
-      void json(response).then((body) => resolve({ status: response.statusCode, code: (body as { code?: string }).code }), reject);
+      void json(response).then(
+        (body) => resolve({ status: response.statusCode, code: (body as { code?: string }).code }),
+        reject,
+      );
     });
     call.on('error', reject).end();
   });

@@ -1,5 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Body, ConflictException, Controller, Get, HttpException, type INestApplication, Injectable, Logger, NotFoundException, Param, Post, ServiceUnavailableException, UnprocessableEntityException } from '@nestjs/common';
+import {
+  Body,
+  ConflictException,
+  Controller,
+  Get,
+  HttpException,
+  type INestApplication,
+  Injectable,
+  Logger,
+  NotFoundException,
+  Param,
+  Post,
+  ServiceUnavailableException,
+  UnprocessableEntityException,
+} from '@nestjs/common';
 import { isLockError, type Lock, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import request from 'supertest';
@@ -95,31 +109,65 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
 
   const post = (path: string, body?: object) => request(app.getHttpServer()).post(`/accounts/${path}`).send(body);
 
-  it.each(['42/withdraw', 'withdraw'])('a time-out of %s is answered with 409 and Retry-After, and does not tell the key', async (path) => {
-    const { status, headers, body, text } = await post(path, { id: '42' });
-    expect(status).toBe(409);
-    expect(headers).toMatchObject({ 'retry-after': '1', 'content-type': expect.stringContaining('application/json') });
-    expect(body).toEqual({ statusCode: 409, code: 'LOCK_TIMEOUT', message: expect.any(String), error: 'Conflict', retryable: true, retryAfter: 1 });
-    expect(text).not.toMatch(/account|42|Accounts|holder/);
-  });
+  it.each(['42/withdraw', 'withdraw'])(
+    'a time-out of %s is answered with 409 and Retry-After, and does not tell the key',
+    async (path) => {
+      const { status, headers, body, text } = await post(path, { id: '42' });
+      expect(status).toBe(409);
+      expect(headers).toMatchObject({
+        'retry-after': '1',
+        'content-type': expect.stringContaining('application/json'),
+      });
+      expect(body).toEqual({
+        statusCode: 409,
+        code: 'LOCK_TIMEOUT',
+        message: expect.any(String),
+        error: 'Conflict',
+        retryable: true,
+        retryAfter: 1,
+      });
+      expect(text).not.toMatch(/account|42|Accounts|holder/);
+    },
+  );
 
   it('a lost lock is answered with 503 and without Retry-After, as its work may be half done', async () => {
     const { status, headers, body } = await post('43/force');
     expect([status, headers['retry-after']]).toEqual([503, undefined]);
-    expect(body).toEqual({ statusCode: 503, code: 'LOCK_LOST', message: expect.any(String), error: 'Service Unavailable', retryable: false });
+    expect(body).toEqual({
+      statusCode: 503,
+      code: 'LOCK_LOST',
+      message: expect.any(String),
+      error: 'Service Unavailable',
+      retryable: false,
+    });
   });
 
-  it.each([{}, { id: '' }, { id: { $ne: 1 } }])('a value of which no key can be made, %j, is answered with 400', async (dto) => {
-    const { status, headers, body, text } = await post('withdraw', dto);
-    expect([status, headers['retry-after']]).toEqual([400, undefined]);
-    expect(body).toEqual({ statusCode: 400, code: 'LOCK_KEY_INVALID', message: expect.any(String), error: 'Bad Request', retryable: false });
-    expect(text).not.toMatch(/account|dto|Accounts/);
-  });
+  it.each([{}, { id: '' }, { id: { $ne: 1 } }])(
+    'a value of which no key can be made, %j, is answered with 400',
+    async (dto) => {
+      const { status, headers, body, text } = await post('withdraw', dto);
+      expect([status, headers['retry-after']]).toEqual([400, undefined]);
+      expect(body).toEqual({
+        statusCode: 400,
+        code: 'LOCK_KEY_INVALID',
+        message: expect.any(String),
+        error: 'Bad Request',
+        retryable: false,
+      });
+      expect(text).not.toMatch(/account|dto|Accounts/);
+    },
+  );
 
   it('an object that Nest did not wire is answered with 500, and without the name of the method', async () => {
     const { status, headers, body, text } = await post('43/unwired');
     expect([status, headers['retry-after']]).toEqual([500, undefined]);
-    expect(body).toEqual({ statusCode: 500, code: 'LOCK_NOT_WIRED', message: 'Internal server error', error: 'Internal Server Error', retryable: false });
+    expect(body).toEqual({
+      statusCode: 500,
+      code: 'LOCK_NOT_WIRED',
+      message: 'Internal server error',
+      error: 'Internal Server Error',
+      retryable: false,
+    });
     expect(text).not.toMatch(/withdraw/);
   });
 
@@ -128,12 +176,15 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     expect([status, headers['retry-after'], body]).toEqual([201, undefined, { id: '43' }]);
   });
 
-  it.each([404, 409, 422, 503, 418] as const)("the app's own %i passes through untouched, without Retry-After", async (status) => {
-    const answer = await post(`fail/${status}`);
-    const own = APP_ERRORS[status]();
-    expect([answer.status, answer.headers['retry-after']]).toEqual([status, undefined]);
-    expect(answer.body).toEqual(own.getResponse());
-  });
+  it.each([404, 409, 422, 503, 418] as const)(
+    "the app's own %i passes through untouched, without Retry-After",
+    async (status) => {
+      const answer = await post(`fail/${status}`);
+      const own = APP_ERRORS[status]();
+      expect([answer.status, answer.headers['retry-after']]).toEqual([status, undefined]);
+      expect(answer.body).toEqual(own.getResponse());
+    },
+  );
 
   it("the app's own unexpected error is still a 500 of Nest", async () => {
     const answer = await post('fail/500');
@@ -145,10 +196,13 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     expect([status, headers['retry-after'], body]).toEqual([201, undefined, { handled: 'LOCK_TIMEOUT' }]);
   });
 
-  it.each([404, 409, 503] as const)('a lock error that the handler turns into a %i of its own has no Retry-After', async (status) => {
-    const answer = await post(`42/handled/${status}`);
-    expect([answer.status, answer.headers['retry-after']]).toEqual([status, undefined]);
-  });
+  it.each([404, 409, 503] as const)(
+    'a lock error that the handler turns into a %i of its own has no Retry-After',
+    async (status) => {
+      const answer = await post(`42/handled/${status}`);
+      expect([answer.status, answer.headers['retry-after']]).toEqual([status, undefined]);
+    },
+  );
 
   it('the server log has the key that the client is not told', async () => {
     const lines: unknown[] = [];
@@ -165,14 +219,23 @@ describe.each(PLATFORMS)('on %s, while Redis is down,', (_platform, adapter) => 
   it('a call that needs a lock is answered with 503 and Retry-After, and any other as always', async () => {
     Logger.overrideLogger(false);
     const server = await startRedis();
-    const app = await startApp(adapter, { imports: [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '500ms' })], ...METADATA });
+    const app = await startApp(adapter, {
+      imports: [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '500ms' })],
+      ...METADATA,
+    });
     const withdraw = () => request(app.getHttpServer()).post('/accounts/42/withdraw');
     await withdraw().expect(201);
 
     await server.stop();
     const { headers, body, text } = await withdraw().expect(503);
     expect(headers['retry-after']).toBe('1');
-    expect(body).toEqual({ statusCode: 503, code: 'LOCK_UNAVAILABLE', message: expect.any(String), error: 'Service Unavailable', retryable: true });
+    expect(body).toEqual({
+      statusCode: 503,
+      code: 'LOCK_UNAVAILABLE',
+      message: expect.any(String),
+      error: 'Service Unavailable',
+      retryable: true,
+    });
     expect(text).not.toMatch(/42|redis|127\.0\.0\.1/i);
     await request(app.getHttpServer()).get('/accounts/42').expect(200);
     await app.close();

@@ -43,40 +43,46 @@ class Orders {
   }
 }
 
-describe.each(['call/events', 'request/events', 'request/json', 'request/file'])('the lock of %s, on HTTP/2,', (path) => {
-  let app: INestApplication;
-  let session: ClientHttp2Session;
+describe.each(['call/events', 'request/events', 'request/json', 'request/file'])(
+  'the lock of %s, on HTTP/2,',
+  (path) => {
+    let app: INestApplication;
+    let session: ClientHttp2Session;
 
-  beforeEach(async () => {
-    events = new ReplaySubject();
-    file = new PassThrough();
-    answer = deferred();
-    app = await startApp(() => new FastifyAdapter({ http2: true }), { imports: [LockTestingModule.forRoot()], controllers: [Orders] });
-    const { port } = (app.getHttpServer() as Server).address() as { port: number };
-    session = connect(`http://127.0.0.1:${port}`).on('error', () => undefined);
-  });
+    beforeEach(async () => {
+      events = new ReplaySubject();
+      file = new PassThrough();
+      answer = deferred();
+      app = await startApp(() => new FastifyAdapter({ http2: true }), {
+        imports: [LockTestingModule.forRoot()],
+        controllers: [Orders],
+      });
+      const { port } = (app.getHttpServer() as Server).address() as { port: number };
+      session = connect(`http://127.0.0.1:${port}`).on('error', () => undefined);
+    });
 
-  afterEach(async () => {
-    session.destroy();
-    await app.close();
-  });
+    afterEach(async () => {
+      session.destroy();
+      await app.close();
+    });
 
-  const sendMore = (): void => {
-    events.next({ data: 'more' });
-    file.write('more');
-    answer.resolve();
-  };
+    const sendMore = (): void => {
+      events.next({ data: 'more' });
+      file.write('more');
+      answer.resolve();
+    };
 
-  // Node says nothing then, or no more than "aborted": neither of the stream nor, when the connection has gone, of that.
-  it('is free when its client resets the stream without an error, just when more is sent', async () => {
-    const stream = session.request({ ':path': `/${path}` });
-    const locks = app.get(LockService);
-    await until(() => locks.isLocked(KEY));
+    // Node says nothing then, or no more than "aborted": neither of the stream nor, when the connection has gone, of that.
+    it('is free when its client resets the stream without an error, just when more is sent', async () => {
+      const stream = session.request({ ':path': `/${path}` });
+      const locks = app.get(LockService);
+      await until(() => locks.isLocked(KEY));
 
-    stream.close(constants.NGHTTP2_NO_ERROR);
-    await turn(); // It is on its way; the server reads it after this, and before it sends.
-    sendMore();
+      stream.close(constants.NGHTTP2_NO_ERROR);
+      await turn(); // It is on its way; the server reads it after this, and before it sends.
+      sendMore();
 
-    await until(async () => !(await locks.isLocked(KEY)));
-  });
-});
+      await until(async () => !(await locks.isLocked(KEY)));
+    });
+  },
+);

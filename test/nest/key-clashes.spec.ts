@@ -49,7 +49,8 @@ describe('an app does not start with two templates that make one key of differen
     ['a:<x>', 'b'],
   ])('but it does with %j and %j', (one, two) => boot(...withKeys(one, two)));
 
-  it('but it does where one of them is a function, whose keys are its own matter', () => boot(...withKeys('a:<x>-<y>', (x) => `a:${x}`)));
+  it('but it does where one of them is a function, whose keys are its own matter', () =>
+    boot(...withKeys('a:<x>-<y>', (x) => `a:${x}`)));
 });
 
 it('to compare the templates of a big app takes no time worth mentioning', async () => {
@@ -67,7 +68,10 @@ it('to compare the templates of a big app takes no time worth mentioning', async
 
 it('nor does a lazy module load whose template clashes with one of the app', async () => {
   const [Orders, Reports] = withKeys('a:<x>-<y>', 'a:<x>');
-  const app = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Orders!] }).compile();
+  const app = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    providers: [Orders!],
+  }).compile();
   await app.init();
   @Module({ providers: [Reports!] })
   class Late {}
@@ -79,7 +83,15 @@ it('a fixed key that a value of another template can be is told when the app sta
   const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
   try {
     await boot(...withKeys('account:house', 'account:<x>'));
-    expect(warn.mock.calls.flat().filter((text) => /"account:<x>" of Reports\.print\(\).*"account:house" of Orders\.ship\(\) make one lock key, "account:house"/.test(String(text)))).toHaveLength(1);
+    expect(
+      warn.mock.calls
+        .flat()
+        .filter((text) =>
+          /"account:<x>" of Reports\.print\(\).*"account:house" of Orders\.ship\(\) make one lock key, "account:house"/.test(
+            String(text),
+          ),
+        ),
+    ).toHaveLength(1);
     warn.mockClear();
     await boot(...withKeys('account:house', () => 'account:house'));
     await boot(...withKeys('account:{house}', 'account:<x>'));

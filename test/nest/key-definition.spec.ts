@@ -15,14 +15,29 @@ function withKey(key: string | string[]) {
 }
 
 describe('an app does not start with a class whose key template does not fit its method', () => {
-  it.each(['a:<from>', 'a:<to>', 'a:<0>', 'a:<1.iban>', 'a:<2>', ['<from>', '<to>'], 'plain'])('but it does with %j', async (key) => {
-    await boot(withKey(key));
-  });
+  it.each(['a:<from>', 'a:<to>', 'a:<0>', 'a:<1.iban>', 'a:<2>', ['<from>', '<to>'], 'plain'])(
+    'but it does with %j',
+    async (key) => {
+      await boot(withKey(key));
+    },
+  );
 
   it.each([
-    ['a name that no parameter has', 'a:<userId>', /"a:<userId>" of Accounts\.transfer\(\) names <userId>\. The names there are: from, to\b/],
-    ['several names that no parameter has', 'a:<userId>:<id>', /names <userId> and <id>\. The names there are: from, to\b/],
-    ['several keys that do not fit', ['a:<userId>', 'b:<id>'], /"a:<userId>".*names <userId>.*\s[^]*"b:<id>".*names <id>/],
+    [
+      'a name that no parameter has',
+      'a:<userId>',
+      /"a:<userId>" of Accounts\.transfer\(\) names <userId>\. The names there are: from, to\b/,
+    ],
+    [
+      'several names that no parameter has',
+      'a:<userId>:<id>',
+      /names <userId> and <id>\. The names there are: from, to\b/,
+    ],
+    [
+      'several keys that do not fit',
+      ['a:<userId>', 'b:<id>'],
+      /"a:<userId>".*names <userId>.*\s[^]*"b:<id>".*names <id>/,
+    ],
     ['a path from a name that no parameter has', 'a:<user.id>', /names <user\.id>\. The names there are: from, to\b/],
     ['one unknown name among several keys', ['a:<from>', 'a:<userId>'], /"a:<userId>".*names <userId>/],
     ['"<" without ">"', 'a:<from', /"<" or ">" without its partner/],
@@ -53,7 +68,9 @@ describe('an app does not start with a class whose key template does not fit its
         return [uid, text];
       }
     }
-    await expect(boot(Accounts)).rejects.toThrow(/The names there are: (?=.*\buserId\b)(?=.*\bq\b)(?=.*\buid\b)(?=.*\btext\b)/);
+    await expect(boot(Accounts)).rejects.toThrow(
+      /The names there are: (?=.*\buserId\b)(?=.*\bq\b)(?=.*\buid\b)(?=.*\btext\b)/,
+    );
   });
 
   it('when a route name could mean two parameters', async () => {
@@ -78,9 +95,12 @@ describe('an app does not start with a class whose key template does not fit its
     await boot(old('a:<0>'));
   });
 
-  it.each(['a:<from><to>', 'a:<from>of<to>'])('with %j, where nothing that is escaped keeps the two values apart', async (key) => {
-    await expect(boot(withKey(key))).rejects.toThrow(/nothing between them[^]*Put ":" there/);
-  });
+  it.each(['a:<from><to>', 'a:<from>of<to>'])(
+    'with %j, where nothing that is escaped keeps the two values apart',
+    async (key) => {
+      await expect(boot(withKey(key))).rejects.toThrow(/nothing between them[^]*Put ":" there/);
+    },
+  );
 });
 
 describe('the parameter names are read', () => {

@@ -72,7 +72,10 @@ let store: StoreSpy;
 
 beforeAll(async () => {
   store = new StoreSpy();
-  module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot({ store })], providers: [Accounts] }).compile();
+  module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot({ store })],
+    providers: [Accounts],
+  }).compile();
   accounts = module.get(Accounts);
 });
 
@@ -110,9 +113,12 @@ describe('a value', () => {
     expect(await accounts.byName(value)).toBe(key);
   });
 
-  it.each(['a@b.example', '3f2c-77', 'a b', 'Ω≈ç√', '東京', '👩‍👩‍👧', '<id>'])('such as %s stays readable', async (value) => {
-    expect(await accounts.byName(value)).toBe(`account:${value}`);
-  });
+  it.each(['a@b.example', '3f2c-77', 'a b', 'Ω≈ç√', '東京', '👩‍👩‍👧', '<id>'])(
+    'such as %s stays readable',
+    async (value) => {
+      expect(await accounts.byName(value)).toBe(`account:${value}`);
+    },
+  );
 
   it('can not forge the key of another template', async () => {
     expect(await accounts.byName('1:x')).not.toBe(await accounts.pair('1', 'x'));
@@ -133,7 +139,10 @@ describe('a value', () => {
   it('that is longer than a key may be is refused before it is escaped, which would take long', async () => {
     const escapes = jest.spyOn(String.prototype, 'replace');
     try {
-      await expect(accounts.byName(':'.repeat(1025))).rejects.toHaveProperty('detail', expect.stringContaining('<id> in the lock key "account:<id>" of Accounts.byName() has 1025 characters'));
+      await expect(accounts.byName(':'.repeat(1025))).rejects.toHaveProperty(
+        'detail',
+        expect.stringContaining('<id> in the lock key "account:<id>" of Accounts.byName() has 1025 characters'),
+      );
       expect(escapes.mock.contexts.filter((text) => String(text).length === 1025)).toEqual([]);
     } finally {
       escapes.mockRestore();
@@ -186,24 +195,34 @@ describe('a call is refused with LockKeyError before the store is asked', () => 
   };
 
   it.each(BAD_VALUES)('when the value is %s', (_what, value) => refused(accounts.byName(value)));
-  it.each(BAD_VALUES)('when the value at the end of a path is %s', (_what, value) => refused(accounts.byPath({ owner: { id: value } })));
-  it.each([undefined, null, {}, { owner: undefined }, { owner: null }, 'text'])('when there is no path into %j', (dto) => refused(accounts.byPath(dto)));
+  it.each(BAD_VALUES)('when the value at the end of a path is %s', (_what, value) =>
+    refused(accounts.byPath({ owner: { id: value } })),
+  );
+  it.each([undefined, null, {}, { owner: undefined }, { owner: null }, 'text'])(
+    'when there is no path into %j',
+    (dto) => refused(accounts.byPath(dto)),
+  );
   it('when a position is asked of a text: a query may be one or a list', () => refused(accounts.byFirst('42')));
   it('when one of several keys has no value', () => refused(accounts.several('1', undefined)));
-  it('when an argument is left out, though its parameter has a default value', () => refused(accounts.withDefaultValue()));
+  it('when an argument is left out, though its parameter has a default value', () =>
+    refused(accounts.withDefaultValue()));
 
-  it.each(BAD_KEYS)('when the key function returns %s', (_what, key) => refused(accounts.byFunction(() => key as string)));
+  it.each(BAD_KEYS)('when the key function returns %s', (_what, key) =>
+    refused(accounts.byFunction(() => key as string)),
+  );
 
   it.each(BAD_KEYS)('when the key by hand is %s', async (_what, key) => {
     const locks = module.get(LockService);
     await refused(locks.withLock(key as string, async () => accounts.ran++));
     await refused(locks.lock(key as string));
     await refused(locks.tryLock(key as string));
-    for (const question of ['isLocked', 'inspect', 'forceUnlock'] as const) await refused(locks[question](key as string));
+    for (const question of ['isLocked', 'inspect', 'forceUnlock'] as const)
+      await refused(locks[question](key as string));
   });
 
   it.each(['isLocked', 'inspect', 'forceUnlock'] as const)('when %s is asked of several keys at once', (question) =>
-    refused(module.get(LockService)[question](['account:7', 'account:8'] as unknown as string)));
+    refused(module.get(LockService)[question](['account:7', 'account:8'] as unknown as string)),
+  );
 
   it('unless the key function throws what answers a request: that passes untouched', async () => {
     const error = new UnauthorizedException('who are you?');
@@ -220,10 +239,16 @@ describe('a call is refused with LockKeyError before the store is asked', () => 
       throw cause;
     });
     await refused(call);
-    await expect(call).rejects.toMatchObject({ detail: expect.stringMatching(/Accounts\.byFunction\(\).*no such bank/), cause });
+    await expect(call).rejects.toMatchObject({
+      detail: expect.stringMatching(/Accounts\.byFunction\(\).*no such bank/),
+      cause,
+    });
   });
 
   it('and told the placeholder, the template, the method and what the value is', async () => {
-    await expect(accounts.byPath({ owner: {} })).rejects.toHaveProperty('detail', expect.stringMatching(/<dto\.owner\.id>.*"account:<dto\.owner\.id>".*Accounts\.byPath\(\) is undefined/));
+    await expect(accounts.byPath({ owner: {} })).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/<dto\.owner\.id>.*"account:<dto\.owner\.id>".*Accounts\.byPath\(\) is undefined/),
+    );
   });
 });

@@ -48,7 +48,10 @@ class Orders {
   }
 
   @WithLock('order:<id>:<city>:<second>')
-  async destructured({ id, address: { place: city } }: { id: string; address: { place: string } }, [, second = '']: string[]) {
+  async destructured(
+    { id, address: { place: city } }: { id: string; address: { place: string } },
+    [, second = '']: string[],
+  ) {
     return this.keys(id, city, second);
   }
 
@@ -134,9 +137,17 @@ describe('a key template takes a value', () => {
     ['by a path from a position', () => orders.byPathFromPosition('note', { id: '7' }), ['order:7']],
     ['from behind a parameter with a default value', () => orders.afterDefaultValue(undefined, '7'), ['order:7']],
     ['of a parameter that has a default value', () => orders.withDefaultValue('7'), ['order:7']],
-    ['of a destructured parameter', () => orders.destructured({ id: '7', address: { place: 'Rome' } }, ['x', 'y']), ['order:7:Rome:y']],
+    [
+      'of a destructured parameter',
+      () => orders.destructured({ id: '7', address: { place: 'Rome' } }, ['x', 'y']),
+      ['order:7:Rome:y'],
+    ],
     ['of a rest parameter, by position', () => orders.beforeRest('a', 'b', 'c'), ['order:a:c']],
-    ['for several keys, without duplicates and in one order', () => orders.severalKeys('9', '10'), ['order:10', 'order:9']],
+    [
+      'for several keys, without duplicates and in one order',
+      () => orders.severalKeys('9', '10'),
+      ['order:10', 'order:9'],
+    ],
     ['or none', () => orders.withoutPlaceholder(), ['nightly-interest']],
     ['in several places', () => orders.oneNameTwice('x', 'y'), ['all:x:of:x:y']],
     ['of a parameter with an unusual name', () => orders.unusualNames('XL', '1'), ['größe:XL:1']],
@@ -165,7 +176,10 @@ describe('a key template on a route handler', () => {
 
   it('knows the names that @Query and @Body give, above @Post too', async () => {
     const answer = ['a b', { id: 'X' }, '7', 'order:7:a b:X'];
-    await request(app.getHttpServer()).post('/orders/7/items?text=a%20b').send({ sku: { id: 'X' } }).expect(201, answer);
+    await request(app.getHttpServer())
+      .post('/orders/7/items?text=a%20b')
+      .send({ sku: { id: 'X' } })
+      .expect(201, answer);
   });
 
   it('prefers the name of a parameter to the name of a route argument', async () => {

@@ -11,10 +11,17 @@ const HOSTILE = [...TEXT, ':', '%', '2', 'D', 'u', '\n', '\u00A0', '\uD83D', '\u
 const text = fc.string({ unit: fc.constantFrom(...TEXT), maxLength: 2 });
 const between = fc.oneof(fc.constantFrom(':', '-', '--', '/', ':-', 'a-', '- ', '}{'), text);
 const templates = fc
-  .tuple(fc.constantFrom('', 'a', 'a:', 'a-'), fc.array(fc.tuple(fc.nat(3), between), { maxLength: 4 }), fc.constantFrom('', 'b', ':b', '-b'))
+  .tuple(
+    fc.constantFrom('', 'a', 'a:', 'a-'),
+    fc.array(fc.tuple(fc.nat(3), between), { maxLength: 4 }),
+    fc.constantFrom('', 'b', ':b', '-b'),
+  )
   .map(([begin, middle, end]) => begin + middle.map(([name, fixed]) => `<v${name}>${fixed}`).join('') + end)
   .filter(isTemplate);
-const values = fc.array(fc.string({ unit: fc.constantFrom(...HOSTILE), minLength: 1, maxLength: 4 }), { minLength: 4, maxLength: 4 });
+const values = fc.array(fc.string({ unit: fc.constantFrom(...HOSTILE), minLength: 1, maxLength: 4 }), {
+  minLength: 4,
+  maxLength: 4,
+});
 
 const filled = (template: string, [v0, v1, v2, v3]: readonly string[]): string => lockKey(template, { v0, v1, v2, v3 });
 
@@ -29,7 +36,8 @@ function isTemplate(template: string): boolean {
 }
 
 /** The names in a template, each as often as it is there. */
-const namesIn = (template: string): readonly number[] => [...template.matchAll(/<v(\d)>/g)].map(([, name]) => Number(name));
+const namesIn = (template: string): readonly number[] =>
+  [...template.matchAll(/<v(\d)>/g)].map(([, name]) => Number(name));
 
 /** Reads the values out of a key again, part by part; undefined, if the template makes no such key. */
 function valuesIn(template: string, key: string): readonly string[] | undefined {
@@ -41,14 +49,19 @@ function valuesIn(template: string, key: string): readonly string[] | undefined 
 
 function valuesInPart(part: string, key: string): readonly string[] | undefined {
   const fixed = part.split(/<v\d>/);
-  const separators = fixed.slice(1, -1).join('').replace(/[\p{L}\p{N}]/gu, '');
+  const separators = fixed
+    .slice(1, -1)
+    .join('')
+    .replace(/[\p{L}\p{N}]/gu, '');
   const literal = (one: string) => one.replace(/[^]/gu, (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`);
   const value = `([^{}${literal(separators)}]+)`;
   return new RegExp(`^${fixed.map(literal).join(value)}$`, 'u').exec(key)?.slice(1).map(unescaped);
 }
 
 function unescaped(value: string): string {
-  return value.replace(/%u([0-9A-F]{4})|(?:%[0-9A-F]{2})+/g, (escaped, half?: string) => (half ? String.fromCharCode(parseInt(half, 16)) : decodeURIComponent(escaped)));
+  return value.replace(/%u([0-9A-F]{4})|(?:%[0-9A-F]{2})+/g, (escaped, half?: string) =>
+    half ? String.fromCharCode(parseInt(half, 16)) : decodeURIComponent(escaped),
+  );
 }
 
 const runs = { numRuns: 3000 };
@@ -116,8 +129,23 @@ describe('What people type stays as it is', () => {
   const typed = fc.oneof(
     fc.uuid(),
     fc.emailAddress().filter((address) => !/[{}%]/.test(address)),
-    fc.date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true }).map((date) => date.toISOString().slice(0, 10)),
-    fc.constantFrom(randomUUID(), 'my-first-post', 'v1.2.3', 'images/cat.png', 'Anna Maria', '東京', 'O’Neill', '+49 30 1234', 'a_b~c!d', "it's", '<id>', '👩‍👩‍👧'),
+    fc
+      .date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true })
+      .map((date) => date.toISOString().slice(0, 10)),
+    fc.constantFrom(
+      randomUUID(),
+      'my-first-post',
+      'v1.2.3',
+      'images/cat.png',
+      'Anna Maria',
+      '東京',
+      'O’Neill',
+      '+49 30 1234',
+      'a_b~c!d',
+      "it's",
+      '<id>',
+      '👩‍👩‍👧',
+    ),
   );
 
   it('in a part of its own, whatever else the template has', () => {

@@ -18,22 +18,36 @@ class PayOuts {
 const anyKey = lockKey as (...args: unknown[]) => string;
 
 describe('lockKey makes by hand', () => {
-  it.each(['3a10c52d-d2b1-4b6e-9d3b-0a9f6c1f7e21', 'a@b.example', '1:x', '{7}', 'a b\n'])('the key that @WithLock makes of %j', async (id) => {
-    const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [PayOuts] }).compile();
-    await expect(module.get(PayOuts).pay(id)).resolves.toBe(lockKey('pay-out:<id>', { id }));
-    await module.close();
-  });
+  it.each(['3a10c52d-d2b1-4b6e-9d3b-0a9f6c1f7e21', 'a@b.example', '1:x', '{7}', 'a b\n'])(
+    'the key that @WithLock makes of %j',
+    async (id) => {
+      const module = await Test.createTestingModule({
+        imports: [LockTestingModule.forRoot()],
+        providers: [PayOuts],
+      }).compile();
+      await expect(module.get(PayOuts).pay(id)).resolves.toBe(lockKey('pay-out:<id>', { id }));
+      await module.close();
+    },
+  );
 
   it.each<[string, string, string]>([
     ['a value', lockKey('order:<id>', { id: 42n }), 'order:42'],
     ['a path', lockKey('order:<dto.items.0.sku>', { dto: { items: [{ sku: 'A1' }] } }), 'order:A1'],
     ['a position', lockKey('order:<0>:<1>', ['a', false]), 'order:a:false'],
-    ['a part of a request', lockKey('report:<params.id>:<headers.x-tenant>', { params: { id: 7 }, headers: { 'x-tenant': 't' } }), 'report:7:t'],
+    [
+      'a part of a request',
+      lockKey('report:<params.id>:<headers.x-tenant>', { params: { id: 7 }, headers: { 'x-tenant': 't' } }),
+      'report:7:t',
+    ],
     ['nothing', lockKey('nightly'), 'nightly'],
   ])('a key of %s', (_of, key, expected) => expect(key).toBe(expected));
 
   it.each<[string, unknown[], RegExp]>([
-    ['a value that is missing', ['a:<id>', {}], /^<id> in the lock key "a:<id>" of lockKey\(\) is undefined, but must be/],
+    [
+      'a value that is missing',
+      ['a:<id>', {}],
+      /^<id> in the lock key "a:<id>" of lockKey\(\) is undefined, but must be/,
+    ],
     ['an empty value', ['a:<id>', { id: '' }], /is ""/],
     ['an object', ['a:<id>', { id: {} }], /is an object/],
     ['a Date', ['a:<id>', { id: new Date() }], /is an object \(Date\)/],

@@ -55,12 +55,24 @@ describe.each(PLATFORMS)('on %s, a handler that returns its lock', (_platform, a
     const locks = app.get(LockService);
     await locks.withLock('account:42', (outer) =>
       locks.withLock('account:42', (lock) => {
-        for (const text of [inspect(outer), inspect(lock), inspect({ deep: [{ lock }] }, { depth: 9, showHidden: true }), JSON.stringify(lock)]) {
+        for (const text of [
+          inspect(outer),
+          inspect(lock),
+          inspect({ deep: [{ lock }] }, { depth: 9, showHidden: true }),
+          JSON.stringify(lock),
+        ]) {
           expect(text).not.toContain(lock.token);
         }
         const { fence } = lock;
-        expect(inspect(lock)).toMatch(/^Lock \{\s+keys: \[ 'account:42' \],\s+mode: 'exclusive',\s+fence: \d+,\s+acquiredAt: .*,\s+isHeld: true\s+\}$/);
-        expect(JSON.parse(JSON.stringify(lock))).toEqual({ mode: 'exclusive', fence, acquiredAt: lock.acquiredAt.toISOString(), isHeld: true });
+        expect(inspect(lock)).toMatch(
+          /^Lock \{\s+keys: \[ 'account:42' \],\s+mode: 'exclusive',\s+fence: \d+,\s+acquiredAt: .*,\s+isHeld: true\s+\}$/,
+        );
+        expect(JSON.parse(JSON.stringify(lock))).toEqual({
+          mode: 'exclusive',
+          fence,
+          acquiredAt: lock.acquiredAt.toISOString(),
+          isHeld: true,
+        });
       }),
     );
   });

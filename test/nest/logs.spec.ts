@@ -36,7 +36,10 @@ afterEach(async () => {
 /** Hears what the library logs, level first. */
 function hear(): string[] {
   const lines: string[] = [];
-  const level = (name: string) => (line: string, ...more: unknown[]) => lines.push([name, line, ...more.slice(0, -1)].join(' '));
+  const level =
+    (name: string) =>
+    (line: string, ...more: unknown[]) =>
+      lines.push([name, line, ...more.slice(0, -1)].join(' '));
   Logger.overrideLogger({ log: level('log'), warn: level('warn'), error: level('error') });
   return lines;
 }
@@ -45,24 +48,42 @@ describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
   const post = (path: string, body = {}) => request(app!.getHttpServer()).post(`/accounts/${path}`).send(body);
 
   it('names the method and the route of a request that found its lock held', async () => {
-    app = await startApp(adapter, { imports: [LockTestingModule.forRoot({ wait: 0, shutdownGrace: 0 })], controllers: [Accounts] });
+    app = await startApp(adapter, {
+      imports: [LockTestingModule.forRoot({ wait: 0, shutdownGrace: 0 })],
+      controllers: [Accounts],
+    });
     await app.get(LockService).lock('account:42');
     const lines = hear();
     await post('42/withdraw?token=secret').expect(409);
-    expect(lines).toEqual([expect.stringMatching(/^warn POST \/accounts\/:id\/withdraw \(Accounts\.withdraw\): Could not take lock "account:42" for "Accounts\.withdraw"/)]);
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^warn POST \/accounts\/:id\/withdraw \(Accounts\.withdraw\): Could not take lock "account:42" for "Accounts\.withdraw"/,
+      ),
+    ]);
   });
 
   it('has a bad request of a client as a warning without a stack, and the client is told the field', async () => {
     app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [Accounts] });
     const lines = hear();
     const { body } = await post('orders', { order: {} }).expect(400);
-    expect(body).toMatchObject({ code: 'LOCK_KEY_INVALID', message: 'The request does not say clearly enough what to work on: body.order.id is missing, empty or of the wrong kind.' });
-    expect(lines).toEqual([expect.stringMatching(/^warn POST \/accounts\/orders \(Accounts\.order\): <body\.order\.id> in the lock key .* is undefined[^\n]*$/)]);
+    expect(body).toMatchObject({
+      code: 'LOCK_KEY_INVALID',
+      message:
+        'The request does not say clearly enough what to work on: body.order.id is missing, empty or of the wrong kind.',
+    });
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^warn POST \/accounts\/orders \(Accounts\.order\): <body\.order\.id> in the lock key .* is undefined[^\n]*$/,
+      ),
+    ]);
   });
 
   it('has two lines of an outage, however many requests it fails', async () => {
     const server = await startRedis();
-    app = await startApp(adapter, { imports: [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '300ms' })], controllers: [Accounts] });
+    app = await startApp(adapter, {
+      imports: [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '300ms' })],
+      controllers: [Accounts],
+    });
     await post('42/withdraw').expect(201);
     const lines = hear();
     await server.kill();
@@ -71,8 +92,12 @@ describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
     await until(async () => (await post('42/withdraw')).status === 201);
     await until(() => isHeard(server));
     expect(lines).toEqual([
-      expect.stringMatching(/^warn Redis at 127\.0\.0\.1:\d+ can't be reached: .* Calls that need a lock fail until it is back\./),
-      expect.stringMatching(/^log Redis at 127\.0\.0\.1:\d+ can be reached again, after [\d.]+ s; (1[5-9]|[2-9]\d) calls failed\.$/),
+      expect.stringMatching(
+        /^warn Redis at 127\.0\.0\.1:\d+ can't be reached: .* Calls that need a lock fail until it is back\./,
+      ),
+      expect.stringMatching(
+        /^log Redis at 127\.0\.0\.1:\d+ can be reached again, after [\d.]+ s; (1[5-9]|[2-9]\d) calls failed\.$/,
+      ),
     ]);
     await app.close();
     app = undefined;
@@ -90,7 +115,12 @@ async function isHeard(server: RedisServer): Promise<boolean> {
 
 it('The log has two lines of an outage of one of several masters, too', async () => {
   const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
-  app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ connection: servers.map(({ url }) => url), commandTimeout: '300ms', lease: '100ms' })], controllers: [Accounts] });
+  app = await startApp(PLATFORMS[0]![1], {
+    imports: [
+      RedisLockModule.forRoot({ connection: servers.map(({ url }) => url), commandTimeout: '300ms', lease: '100ms' }),
+    ],
+    controllers: [Accounts],
+  });
   await until(async () => (await Promise.all(servers.map(isHeard))).every(Boolean));
   const lines = hear();
   await servers[0].kill();
@@ -99,7 +129,9 @@ it('The log has two lines of an outage of one of several masters, too', async ()
   await until(() => isHeard(servers[0]));
   await until(() => lines.length > 1);
   expect(lines).toEqual([
-    expect.stringMatching(/^warn Redis at 127\.0\.0\.1:\d+ can't be reached: .* Locks go on while 2 of the 3 nodes work\.$/),
+    expect.stringMatching(
+      /^warn Redis at 127\.0\.0\.1:\d+ can't be reached: .* Locks go on while 2 of the 3 nodes work\.$/,
+    ),
     expect.stringMatching(/^log Redis at 127\.0\.0\.1:\d+ can be reached again, after [\d.]+ s\.$/),
   ]);
   await app.close();
@@ -118,7 +150,10 @@ it('The log has two lines of an outage of a store of the app, too', async () => 
   await request(app.getHttpServer()).post('/accounts/1/withdraw').expect(503);
   store.acquire = acquire;
   await until(async () => (await locks.withLock('a', () => lines.length)) === 2);
-  expect(lines).toEqual(["warn A lock can't be had: The disk is full.", expect.stringMatching(/^log Locks can be had again, after 1\.\d s; 4 calls failed\.$/)]);
+  expect(lines).toEqual([
+    "warn A lock can't be had: The disk is full.",
+    expect.stringMatching(/^log Locks can be had again, after 1\.\d s; 4 calls failed\.$/),
+  ]);
 });
 
 it('The log does not say that an outage is over for a lock that the store was not asked for', async () => {
@@ -138,7 +173,10 @@ it('The log does not say that an outage is over for a lock that the store was no
 
 it('The log does not call it an outage that a caller ends its own wait with such an error, or names too short a lease', async () => {
   const store = new MemoryLockStore();
-  app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ store, exceptionFactory: () => undefined })], controllers: [Accounts] });
+  app = await startApp(PLATFORMS[0]![1], {
+    imports: [RedisLockModule.forRoot({ store, exceptionFactory: () => undefined })],
+    controllers: [Accounts],
+  });
   const locks = app.get(LockService);
   const lines = hear();
   const held = await locks.lock('a');
@@ -155,7 +193,10 @@ it('The log does not call it an outage that a caller ends its own wait with such
     await until(() => performance.now() > repliedAt + 150);
     return reply;
   };
-  await expect(locks.lock('b', { lease: 100, wait: 50 })).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', detail: expect.stringContaining('Raise "lease"') });
+  await expect(locks.lock('b', { lease: 100, wait: 50 })).rejects.toMatchObject({
+    code: 'LOCK_UNAVAILABLE',
+    detail: expect.stringContaining('Raise "lease"'),
+  });
   expect(lines).toEqual([]);
 });
 
@@ -199,7 +240,12 @@ describe('News of an outage', () => {
     outage.begin('Redis is gone', 'a');
     outage.end('Redis is back', 'a');
     outage.succeeded();
-    expect(lines).toEqual(["A lock can't be had: Down.", 'Redis is back, after 5.0 s; 1 call failed.', "A lock can't be had: Out of memory.", 'Locks can be had again, after 20 s; 1 call failed.']);
+    expect(lines).toEqual([
+      "A lock can't be had: Down.",
+      'Redis is back, after 5.0 s; 1 call failed.',
+      "A lock can't be had: Out of memory.",
+      'Locks can be had again, after 20 s; 1 call failed.',
+    ]);
   });
 
   it('do not come for each call where some work and some fail', () => {

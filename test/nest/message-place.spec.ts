@@ -8,7 +8,10 @@ it.each([
   ['RabbitMQ', new RmqContext([{}, undefined, 'visit'])],
   ['Redis', new RedisContext(['visit'])],
   ['NATS', new NatsContext(['visit', undefined])],
-  ['Kafka', new KafkaContext([undefined as never, 0, 'visit', undefined as never, undefined as never, undefined as never])],
+  [
+    'Kafka',
+    new KafkaContext([undefined as never, 0, 'visit', undefined as never, undefined as never, undefined as never]),
+  ],
   ['MQTT', new MqttContext(['visit', {}])],
 ])('the log names what a message over %s is for', (_transport, context) => {
   const host = new ExecutionContextHost([{}, context]);

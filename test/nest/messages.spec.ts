@@ -17,10 +17,22 @@ const ONE_SHORT_LINE = /^[^\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]{0,300}$
 
 describe('a value of a client never breaks a message', () => {
   it.each<[string, unknown, string]>([
-    ['a constructor of its own', JSON.parse('{"constructor":{"name":"x\\n[Nest] root logged in"}}'), 'an object (Object)'],
+    [
+      'a constructor of its own',
+      JSON.parse('{"constructor":{"name":"x\\n[Nest] root logged in"}}'),
+      'an object (Object)',
+    ],
     ['a name that is no text', JSON.parse('{"constructor":{"name":{"toString":1,"valueOf":1}}}'), 'an object (Object)'],
     ['no prototype', Object.create(null), 'an object (without a class)'],
-    ['a getter that throws', { get constructor() { return refuse(); } }, 'an object (Object)'],
+    [
+      'a getter that throws',
+      {
+        get constructor() {
+          return refuse();
+        },
+      },
+      'an object (Object)',
+    ],
     ['a class with a strange name', new (Object.defineProperty(class {}, 'name', { value: 'a\nb' }))(), 'an object'],
     ['a Proxy that refuses everything', HOSTILE, "an object that can't be read"],
     ['a Proxy that was revoked', revoked.proxy, "an object that can't be read"],
@@ -57,7 +69,9 @@ describe('a value of a client never breaks a message', () => {
     const error: unknown = await locks.lock('a\nb\u001b[32m', { wait: 0 }).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockTimeoutError);
     expect((error as LockTimeoutError).detail).toContain('"a\\nb\\u001b[32m"');
-    expect(namesOf(Array.from({ length: 100 }, (_, at) => `k${at}`))).toBe('locks "k0", "k1", "k2", "k3", "k4" and 95 more');
+    expect(namesOf(Array.from({ length: 100 }, (_, at) => `k${at}`))).toBe(
+      'locks "k0", "k1", "k2", "k3", "k4" and 95 more',
+    );
     await held.unlock();
     await locks.close();
   });

@@ -21,7 +21,8 @@ const SOURCE = `
 `;
 
 /** As esbuild 0.28 writes it with --minify --format=cjs; and with --keep-names too. */
-const DECORATE = 'var d=Object.defineProperty,g=Object.getOwnPropertyDescriptor;var h=(s,a,r,t)=>{for(var m=t>1?void 0:t?g(a,r):a,e=s.length-1,f;e>=0;e--)(f=s[e])&&(m=(t?f(a,r,m):f(m))||m);return t&&m&&d(a,r,m),m};';
+const DECORATE =
+  'var d=Object.defineProperty,g=Object.getOwnPropertyDescriptor;var h=(s,a,r,t)=>{for(var m=t>1?void 0:t?g(a,r):a,e=s.length-1,f;e>=0;e--)(f=s[e])&&(m=(t?f(a,r,m):f(m))||m);return t&&m&&d(a,r,m),m};';
 const ESBUILD = `${DECORATE}let t=class{async withdraw(a,m){return[a,m]}};h([(0,require("nest-redis-lock").WithLock)(KEY)],t.prototype,"withdraw",1),t=h([(0,require("@nestjs/common").Injectable)()],t);exports.AccountService=t;`;
 const KEPT = ESBUILD.replace('h([(0', 'd(t,"name",{value:"AccountService",configurable:!0}),h([(0');
 
@@ -42,7 +43,9 @@ async function minifiedBySwc(): Promise<string> {
 function loaded(code: string, key: string): Type {
   const exports: { AccountService?: Type } = {};
   const packages: Record<string, unknown> = { '@nestjs/common': common, 'nest-redis-lock': library };
-  const run = compileFunction(code.replace('KEY', JSON.stringify(key)), ['require', 'exports'], { filename: '/app/dist/main.js' }) as (...args: unknown[]) => void;
+  const run = compileFunction(code.replace('KEY', JSON.stringify(key)), ['require', 'exports'], {
+    filename: '/app/dist/main.js',
+  }) as (...args: unknown[]) => void;
   run((name: string) => packages[name], exports);
   return exports.AccountService!;
 }
@@ -50,12 +53,19 @@ function loaded(code: string, key: string): Type {
 describe.each<[string, string, RegExp, () => string | Promise<string>]>([
   ['SWC', '<userId>', /^The lock key "account:<userId>" of \w{1,2}\.withdraw\(\) names <userId>\./, minifiedBySwc],
   ['esbuild', '<userId>', /^The lock key "account:<userId>" of t\.withdraw\(\) names <userId>\./, () => ESBUILD],
-  ['esbuild with its names kept', '<dto.id>', /^The lock key "account:<dto\.id>" of AccountService\.withdraw\(\) names <dto\.id>\./, () => KEPT],
+  [
+    'esbuild with its names kept',
+    '<dto.id>',
+    /^The lock key "account:<dto\.id>" of AccountService\.withdraw\(\) names <dto\.id>\./,
+    () => KEPT,
+  ],
 ])('a class that was minified by %s', (_by, placeholder, site, build) => {
   it('does not start with a template by name, and says why, where and what to write', async () => {
     const attempt = boot(loaded(await build(), `account:${placeholder}`));
     await expect(attempt).rejects.toThrow(site);
-    await expect(attempt).rejects.toThrow(/This class looks minified: use <0>\. In this build its parameters are called \w, \w; the class is in \/app\/dist\/main\.js\./);
+    await expect(attempt).rejects.toThrow(
+      /This class looks minified: use <0>\. In this build its parameters are called \w, \w; the class is in \/app\/dist\/main\.js\./,
+    );
   });
 
   it('starts with a template by position', async () => boot(loaded(await build(), 'account:<0>')));

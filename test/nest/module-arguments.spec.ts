@@ -2,7 +2,14 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { Inject, Injectable, type ModuleMetadata, Scope } from '@nestjs/common';
 import { INQUIRER, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { LockOptionsError, LockService, RedisLockModule, type RedisLockModuleOptions, type RedisLockOptionsFactory, WithLock } from 'nest-redis-lock';
+import {
+  LockOptionsError,
+  LockService,
+  RedisLockModule,
+  type RedisLockModuleOptions,
+  type RedisLockOptionsFactory,
+  WithLock,
+} from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 
 type AsyncOptions = Parameters<typeof RedisLockModule.forRootAsync>[0];
@@ -14,7 +21,9 @@ afterEach(async () => {
 });
 
 async function start(metadata: ModuleMetadata): Promise<TestingModule> {
-  const module = await Test.createTestingModule(metadata).setLogger(false as never).compile();
+  const module = await Test.createTestingModule(metadata)
+    .setLogger(false as never)
+    .compile();
   open.push(module);
   return module.init();
 }
@@ -38,7 +47,11 @@ describe('forRoot refuses, and says what came,', () => {
     [true, 'true'],
     [Config, 'a function'],
   ])('%p', (options, shown) => {
-    for (const make of [() => forRoot(options), () => LockTestingModule.forRoot(options as object), () => new TestLockService(options as object)]) {
+    for (const make of [
+      () => forRoot(options),
+      () => LockTestingModule.forRoot(options as object),
+      () => new TestLockService(options as object),
+    ]) {
       expect(make).toThrow(LockOptionsError);
       expect(make).toThrow(`RedisLockModule takes an object of options, not ${shown}.`);
     }
@@ -60,17 +73,56 @@ describe('forRootAsync refuses', () => {
     ['an array', [], /not an array/],
     ['a factory that is given alone', useFactory, /not a function/],
     ['a promise', Promise.resolve({ useFactory }), /can not be a promise/],
-    ['an object that has no factory', {}, /takes one of useFactory, useClass and useExisting, but was given none of them/],
+    [
+      'an object that has no factory',
+      {},
+      /takes one of useFactory, useClass and useExisting, but was given none of them/,
+    ],
     ['an object with two factories', { useFactory, useClass: Config }, /but was given useFactory and useClass/],
-    ['an option beside the factory', { useFactory, wait: '2s' }, /"wait" can't stand in forRootAsync\(\), where nobody would read it/],
-    ['a getter of such an option', Object.create({ get wait() { return 0; } }, { useFactory: { value: useFactory, enumerable: true } }), /"wait" can't stand in forRootAsync/],
-    ['a name that is misspelt', { useFactroy: useFactory }, /There is no option "useFactroy"\. Did you mean "useFactory"\?/],
-    ['options in the place of a factory', { useFactory: { wait: 0 } }, /"useFactory" is an object \(Object\), but must be a function/],
-    ['an object in the place of a class', { useClass: new Config() }, /"useClass" is an object \(Config\), but must be a class/],
+    [
+      'an option beside the factory',
+      { useFactory, wait: '2s' },
+      /"wait" can't stand in forRootAsync\(\), where nobody would read it/,
+    ],
+    [
+      'a getter of such an option',
+      Object.create(
+        {
+          get wait() {
+            return 0;
+          },
+        },
+        { useFactory: { value: useFactory, enumerable: true } },
+      ),
+      /"wait" can't stand in forRootAsync/,
+    ],
+    [
+      'a name that is misspelt',
+      { useFactroy: useFactory },
+      /There is no option "useFactroy"\. Did you mean "useFactory"\?/,
+    ],
+    [
+      'options in the place of a factory',
+      { useFactory: { wait: 0 } },
+      /"useFactory" is an object \(Object\), but must be a function/,
+    ],
+    [
+      'an object in the place of a class',
+      { useClass: new Config() },
+      /"useClass" is an object \(Config\), but must be a class/,
+    ],
     ['nothing to use', { useExisting: null }, /"useExisting" is null, but must be a provider/],
-    ['what is to be injected without an array', { useFactory, inject: Config }, /"inject" is a function, but must be an array/],
+    [
+      'what is to be injected without an array',
+      { useFactory, inject: Config },
+      /"inject" is a function, but must be an array/,
+    ],
     ['imports without an array', { useFactory, imports: Config }, /"imports" is a function, but must be an array/],
-    ['an isGlobal that is no boolean', { useFactory, isGlobal: 'yes' }, /"isGlobal" is "yes", but must be true or false/],
+    [
+      'an isGlobal that is no boolean',
+      { useFactory, isGlobal: 'yes' },
+      /"isGlobal" is "yes", but must be true or false/,
+    ],
     ['a name that is none', { useFactory, name: '' }, /"name" is "", but must be a non-empty string/],
   ])('%s', (_what, options, message) => {
     expect(() => forRootAsync(options)).toThrow(LockOptionsError);
@@ -100,12 +152,28 @@ class Misspelt {
 }
 
 describe('an app does not start with', () => {
-  const given = { module: class Given {}, providers: [Misspelt, { provide: 'options', useValue: { wait: 0 } }], exports: [Misspelt, 'options'] };
+  const given = {
+    module: class Given {},
+    providers: [Misspelt, { provide: 'options', useValue: { wait: 0 } }],
+    exports: [Misspelt, 'options'],
+  };
 
   it.each<[what: string, options: unknown, message: string]>([
-    ['a class without createRedisLockOptions()', { useClass: Misspelt }, '"useClass" of RedisLockModule.forRootAsync() is Misspelt, which gives an object (Misspelt) without a method createRedisLockOptions().'],
-    ['a provider without it', { imports: [given], useExisting: Misspelt }, '"useExisting" of RedisLockModule.forRootAsync() is Misspelt, which gives an object (Misspelt) without'],
-    ['options in the place of a provider', { imports: [given], useExisting: 'options' }, '"useExisting" of RedisLockModule.forRootAsync() is "options", which gives an object'],
+    [
+      'a class without createRedisLockOptions()',
+      { useClass: Misspelt },
+      '"useClass" of RedisLockModule.forRootAsync() is Misspelt, which gives an object (Misspelt) without a method createRedisLockOptions().',
+    ],
+    [
+      'a provider without it',
+      { imports: [given], useExisting: Misspelt },
+      '"useExisting" of RedisLockModule.forRootAsync() is Misspelt, which gives an object (Misspelt) without',
+    ],
+    [
+      'options in the place of a provider',
+      { imports: [given], useExisting: 'options' },
+      '"useExisting" of RedisLockModule.forRootAsync() is "options", which gives an object',
+    ],
   ])('%s', async (_what, options, message) => {
     const booting = start({ imports: [forRootAsync(options)] });
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
@@ -135,7 +203,11 @@ class TransientConfig extends Config {
 }
 
 class Configs {}
-const configs = { module: Configs, providers: [OfRequest, OnRequest, ByProperty, RequestConfig, TransientConfig], exports: [OfRequest, OnRequest, ByProperty, RequestConfig, TransientConfig] };
+const configs = {
+  module: Configs,
+  providers: [OfRequest, OnRequest, ByProperty, RequestConfig, TransientConfig],
+  exports: [OfRequest, OnRequest, ByProperty, RequestConfig, TransientConfig],
+};
 
 describe('an app does not start with options that are made anew for each request: each would get connections of its own', () => {
   let made = 0;
@@ -147,14 +219,24 @@ describe('an app does not start with options that are made anew for each request
   it.each<[what: string, options: AsyncOptions, culprit: string]>([
     ['the request itself', { inject: [REQUEST], useFactory: factory }, 'REQUEST'],
     ['a provider of the request', { imports: [configs], inject: [OfRequest], useFactory: factory }, 'OfRequest'],
-    ['a provider whose constructor takes one of the request', { imports: [configs], inject: [OnRequest], useFactory: factory }, 'OfRequest'],
-    ['a provider that has one of the request in a property', { imports: [configs], inject: [ByProperty], useFactory: factory }, 'OfRequest'],
+    [
+      'a provider whose constructor takes one of the request',
+      { imports: [configs], inject: [OnRequest], useFactory: factory },
+      'OfRequest',
+    ],
+    [
+      'a provider that has one of the request in a property',
+      { imports: [configs], inject: [ByProperty], useFactory: factory },
+      'OfRequest',
+    ],
     ['useClass of the request', { useClass: RequestConfig }, 'RequestConfig'],
     ['useExisting of the request', { imports: [configs], useExisting: RequestConfig }, 'RequestConfig'],
   ])('by %s', async (_what, options, culprit) => {
     const booting = start({ imports: [RedisLockModule.forRootAsync(options)] });
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
-    await expect(booting).rejects.toThrow(`The options of RedisLockModule depend on ${culprit}, which is made anew for each request`);
+    await expect(booting).rejects.toThrow(
+      `The options of RedisLockModule depend on ${culprit}, which is made anew for each request`,
+    );
     expect(made).toBe(0);
   });
 
@@ -166,7 +248,10 @@ describe('an app does not start with options that are made anew for each request
         return id;
       }
     }
-    const booting = start({ imports: [RedisLockModule.forRootAsync({ inject: [REQUEST], useFactory })], providers: [Jobs] });
+    const booting = start({
+      imports: [RedisLockModule.forRootAsync({ inject: [REQUEST], useFactory })],
+      providers: [Jobs],
+    });
     await expect(booting).rejects.toThrow(/depend on REQUEST[^]*of Jobs\.run\(\) names <jobId>/);
   });
 
@@ -175,7 +260,10 @@ describe('an app does not start with options that are made anew for each request
     class Jobs {
       constructor(readonly locks: LockService) {}
     }
-    const module = await start({ imports: [RedisLockModule.forRootAsync({ imports: [configs], inject: [TransientConfig], useFactory: factory })], providers: [Jobs] });
+    const module = await start({
+      imports: [RedisLockModule.forRootAsync({ imports: [configs], inject: [TransientConfig], useFactory: factory })],
+      providers: [Jobs],
+    });
     expect(made).toBe(1);
     expect(module.get(Jobs).locks).toBe(module.get(LockService));
   });
@@ -184,27 +272,40 @@ describe('an app does not start with options that are made anew for each request
 /** Options that do not stand in the object itself. */
 const INHERITED: [what: string, make: (options: object) => object][] = [
   ['on a prototype', (options) => Object.create(options) as object],
-  ['on a prototype of a prototype without Object.prototype', (options) => Object.create(Object.assign(Object.create(null), options)) as object],
-  ['in getters of a class', (options) => {
-    class Options {}
-    for (const [name, value] of Object.entries(options)) Object.defineProperty(Options.prototype, name, { get: () => value as unknown, configurable: true });
-    return new Options();
-  }],
-  ['in fields of a class, of which one is inherited', (options) => {
-    class Base {
-      constructor() {
-        Object.assign(this, options);
+  [
+    'on a prototype of a prototype without Object.prototype',
+    (options) => Object.create(Object.assign(Object.create(null), options)) as object,
+  ],
+  [
+    'in getters of a class',
+    (options) => {
+      class Options {}
+      for (const [name, value] of Object.entries(options))
+        Object.defineProperty(Options.prototype, name, { get: () => value as unknown, configurable: true });
+      return new Options();
+    },
+  ],
+  [
+    'in fields of a class, of which one is inherited',
+    (options) => {
+      class Base {
+        constructor() {
+          Object.assign(this, options);
+        }
       }
-    }
-    return new (class extends Base {})();
-  }],
+      return new (class extends Base {})();
+    },
+  ],
 ];
 
 describe.each(INHERITED)('options that stand %s count:', (_what, make) => {
   async function waitOf(locks: LockService, options?: object): Promise<unknown> {
     await using held = await locks.lock('job');
     const waiting = locks.lock('job', { ...options, reentrant: true });
-    const waited = await waiting.then((lock) => lock.unlock(), (error: { waitMs: number }) => error.waitMs);
+    const waited = await waiting.then(
+      (lock) => lock.unlock(),
+      (error: { waitMs: number }) => error.waitMs,
+    );
     held.assertHeld();
     return waited;
   }
@@ -281,6 +382,8 @@ it('a method of a class of options counts where it is an option', async () => {
 
 it('a signal or a promise in the place of the options of a call is refused', async () => {
   const locks = new TestLockService();
-  await expect(locks.lock('job', new AbortController().signal as object)).rejects.toThrow(/There is no option "aborted"/);
+  await expect(locks.lock('job', new AbortController().signal as object)).rejects.toThrow(
+    /There is no option "aborted"/,
+  );
   await expect(locks.lock('job', Promise.resolve({ wait: 0 }) as object)).rejects.toThrow(/can not be a promise/);
 });

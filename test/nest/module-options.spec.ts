@@ -25,7 +25,9 @@ const cluster = (options: ClusterOptions = {}) => {
 };
 
 async function boot(options: unknown): Promise<void> {
-  const module = await Test.createTestingModule({ imports: [RedisLockModule.forRoot(options as RedisLockModuleOptions)] }).compile();
+  const module = await Test.createTestingModule({
+    imports: [RedisLockModule.forRoot(options as RedisLockModuleOptions)],
+  }).compile();
   await module.close();
 }
 
@@ -81,14 +83,42 @@ describe('a module is refused with LockOptionsError, naming the option and what 
     ['true', () => true, /not true/],
     ['an array of none', () => [], /an array of 0.*at least three/],
     ['an array of two', () => [URL, 'redis://127.0.0.1:2'], /an array of 2.*at least three/],
-    ['an array of an even number', () => [1, 2, 3, 4].map((port) => ({ port })), /an array of 4.*even number bears no more failures than 3/],
-    ['an array that names a URL twice', () => ['redis://a', 'redis://b', 'redis://user:password@a:6379/2'], /"connection\[0\]" and "connection\[2\]" are the same Redis/],
-    ['an array that has a client twice', () => ['redis://a', ...Array<Redis>(2).fill(redis())], /"connection\[1\]" and "connection\[2\]" are the same Redis/],
-    ['an array that names an address in two ways', () => [{ port: 1 }, 'redis://localhost:1', 'redis://c'], /"connection\[0\]" and "connection\[1\]" are the same Redis/],
-    ['an array with something else in it', () => [URL, 'redis://b', 6379], /"connection\[2\]" must be a redis:\/\/.*not 6379/],
+    [
+      'an array of an even number',
+      () => [1, 2, 3, 4].map((port) => ({ port })),
+      /an array of 4.*even number bears no more failures than 3/,
+    ],
+    [
+      'an array that names a URL twice',
+      () => ['redis://a', 'redis://b', 'redis://user:password@a:6379/2'],
+      /"connection\[0\]" and "connection\[2\]" are the same Redis/,
+    ],
+    [
+      'an array that has a client twice',
+      () => ['redis://a', ...Array<Redis>(2).fill(redis())],
+      /"connection\[1\]" and "connection\[2\]" are the same Redis/,
+    ],
+    [
+      'an array that names an address in two ways',
+      () => [{ port: 1 }, 'redis://localhost:1', 'redis://c'],
+      /"connection\[0\]" and "connection\[1\]" are the same Redis/,
+    ],
+    [
+      'an array with something else in it',
+      () => [URL, 'redis://b', 6379],
+      /"connection\[2\]" must be a redis:\/\/.*not 6379/,
+    ],
     ['an array with an array in it', () => [URL, [URL], 'redis://c'], /"connection\[1\]" is an array/],
-    ['an array with a Cluster client in it', () => [URL, cluster(), 'redis://c'], /"connection\[1\]" is a Redis Cluster client/],
-    ['an array with a keyPrefix in it', () => [{ port: 2 }, { port: 3 }, { port: 4, keyPrefix: 'app:' }], /"connection\[2\]\.keyPrefix" is "app:"/],
+    [
+      'an array with a Cluster client in it',
+      () => [URL, cluster(), 'redis://c'],
+      /"connection\[1\]" is a Redis Cluster client/,
+    ],
+    [
+      'an array with a keyPrefix in it',
+      () => [{ port: 2 }, { port: 3 }, { port: 4, keyPrefix: 'app:' }],
+      /"connection\[2\]\.keyPrefix" is "app:"/,
+    ],
     ['options with a keyPrefix of their own', () => ({ port: 1, keyPrefix: 'app:' }), /keyPrefix.*"app:"/],
   ])('for a connection that is %s', async (_what, connection, message) => {
     const booting = boot({ connection: connection() });
@@ -103,23 +133,33 @@ describe('a module is refused with LockOptionsError, naming the option and what 
     await expect(boot({ connection: client })).rejects.toThrow(/"connection.*keyPrefix.*"app:"/);
   });
 
-  it.each([{ keyPrefix: 'app:' }, { redisOptions: { keyPrefix: 'app:' } }])('for a Cluster client that adds a keyPrefix of its own: %j', async (options) => {
-    await expect(boot({ connection: cluster(options) })).rejects.toThrow(/"connection.*keyPrefix.*"app:"/);
-  });
+  it.each([{ keyPrefix: 'app:' }, { redisOptions: { keyPrefix: 'app:' } }])(
+    'for a Cluster client that adds a keyPrefix of its own: %j',
+    async (options) => {
+      await expect(boot({ connection: cluster(options) })).rejects.toThrow(/"connection.*keyPrefix.*"app:"/);
+    },
+  );
 
   it('for "durability" on a Cluster', async () => {
-    await expect(boot({ connection: cluster(), durability: { replicas: 1 } })).rejects.toThrow(/"durability".*Redis Cluster/);
+    await expect(boot({ connection: cluster(), durability: { replicas: 1 } })).rejects.toThrow(
+      /"durability".*Redis Cluster/,
+    );
   });
 
   it('for a store and a connection', async () => {
-    await expect(boot({ store: new MemoryLockStore(), connection: URL })).rejects.toThrow(/either "connection" or "store"/);
+    await expect(boot({ store: new MemoryLockStore(), connection: URL })).rejects.toThrow(
+      /either "connection" or "store"/,
+    );
   });
 
-  it.each(['fair', 'mode', 'permits', 'atLeast', 'scope', 'retries'])('for the option "%s", which there is not', async (option) => {
-    const booting = boot({ [option]: 1 });
-    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
-    await expect(booting).rejects.toThrow(new RegExp(`no option "${option}".*connection.*lease`));
-  });
+  it.each(['fair', 'mode', 'permits', 'atLeast', 'scope', 'retries'])(
+    'for the option "%s", which there is not',
+    async (option) => {
+      const booting = boot({ [option]: 1 });
+      await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+      await expect(booting).rejects.toThrow(new RegExp(`no option "${option}".*connection.*lease`));
+    },
+  );
 
   it.each([null, 5, 'redis://127.0.0.1'])('for options that are %p instead of an object', async (options) => {
     await expect(boot(options)).rejects.toBeInstanceOf(LockOptionsError);
@@ -140,18 +180,27 @@ describe('the refusal does not show a password', () => {
 
 it.each<[string, () => RedisLockModuleOptions]>([
   ['no options', () => ({})],
-  ['options that are undefined, but for those that say where locks live', () => ({ connection: URL, store: undefined, wait: undefined, durability: undefined, isGlobal: undefined })],
+  [
+    'options that are undefined, but for those that say where locks live',
+    () => ({ connection: URL, store: undefined, wait: undefined, durability: undefined, isGlobal: undefined }),
+  ],
   ['a URL', () => ({ connection: 'rediss://user:password@127.0.0.1:1/2' })],
   ['ioredis options', () => ({ connection: { host: '127.0.0.1', port: 1 } })],
   ['Sentinel options', () => ({ connection: { sentinels: [{ host: '127.0.0.1', port: 1 }], name: 'main' } })],
   ["the app's own client", () => ({ connection: redis() })],
-  ['three independent masters', () => ({ connection: [redis(), { host: '127.0.0.1', port: 2 }, 'redis://127.0.0.1:3'] })],
+  [
+    'three independent masters',
+    () => ({ connection: [redis(), { host: '127.0.0.1', port: 2 }, 'redis://127.0.0.1:3'] }),
+  ],
   [
     'three masters of one name, each behind Sentinels of its own',
     () => ({ connection: [1, 2, 3].map((port) => ({ sentinels: [{ host: '127.0.0.1', port }], name: 'main' })) }),
   ],
   ['an empty keyPrefix', () => ({ keyPrefix: '' })],
-  ['limits', () => ({ wait: Infinity, lease: '100ms', maxHold: 1, maxWaiters: 0, shutdownGrace: 0, commandTimeout: 10 })],
+  [
+    'limits',
+    () => ({ wait: Infinity, lease: '100ms', maxHold: 1, maxWaiters: 0, shutdownGrace: 0, commandTimeout: 10 }),
+  ],
 ])('a module boots with %s', async (_what, options) => {
   await expect(boot(options())).resolves.toBeUndefined();
 });

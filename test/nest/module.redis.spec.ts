@@ -3,7 +3,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { Redis } from 'ioredis';
-import { LockService, LockUnavailableError, RedisLockModule, type RedisLockModuleOptions, WithLock } from 'nest-redis-lock';
+import {
+  LockService,
+  LockUnavailableError,
+  RedisLockModule,
+  type RedisLockModuleOptions,
+  WithLock,
+} from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
 import { type RedisServer, startRedis } from '../support/redis/redis-server.js';
 
@@ -38,14 +44,20 @@ afterEach(async () => {
 
 afterAll(() => server.stop());
 
-async function start(options: RedisLockModuleOptions = {}, warn: (line: string) => void = ignore): Promise<TestingModule> {
+async function start(
+  options: RedisLockModuleOptions = {},
+  warn: (line: string) => void = ignore,
+): Promise<TestingModule> {
   const imports = [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '500ms', ...options })];
-  const module = await Test.createTestingModule({ imports, providers: [Accounts] }).setLogger({ log: ignore, error: ignore, warn }).compile();
+  const module = await Test.createTestingModule({ imports, providers: [Accounts] })
+    .setLogger({ log: ignore, error: ignore, warn })
+    .compile();
   open.push(module);
   return module.init();
 }
 
-const ourConnections = async () => ((await redis.client('LIST')) as string).split('\n').filter((line) => line.includes('name=nest-redis-lock'));
+const ourConnections = async () =>
+  ((await redis.client('LIST')) as string).split('\n').filter((line) => line.includes('name=nest-redis-lock'));
 
 describe('on a real Redis', () => {
   it('the keyPrefix is "lock:" when it is left out', async () => {
@@ -58,14 +70,17 @@ describe('on a real Redis', () => {
     ['lock:', 'lock:account:42'],
     ['{bank}:', '{bank}:account:42'],
     ['', 'account:42'],
-  ])('with keyPrefix %p the key is a plain string with the token, exactly where other tools look for it', async (keyPrefix, name) => {
-    const module = await start({ keyPrefix });
-    await using lock = await module.get(LockService).lock('account:42', { lease: '20s' });
+  ])(
+    'with keyPrefix %p the key is a plain string with the token, exactly where other tools look for it',
+    async (keyPrefix, name) => {
+      const module = await start({ keyPrefix });
+      await using lock = await module.get(LockService).lock('account:42', { lease: '20s' });
 
-    expect(await redis.get(name)).toBe(lock.token);
-    expect(await redis.pttl(name)).toBeGreaterThan(10_000);
-    expect(await redis.set(name, 'another tool', 'PX', 1000, 'NX')).toBeNull();
-  });
+      expect(await redis.get(name)).toBe(lock.token);
+      expect(await redis.pttl(name)).toBeGreaterThan(10_000);
+      expect(await redis.set(name, 'another tool', 'PX', 1000, 'NX')).toBeNull();
+    },
+  );
 
   it('a key that another tool holds is held', async () => {
     const accounts = (await start()).get(Accounts);
@@ -92,7 +107,10 @@ describe('on a real Redis', () => {
   it('two apps exclude each other', async () => {
     const [one, two] = [await start(), await start()];
     await using held = await one.get(LockService).lock('account:42');
-    await expect(two.get(Accounts).withdraw('42')).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', holder: expect.stringMatching(/:\d+$/) });
+    await expect(two.get(Accounts).withdraw('42')).rejects.toMatchObject({
+      code: 'LOCK_TIMEOUT',
+      holder: expect.stringMatching(/:\d+$/),
+    });
     held.assertHeld();
   });
 });
@@ -110,7 +128,10 @@ describe('on shutdown', () => {
   it("leaves the app's own client open and as it was", async () => {
     const client = new Redis(server.url);
     await client.ping();
-    const state = () => ({ events: client.eventNames().map((name) => [name, client.listenerCount(name)]), options: { ...client.options } });
+    const state = () => ({
+      events: client.eventNames().map((name) => [name, client.listenerCount(name)]),
+      options: { ...client.options },
+    });
     const before = state();
 
     const module = await start({ connection: client });
@@ -147,7 +168,12 @@ describe('an outage', () => {
     await expect(accounts.withdraw('42')).rejects.toBeInstanceOf(LockUnavailableError);
 
     await server.restart();
-    await until(() => accounts.withdraw('42').then(() => true, () => false));
+    await until(() =>
+      accounts.withdraw('42').then(
+        () => true,
+        () => false,
+      ),
+    );
   });
 
   it('at boot is in the log, with what to do', async () => {
@@ -158,7 +184,9 @@ describe('an outage', () => {
 
     await until(() => warnings.length > 0);
     expect(warnings).toEqual([
-      expect.stringMatching(/^Redis at \S+ can't be reached: connect ECONNREFUSED \S+\. Check that it runs .* Calls that need a lock fail until it is back\.$/),
+      expect.stringMatching(
+        /^Redis at \S+ can't be reached: connect ECONNREFUSED \S+\. Check that it runs .* Calls that need a lock fail until it is back\.$/,
+      ),
     ]);
   });
 

@@ -2,7 +2,17 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
 import { LazyModuleLoader } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { getLockServiceToken, InjectLocks, LockOptionsError, LockService, LockUnavailableError, RedisLockModule, type RedisLockOptions, type RedisLockOptionsFactory, WithLock } from 'nest-redis-lock';
+import {
+  getLockServiceToken,
+  InjectLocks,
+  LockOptionsError,
+  LockService,
+  LockUnavailableError,
+  RedisLockModule,
+  type RedisLockOptions,
+  type RedisLockOptionsFactory,
+  WithLock,
+} from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 
 Logger.overrideLogger(false);
@@ -25,7 +35,14 @@ const start = async (metadata: ModuleMetadata) => (await compile(metadata)).init
 
 /** The service's default wait, as it shows in the time-out of a key that another owner holds in the store. */
 async function waitMsOf(locks: LockService, store: MemoryLockStore): Promise<number> {
-  await store.acquire({ keys: ['job'], token: 'another owner', leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false });
+  await store.acquire({
+    keys: ['job'],
+    token: 'another owner',
+    leaseMs: 60_000,
+    sharing: 'exclusive',
+    label: undefined,
+    queue: false,
+  });
   return locks.lock('job').catch((error: { waitMs: number }) => error.waitMs) as Promise<number>;
 }
 
@@ -36,7 +53,9 @@ describe('forRoot', () => {
   });
 
   it('starts although Redis can not be reached; each call gets LockUnavailableError within commandTimeout', async () => {
-    const module = await start({ imports: [RedisLockModule.forRoot({ connection: NO_REDIS, commandTimeout: '50ms' })] });
+    const module = await start({
+      imports: [RedisLockModule.forRoot({ connection: NO_REDIS, commandTimeout: '50ms' })],
+    });
     const calledAt = performance.now();
     await expect(module.get(LockService).lock('job')).rejects.toBeInstanceOf(LockUnavailableError);
     expect(performance.now() - calledAt).toBeLessThan(1000);
@@ -44,20 +63,30 @@ describe('forRoot', () => {
 
   it.each([
     [{}, 'LockService of RedisLockModule.forRoot(); in a test, import LockTestingModule.forRoot()'],
-    [{ module: 'billing' }, 'LockService of RedisLockModule.forRoot({ name: "billing" }); in a test, import LockTestingModule.forRoot({ name: "billing" })'],
-  ])('that is missing (%j) is named, with what to import in a test, by the error that Nest has for an app with locked methods', async (options, missing) => {
-    class Jobs {
-      @WithLock('job', options)
-      async run() {}
-    }
-    await expect(compile({ providers: [Jobs] })).rejects.toThrow(`resolve dependencies of the Jobs. Please make sure that the "Symbol(${missing})" property is available`);
-  });
+    [
+      { module: 'billing' },
+      'LockService of RedisLockModule.forRoot({ name: "billing" }); in a test, import LockTestingModule.forRoot({ name: "billing" })',
+    ],
+  ])(
+    'that is missing (%j) is named, with what to import in a test, by the error that Nest has for an app with locked methods',
+    async (options, missing) => {
+      class Jobs {
+        @WithLock('job', options)
+        async run() {}
+      }
+      await expect(compile({ providers: [Jobs] })).rejects.toThrow(
+        `resolve dependencies of the Jobs. Please make sure that the "Symbol(${missing})" property is available`,
+      );
+    },
+  );
 
   it('that is missing is named, with what to import in a test, by the error that Nest has for @InjectLocks', async () => {
     class Jobs {
       constructor(@InjectLocks('billing') readonly locks: LockService) {}
     }
-    await expect(compile({ providers: [Jobs] })).rejects.toThrow('in a test, import LockTestingModule.forRoot({ name: "billing" })');
+    await expect(compile({ providers: [Jobs] })).rejects.toThrow(
+      'in a test, import LockTestingModule.forRoot({ name: "billing" })',
+    );
   });
 
   it('takes a store instead of a connection', async () => {
@@ -97,7 +126,10 @@ describe('forRootAsync', () => {
   class ConfigModule {}
 
   it.each([
-    ['useFactory and inject', { imports: [ConfigModule], inject: ['options'], useFactory: (given: RedisLockOptions) => given }],
+    [
+      'useFactory and inject',
+      { imports: [ConfigModule], inject: ['options'], useFactory: (given: RedisLockOptions) => given },
+    ],
     ['an async useFactory', { useFactory: async () => options }],
     ['useClass', { useClass: Factory }],
     ['useExisting', { imports: [ConfigModule], useExisting: Factory }],
@@ -107,7 +139,10 @@ describe('forRootAsync', () => {
   });
 
   it('takes its name beside the factory', async () => {
-    const module = await start({ imports: [RedisLockModule.forRootAsync({ name: 'billing', useFactory: () => options })], providers: [Billing] });
+    const module = await start({
+      imports: [RedisLockModule.forRootAsync({ name: 'billing', useFactory: () => options })],
+      providers: [Billing],
+    });
     expect(module.get(Billing).locks.moduleName).toBe('billing');
   });
 
@@ -115,7 +150,9 @@ describe('forRootAsync', () => {
     @Module({ providers: [Billing] })
     class BillingModule {}
     const local = RedisLockModule.forRootAsync({ name: 'billing', isGlobal: false, useFactory: () => options });
-    await expect(compile({ imports: [local, BillingModule] })).rejects.toThrow(/can't resolve dependencies of the Billing/);
+    await expect(compile({ imports: [local, BillingModule] })).rejects.toThrow(
+      /can't resolve dependencies of the Billing/,
+    );
   });
 
   it.each([
@@ -126,7 +163,9 @@ describe('forRootAsync', () => {
     ['isGlobal, which comes too late', { ...options, isGlobal: false }, /"isGlobal"/],
     ['a name, which it would not follow', { ...options, name: 'billing' }, /"name"/],
   ])('refuses to boot when the factory returns %s', async (_what, returned, message) => {
-    const booting = start({ imports: [RedisLockModule.forRootAsync({ useFactory: () => returned as RedisLockOptions })] });
+    const booting = start({
+      imports: [RedisLockModule.forRootAsync({ useFactory: () => returned as RedisLockOptions })],
+    });
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
     await expect(booting).rejects.toThrow(message);
   });
@@ -162,13 +201,19 @@ describe('several modules in one app', () => {
 
   it('do not stop each other from wiring objects that useFactory built', async () => {
     const imports = [LockTestingModule.forRoot(), LockTestingModule.forRoot({ name: 'billing' })];
-    const factory = { provide: 'made', inject: [Billing], useFactory: ({ locks }: Billing) => Object.assign(new Billing(), { locks }) };
+    const factory = {
+      provide: 'made',
+      inject: [Billing],
+      useFactory: ({ locks }: Billing) => Object.assign(new Billing(), { locks }),
+    };
     const module = await start({ imports, providers: [Billing, factory] });
     expect(await module.get<Billing>('made').pay()).toBe('bill');
   });
 
   it.each(['default', 'billing'])('of one name, "%s", are an error at boot that names it', async (name) => {
-    const module = await compile({ imports: [LockTestingModule.forRoot({ name }), LockTestingModule.forRoot({ name })] });
+    const module = await compile({
+      imports: [LockTestingModule.forRoot({ name }), LockTestingModule.forRoot({ name })],
+    });
     const booting = module.init();
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
     await expect(booting).rejects.toThrow(`named "${name}"`);
@@ -192,7 +237,10 @@ describe('several modules in one app', () => {
     @Module({ imports: [RedisLockModule.forRoot({ name: 'billing', store, shutdownGrace: 0 })] })
     class LazyModule {}
     const app = await start({ imports: [LockTestingModule.forRoot()] });
-    const billing = (await app.get(LazyModuleLoader).load(() => LazyModule)).get<LockService>(getLockServiceToken('billing'), { strict: false });
+    const billing = (await app.get(LazyModuleLoader).load(() => LazyModule)).get<LockService>(
+      getLockServiceToken('billing'),
+      { strict: false },
+    );
     const lock = await billing.lock('job');
 
     await app.close();

@@ -1,7 +1,17 @@
 /* eslint-disable @typescript-eslint/unbound-method */
 import { mock } from 'node:test';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { type DynamicModule, Global, Inject, Injectable, Module, type OnModuleInit, type Provider, Scope, type Type } from '@nestjs/common';
+import {
+  type DynamicModule,
+  Global,
+  Inject,
+  Injectable,
+  Module,
+  type OnModuleInit,
+  type Provider,
+  Scope,
+  type Type,
+} from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService, LazyModuleLoader, ModuleRef } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
@@ -39,7 +49,9 @@ afterEach(async () => {
 });
 
 async function compile(providers: Provider[]): Promise<TestingModule> {
-  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot({ wait: 0 })], providers }).setLogger(false as never).compile();
+  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot({ wait: 0 })], providers })
+    .setLogger(false as never)
+    .compile();
   open.push(module);
   return module;
 }
@@ -57,7 +69,8 @@ function traced<M extends (...args: never[]) => unknown>(method: M): M {
   const wrapper = function (this: unknown, ...args: never[]) {
     return method.apply(this, args);
   } as M;
-  for (const key of Reflect.getMetadataKeys(method) as unknown[]) Reflect.defineMetadata(key, Reflect.getMetadata(key, method), wrapper);
+  for (const key of Reflect.getMetadataKeys(method) as unknown[])
+    Reflect.defineMetadata(key, Reflect.getMetadata(key, method), wrapper);
   return wrapper;
 }
 
@@ -88,289 +101,461 @@ const HELPER = 'const helper = (self, body) => new Promise((resolve) => resolve(
 
 /** Subclasses whose method would run without the lock of the method that it hides. */
 const LOST: [how: string, make: () => Type<Jobs>][] = [
-  ['an override without a decorator', () => class extends Jobs {
-    override run = undefined as never;
-  }],
-  ['a method whose name is a text in brackets', () => class extends Jobs {
-    override async ['run'](id: string) {
-      return forget(id);
-    }
-  }],
-  ['a method whose name is a constant in brackets', () => class extends Jobs {
-    override async [RUN](id: string) {
-      return forget(id);
-    }
-  }],
-  ['such a method below another decorator', () => {
-    class Computed extends Jobs {
-      @Logged
-      override async [RUN](id: string) {
-        return forget(id);
-      }
-    }
-    return Computed;
-  }],
-  ['a body that only mentions super.run', () => class extends Jobs {
-    override async run(id: string) {
-      return forget(super.run.name + id);
-    }
-  }],
-  ['a body that calls another method of super by a variable', () => class extends Jobs {
-    override async run(id: string) {
-      const name = 'toString';
-      return forget(super[name]() + id);
-    }
-  }],
-  ['a body that passes super.run on', () => class extends Jobs {
-    override async run(id: string) {
-      return forget([super.run].length + id);
-    }
-  }],
-  ['a body with a class inside that calls its own super.run', () => class extends Jobs {
-    override async run(id: string) {
-      class Inner extends Jobs {
-        override async run(inner: string) {
-          return super.run(inner);
+  [
+    'an override without a decorator',
+    () =>
+      class extends Jobs {
+        override run = undefined as never;
+      },
+  ],
+  [
+    'a method whose name is a text in brackets',
+    () =>
+      class extends Jobs {
+        override async ['run'](id: string) {
+          return forget(id);
+        }
+      },
+  ],
+  [
+    'a method whose name is a constant in brackets',
+    () =>
+      class extends Jobs {
+        override async [RUN](id: string) {
+          return forget(id);
+        }
+      },
+  ],
+  [
+    'such a method below another decorator',
+    () => {
+      class Computed extends Jobs {
+        @Logged
+        override async [RUN](id: string) {
+          return forget(id);
         }
       }
-      return forget(Inner.name + id);
-    }
-  }],
-  ['a body with an object inside that calls its own super.run', () => class extends Jobs {
-    override async run(id: string) {
-      const inner = {
-        async run(): Promise<unknown> {
-          return (super.toString as unknown as { run?: () => unknown }).run?.();
-        },
-      };
-      return forget(Object.keys(inner).length + id);
-    }
-  }],
+      return Computed;
+    },
+  ],
+  [
+    'a body that only mentions super.run',
+    () =>
+      class extends Jobs {
+        override async run(id: string) {
+          return forget(super.run.name + id);
+        }
+      },
+  ],
+  [
+    'a body that calls another method of super by a variable',
+    () =>
+      class extends Jobs {
+        override async run(id: string) {
+          const name = 'toString';
+          return forget(super[name]() + id);
+        }
+      },
+  ],
+  [
+    'a body that passes super.run on',
+    () =>
+      class extends Jobs {
+        override async run(id: string) {
+          return forget([super.run].length + id);
+        }
+      },
+  ],
+  [
+    'a body with a class inside that calls its own super.run',
+    () =>
+      class extends Jobs {
+        override async run(id: string) {
+          class Inner extends Jobs {
+            override async run(inner: string) {
+              return super.run(inner);
+            }
+          }
+          return forget(Inner.name + id);
+        }
+      },
+  ],
+  [
+    'a body with an object inside that calls its own super.run',
+    () =>
+      class extends Jobs {
+        override async run(id: string) {
+          const inner = {
+            async run(): Promise<unknown> {
+              return (super.toString as unknown as { run?: () => unknown }).run?.();
+            },
+          };
+          return forget(Object.keys(inner).length + id);
+        }
+      },
+  ],
   ['a getter', () => compiled('class extends Jobs { get run() { return async (id) => ran.push(id); } }')],
-  ['a class field', () => class extends Jobs {
-    override run = async (id: string) => forget(id);
-  }],
-  ['a class field whose name is a constant in brackets', () => class extends Jobs {
-    override [RUN] = async (id: string) => forget(id);
-  }],
-  ['a class field with a bound function of its own', () => class extends Jobs {
-    override run = forget.bind(undefined);
-  }],
-  ['a class field that is filled by a factory', () => class extends Jobs {
-    override run = ((method: unknown) => (method ? forget : forget))(super.run);
-  }],
-  ['a property that the constructor sets', () => class extends Jobs {
-    constructor() {
-      super();
-      this.run = async (id) => forget(id);
-    }
-  }],
-  ['a property that Object.assign sets', () => class extends Jobs {
-    constructor() {
-      super();
-      Object.assign(this, { run: forget });
-    }
-  }],
-  ['a class field with a bound function of another object that has the name of the method', () => {
-    class RenamedJobs {
-      @Renamed
-      @(WithLock('job:<id>') as MethodDecorator)
-      async run(id: string) {
-        return forget(id);
+  [
+    'a class field',
+    () =>
+      class extends Jobs {
+        override run = async (id: string) => forget(id);
+      },
+  ],
+  [
+    'a class field whose name is a constant in brackets',
+    () =>
+      class extends Jobs {
+        override [RUN] = async (id: string) => forget(id);
+      },
+  ],
+  [
+    'a class field with a bound function of its own',
+    () =>
+      class extends Jobs {
+        override run = forget.bind(undefined);
+      },
+  ],
+  [
+    'a class field that is filled by a factory',
+    () =>
+      class extends Jobs {
+        override run = ((method: unknown) => (method ? forget : forget))(super.run);
+      },
+  ],
+  [
+    'a property that the constructor sets',
+    () =>
+      class extends Jobs {
+        constructor() {
+          super();
+          this.run = async (id) => forget(id);
+        }
+      },
+  ],
+  [
+    'a property that Object.assign sets',
+    () =>
+      class extends Jobs {
+        constructor() {
+          super();
+          Object.assign(this, { run: forget });
+        }
+      },
+  ],
+  [
+    'a class field with a bound function of another object that has the name of the method',
+    () => {
+      class RenamedJobs {
+        @Renamed
+        @(WithLock('job:<id>') as MethodDecorator)
+        async run(id: string) {
+          return forget(id);
+        }
       }
-    }
-    return class extends RenamedJobs {
-      readonly helper = { run: forgetAs('run') };
-      override run = this.helper.run.bind(this.helper);
-    };
-  }],
-  ['an override that a tool wraps', () => {
-    class Wrapped extends Jobs {
-      override async run(id: string) {
-        return forget(id);
+      return class extends RenamedJobs {
+        readonly helper = { run: forgetAs('run') };
+        override run = this.helper.run.bind(this.helper);
+      };
+    },
+  ],
+  [
+    'an override that a tool wraps',
+    () => {
+      class Wrapped extends Jobs {
+        override async run(id: string) {
+          return forget(id);
+        }
       }
-    }
-    Wrapped.prototype.run = traced(Wrapped.prototype.run);
-    return Wrapped;
-  }],
-  ['an override that has the metadata of the locked method', () => {
-    class Copied extends Jobs {
-      override async run(id: string) {
-        return forget(id);
+      Wrapped.prototype.run = traced(Wrapped.prototype.run);
+      return Wrapped;
+    },
+  ],
+  [
+    'an override that has the metadata of the locked method',
+    () => {
+      class Copied extends Jobs {
+        override async run(id: string) {
+          return forget(id);
+        }
       }
-    }
-    const locked = Jobs.prototype.run;
-    for (const key of Reflect.getMetadataKeys(locked) as unknown[]) Reflect.defineMetadata(key, Reflect.getMetadata(key, locked), Copied.prototype.run);
-    return Copied;
-  }],
-  ['a mixin that copies a method', () => {
-    class Mixed extends Jobs {}
-    Object.assign(Mixed.prototype, { run: forget });
-    return Mixed;
-  }],
-  ['a mixin whose method calls the super of another object', () => {
-    class Mixed extends Jobs {}
-    class Other extends Jobs {
-      override async run(id: string) {
-        ran.push(id);
-        return super.run(id);
+      const locked = Jobs.prototype.run;
+      for (const key of Reflect.getMetadataKeys(locked) as unknown[])
+        Reflect.defineMetadata(key, Reflect.getMetadata(key, locked), Copied.prototype.run);
+      return Copied;
+    },
+  ],
+  [
+    'a mixin that copies a method',
+    () => {
+      class Mixed extends Jobs {}
+      Object.assign(Mixed.prototype, { run: forget });
+      return Mixed;
+    },
+  ],
+  [
+    'a mixin whose method calls the super of another object',
+    () => {
+      class Mixed extends Jobs {}
+      class Other extends Jobs {
+        override async run(id: string) {
+          ran.push(id);
+          return super.run(id);
+        }
       }
-    }
-    Object.defineProperty(Mixed.prototype, 'run', { value: Object.getOwnPropertyDescriptor(Other.prototype, 'run')!.value, configurable: true, writable: true });
-    return Mixed;
-  }],
-  ['a mixin that makes a class', () => {
-    const Mixin = (Base: Type<Jobs>) => class Mixed extends Base {
-      override async run(id: string) {
-        return forget(id);
+      Object.defineProperty(Mixed.prototype, 'run', {
+        value: Object.getOwnPropertyDescriptor(Other.prototype, 'run')!.value,
+        configurable: true,
+        writable: true,
+      });
+      return Mixed;
+    },
+  ],
+  [
+    'a mixin that makes a class',
+    () => {
+      const Mixin = (Base: Type<Jobs>) =>
+        class Mixed extends Base {
+          override async run(id: string) {
+            return forget(id);
+          }
+        };
+      return Mixin(Jobs);
+    },
+  ],
+  [
+    'the middle one of three classes',
+    () => {
+      abstract class Middle extends Jobs {
+        override async ['run'](id: string) {
+          return forget(id);
+        }
       }
-    };
-    return Mixin(Jobs);
-  }],
-  ['the middle one of three classes', () => {
-    abstract class Middle extends Jobs {
-      override async ['run'](id: string) {
-        return forget(id);
-      }
-    }
-    return class extends Middle {
-      override async run(id: string) {
-        return super.run(id);
-      }
-    };
-  }],
-  ['a method that an older target compiles, which only mentions super.run', () =>
-    compiled(`class extends Jobs { run(id) { ${HELPER} const _super = Object.create(null, { run: { get: () => super.run } }); return helper(this, function* () { yield ran.push(id, _super.run.name); }); } }`)],
+      return class extends Middle {
+        override async run(id: string) {
+          return super.run(id);
+        }
+      };
+    },
+  ],
+  [
+    'a method that an older target compiles, which only mentions super.run',
+    () =>
+      compiled(
+        `class extends Jobs { run(id) { ${HELPER} const _super = Object.create(null, { run: { get: () => super.run } }); return helper(this, function* () { yield ran.push(id, _super.run.name); }); } }`,
+      ),
+  ],
 ];
 
 /** Subclasses whose method takes the lock of the method that it hides. */
 const KEPT: [how: string, make: () => Type<Jobs>][] = [
-  ['a call of super', () => class extends Jobs {
-    override async run(id: string) {
-      return super.run(id);
-    }
-  }],
-  ['a call of super by its name in brackets', () => class extends Jobs {
-    override async run(id: string) {
-      return super['run'](id);
-    }
-  }],
-  ['a call of super by the constant that names the method', () => class extends Jobs {
-    override async [RUN](id: string) {
-      return super[RUN](id);
-    }
-  }],
-  ['a call of super by call', () => class extends Jobs {
-    override async run(id: string) {
-      return super.run.call(this, id);
-    }
-  }],
-  ['a call of super by apply', () => class extends Jobs {
-    override async run(...args: [string]) {
-      return super.run.apply(this, args);
-    }
-  }],
-  ['a call of super below another decorator', () => {
-    class Decorated extends Jobs {
-      @Logged
-      override async run(id: string) {
-        return super.run(id);
+  [
+    'a call of super',
+    () =>
+      class extends Jobs {
+        override async run(id: string) {
+          return super.run(id);
+        }
+      },
+  ],
+  [
+    'a call of super by its name in brackets',
+    () =>
+      class extends Jobs {
+        override async run(id: string) {
+          return super['run'](id);
+        }
+      },
+  ],
+  [
+    'a call of super by the constant that names the method',
+    () =>
+      class extends Jobs {
+        override async [RUN](id: string) {
+          return super[RUN](id);
+        }
+      },
+  ],
+  [
+    'a call of super by call',
+    () =>
+      class extends Jobs {
+        override async run(id: string) {
+          return super.run.call(this, id);
+        }
+      },
+  ],
+  [
+    'a call of super by apply',
+    () =>
+      class extends Jobs {
+        override async run(...args: [string]) {
+          return super.run.apply(this, args);
+        }
+      },
+  ],
+  [
+    'a call of super below another decorator',
+    () => {
+      class Decorated extends Jobs {
+        @Logged
+        override async run(id: string) {
+          return super.run(id);
+        }
       }
-    }
-    return Decorated;
-  }],
-  ['a class field that calls super', () => class extends Jobs {
-    override run = async (id: string) => super.run(id);
-  }],
-  ['a class field that is the method itself, bound', () => class extends Jobs {
-    override run = super.run.bind(this);
-  }],
-  ['a constructor that binds the method', () => class extends Jobs {
-    constructor() {
-      super();
-      this.run = this.run.bind(this);
-    }
-  }],
-  ['a constructor that binds a method which has another decorator above its lock', () => {
-    class Decorated {
-      constructor() {
-        this.run = this.run.bind(this);
-      }
+      return Decorated;
+    },
+  ],
+  [
+    'a class field that calls super',
+    () =>
+      class extends Jobs {
+        override run = async (id: string) => super.run(id);
+      },
+  ],
+  [
+    'a class field that is the method itself, bound',
+    () =>
+      class extends Jobs {
+        override run = super.run.bind(this);
+      },
+  ],
+  [
+    'a constructor that binds the method',
+    () =>
+      class extends Jobs {
+        constructor() {
+          super();
+          this.run = this.run.bind(this);
+        }
+      },
+  ],
+  [
+    'a constructor that binds a method which has another decorator above its lock',
+    () => {
+      class Decorated {
+        constructor() {
+          this.run = this.run.bind(this);
+        }
 
-      @Logged
-      @(WithLock('job:<id>') as MethodDecorator)
-      async run(id: string, @CurrentLock() lock?: Lock) {
-        return lock?.isHeld ? `${id} in its lock` : `${id} without`;
+        @Logged
+        @(WithLock('job:<id>') as MethodDecorator)
+        async run(id: string, @CurrentLock() lock?: Lock) {
+          return lock?.isHeld ? `${id} in its lock` : `${id} without`;
+        }
       }
-    }
-    return Decorated;
-  }],
-  ['a class field that binds a method which a tool has wrapped', () => {
-    class Wrapped {
-      @Traced
-      @(WithLock('job:<id>') as MethodDecorator)
-      async run(id: string, @CurrentLock() lock?: Lock) {
-        return lock?.isHeld ? `${id} in its lock` : `${id} without`;
+      return Decorated;
+    },
+  ],
+  [
+    'a class field that binds a method which a tool has wrapped',
+    () => {
+      class Wrapped {
+        @Traced
+        @(WithLock('job:<id>') as MethodDecorator)
+        async run(id: string, @CurrentLock() lock?: Lock) {
+          return lock?.isHeld ? `${id} in its lock` : `${id} without`;
+        }
       }
-    }
-    return class extends Wrapped {
-      override run = super.run.bind(this);
-    };
-  }],
-  ['a tool that wraps the inherited method on the class, with its metadata', () => {
-    class Wrapped extends Jobs {}
-    Wrapped.prototype.run = traced(Wrapped.prototype.run);
-    return Wrapped;
-  }],
-  ['two tools that wrap the inherited method on the class, one around the other', () => {
-    class Wrapped extends Jobs {}
-    Wrapped.prototype.run = traced(traced(Wrapped.prototype.run));
-    return Wrapped;
-  }],
-  ['a tool that wraps the method on the object, with its metadata', () => class extends Jobs {
-    constructor() {
-      super();
-      this.run = traced(this.run);
-    }
-  }],
-  ['a tool that wraps an override which calls super', () => {
-    class Wrapped extends Jobs {
-      override async run(id: string) {
-        return super.run(id);
+      return class extends Wrapped {
+        override run = super.run.bind(this);
+      };
+    },
+  ],
+  [
+    'a tool that wraps the inherited method on the class, with its metadata',
+    () => {
+      class Wrapped extends Jobs {}
+      Wrapped.prototype.run = traced(Wrapped.prototype.run);
+      return Wrapped;
+    },
+  ],
+  [
+    'two tools that wrap the inherited method on the class, one around the other',
+    () => {
+      class Wrapped extends Jobs {}
+      Wrapped.prototype.run = traced(traced(Wrapped.prototype.run));
+      return Wrapped;
+    },
+  ],
+  [
+    'a tool that wraps the method on the object, with its metadata',
+    () =>
+      class extends Jobs {
+        constructor() {
+          super();
+          this.run = traced(this.run);
+        }
+      },
+  ],
+  [
+    'a tool that wraps an override which calls super',
+    () => {
+      class Wrapped extends Jobs {
+        override async run(id: string) {
+          return super.run(id);
+        }
       }
-    }
-    Wrapped.prototype.run = traced(Wrapped.prototype.run);
-    return Wrapped;
-  }],
-  ['a mixin that copies the locked method itself', () => {
-    class Mixed extends Jobs {}
-    Object.defineProperty(Mixed.prototype, 'run', Object.getOwnPropertyDescriptor(Jobs.prototype, 'run')!);
-    return Mixed;
-  }],
-  ['a Proxy around the locked method', () => {
-    class Proxied extends Jobs {}
-    Proxied.prototype.run = new Proxy(Object.getOwnPropertyDescriptor(Jobs.prototype, 'run')!.value as Jobs['run'], {});
-    return Proxied;
-  }],
-  ['three classes, of which the middle one has no such method', () => {
-    class Middle extends Jobs {}
-    return class extends Middle {
-      override async run(id: string) {
-        return super.run(id);
-      }
-    };
-  }],
-  ['a method that TypeScript compiles for an older target', () =>
-    compiled(`class extends Jobs { run(id) { ${HELPER} const _super = Object.create(null, { run: { get: () => super.run } }); return helper(this, function* () { yield _super.run.call(this, id); }); } }`)],
-  ['a method that SWC compiles for an older target', () =>
-    compiled(`class extends Jobs { run(id) { ${HELPER} var _this = this, _superprop_get_run = ()=>super.run; return helper(this, function* () { yield _superprop_get_run().call(_this, id); }); } }`)],
-  ["a method with super['run'] that a compiler writes for an older target", () =>
-    compiled(`class extends Jobs { run(id) { ${HELPER} const _superIndex = name => super[name]; return helper(this, function* () { yield _superIndex('run').call(this, id); }); } }`)],
+      Wrapped.prototype.run = traced(Wrapped.prototype.run);
+      return Wrapped;
+    },
+  ],
+  [
+    'a mixin that copies the locked method itself',
+    () => {
+      class Mixed extends Jobs {}
+      Object.defineProperty(Mixed.prototype, 'run', Object.getOwnPropertyDescriptor(Jobs.prototype, 'run')!);
+      return Mixed;
+    },
+  ],
+  [
+    'a Proxy around the locked method',
+    () => {
+      class Proxied extends Jobs {}
+      Proxied.prototype.run = new Proxy(
+        Object.getOwnPropertyDescriptor(Jobs.prototype, 'run')!.value as Jobs['run'],
+        {},
+      );
+      return Proxied;
+    },
+  ],
+  [
+    'three classes, of which the middle one has no such method',
+    () => {
+      class Middle extends Jobs {}
+      return class extends Middle {
+        override async run(id: string) {
+          return super.run(id);
+        }
+      };
+    },
+  ],
+  [
+    'a method that TypeScript compiles for an older target',
+    () =>
+      compiled(
+        `class extends Jobs { run(id) { ${HELPER} const _super = Object.create(null, { run: { get: () => super.run } }); return helper(this, function* () { yield _super.run.call(this, id); }); } }`,
+      ),
+  ],
+  [
+    'a method that SWC compiles for an older target',
+    () =>
+      compiled(
+        `class extends Jobs { run(id) { ${HELPER} var _this = this, _superprop_get_run = ()=>super.run; return helper(this, function* () { yield _superprop_get_run().call(_this, id); }); } }`,
+      ),
+  ],
+  [
+    "a method with super['run'] that a compiler writes for an older target",
+    () =>
+      compiled(
+        `class extends Jobs { run(id) { ${HELPER} const _superIndex = name => super[name]; return helper(this, function* () { yield _superIndex('run').call(this, id); }); } }`,
+      ),
+  ],
 ];
 
 /** As Nest builds it, or is given it. */
 const WAYS: [way: string, provider: (type: Type<Jobs>) => Provider][] = [
-  ['a class', (type) => ({ provide: Jobs, useClass: Injectable()(type) as never ?? type })],
+  ['a class', (type) => ({ provide: Jobs, useClass: (Injectable()(type) as never) ?? type })],
   ['a factory', (type) => ({ provide: Jobs, useFactory: () => new type() })],
 ];
 
@@ -424,22 +609,25 @@ describe('where Nest builds the object later,', () => {
     class Lazy {}
     const lazy = (...providers: Provider[]): DynamicModule => ({ module: Lazy, providers });
 
-    it.each(WAYS)('is not loaded with an override that has lost its lock, in the provider of %s, however often one tries', async (_way, provider) => {
-      class NightJobs extends Jobs {
-        override async run(id: string) {
-          return forget(id);
+    it.each(WAYS)(
+      'is not loaded with an override that has lost its lock, in the provider of %s, however often one tries',
+      async (_way, provider) => {
+        class NightJobs extends Jobs {
+          override async run(id: string) {
+            return forget(id);
+          }
         }
-      }
-      const module = await compile([]);
-      await module.init();
-      const loader = module.get(LazyModuleLoader);
-      const definition = lazy(provider(NightJobs));
-      for (let attempt = 0; attempt < 2; attempt++) {
-        const loading = loader.load(() => definition);
-        await expect(loading).rejects.toBeInstanceOf(LockOptionsError);
-        await expect(loading).rejects.toThrow(/^NightJobs\.run\(\) overrides Jobs\.run\(\), which has @WithLock/);
-      }
-    });
+        const module = await compile([]);
+        await module.init();
+        const loader = module.get(LazyModuleLoader);
+        const definition = lazy(provider(NightJobs));
+        for (let attempt = 0; attempt < 2; attempt++) {
+          const loading = loader.load(() => definition);
+          await expect(loading).rejects.toBeInstanceOf(LockOptionsError);
+          await expect(loading).rejects.toThrow(/^NightJobs\.run\(\) overrides Jobs\.run\(\), which has @WithLock/);
+        }
+      },
+    );
 
     it('is told all its mistakes in one list', async () => {
       class NightJobs extends Jobs {
@@ -465,7 +653,9 @@ describe('where Nest builds the object later,', () => {
       await module.init();
       const loaded = await module.get(LazyModuleLoader).load(() => lazy(provider(NightJobs)));
       expect(await loaded.get(Jobs).run('7')).toBe('7 in its lock');
-      expect(module.get(LockService).methods()).toEqual([{ className: 'NightJobs', method: 'run', templates: ['job:<id>'], scope: 'call' }]);
+      expect(module.get(LockService).methods()).toEqual([
+        { className: 'NightJobs', method: 'run', templates: ['job:<id>'], scope: 'call' },
+      ]);
     });
   });
 });
@@ -491,7 +681,9 @@ describe('a method with a symbol for a name', () => {
       }
     }
     const module = await compile([NightJobs]);
-    await expect(module.init()).rejects.toThrow(/^NightJobs\.Symbol\(run\)\(\) overrides SymbolJobs\.Symbol\(run\)\(\), which has @WithLock/);
+    await expect(module.init()).rejects.toThrow(
+      /^NightJobs\.Symbol\(run\)\(\) overrides SymbolJobs\.Symbol\(run\)\(\), which has @WithLock/,
+    );
   });
 
   it('can have its parameters in its key', async () => {
@@ -542,7 +734,9 @@ describe('a global module that wraps the methods of all providers in its onModul
       }
     }
     const imports = [Timing, LockTestingModule.forRoot({ wait: 0 })];
-    const module = await Test.createTestingModule({ imports, providers: [Jobs] }).setLogger(false as never).compile();
+    const module = await Test.createTestingModule({ imports, providers: [Jobs] })
+      .setLogger(false as never)
+      .compile();
     open.push(module);
     return module.init();
   }
@@ -553,9 +747,14 @@ describe('a global module that wraps the methods of all providers in its onModul
   });
 
   it('is told to copy the metadata when it does not', async () => {
-    const starting = startWith((method) => async function (this: Jobs, ...args) {
-      return method.apply(this, args);
-    });
-    await expect(starting).rejects.toThrow(/^The property run of a Jobs hides Jobs\.run\(\)[^]*copy the metadata[^]*Reflect\.getMetadataKeys/);
+    const starting = startWith(
+      (method) =>
+        async function (this: Jobs, ...args) {
+          return method.apply(this, args);
+        },
+    );
+    await expect(starting).rejects.toThrow(
+      /^The property run of a Jobs hides Jobs\.run\(\)[^]*copy the metadata[^]*Reflect\.getMetadataKeys/,
+    );
   });
 });

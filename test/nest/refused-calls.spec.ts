@@ -65,22 +65,49 @@ class Orders {
 
 type Call = (orders: Orders) => Promise<unknown>;
 const CALLS: [method: string, call: Call, message: RegExp][] = [
-  ['whose key names what is no parameter', (orders) => orders.name('7'), /order:<orderId>" of Orders\.name\(\) names <orderId>\. The names there are: id/],
-  ['whose template is not closed', (orders) => orders.syntax('7'), /Orders\.syntax\(\) has a "<" or ">" without its partner/],
+  [
+    'whose key names what is no parameter',
+    (orders) => orders.name('7'),
+    /order:<orderId>" of Orders\.name\(\) names <orderId>\. The names there are: id/,
+  ],
+  [
+    'whose template is not closed',
+    (orders) => orders.syntax('7'),
+    /Orders\.syntax\(\) has a "<" or ">" without its partner/,
+  ],
   ['without a key', (orders) => orders.nothing('7'), /Orders\.nothing\(\) must be a non-empty template/],
-  ['with an option that there is not', (orders) => orders.option('7'), /Orders\.option\(\): There is no option "retries"/],
+  [
+    'with an option that there is not',
+    (orders) => orders.option('7'),
+    /Orders\.option\(\): There is no option "retries"/,
+  ],
   ['with an option that is wrong', (orders) => orders.value('7'), /Orders\.value\(\): "wait" is "soon"/],
-  ['with options that are none', (orders) => orders.noOptions('7'), /Orders\.noOptions\(\): The options of @WithLock must be an object, not null/],
-  ["with a bad template and scope: 'request'", (orders) => orders.request('7'), /Orders\.request\(\) names <id>\. The names there are: params/],
+  [
+    'with options that are none',
+    (orders) => orders.noOptions('7'),
+    /Orders\.noOptions\(\): The options of @WithLock must be an object, not null/,
+  ],
+  [
+    "with a bad template and scope: 'request'",
+    (orders) => orders.request('7'),
+    /Orders\.request\(\) names <id>\. The names there are: params/,
+  ],
   ['that is synchronous', async (orders) => orders.sync('7'), /Orders\.sync\(\) does not return a promise/],
-  ['that returns an Observable', (orders) => lastValueFrom(orders.observable('7')), /Orders\.observable\(\) names <orderId>/],
+  [
+    'that returns an Observable',
+    (orders) => lastValueFrom(orders.observable('7')),
+    /Orders\.observable\(\) names <orderId>/,
+  ],
   ['that returns an async iterator', (orders) => orders.iterator('7').next(), /Orders\.iterator\(\) names <orderId>/],
 ];
 
 describe.each(CALLS)('a method %s', (_what, call, message) => {
   it('never runs, neither where Nest has built its object without the checks of the boot, nor where Nest does not know it', async () => {
     const store = new MemoryLockStore();
-    const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot({ store })], providers: [Orders] }).compile();
+    const module = await Test.createTestingModule({
+      imports: [LockTestingModule.forRoot({ store })],
+      providers: [Orders],
+    }).compile();
     for (const orders of [module.get(Orders), new Orders()]) {
       await expect(call(orders)).rejects.toBeInstanceOf(LockOptionsError);
       await expect(call(orders)).rejects.toThrow(message);

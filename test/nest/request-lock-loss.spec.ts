@@ -152,11 +152,14 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' that another calle
   };
 
   describe.each(['throw', 'ignore'])("with onLost: '%s'", (onLost) => {
-    it.each(['inner interceptor', 'pipe'] as const)('in the step %j: the body does not run beside the other caller', async (step) => {
-      takenAt = step;
-      expect(await get(`${onLost}/7`)).toEqual([503, 'LOCK_LOST']);
-      expect([ran, taken!.isHeld]).toEqual([[], true]);
-    });
+    it.each(['inner interceptor', 'pipe'] as const)(
+      'in the step %j: the body does not run beside the other caller',
+      async (step) => {
+        takenAt = step;
+        expect(await get(`${onLost}/7`)).toEqual([503, 'LOCK_LOST']);
+        expect([ran, taken!.isHeld]).toEqual([[], true]);
+      },
+    );
 
     it('before a second try: the body does not run again', async () => {
       takenAt = 'second try';

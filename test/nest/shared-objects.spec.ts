@@ -27,13 +27,17 @@ async function start(accounts: Accounts): Promise<TestingModule> {
 
 describe('an object that is given to two apps', () => {
   /** In whose store it locks. */
-  const whereItLocks = (accounts: Accounts) => accounts.run(() => Promise.all(apps.map((app) => app.get(LockService).isLocked('account'))));
+  const whereItLocks = (accounts: Accounts) =>
+    accounts.run(() => Promise.all(apps.map((app) => app.get(LockService).isLocked('account'))));
 
   it('is told at boot while both are open, and locks in an open one when the other has closed', async () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
     const accounts = new Accounts();
     for (let number = 0; number < 3; number++) await start(accounts);
-    expect(warn.mock.calls.map(([text]) => text)).toEqual([expect.stringContaining('The Accounts given to Nest belongs to another app'), expect.stringContaining('still open')]);
+    expect(warn.mock.calls.map(([text]) => text)).toEqual([
+      expect.stringContaining('The Accounts given to Nest belongs to another app'),
+      expect.stringContaining('still open'),
+    ]);
 
     expect(await whereItLocks(accounts)).toEqual([false, false, true]);
     await apps[1]!.close();

@@ -2,7 +2,16 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { Controller, Inject, Injectable, Module, Post } from '@nestjs/common';
 import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import request from 'supertest';
-import { CurrentLock, getLockServiceToken, InjectLocks, type Lock, LockOptionsError, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
+import {
+  CurrentLock,
+  getLockServiceToken,
+  InjectLocks,
+  type Lock,
+  LockOptionsError,
+  LockService,
+  RedisLockModule,
+  WithLock,
+} from 'nest-redis-lock';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
 
 @Injectable()
@@ -34,7 +43,11 @@ class AccountController {
 }
 
 /** An app as it runs in production; nothing answers at its Redis here. */
-@Module({ imports: [RedisLockModule.forRoot({ connection: 'redis://127.0.0.1:1' })], providers: [Accounts], controllers: [AccountController] })
+@Module({
+  imports: [RedisLockModule.forRoot({ connection: 'redis://127.0.0.1:1' })],
+  providers: [Accounts],
+  controllers: [AccountController],
+})
 class AppModule {}
 
 const opened: { close(): Promise<void> }[] = [];
@@ -51,11 +64,35 @@ async function start(building: TestingModuleBuilder): Promise<TestingModule> {
 
 /** The ways a test gets a `TestLockService` under the methods of `Accounts`. */
 const WAYS: [string, () => TestingModuleBuilder][] = [
-  ['LockTestingModule.forRoot()', () => Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] })],
-  ['a provider of its own', () => Test.createTestingModule({ providers: [Accounts, { provide: LockService, useClass: TestLockService }] })],
-  ['overrideProvider().useClass()', () => Test.createTestingModule({ imports: [AppModule] }).overrideProvider(LockService).useClass(TestLockService)],
-  ['overrideProvider().useValue()', () => Test.createTestingModule({ imports: [AppModule] }).overrideProvider(LockService).useValue(new TestLockService())],
-  ['useMocker()', () => Test.createTestingModule({ providers: [Accounts] }).useMocker((token) => (token === LockService ? new TestLockService() : {}))],
+  [
+    'LockTestingModule.forRoot()',
+    () => Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] }),
+  ],
+  [
+    'a provider of its own',
+    () => Test.createTestingModule({ providers: [Accounts, { provide: LockService, useClass: TestLockService }] }),
+  ],
+  [
+    'overrideProvider().useClass()',
+    () =>
+      Test.createTestingModule({ imports: [AppModule] })
+        .overrideProvider(LockService)
+        .useClass(TestLockService),
+  ],
+  [
+    'overrideProvider().useValue()',
+    () =>
+      Test.createTestingModule({ imports: [AppModule] })
+        .overrideProvider(LockService)
+        .useValue(new TestLockService()),
+  ],
+  [
+    'useMocker()',
+    () =>
+      Test.createTestingModule({ providers: [Accounts] }).useMocker((token) =>
+        token === LockService ? new TestLockService() : {},
+      ),
+  ],
 ];
 
 describe.each(WAYS)('With %s', (_way, building) => {
@@ -92,13 +129,18 @@ describe.each(WAYS)('With %s', (_way, building) => {
 });
 
 it('a busy key makes a job that skips skip', async () => {
-  const module = await start(Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] }));
+  const module = await start(
+    Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] }),
+  );
   module.get(TestLockService).simulate({ busy: 'nightly' });
   expect(await module.get(Accounts).nightly()).toBeUndefined();
 });
 
 it('an HTTP client sees 409 and 503', async () => {
-  const module = await Test.createTestingModule({ imports: [AppModule] }).overrideProvider(LockService).useClass(TestLockService).compile();
+  const module = await Test.createTestingModule({ imports: [AppModule] })
+    .overrideProvider(LockService)
+    .useClass(TestLockService)
+    .compile();
   const app = module.createNestApplication({ logger: false });
   opened.push(app);
   await app.init();

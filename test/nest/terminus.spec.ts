@@ -32,7 +32,10 @@ class HealthController {
   @Get('billing')
   @HealthCheck()
   billing() {
-    return this.health.check([() => this.locks.isHealthy('locks'), () => this.locks.isHealthy('billing', { module: 'billing' })]);
+    return this.health.check([
+      () => this.locks.isHealthy('locks'),
+      () => this.locks.isHealthy('billing', { module: 'billing' }),
+    ]);
   }
 }
 
@@ -45,10 +48,15 @@ describe('LockHealthIndicator', () => {
   });
 
   async function start(imports: DynamicModule[], adapter = PLATFORMS[0]![1]): Promise<void> {
-    app = await startApp(adapter, { imports: [TerminusModule.forRoot({ logger: false }), ...imports], controllers: [HealthController], providers: [LockHealthIndicator] });
+    app = await startApp(adapter, {
+      imports: [TerminusModule.forRoot({ logger: false }), ...imports],
+      controllers: [HealthController],
+      providers: [LockHealthIndicator],
+    });
   }
 
-  const redisModule = (options: RedisLockModuleOptions) => RedisLockModule.forRoot({ commandTimeout: COMMAND_TIMEOUT_MS, shutdownGrace: 0, ...options });
+  const redisModule = (options: RedisLockModuleOptions) =>
+    RedisLockModule.forRoot({ commandTimeout: COMMAND_TIMEOUT_MS, shutdownGrace: 0, ...options });
   const ask = async (path = '/health') => {
     const startedAt = performance.now();
     const { status, body } = await request(app!.getHttpServer()).get(path);
@@ -70,7 +78,13 @@ describe('LockHealthIndicator', () => {
       process.kill(server.pid, 'SIGSTOP');
       const down = await ask();
       process.kill(server.pid, 'SIGCONT');
-      expect(down).toMatchObject({ status: 503, body: { status: 'error', error: { locks: { status: 'down', message: expect.stringMatching(/did not answer within 300 ms/) } } } });
+      expect(down).toMatchObject({
+        status: 503,
+        body: {
+          status: 'error',
+          error: { locks: { status: 'down', message: expect.stringMatching(/did not answer within 300 ms/) } },
+        },
+      });
       expect(down.tookMs).toBeLessThan(COMMAND_TIMEOUT_MS + 500);
       await until(isUp);
 
@@ -83,7 +97,12 @@ describe('LockHealthIndicator', () => {
     it.each([
       ['read-only', 'READONLY', () => redis.replicaof('127.0.0.1', 1), () => redis.replicaof('NO', 'ONE')],
       ['out of memory', 'OOM', () => redis.config('SET', 'maxmemory', 1), () => redis.config('SET', 'maxmemory', 0)],
-      ['forbidden to take locks', 'lacks rights', () => redis.acl('SETUSER', 'default', '-set'), () => redis.acl('SETUSER', 'default', '+set')],
+      [
+        'forbidden to take locks',
+        'lacks rights',
+        () => redis.acl('SETUSER', 'default', '-set'),
+        () => redis.acl('SETUSER', 'default', '+set'),
+      ],
     ])('is down while it answers but is %s', async (_what, words, begin, end) => {
       await start([redisModule({ connection: server.url })]);
       await until(isUp);
@@ -100,7 +119,9 @@ describe('LockHealthIndicator', () => {
       await start([redisModule({ connection: server.url })]);
       await until(isUp);
       await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
-      const warnings = [expect.stringMatching(/^Redis at 127\.0\.0\.1:\d+: it evicts keys .*"maxmemory-policy allkeys-lru"/)];
+      const warnings = [
+        expect.stringMatching(/^Redis at 127\.0\.0\.1:\d+: it evicts keys .*"maxmemory-policy allkeys-lru"/),
+      ];
       expect(await ask()).toMatchObject({ status: 200, body: { info: { locks: { status: 'up', warnings } } } });
       await redis.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction');
       expect((await ask()).body.info).toEqual({ locks: { status: 'up' } });
@@ -109,18 +130,25 @@ describe('LockHealthIndicator', () => {
     it('looks at the module that is named', async () => {
       await start([LockTestingModule.forRoot(), redisModule({ name: 'billing', connection: 'redis://127.0.0.1:1' })]);
       expect(await ask()).toMatchObject({ status: 200 });
-      expect(await ask('/health/billing')).toMatchObject({ status: 503, body: { info: { locks: { status: 'up' } }, error: { billing: { status: 'down' } } } });
+      expect(await ask('/health/billing')).toMatchObject({
+        status: 503,
+        body: { info: { locks: { status: 'up' } }, error: { billing: { status: 'down' } } },
+      });
     });
 
     it('says so when there is no module of that name', async () => {
       await start([LockTestingModule.forRoot()]);
-      await expect(app!.get(LockHealthIndicator).isHealthy('billing', { module: 'billing' })).rejects.toThrow(/no RedisLockModule of the name "billing"/);
+      await expect(app!.get(LockHealthIndicator).isHealthy('billing', { module: 'billing' })).rejects.toThrow(
+        /no RedisLockModule of the name "billing"/,
+      );
     });
 
     it('is down when the app takes no more locks', async () => {
       await start([LockTestingModule.forRoot()]);
       app!.get(LockService).beforeApplicationShutdown();
-      expect((await ask()).body).toMatchObject({ error: { locks: { message: expect.stringMatching(/shutting down/) } } });
+      expect((await ask()).body).toMatchObject({
+        error: { locks: { message: expect.stringMatching(/shutting down/) } },
+      });
     });
   });
 
@@ -146,10 +174,16 @@ describe('LockHealthIndicator', () => {
       await until(nodes('info', 5));
       await servers.kill(0, 1);
       await until(nodes('info', 3));
-      expect(await ask()).toMatchObject({ status: 200, body: { info: { locks: { status: 'up', nodes: { up: 3, of: 5 } } } } });
+      expect(await ask()).toMatchObject({
+        status: 200,
+        body: { info: { locks: { status: 'up', nodes: { up: 3, of: 5 } } } },
+      });
       await servers.kill(2);
       await until(nodes('error', 2));
-      expect(await ask()).toMatchObject({ status: 503, body: { error: { locks: { status: 'down', nodes: { up: 2, of: 5 } } } } });
+      expect(await ask()).toMatchObject({
+        status: 503,
+        body: { error: { locks: { status: 'down', nodes: { up: 2, of: 5 } } } },
+      });
       await servers.reset();
       await until(nodes('info', 5));
     }, 30_000);

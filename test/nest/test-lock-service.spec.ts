@@ -83,8 +83,16 @@ describe('simulate({ down })', () => {
   beforeEach(() => locks.simulate({ down: true }));
 
   it('makes each call fail with LockUnavailableError, not with a time-out', async () => {
-    const calls = [run(), locks.lock('a'), locks.tryLock('a'), locks.isLocked('a'), locks.inspect('a'), locks.forceUnlock('a')];
-    for (const outcome of await Promise.allSettled(calls)) expect(outcome).toMatchObject({ reason: expect.any(LockUnavailableError) });
+    const calls = [
+      run(),
+      locks.lock('a'),
+      locks.tryLock('a'),
+      locks.isLocked('a'),
+      locks.inspect('a'),
+      locks.forceUnlock('a'),
+    ];
+    for (const outcome of await Promise.allSettled(calls))
+      expect(outcome).toMatchObject({ reason: expect.any(LockUnavailableError) });
   });
 
   it('is over after reset()', async () => {
@@ -155,7 +163,10 @@ describe('simulate({ lost })', () => {
     locks.simulate({ lost: 'a' });
     await expect(run()).rejects.toBeInstanceOf(LockLostError);
     const broken = new Error('broken');
-    await expect(locks.withLock('a', () => Promise.reject(broken))).rejects.toMatchObject({ code: 'LOCK_LOST', cause: broken });
+    await expect(locks.withLock('a', () => Promise.reject(broken))).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+      cause: broken,
+    });
     expect(await locks.withLock('a', () => 'ran', { onLost: 'ignore' })).toBe('ran');
   });
 
@@ -197,5 +208,7 @@ describe('simulate({ lost })', () => {
 });
 
 it('simulate() refuses a situation that there is not', () => {
-  expect(() => locks.simulate({ bussy: 'a' } as never)).toThrow('There is no situation "bussy" to simulate. Did you mean "busy"? Known ones: busy, lost, down.');
+  expect(() => locks.simulate({ bussy: 'a' } as never)).toThrow(
+    'There is no situation "bussy" to simulate. Did you mean "busy"? Known ones: busy, lost, down.',
+  );
 });

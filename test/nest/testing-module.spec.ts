@@ -26,7 +26,8 @@ async function start(building: TestingModuleBuilder): Promise<TestingModule> {
   return module.init();
 }
 
-const withMemory = (options = {}) => Test.createTestingModule({ imports: [LockTestingModule.forRoot(options)], providers: [Jobs] });
+const withMemory = (options = {}) =>
+  Test.createTestingModule({ imports: [LockTestingModule.forRoot(options)], providers: [Jobs] });
 
 it('LockTestingModule gives locks that really exclude', async () => {
   const jobs = (await start(withMemory())).get(Jobs);
@@ -43,7 +44,11 @@ it('LockTestingModule wires the objects of a test that does not init()', async (
 
 it('LockTestingModule gives each test locks of its own, unless it is given the store', async () => {
   const store = new MemoryLockStore();
-  const [own, one, two] = [await start(withMemory()), await start(withMemory({ store })), await start(withMemory({ store }))];
+  const [own, one, two] = [
+    await start(withMemory()),
+    await start(withMemory({ store })),
+    await start(withMemory({ store })),
+  ];
   await using held = await one.get(LockService).lock('job');
 
   expect(await own.get(Jobs).run()).toBe('ran');
@@ -51,7 +56,11 @@ it('LockTestingModule gives each test locks of its own, unless it is given the s
   held.assertHeld();
 });
 
-const withRedis = (jobs: Provider) => Test.createTestingModule({ imports: [RedisLockModule.forRoot({ connection: 'redis://127.0.0.1:1' })], providers: [jobs] });
+const withRedis = (jobs: Provider) =>
+  Test.createTestingModule({
+    imports: [RedisLockModule.forRoot({ connection: 'redis://127.0.0.1:1' })],
+    providers: [jobs],
+  });
 
 it.each<[string, Provider]>([
   ['a class', Jobs],

@@ -103,7 +103,15 @@ describe('what was made with new takes its lock', () => {
     }
     await start({ controllers: [Rooms] });
     expect(await get()).toContain('filtered');
-    expect(ran).toEqual(['guard of the class', 'guard', 'interceptor of the class', 'interceptor', 'pipe of the class', 'pipe', 'filter of the class']);
+    expect(ran).toEqual([
+      'guard of the class',
+      'guard',
+      'interceptor of the class',
+      'interceptor',
+      'pipe of the class',
+      'pipe',
+      'filter of the class',
+    ]);
     ran.length = 0;
     expect(await get('rooms', 'POST')).toContain('filtered');
     expect(ran).toEqual(['guard of the class', 'interceptor of the class', 'filter']);
@@ -132,7 +140,9 @@ describe('what was made with new takes its lock', () => {
         return 'room';
       }
     }
-    await start({ controllers: [Rooms] }, (app) => app.useGlobalGuards(new Guard('guard')).useGlobalInterceptors(new Interceptor('interceptor')));
+    await start({ controllers: [Rooms] }, (app) =>
+      app.useGlobalGuards(new Guard('guard')).useGlobalInterceptors(new Interceptor('interceptor')),
+    );
     expect(await get()).toBe('200 room');
     expect(ran).toEqual(['guard', 'interceptor']);
   });
@@ -145,7 +155,11 @@ describe('what was made with new takes its lock', () => {
         return 'room';
       }
     }
-    const providers = [Scope.DEFAULT, Scope.REQUEST].map((scope) => ({ provide: APP_GUARD, scope, useFactory: () => new Guard(`${scope}`) }));
+    const providers = [Scope.DEFAULT, Scope.REQUEST].map((scope) => ({
+      provide: APP_GUARD,
+      scope,
+      useFactory: () => new Guard(`${scope}`),
+    }));
     await start({ controllers: [Rooms], providers });
     expect(await get()).toBe('200 room');
     expect(ran.sort()).toEqual([`${Scope.DEFAULT}`, `${Scope.REQUEST}`]);
@@ -198,9 +212,16 @@ describe.each(FACTORIES)('what %s makes takes its lock', (_what, useFactory) => 
     constructor(@Inject('made') readonly made: Locked) {}
   }
 
-  it.each([['of requests', Scope.REQUEST], ['that is transient', Scope.TRANSIENT]] as const)('in a scope %s', async (_scope, scope) => {
+  it.each([
+    ['of requests', Scope.REQUEST],
+    ['that is transient', Scope.TRANSIENT],
+  ] as const)('in a scope %s', async (_scope, scope) => {
     const app = await start({ providers: [{ provide: 'made', scope, useFactory }, Holder] });
-    const [one, two, { made }] = [await app.resolve<Locked>('made'), await app.resolve<Locked>('made'), await app.resolve(Holder)];
+    const [one, two, { made }] = [
+      await app.resolve<Locked>('made'),
+      await app.resolve<Locked>('made'),
+      await app.resolve(Holder),
+    ];
     expect(one).not.toBe(two);
     expect([await one.enter(), await two.enter(), await made.enter()]).toEqual(['room', 'room', 'room']);
     await using held = await app.get(LockService).lock('room');
@@ -212,14 +233,24 @@ describe.each(FACTORIES)('what %s makes takes its lock', (_what, useFactory) => 
   it('where it injects something of the request', async () => {
     @Injectable({ scope: Scope.REQUEST })
     class OfRequest {}
-    const app = await start({ providers: [OfRequest, { provide: 'made', useFactory, inject: [OfRequest] }, { provide: 'alias', useExisting: 'made' }] });
+    const app = await start({
+      providers: [
+        OfRequest,
+        { provide: 'made', useFactory, inject: [OfRequest] },
+        { provide: 'alias', useExisting: 'made' },
+      ],
+    });
     expect(await (await app.resolve<Locked>('made')).enter()).toBe('room');
     expect(await (await app.resolve<Locked>('alias')).enter()).toBe('room');
   });
 
   it('in another module that exports it', async () => {
     class Exporting {}
-    const exporting = { module: Exporting, providers: [{ provide: 'made', scope: Scope.REQUEST, useFactory }], exports: ['made'] };
+    const exporting = {
+      module: Exporting,
+      providers: [{ provide: 'made', scope: Scope.REQUEST, useFactory }],
+      exports: ['made'],
+    };
     const app = await start({ imports: [...imports, exporting], providers: [Holder] });
     expect(await (await app.resolve(Holder)).made.enter()).toBe('room');
   });

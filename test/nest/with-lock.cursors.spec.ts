@@ -86,7 +86,10 @@ const CURSORS: [string, () => RowCursor][] = [
   ['a cursor whose iterator is made by an arrow function', () => new ArrowCursor()],
   ['a cursor whose iterator is made by a base class', () => new WrappedCursor()],
   ['a cursor of an older target', () => new LoweredCursor()],
-  ...['hasNext', 'toArray', 'forEach', 'eachAsync'].map((name): [string, () => RowCursor] => [`a cursor with ${name}()`, () => cursorWith(name)]),
+  ...['hasNext', 'toArray', 'forEach', 'eachAsync'].map((name): [string, () => RowCursor] => [
+    `a cursor with ${name}()`,
+    () => cursorWith(name),
+  ]),
   ['a cursor in a Proxy', () => new Proxy(new RowCursor(), {})],
 ];
 
@@ -118,9 +121,16 @@ it('the log says, once for each method, that a cursor is read without the lock',
     }
   }
   const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
-  const others = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Others] }).compile();
+  const others = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    providers: [Others],
+  }).compile();
   for (let call = 0; call < 2; call++) await others.get(Others).cursor();
-  expect(warn.mock.calls.map(([text]) => String(text)).filter((text) => text.startsWith('Others.cursor() returned a stream'))).toHaveLength(1);
+  expect(
+    warn.mock.calls
+      .map(([text]) => String(text))
+      .filter((text) => text.startsWith('Others.cursor() returned a stream')),
+  ).toHaveLength(1);
   await others.close();
 });
 
@@ -187,7 +197,10 @@ const ITERATORS: [string, () => unknown][] = [
   ['a class that can be closed', () => Object.assign(new Messages(), { close: () => undefined })],
   ['an async generator with the helpers of a polyfill', () => Object.assign(generated(), HELPERS)],
   ...OWN.map(([kind, own]): [string, () => unknown] => [`${kind}`, () => lowered(own)]),
-  ...OWN.map(([kind, own]): [string, () => unknown] => [`${kind}, with the helpers of a polyfill`, () => lowered(own, HELPERS)]),
+  ...OWN.map(([kind, own]): [string, () => unknown] => [
+    `${kind}, with the helpers of a polyfill`,
+    () => lowered(own, HELPERS),
+  ]),
   ['another locked method', () => rows.promised()],
 ];
 

@@ -47,7 +47,8 @@ describe('@WithLock', () => {
 
   afterAll(() => app.close());
 
-  const fromOutside = async <T>(call: () => Promise<T>): Promise<T | string> => call().catch((error: { code: string }) => error.code);
+  const fromOutside = async <T>(call: () => Promise<T>): Promise<T | string> =>
+    call().catch((error: { code: string }) => error.code);
 
   it('lets readers in together, and a writer alone', async () => {
     const reader = await locks.lock('catalogue:a', { mode: 'read' });

@@ -37,7 +37,10 @@ let locks: LockService;
 const store = new MemoryLockStore();
 
 beforeAll(async () => {
-  module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot({ store })], providers: [Jobs] }).compile();
+  module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot({ store })],
+    providers: [Jobs],
+  }).compile();
   [jobs, locks] = [module.get(Jobs), module.get(LockService)];
 });
 
@@ -51,11 +54,22 @@ describe('when the lock is lost while the body runs', () => {
   };
 
   it('rejects with LockLostError, by default', async () => {
-    await expect(jobs.run(losing(() => 'done'))).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'taken', keys: ['job'] });
+    await expect(jobs.run(losing(() => 'done'))).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+      reason: 'taken',
+      keys: ['job'],
+    });
   });
 
   it('leaves the key to the one who took it', async () => {
-    const taker = { keys: ['job'], token: 'of another process', leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false } as const;
+    const taker = {
+      keys: ['job'],
+      token: 'of another process',
+      leaseMs: 60_000,
+      sharing: 'exclusive',
+      label: undefined,
+      queue: false,
+    } as const;
     const call = jobs.run(losing(() => store.acquire(taker)));
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST' });
     expect(await store.release(taker)).toBe(true);

@@ -86,7 +86,10 @@ class Feeds {
   catching(): Observable<MessageEvent> {
     return feed.pipe(
       concatMap(async () => {
-        const message = await locks.lock('feed', { wait: 0 }).then(() => '', (error: Error) => error.message);
+        const message = await locks.lock('feed', { wait: 0 }).then(
+          () => '',
+          (error: Error) => error.message,
+        );
         return { data: { message } };
       }),
     );
@@ -121,20 +124,26 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     return { response, leave: () => void request.destroy() };
   }
 
-  it.each(['declared', 'undeclared', 'promised'])('of a method whose Observable is %s hold the lock until they have ended', async (path) => {
-    const { response } = await connect(path);
-    await isHeldWhile(() => once(response, 'data'));
-    feed.complete();
-    await until(isFree);
-  });
+  it.each(['declared', 'undeclared', 'promised'])(
+    'of a method whose Observable is %s hold the lock until they have ended',
+    async (path) => {
+      const { response } = await connect(path);
+      await isHeldWhile(() => once(response, 'data'));
+      feed.complete();
+      await until(isFree);
+    },
+  );
 
-  it.each(['declared', 'undeclared', 'promised'])('of a method whose Observable is %s hold the lock until the client has gone', async (path) => {
-    const { response, leave } = await connect(path);
-    await isHeldWhile(() => once(response, 'data'));
-    leave();
-    await until(isFree);
-    expect(feed.observed).toBe(false);
-  });
+  it.each(['declared', 'undeclared', 'promised'])(
+    'of a method whose Observable is %s hold the lock until the client has gone',
+    async (path) => {
+      const { response, leave } = await connect(path);
+      await isHeldWhile(() => once(response, 'data'));
+      leave();
+      await until(isFree);
+      expect(feed.observed).toBe(false);
+    },
+  );
 
   /** What a client reads of a stream that ends, and what the log says. */
   async function read(response: IncomingMessage): Promise<string> {
@@ -146,20 +155,23 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
 
   const FOR_CLIENTS = /^event: error\nid: \d+\ndata: Another request is working on this right now/m;
 
-  it.each(['waiting', 'waiting-request'])("that can not begin (%s) do not tell the client the key, nor who holds it; the log does", async (path) => {
-    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
-    closing.push(() => warn.mockRestore());
-    const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
-    opened(app);
-    const held = await locks.lock('feed');
-    closing.push(() => held.unlock());
-    const request = get(`${await app.getUrl()}/feeds/${path}`, { agent: false });
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
-    const text = await read(response);
-    expect([response.statusCode, text]).toEqual([200, expect.stringMatching(FOR_CLIENTS)]);
-    expect(text).not.toMatch(new RegExp(`feed|${process.pid}`));
-    expect(warn.mock.calls).toEqual([[expect.stringContaining('"feed"')]]);
-  });
+  it.each(['waiting', 'waiting-request'])(
+    'that can not begin (%s) do not tell the client the key, nor who holds it; the log does',
+    async (path) => {
+      const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+      closing.push(() => warn.mockRestore());
+      const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
+      opened(app);
+      const held = await locks.lock('feed');
+      closing.push(() => held.unlock());
+      const request = get(`${await app.getUrl()}/feeds/${path}`, { agent: false });
+      const [response] = (await once(request, 'response')) as [IncomingMessage];
+      const text = await read(response);
+      expect([response.statusCode, text]).toEqual([200, expect.stringMatching(FOR_CLIENTS)]);
+      expect(text).not.toMatch(new RegExp(`feed|${process.pid}`));
+      expect(warn.mock.calls).toEqual([[expect.stringContaining('"feed"')]]);
+    },
+  );
 
   it.each(['declared', 'promised'])('that lose their lock (%s) do not tell the client the key', async (path) => {
     const { response } = await connect(path);
@@ -189,27 +201,32 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     opened(app);
     const held = await locks.lock('feed');
     closing.push(() => held.unlock());
-    const [response] = (await once(get(`${await app.getUrl()}/feeds/skipped`, { agent: false }), 'response')) as [IncomingMessage];
+    const [response] = (await once(get(`${await app.getUrl()}/feeds/skipped`, { agent: false }), 'response')) as [
+      IncomingMessage,
+    ];
     expect([response.statusCode, await read(response)]).toEqual([200, '']);
   });
 });
 
-it.each(['declared', 'undeclared'])('an Observable of @MessagePattern that is %s holds the lock until it has ended', async (pattern) => {
-  const options = { host: '127.0.0.1', port: await freePort() };
-  const module = await Test.createTestingModule({ imports: imports(), controllers: [Feeds] }).compile();
-  const app = module.createNestMicroservice({ transport: Transport.TCP, options, logger: false });
-  await app.listen();
-  opened(app);
-  const client = ClientProxyFactory.create({ transport: Transport.TCP, options });
-  closing.push(() => client.close());
+it.each(['declared', 'undeclared'])(
+  'an Observable of @MessagePattern that is %s holds the lock until it has ended',
+  async (pattern) => {
+    const options = { host: '127.0.0.1', port: await freePort() };
+    const module = await Test.createTestingModule({ imports: imports(), controllers: [Feeds] }).compile();
+    const app = module.createNestMicroservice({ transport: Transport.TCP, options, logger: false });
+    await app.listen();
+    opened(app);
+    const client = ClientProxyFactory.create({ transport: Transport.TCP, options });
+    closing.push(() => client.close());
 
-  const heard = new Subject<unknown>();
-  const subscription = client.send(pattern, {}).subscribe(heard);
-  await isHeldWhile(() => new Promise((resolve) => heard.subscribe(resolve)));
-  feed.complete();
-  await until(isFree);
-  subscription.unsubscribe();
-});
+    const heard = new Subject<unknown>();
+    const subscription = client.send(pattern, {}).subscribe(heard);
+    await isHeldWhile(() => new Promise((resolve) => heard.subscribe(resolve)));
+    feed.complete();
+    await until(isFree);
+    subscription.unsubscribe();
+  },
+);
 
 describe('a stream over a websocket', () => {
   @WebSocketGateway()
@@ -222,7 +239,11 @@ describe('a stream over a websocket', () => {
   }
 
   it('holds the lock until it has ended', async () => {
-    const app = await startApp(() => new ExpressAdapter(), { imports: imports(), providers: [Gateway] }, (app) => app.useWebSocketAdapter(new WsAdapter(app)));
+    const app = await startApp(
+      () => new ExpressAdapter(),
+      { imports: imports(), providers: [Gateway] },
+      (app) => app.useWebSocketAdapter(new WsAdapter(app)),
+    );
     opened(app);
     const socket = new WebSocket((await app.getUrl()).replace('http', 'ws'));
     closing.push(() => socket.terminate());
@@ -249,7 +270,8 @@ describe('a GraphQL subscription', () => {
     feed(): AsyncIterableIterator<unknown> {
       const values = [{ feed: 'one' }];
       return {
-        next: () => (values.length > 0 ? Promise.resolve({ done: false, value: values.pop() }) : new Promise(() => undefined)),
+        next: () =>
+          values.length > 0 ? Promise.resolve({ done: false, value: values.pop() }) : new Promise(() => undefined),
         return: async () => {
           left = true;
           return { done: true, value: undefined };
@@ -264,13 +286,22 @@ describe('a GraphQL subscription', () => {
   it('holds the lock until the client has gone', async () => {
     left = false;
     const typeDefs = 'type Query { nothing: String } type Subscription { feed: String }';
-    const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, typeDefs, graphiql: false, subscriptions: { 'graphql-ws': true } });
-    const app = await startApp(() => new ExpressAdapter(), { imports: [...imports(), graphql], providers: [FeedResolver] });
+    const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({
+      driver: ApolloDriver,
+      typeDefs,
+      graphiql: false,
+      subscriptions: { 'graphql-ws': true },
+    });
+    const app = await startApp(() => new ExpressAdapter(), {
+      imports: [...imports(), graphql],
+      providers: [FeedResolver],
+    });
     opened(app);
     const socket = new WebSocket(`${(await app.getUrl()).replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
     closing.push(() => socket.terminate());
     await once(socket, 'open');
-    const next = async () => JSON.parse(((await once(socket, 'message')) as [Buffer])[0].toString()) as { type: string };
+    const next = async () =>
+      JSON.parse(((await once(socket, 'message')) as [Buffer])[0].toString()) as { type: string };
     const acknowledged = next();
     socket.send(JSON.stringify({ type: 'connection_init' }));
     await acknowledged;

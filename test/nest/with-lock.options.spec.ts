@@ -3,7 +3,17 @@ import { Injectable, Logger, StreamableFile } from '@nestjs/common';
 import { Readable } from 'node:stream';
 import { ReadableStream } from 'node:stream/web';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { CurrentLock, InjectLocks, type Lock, LockOptionsError, LockService, LockTimeoutError, type LockTimeoutContext, LockUnavailableError, WithLock } from 'nest-redis-lock';
+import {
+  CurrentLock,
+  InjectLocks,
+  type Lock,
+  LockOptionsError,
+  LockService,
+  LockTimeoutError,
+  type LockTimeoutContext,
+  LockUnavailableError,
+  WithLock,
+} from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 
 type Body = (lock: Lock) => unknown;
@@ -99,9 +109,13 @@ describe('what the body returns', () => {
         return body(undefined!);
       }
     }
-    const streams = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Streams] }).compile();
+    const streams = await Test.createTestingModule({
+      imports: [LockTestingModule.forRoot()],
+      providers: [Streams],
+    }).compile();
     const made = result();
-    for (let call = 0; call < 2; call++) expect(await streams.get<Record<string, (body: Body) => unknown>>(Streams)[what]!(() => made)).toBe(made);
+    for (let call = 0; call < 2; call++)
+      expect(await streams.get<Record<string, (body: Body) => unknown>>(Streams)[what]!(() => made)).toBe(made);
     expect(warn.mock.calls).toEqual([[expect.stringContaining(`Streams.${what}() returned a stream`)]]);
     warn.mockRestore();
     await streams.close();
@@ -135,7 +149,9 @@ describe('when the key stays held', () => {
   });
 
   it('waits for what the function onTimeout promises, and throws its own error', async () => {
-    instead.mockReturnValueOnce(Promise.resolve('later')).mockImplementationOnce(() => Promise.reject(new RangeError('mine')));
+    instead
+      .mockReturnValueOnce(Promise.resolve('later'))
+      .mockImplementationOnce(() => Promise.reject(new RangeError('mine')));
     expect(await jobs.replacing(body)).toBe('later');
     await expect(jobs.replacing(body)).rejects.toThrow(new RangeError('mine'));
   });

@@ -7,14 +7,30 @@ import ts from 'typescript';
 import { boot } from './boot.js';
 
 const tsc = (target: 'ES2016' | 'ES2022') => (source: string) =>
-  ts.transpileModule(source, { compilerOptions: { target: ts.ScriptTarget[target], module: ts.ModuleKind.CommonJS, experimentalDecorators: true, emitDecoratorMetadata: true } }).outputText;
+  ts.transpileModule(source, {
+    compilerOptions: {
+      target: ts.ScriptTarget[target],
+      module: ts.ModuleKind.CommonJS,
+      experimentalDecorators: true,
+      emitDecoratorMetadata: true,
+    },
+  }).outputText;
 
 const swc = (target: 'es2016' | 'es2022') => (source: string) =>
-  transformSync(source, { jsc: { target, parser: { syntax: 'typescript', decorators: true }, transform: { legacyDecorator: true, decoratorMetadata: true } }, module: { type: 'commonjs' } }).code;
+  transformSync(source, {
+    jsc: {
+      target,
+      parser: { syntax: 'typescript', decorators: true },
+      transform: { legacyDecorator: true, decoratorMetadata: true },
+    },
+    module: { type: 'commonjs' },
+  }).code;
 
 /** Plain JavaScript: no types, so no metadata. */
 const noTypes = (source: string) =>
-  ts.transpileModule(source, { compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.CommonJS, experimentalDecorators: true } }).outputText;
+  ts.transpileModule(source, {
+    compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.CommonJS, experimentalDecorators: true },
+  }).outputText;
 
 /** Before ES2017 there are no async functions: what is `async` in the source becomes a plain function. */
 const COMPILERS: [name: string, compile: (source: string) => string][] = [
@@ -79,7 +95,11 @@ const PLAINLY_SYNCHRONOUS = [
   '@Tag run() { return 5 }',
 ];
 
-const ASYNCHRONOUS_BY_TYPE = ['run(): Promise<void> { throw new Error() }', 'run(): Observable<void> { throw new Error() }', 'run(): Bluebird<void> { throw new Error() }'];
+const ASYNCHRONOUS_BY_TYPE = [
+  'run(): Promise<void> { throw new Error() }',
+  'run(): Observable<void> { throw new Error() }',
+  'run(): Bluebird<void> { throw new Error() }',
+];
 
 const ASYNCHRONOUS = [
   'async run() {}',
@@ -110,16 +130,25 @@ const UNKNOWN = [
 ];
 
 const TYPED = COMPILERS.filter(([name]) => name !== 'JavaScript');
-const each = (compilers: typeof COMPILERS, methods: readonly string[]) => compilers.flatMap(([name, compile]) => methods.map((method) => ({ name, compile, method })));
+const each = (compilers: typeof COMPILERS, methods: readonly string[]) =>
+  compilers.flatMap(([name, compile]) => methods.map((method) => ({ name, compile, method })));
 
 describe('at boot', () => {
-  it.each([...each(TYPED, SYNCHRONOUS), ...each(COMPILERS, PLAINLY_SYNCHRONOUS)])('$method is refused ($name)', async ({ compile, method }) => {
-    const booting = boot(compiled(compile, method));
-    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
-    await expect(booting).rejects.toThrow(/^Jobs\.run\(\) does not return a promise, an Observable or an async iterator.*\s+Potential solutions:\s+- Make it async/);
-  });
+  it.each([...each(TYPED, SYNCHRONOUS), ...each(COMPILERS, PLAINLY_SYNCHRONOUS)])(
+    '$method is refused ($name)',
+    async ({ compile, method }) => {
+      const booting = boot(compiled(compile, method));
+      await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+      await expect(booting).rejects.toThrow(
+        /^Jobs\.run\(\) does not return a promise, an Observable or an async iterator.*\s+Potential solutions:\s+- Make it async/,
+      );
+    },
+  );
 
-  it.each([...each(TYPED, ASYNCHRONOUS_BY_TYPE), ...each(COMPILERS, [...ASYNCHRONOUS, ...UNKNOWN])])('$method is not refused ($name)', async ({ compile, method }) => {
-    await boot(compiled(compile, method));
-  });
+  it.each([...each(TYPED, ASYNCHRONOUS_BY_TYPE), ...each(COMPILERS, [...ASYNCHRONOUS, ...UNKNOWN])])(
+    '$method is not refused ($name)',
+    async ({ compile, method }) => {
+      await boot(compiled(compile, method));
+    },
+  );
 });

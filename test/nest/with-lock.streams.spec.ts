@@ -234,7 +234,11 @@ describe('a method declared to return an Observable', () => {
   it('never runs when the subscriber leaves while it waits, and leaves nothing in the queue', async () => {
     const held = await locks.lock('feed');
     const { subscription } = heard(feeds.declared());
-    await until(async () => (await locks.lock('feed', { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) === 'too-many-waiters');
+    await until(
+      async () =>
+        (await locks.lock('feed', { maxWaiters: 1, wait: 1 }).catch(({ reason }: LockTimeoutError) => reason)) ===
+        'too-many-waiters',
+    );
     subscription.unsubscribe();
     await held.unlock();
     await using again = await locks.lock('feed', { wait: '1s' });
@@ -290,7 +294,10 @@ describe('an Observable that a promise has brought', () => {
 const ITERATORS: [string, () => Promise<AsyncIterator<number> & AsyncIterable<number>>][] = [
   ['an async generator', async () => feeds.generator()],
   ['a promise of an async iterator', () => feeds.promisedIterator()],
-  ['an async iterator of which neither type nor source tells', async () => (feeds.passedOn() as AsyncIterable<number>)[Symbol.asyncIterator]() as AsyncGenerator<number>],
+  [
+    'an async iterator of which neither type nor source tells',
+    async () => (feeds.passedOn() as AsyncIterable<number>)[Symbol.asyncIterator]() as AsyncGenerator<number>,
+  ],
 ];
 
 describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call) => {
@@ -345,7 +352,11 @@ describe('a stream whose method gives the lock back itself', () => {
   it('is read to its end, where that was between two of its values', async () => {
     const values: unknown[] = [];
     for await (const value of feeds.givingBack()) values.push([value, await isFree()]);
-    expect(values).toEqual([[1, false], [2, true], [3, true]]);
+    expect(values).toEqual([
+      [1, false],
+      [2, true],
+      [3, true],
+    ]);
   });
 });
 
@@ -356,20 +367,23 @@ it('an async generator that nobody asks for a value takes no lock', async () => 
   expect(ran).toEqual([]);
 });
 
-it.each(['return', 'throw'] as const)('an async generator that is left by %s() while it waits leaves the queue, and its body does not run', async (way) => {
-  const held = await locks.lock('feed');
-  const iterator = feeds.generator();
-  const first = iterator.next();
-  await turn();
-  const end = way === 'return' ? iterator.return(undefined) : iterator.throw(new Error('no more'));
-  expect(await first).toEqual({ done: true, value: undefined });
-  if (way === 'return') expect(await end).toEqual({ done: true, value: undefined });
-  else await expect(end).rejects.toThrow('no more');
-  held.assertHeld();
-  await held.unlock();
-  await turn();
-  expect([await isFree(), ran]).toEqual([true, []]);
-});
+it.each(['return', 'throw'] as const)(
+  'an async generator that is left by %s() while it waits leaves the queue, and its body does not run',
+  async (way) => {
+    const held = await locks.lock('feed');
+    const iterator = feeds.generator();
+    const first = iterator.next();
+    await turn();
+    const end = way === 'return' ? iterator.return(undefined) : iterator.throw(new Error('no more'));
+    expect(await first).toEqual({ done: true, value: undefined });
+    if (way === 'return') expect(await end).toEqual({ done: true, value: undefined });
+    else await expect(end).rejects.toThrow('no more');
+    held.assertHeld();
+    await held.unlock();
+    await turn();
+    expect([await isFree(), ran]).toEqual([true, []]);
+  },
+);
 
 it('a method that returns an async generator of its own class takes no lock before somebody reads it', async () => {
   const held = await locks.lock('feed');

@@ -1,5 +1,15 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { Controller, type INestApplication, Injectable, Param, Post, Scope, SetMetadata, type Type, applyDecorators } from '@nestjs/common';
+import {
+  Controller,
+  type INestApplication,
+  Injectable,
+  Param,
+  Post,
+  Scope,
+  SetMetadata,
+  type Type,
+  applyDecorators,
+} from '@nestjs/common';
 import { METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { Test } from '@nestjs/testing';
 import { LockService, WithLock } from 'nest-redis-lock';
@@ -35,7 +45,10 @@ afterEach(async () => {
 });
 
 async function start(types: { providers?: Type[]; controllers?: Type[] }): Promise<INestApplication> {
-  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot({ wait: 0 })], ...types }).compile();
+  const module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot({ wait: 0 })],
+    ...types,
+  }).compile();
   app = module.createNestApplication({ logger: false });
   return app.init();
 }

@@ -5,7 +5,18 @@
 import { Readable } from 'node:stream';
 import { Redis } from 'ioredis';
 import { type Observable, of } from 'rxjs';
-import { CurrentLock, type Lock, type LockKey, lockKey, type Duration, LockService, type LockTimeoutContext, RedisLockModule, WithLock, type WithLockDecoratorOptions } from 'nest-redis-lock';
+import {
+  CurrentLock,
+  type Lock,
+  type LockKey,
+  lockKey,
+  type Duration,
+  LockService,
+  type LockTimeoutContext,
+  RedisLockModule,
+  WithLock,
+  type WithLockDecoratorOptions,
+} from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 
 interface CreateDto {
@@ -27,7 +38,13 @@ export class Accepted {
     return id;
   }
 
-  @WithLock(['account:<from>', 'account:<to>'] as const, { wait: '1s', lease: 5000, onTimeout: 'throw', onLost: 'ignore', module: 'billing' })
+  @WithLock(['account:<from>', 'account:<to>'] as const, {
+    wait: '1s',
+    lease: 5000,
+    onTimeout: 'throw',
+    onLost: 'ignore',
+    module: 'billing',
+  })
   async bySeveral(from: string, to: string, amount: number) {
     return [from, to, amount];
   }
@@ -93,7 +110,10 @@ export class Accepted {
   }
 
   @WithLock('card:<0.1>:<1.id>:<1.isNew>')
-  async byPositionOfATupleAndOfEither(pair: readonly [Date, string], dto: { readonly id: string; readonly isNew: boolean } | { readonly id: number; readonly isNew: false }) {
+  async byPositionOfATupleAndOfEither(
+    pair: readonly [Date, string],
+    dto: { readonly id: string; readonly isNew: boolean } | { readonly id: number; readonly isNew: false },
+  ) {
     return [pair, dto];
   }
 
@@ -356,7 +376,10 @@ export const keysByHand = (id: string, dto: CreateDto): string[] => [
 
 export async function service(locks: LockService): Promise<number> {
   const value: string = await locks.withLock('a', (lock) => `${lock.fence}`);
-  const length: number = await locks.withLock(['a', 'b'], async () => value.length, { onLost: 'ignore', wait: Infinity });
+  const length: number = await locks.withLock(['a', 'b'], async () => value.length, {
+    onLost: 'ignore',
+    wait: Infinity,
+  });
   const none: Lock | null = await locks.tryLock('a', { signal: AbortSignal.timeout(1) });
   // @ts-expect-error it may be null
   none.assertHeld();

@@ -10,7 +10,10 @@ afterEach(async () => {
   for (const module of open.splice(0)) await module.close();
 });
 
-async function start({ imports = [LockTestingModule.forRoot({ wait: 0 })], ...metadata }: ModuleMetadata): Promise<TestingModule> {
+async function start({
+  imports = [LockTestingModule.forRoot({ wait: 0 })],
+  ...metadata
+}: ModuleMetadata): Promise<TestingModule> {
   const module = await Test.createTestingModule({ imports, ...metadata }).compile();
   open.push(module);
   return module.init();
@@ -124,7 +127,11 @@ it('two @WithLock on one method hold both locks, one inside the other', async ()
     @WithLock('from:<from>')
     @WithLock('to:<to>')
     async transfer(from: string, to: string) {
-      return [this.locks.current(`from:${from}`)?.isHeld, this.locks.current(`to:${to}`)?.isHeld, this.locks.current()?.key];
+      return [
+        this.locks.current(`from:${from}`)?.isHeld,
+        this.locks.current(`to:${to}`)?.isHeld,
+        this.locks.current()?.key,
+      ];
     }
   }
 
@@ -165,7 +172,10 @@ it('a class takes its locks from several modules, each method from its own', asy
   }
 
   const [here, there] = [new MemoryLockStore(), new MemoryLockStore()];
-  const imports = [LockTestingModule.forRoot({ store: here, wait: 0 }), LockTestingModule.forRoot({ name: 'billing', store: there, wait: 0 })];
+  const imports = [
+    LockTestingModule.forRoot({ store: here, wait: 0 }),
+    LockTestingModule.forRoot({ name: 'billing', store: there, wait: 0 }),
+  ];
   for (const provider of [Both, { provide: Both, useFactory: () => new Both() }]) {
     const module = await start({ imports, providers: [provider] });
     await using held = await module.get(LockService).lock('job');

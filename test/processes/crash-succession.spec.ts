@@ -44,56 +44,73 @@ describe('Those who wait for other processes', () => {
     return started!;
   }
 
-  it('have the key when the lease of a killed holder is over: not before, 100 ms after, and in their order', async () => {
-    const late: number[] = [];
-    for (let round = 0; round < sized(5, 200); round++) {
-      const holder = new TestChild('hold.mjs', server.url, KEY, LEASE_MS);
-      children.push(holder);
-      const { fence } = await holder.message<{ fence: number }>();
-      const inside: Lock[] = [];
-      const waiters = [0, 1, 2].map(async (number) => {
-        await queued(number);
-        const lock = await here.lock(KEY, { fair: true });
-        const at = performance.now();
-        inside.push(lock);
-        await lock.unlock();
-        return { number, at, fence: lock.fence };
+  it(
+    'have the key when the lease of a killed holder is over: not before, 100 ms after, and in their order',
+    async () => {
+      const late: number[] = [];
+      for (let round = 0; round < sized(5, 200); round++) {
+        const holder = new TestChild('hold.mjs', server.url, KEY, LEASE_MS);
+        children.push(holder);
+        const { fence } = await holder.message<{ fence: number }>();
+        const inside: Lock[] = [];
+        const waiters = [0, 1, 2].map(async (number) => {
+          await queued(number);
+          const lock = await here.lock(KEY, { fair: true });
+          const at = performance.now();
+          inside.push(lock);
+          await lock.unlock();
+          return { number, at, fence: lock.fence };
+        });
+        await queued(3);
+        await holder.kill();
+        const endsAt = performance.now() + (await redis.pttl(`lock:${KEY}`));
+        const grants = await Promise.all(waiters);
+        late.push(grants[0]!.at - endsAt);
+        const fences = [fence, ...grants.map((grant) => grant.fence)];
+        expect(fences).toEqual([...fences].sort((a, b) => a - b));
+        expect(new Set(fences).size).toBe(4);
+        expect(grants.map(({ at }) => at)).toEqual(grants.map(({ at }) => at).sort((a, b) => a - b));
+      }
+      figures('A holder is killed while others wait', 'the next is in 100 ms after the lease at the latest (p99)', {
+        rounds: late.length,
+        'after the lease, ms: p50': percentile(late, 0.5),
+        p99: percentile(late, 0.99),
+        least: Math.min(...late),
       });
-      await queued(3);
-      await holder.kill();
-      const endsAt = performance.now() + (await redis.pttl(`lock:${KEY}`));
-      const grants = await Promise.all(waiters);
-      late.push(grants[0]!.at - endsAt);
-      const fences = [fence, ...grants.map((grant) => grant.fence)];
-      expect(fences).toEqual([...fences].sort((a, b) => a - b));
-      expect(new Set(fences).size).toBe(4);
-      expect(grants.map(({ at }) => at)).toEqual(grants.map(({ at }) => at).sort((a, b) => a - b));
-    }
-    figures('A holder is killed while others wait', 'the next is in 100 ms after the lease at the latest (p99)', { rounds: late.length, 'after the lease, ms: p50': percentile(late, 0.5), p99: percentile(late, 0.99), least: Math.min(...late) });
-    expect(Math.min(...late)).toBeGreaterThan(-5);
-    expect(percentile(late, 0.99)).toBeLessThan(LONG ? 100 : 200);
-  }, LONG ? 600_000 : 30_000);
+      expect(Math.min(...late)).toBeGreaterThan(-5);
+      expect(percentile(late, 0.99)).toBeLessThan(LONG ? 100 : 200);
+    },
+    LONG ? 600_000 : 30_000,
+  );
 
-  it('pass a killed one at the head of the line at once', async () => {
-    const gaps: number[] = [];
-    for (let round = 0; round < sized(3, 100); round++) {
-      const key = `account:${round}`;
-      const lock = await here.lock(key);
-      const head = await contender(key, 1, 1, { fair: true });
-      head.go();
-      await queued(1, key);
-      const next = here.lock(key, { fair: true });
-      await queued(2, key);
-      await head.kill();
-      const freedAt = performance.now();
-      await lock.unlock();
-      const taken = await next;
-      gaps.push(performance.now() - freedAt);
-      await taken.unlock();
-    }
-    figures('The first in the queue is killed', 'it is passed over at once', { rounds: gaps.length, 'passed in ms: p50': percentile(gaps, 0.5), p99: percentile(gaps, 0.99) });
-    expect(Math.max(...gaps)).toBeLessThan(300);
-  }, LONG ? 300_000 : 30_000);
+  it(
+    'pass a killed one at the head of the line at once',
+    async () => {
+      const gaps: number[] = [];
+      for (let round = 0; round < sized(3, 100); round++) {
+        const key = `account:${round}`;
+        const lock = await here.lock(key);
+        const head = await contender(key, 1, 1, { fair: true });
+        head.go();
+        await queued(1, key);
+        const next = here.lock(key, { fair: true });
+        await queued(2, key);
+        await head.kill();
+        const freedAt = performance.now();
+        await lock.unlock();
+        const taken = await next;
+        gaps.push(performance.now() - freedAt);
+        await taken.unlock();
+      }
+      figures('The first in the queue is killed', 'it is passed over at once', {
+        rounds: gaps.length,
+        'passed in ms: p50': percentile(gaps, 0.5),
+        p99: percentile(gaps, 0.99),
+      });
+      expect(Math.max(...gaps)).toBeLessThan(300);
+    },
+    LONG ? 300_000 : 30_000,
+  );
 
   it('are served after at most 16 local hand-offs or 20 ms, again and again, while 8 callers of one process loop', async () => {
     const loop = await contender(KEY, 8, 1e9, {});
@@ -112,8 +129,20 @@ describe('Those who wait for other processes', () => {
     expect(judge(sections).examples()).toBe('');
     expect(lost(sections)).toEqual([]);
     const waited = asked.map(({ askedAt, gotAt }) => gotAt - askedAt);
-    const passed = asked.map(({ askedAt, gotAt }) => sections.filter(({ beganAt }) => beganAt > askedAt && beganAt < gotAt).length);
-    figures('8 callers of another process take the key all the time', 'whoever comes is in after 16 hand-offs or 20 ms', { sections: sections.length, 'waited ms: p50': percentile(waited, 0.5), p99: percentile(waited, 0.99), 'sections passed: p50': percentile(passed, 0.5), most: Math.max(...passed) });
+    const passed = asked.map(
+      ({ askedAt, gotAt }) => sections.filter(({ beganAt }) => beganAt > askedAt && beganAt < gotAt).length,
+    );
+    figures(
+      '8 callers of another process take the key all the time',
+      'whoever comes is in after 16 hand-offs or 20 ms',
+      {
+        sections: sections.length,
+        'waited ms: p50': percentile(waited, 0.5),
+        p99: percentile(waited, 0.99),
+        'sections passed: p50': percentile(passed, 0.5),
+        most: Math.max(...passed),
+      },
+    );
     expect(percentile(waited, 0.95)).toBeLessThan(150);
     expect(Math.max(...waited)).toBeLessThan(SOONEST_CHECK_MS); // so it was told, each time
     expect(Math.max(...passed)).toBeLessThanOrEqual(17);

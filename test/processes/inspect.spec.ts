@@ -19,15 +19,28 @@ describe('inspect', () => {
     const { child, fence, acquiredAt } = await stage.holder(KEY, { lease: LEASE_MS, label: 'nightly interest' });
     const waits = new AbortController();
     const waiting: Promise<unknown>[] = [];
-    for (const [number, options] of [{ label: 'first' }, { label: 'zweite, für Ä' }, { mode: 'read' }, { permits: 3, label: 'third/4' }].entries()) {
-      waiting.push(here.lock(KEY, { fair: true, signal: waits.signal, ...options } as object).catch((error: unknown) => error));
+    for (const [number, options] of [
+      { label: 'first' },
+      { label: 'zweite, für Ä' },
+      { mode: 'read' },
+      { permits: 3, label: 'third/4' },
+    ].entries()) {
+      waiting.push(
+        here.lock(KEY, { fair: true, signal: waits.signal, ...options } as object).catch((error: unknown) => error),
+      );
       await stage.queued(KEY, number + 1);
     }
     const info = await here.inspect(KEY);
     const host = hostname();
     expect(info).toMatchObject({ key: KEY, mode: 'exclusive', permits: undefined });
     expect(info!.holders).toEqual([info!.holder]);
-    expect(info!.holder).toMatchObject({ host, pid: child.process.pid, label: 'nightly interest', fence, since: new Date(acquiredAt) });
+    expect(info!.holder).toMatchObject({
+      host,
+      pid: child.process.pid,
+      label: 'nightly interest',
+      fence,
+      since: new Date(acquiredAt),
+    });
     expect(info!.holder.instance).toMatch(/^[\w-]{16}$/);
     expect(info!.holder.remaining).toBeGreaterThan(LEASE_MS / 2);
     expect(info!.holder.remaining).toBeLessThanOrEqual(LEASE_MS);
@@ -46,18 +59,28 @@ describe('inspect', () => {
   it.each([
     ['readers', { mode: 'read' }, { mode: 'read', permits: undefined }],
     ['permits', { permits: 5 }, { mode: 'permit', permits: 5 }],
-  ] as const)('shows all %s, of all processes', async (_name, options, expected) => {
-    const { here } = stage;
-    await stage.listening();
-    const holders = await Promise.all(['north', 'south'].map((label) => stage.holder(KEY, { lease: LEASE_MS, shares: 2, label, ...options })));
-    const own = await here.lock(KEY, options);
-    const info = await here.inspect(KEY);
-    expect(info).toMatchObject(expected);
-    const shown = info!.holders.map(({ pid, label, fence }) => ({ pid, label, fence }));
-    const theirs = holders.flatMap(({ child, fences }, index) => fences.map((fence) => ({ pid: child.process.pid, label: ['north', 'south'][index], fence })));
-    const byFence = (a: { fence: number | undefined }, b: { fence: number | undefined }) => a.fence! - b.fence!;
-    expect(shown.sort(byFence)).toEqual([...theirs, { pid: process.pid, label: undefined, fence: own.fence }].sort(byFence));
-  }, 30_000);
+  ] as const)(
+    'shows all %s, of all processes',
+    async (_name, options, expected) => {
+      const { here } = stage;
+      await stage.listening();
+      const holders = await Promise.all(
+        ['north', 'south'].map((label) => stage.holder(KEY, { lease: LEASE_MS, shares: 2, label, ...options })),
+      );
+      const own = await here.lock(KEY, options);
+      const info = await here.inspect(KEY);
+      expect(info).toMatchObject(expected);
+      const shown = info!.holders.map(({ pid, label, fence }) => ({ pid, label, fence }));
+      const theirs = holders.flatMap(({ child, fences }, index) =>
+        fences.map((fence) => ({ pid: child.process.pid, label: ['north', 'south'][index], fence })),
+      );
+      const byFence = (a: { fence: number | undefined }, b: { fence: number | undefined }) => a.fence! - b.fence!;
+      expect(shown.sort(byFence)).toEqual(
+        [...theirs, { pid: process.pid, label: undefined, fence: own.fence }].sort(byFence),
+      );
+    },
+    30_000,
+  );
 
   it('shows of a stalled holder what Redis knows, and does not wait for the rest', async () => {
     const { here } = stage;

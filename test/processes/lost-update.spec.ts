@@ -25,7 +25,10 @@ describe('A counter that is read, awaited on and written back by several process
 
   async function race(mode: 'locked' | 'unlocked'): Promise<number> {
     await redis.set('counter', 0);
-    const children = Array.from({ length: PROCESSES }, () => new TestChild('increment.mjs', server.url, TASKS, INCREMENTS, mode));
+    const children = Array.from(
+      { length: PROCESSES },
+      () => new TestChild('increment.mjs', server.url, TASKS, INCREMENTS, mode),
+    );
     await Promise.all(children.map((child) => child.message()));
     for (const child of children) child.send('go');
     const codes = await Promise.all(children.map((child) => child.exit()));
@@ -33,13 +36,23 @@ describe('A counter that is read, awaited on and written back by several process
     return Number(await redis.get('counter'));
   }
 
-  it('comes to the exact total under the lock', async () => {
-    const startedAt = performance.now();
-    const total = await race('locked');
-    figures('Lost updates: read, await, write back', 'the exact total', { 'processes': PROCESSES, 'callers in each': TASKS, 'increments': TOTAL, 'total': total, 'took s': (performance.now() - startedAt) / 1000 });
-    expect(total).toBe(TOTAL);
-    expect(await redis.keys('lock:*')).toEqual([]);
-  }, LONG ? 600_000 : 120_000);
+  it(
+    'comes to the exact total under the lock',
+    async () => {
+      const startedAt = performance.now();
+      const total = await race('locked');
+      figures('Lost updates: read, await, write back', 'the exact total', {
+        processes: PROCESSES,
+        'callers in each': TASKS,
+        increments: TOTAL,
+        total: total,
+        'took s': (performance.now() - startedAt) / 1000,
+      });
+      expect(total).toBe(TOTAL);
+      expect(await redis.keys('lock:*')).toEqual([]);
+    },
+    LONG ? 600_000 : 120_000,
+  );
 
   it('loses updates without it, so this test can fail', async () => {
     expect(await race('unlocked')).toBeLessThan(TOTAL);

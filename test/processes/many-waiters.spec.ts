@@ -73,29 +73,42 @@ describe('Many processes in line for one key', () => {
     expect(await redis.pttl(QUEUE)).toBeLessThanOrEqual(10_000);
     expect(await redis.pttl(ALIVE)).toBeLessThanOrEqual(10_000);
     if (LONG) await until(async () => (await leftInRedis()).length === 1, 11_000);
-    figures('1,000 waiters in 3 processes, 10 % killed, 10 % cancelled', 'the others keep their order, and finish', { 'went in': sections.length, cancelled, 'longest gap ms': longestGapMs(sections) });
+    figures('1,000 waiters in 3 processes, 10 % killed, 10 % cancelled', 'the others keep their order, and finish', {
+      'went in': sections.length,
+      cancelled,
+      'longest gap ms': longestGapMs(sections),
+    });
   }, 60_000);
 
   it.each([
     ['fair', { fair: true }, sized(250, 2500)],
     ['default', {}, sized(1000, 25_000)],
-  ])('a free key never lies there for 2 s though every subscription is killed again and again (%s)', async (name, options, sections) => {
-    const plan = { callers: 4, sections, holdMs: 0, options };
-    contenders = await Contender.start(server.url, KEY, plan, plan);
-    let killed = 0;
-    const kill = async () => (killed += Number(await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub')));
-    killing = setInterval(() => void kill(), sized(100, 2000));
-    for (const contender of contenders) contender.go();
-    const all = merged(await Promise.all(contenders.map((contender) => contender.report())));
-    clearInterval(killing);
-    expect(all).toHaveLength(8 * sections);
-    expect(judge(all).examples()).toBe('');
-    expect(lost(all)).toEqual([]);
-    expect(longestGapMs(all)).toBeLessThan(2000);
-    expect(killed).toBeGreaterThanOrEqual(2);
-    expect(await leftInRedis()).toEqual(['{lock:}:fence']);
-    figures(`Subscriptions killed again and again (${name})`, 'nobody waits longer than hold + 2 s', { 'hand-offs': all.length, killed, 'longest gap ms': longestGapMs(all), 'took ms': all.at(-1)!.endedAt - all[0]!.beganAt });
-  }, LONG ? 300_000 : 60_000);
+  ])(
+    'a free key never lies there for 2 s though every subscription is killed again and again (%s)',
+    async (name, options, sections) => {
+      const plan = { callers: 4, sections, holdMs: 0, options };
+      contenders = await Contender.start(server.url, KEY, plan, plan);
+      let killed = 0;
+      const kill = async () => (killed += Number(await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub')));
+      killing = setInterval(() => void kill(), sized(100, 2000));
+      for (const contender of contenders) contender.go();
+      const all = merged(await Promise.all(contenders.map((contender) => contender.report())));
+      clearInterval(killing);
+      expect(all).toHaveLength(8 * sections);
+      expect(judge(all).examples()).toBe('');
+      expect(lost(all)).toEqual([]);
+      expect(longestGapMs(all)).toBeLessThan(2000);
+      expect(killed).toBeGreaterThanOrEqual(2);
+      expect(await leftInRedis()).toEqual(['{lock:}:fence']);
+      figures(`Subscriptions killed again and again (${name})`, 'nobody waits longer than hold + 2 s', {
+        'hand-offs': all.length,
+        killed,
+        'longest gap ms': longestGapMs(all),
+        'took ms': all.at(-1)!.endedAt - all[0]!.beganAt,
+      });
+    },
+    LONG ? 300_000 : 60_000,
+  );
 
   /** Commands of clients for each time that somebody was inside. */
   async function commandsPerSection(waiters: number, options: object): Promise<number> {

@@ -35,7 +35,11 @@ describe('A process of the sample that is stopped for longer than its lease, aft
   }
 
   /** Starts a process that withdraws 200 and stops itself on the way, in the section that the lock protects. */
-  async function stopIn(account: number, pause: 'before the check' | 'before the write', fence = 'fence'): Promise<TestChild> {
+  async function stopIn(
+    account: number,
+    pause: 'before the check' | 'before the write',
+    fence = 'fence',
+  ): Promise<TestChild> {
     holder = new TestChild('withdraw.mjs', stack.redis.url, stack.databaseUrl, LEASE_MS, account, 200, pause, fence);
     expect(await holder.message()).toBe('has read');
     return holder;
@@ -51,7 +55,8 @@ describe('A process of the sample that is stopped for longer than its lease, aft
   }
 
   /** Answers when the other process no longer renews its lease, so when it has stopped. */
-  const withdraw300 = (account: number, app = api) => request(app).post(`/accounts/${account}/withdraw`).send({ amount: 300 }).expect(200);
+  const withdraw300 = (account: number, app = api) =>
+    request(app).post(`/accounts/${account}/withdraw`).send({ amount: 300 }).expect(200);
 
   it('is refused by the database when it was stopped right before its write', async () => {
     const account = await openAccount();

@@ -39,7 +39,10 @@ describe('Processes on a quorum', () => {
     const { fence } = await child.message<{ fence: number }>();
     await child.kill();
     const killedAt = performance.now();
-    const locks = lockService(redisStore({ connection: servers.urls, lease: LEASE_MS }), { wait: '10s', lease: LEASE_MS });
+    const locks = lockService(redisStore({ connection: servers.urls, lease: LEASE_MS }), {
+      wait: '10s',
+      lease: LEASE_MS,
+    });
     expect((await locks.lock(KEY)).fence).toBeGreaterThan(fence);
     expect(performance.now() - killedAt).toBeLessThan(500 + 1000);
     await locks.close();

@@ -94,7 +94,11 @@ describe('A waiter that stands still, though its connections do not', () => {
       proxy.dropReplies();
     });
     const gapMs = await gapIn(ours);
-    figures('The host of a waiter is lost without a FIN when it is its turn; lease 30 s', 'the next one gets in within 5 s and the safety check', { 'gap ms': gapMs });
+    figures(
+      'The host of a waiter is lost without a FIN when it is its turn; lease 30 s',
+      'the next one gets in within 5 s and the safety check',
+      { 'gap ms': gapMs },
+    );
     expect(gapMs).toBeLessThan(LONGEST_GAP_MS);
   }, 60_000);
 
@@ -126,7 +130,11 @@ describe('A waiter that stands still, though its connections do not', () => {
 
   it.each<[string, LockOptions, string[]]>([
     ['costs a short section nothing: what gives it the lock and what frees it is all', {}, ['release', 'release']],
-    ['is asked for once more when nobody would renew it, and that is no reason to doubt the connection', { watchdog: false }, ['release', 'queue', 'release']],
+    [
+      'is asked for once more when nobody would renew it, and that is no reason to doubt the connection',
+      { watchdog: false },
+      ['release', 'queue', 'release'],
+    ],
   ])('%s', async (_what, options, expected) => {
     const lock = await stage.here.lock('account:1');
     const waiting = stage.here.withLock('account:1', () => undefined, { fair: true, ...options });
@@ -135,7 +143,9 @@ describe('A waiter that stands still, though its connections do not', () => {
     clean.push(() => monitor.stop());
     await lock.unlock();
     await waiting;
-    const verbs = ofClients(await monitor.commands()).map((args) => args.find((arg) => /^(release|queue)/.test(arg)) ?? args[0]);
+    const verbs = ofClients(await monitor.commands()).map(
+      (args) => args.find((arg) => /^(release|queue)/.test(arg)) ?? args[0],
+    );
     expect(verbs).toEqual(expected);
   });
 });

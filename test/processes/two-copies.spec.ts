@@ -30,8 +30,10 @@ describe('An app that loads two copies of the package', () => {
     folder = realpathSync(mkdtempSync(join(tmpdir(), 'two-copies-')));
     const packages = join(folder, 'node_modules');
     mkdirSync(join(packages, 'nest-redis-lock'), { recursive: true });
-    for (const part of ['dist', 'package.json']) cpSync(join(HERE, part), join(packages, 'nest-redis-lock', part), { recursive: true });
-    for (const name of ['@nestjs', 'acorn', 'ioredis', 'ms', 'reflect-metadata', 'rxjs']) symlinkSync(join(HERE, 'node_modules', name), join(packages, name));
+    for (const part of ['dist', 'package.json'])
+      cpSync(join(HERE, part), join(packages, 'nest-redis-lock', part), { recursive: true });
+    for (const name of ['@nestjs', 'acorn', 'ioredis', 'ms', 'reflect-metadata', 'rxjs'])
+      symlinkSync(join(HERE, 'node_modules', name), join(packages, name));
   });
 
   afterAll(() => rmSync(folder, { recursive: true }));
@@ -40,7 +42,9 @@ describe('An app that loads two copies of the package', () => {
   const run = async (library: string) => {
     const main = join(folder, 'main.mjs');
     writeFileSync(main, appOf(library));
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [main], { cwd: folder }).catch((error: { stdout: string; stderr: string }) => error);
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [main], { cwd: folder }).catch(
+      (error: { stdout: string; stderr: string }) => error,
+    );
     return stripVTControlCharacters(stdout + stderr);
   };
 

@@ -42,8 +42,11 @@ describe('The async context', () => {
     const isInside = deferred<void>();
     running.push(
       requests.run('stranger', () =>
-        locks.withLock('theirs', () =>
-          locks.withLock('short', () => (isInside.resolve(), gone.promise), { lease: 1200, onLost: 'ignore' }), { onLost: 'ignore' }),
+        locks.withLock(
+          'theirs',
+          () => locks.withLock('short', () => (isInside.resolve(), gone.promise), { lease: 1200, onLost: 'ignore' }),
+          { onLost: 'ignore' },
+        ),
       ),
     );
     await isInside.promise;
@@ -59,7 +62,13 @@ describe('The async context', () => {
 
   const around = (): Surroundings => ({ request: requests.getStore(), current: locks.current()?.key });
 
-  const losses: [reason: LostReason, how: string, options: LockOptions, lose: (lock: Lock) => unknown, isAllLost?: boolean][] = [
+  const losses: [
+    reason: LostReason,
+    how: string,
+    options: LockOptions,
+    lose: (lock: Lock) => unknown,
+    isAllLost?: boolean,
+  ][] = [
     ['expired', 'at the end of a fixed lease', { lease: 1000, watchdog: false }, () => undefined],
     ['expired', 'when it is not renewed any more', { lease: 1000, maxHold: 50 }, () => undefined],
     ['taken', 'when a renewal finds it gone', { lease: 2000 }, () => redis.del('lock:mine')],
@@ -78,16 +87,26 @@ describe('The async context', () => {
       let lost!: AbortSignal;
       // Twice, so that what is nested hears it too.
       const own = (): Promise<unknown> =>
-        locks.withLock('mine', (lock) => {
-          outer = lock;
-          return locks.withLock('mine', async ({ signal }) => {
-            lost = signal;
-            signal.addEventListener('abort', () => heard.resolve(around()));
-            void (async () => lose(outer))();
-            await heard.promise;
-          }, { onLost: 'ignore' });
-        }, { ...options, onLost: 'ignore' });
-      running.push(requests.run('owner', () => (isNested ? locks.withLock('around', own, { onLost: 'ignore' }) : own())));
+        locks.withLock(
+          'mine',
+          (lock) => {
+            outer = lock;
+            return locks.withLock(
+              'mine',
+              async ({ signal }) => {
+                lost = signal;
+                signal.addEventListener('abort', () => heard.resolve(around()));
+                void (async () => lose(outer))();
+                await heard.promise;
+              },
+              { onLost: 'ignore' },
+            );
+          },
+          { ...options, onLost: 'ignore' },
+        );
+      running.push(
+        requests.run('owner', () => (isNested ? locks.withLock('around', own, { onLost: 'ignore' }) : own())),
+      );
 
       expect(await heard.promise).toEqual({ request: 'owner', current: isNested && !isAllLost ? 'around' : undefined });
       expect(lost.reason).toMatchObject({ reason });
@@ -104,7 +123,9 @@ describe('The async context', () => {
     const answer = deferred<unknown>();
     const mine = await requests.run('owner', () => locks.lock('mine', { lease: 1000, watchdog: false }));
     requests.run('owner', () =>
-      mine.signal.addEventListener('abort', () => answer.resolve(locks.withLock('theirs', () => 'inside', { wait: 0 }).catch((error: unknown) => error))),
+      mine.signal.addEventListener('abort', () =>
+        answer.resolve(locks.withLock('theirs', () => 'inside', { wait: 0 }).catch((error: unknown) => error)),
+      ),
     );
     expect(await answer.promise).toBeInstanceOf(LockTimeoutError);
   });
@@ -119,31 +140,45 @@ describe('The async context', () => {
     expect(await third).toEqual({ request: 'third', current: 'mine' });
   });
 
-  it.each(['refuse', 'refuseRudely'] as const)('of a request is not kept by the connections that its call opened: no log line is written in it (%s)', async (refuse) => {
-    const lines: [string, string | undefined][] = [];
-    const log = Object.fromEntries((['down', 'up', 'deaf', 'hears'] as const).map((line) => [line, () => void lines.push([line, requests.getStore()])]));
-    const proxy = await startProxy(server.port);
-    const service = lockService(redisStore({ connection: proxy.url, commandTimeout: 200 }, log), { shutdownGrace: 0 });
-    const call = (key: string) => requests.run('request', () => service.withLock(key, () => 'done').catch(() => 'failed'));
-    const written = (line: string) => until(() => lines.some(([one]) => one === line));
-    try {
-      expect(await call('a')).toBe('done');
-      await until(() => proxy.wires.some(({ subscribes }) => subscribes));
-      proxy[refuse]();
-      expect(await call('b')).toBe('failed');
-      await Promise.all([written('down'), written('deaf')]);
-      proxy.welcome();
-      await Promise.all([written('up'), written('hears')]);
-    } finally {
-      await service.close();
-      await proxy.stop();
-    }
-    expect(lines.filter(([, request]) => request !== undefined)).toEqual([]);
-  });
+  it.each(['refuse', 'refuseRudely'] as const)(
+    'of a request is not kept by the connections that its call opened: no log line is written in it (%s)',
+    async (refuse) => {
+      const lines: [string, string | undefined][] = [];
+      const log = Object.fromEntries(
+        (['down', 'up', 'deaf', 'hears'] as const).map((line) => [
+          line,
+          () => void lines.push([line, requests.getStore()]),
+        ]),
+      );
+      const proxy = await startProxy(server.port);
+      const service = lockService(redisStore({ connection: proxy.url, commandTimeout: 200 }, log), {
+        shutdownGrace: 0,
+      });
+      const call = (key: string) =>
+        requests.run('request', () => service.withLock(key, () => 'done').catch(() => 'failed'));
+      const written = (line: string) => until(() => lines.some(([one]) => one === line));
+      try {
+        expect(await call('a')).toBe('done');
+        await until(() => proxy.wires.some(({ subscribes }) => subscribes));
+        proxy[refuse]();
+        expect(await call('b')).toBe('failed');
+        await Promise.all([written('down'), written('deaf')]);
+        proxy.welcome();
+        await Promise.all([written('up'), written('hears')]);
+      } finally {
+        await service.close();
+        await proxy.stop();
+      }
+      expect(lines.filter(([, request]) => request !== undefined)).toEqual([]);
+    },
+  );
 
   it('of a request is not that of the log line which says that Redis is away', async () => {
     const logged = deferred<string | undefined>();
-    const store = redisStore({ connection: `redis://127.0.0.1:${await freePort()}`, commandTimeout: 100 }, { down: () => logged.resolve(requests.getStore()) });
+    const store = redisStore(
+      { connection: `redis://127.0.0.1:${await freePort()}`, commandTimeout: 100 },
+      { down: () => logged.resolve(requests.getStore()) },
+    );
     const call = requests.run('request', () => store.isLocked('a'));
     await expect(call).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
     expect(await logged.promise).toBeUndefined();

@@ -16,7 +16,10 @@ describe('A client that the app has lent', () => {
   withRedis((one) => ({ server, redis } = one));
 
   const service = (connection = client): ClosableLockService =>
-    lockService(redisStore({ connection, commandTimeout: 300 }, { unfit: (_server, problem) => lines.push(problem) }), { lease: 3000, shutdownGrace: 0 });
+    lockService(redisStore({ connection, commandTimeout: 300 }, { unfit: (_server, problem) => lines.push(problem) }), {
+      lease: 3000,
+      shutdownGrace: 0,
+    });
 
   beforeEach(async () => {
     lines = [];

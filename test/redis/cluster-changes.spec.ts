@@ -19,7 +19,9 @@ describe('When the nodes of a Redis Cluster change', () => {
     cluster = await startCluster();
     const clients = [cluster.client(), cluster.client()];
     await Promise.all(clients.map((client) => once(client, 'ready')));
-    [here, there] = clients.map((connection) => lockService(redisStore({ connection }), { wait: 10_000, shutdownGrace: 0 })) as [ClosableLockService, ClosableLockService];
+    [here, there] = clients.map((connection) =>
+      lockService(redisStore({ connection }), { wait: 10_000, shutdownGrace: 0 }),
+    ) as [ClosableLockService, ClosableLockService];
   }, 30_000);
 
   afterEach(async () => {
@@ -30,7 +32,8 @@ describe('When the nodes of a Redis Cluster change', () => {
 
   const master = (index: number) => cluster.masters[index]!;
   const replica = (index: number) => cluster.replicas[index]!;
-  const queued = (node: ClusterNode, key: string) => until(async () => (await node.redis.zcard(`{lock:${key}}:queue`)) === 1);
+  const queued = (node: ClusterNode, key: string) =>
+    until(async () => (await node.redis.zcard(`{lock:${key}}:queue`)) === 1);
 
   /** Makes the replica of a master the master of its slots, without asking anybody. */
   async function takeOver(index: number): Promise<void> {
@@ -52,12 +55,16 @@ describe('When the nodes of a Redis Cluster change', () => {
 
   it('locks that the new master has stay, those that it has not are lost soon, and fences grow', async () => {
     const [lost, known] = [await here.lock(a, { lease: 1500 }), await here.lock(keyAt(0, 1), { lease: 1500 })];
-    const [lostLater, elsewhere] = [await here.lock(keyAt(0, 2), { lease: '10m' }), await there.lock(b, { lease: 1500 })];
+    const [lostLater, elsewhere] = [
+      await here.lock(keyAt(0, 2), { lease: '10m' }),
+      await there.lock(b, { lease: 1500 }),
+    ];
     await until(async () => (await replica(0).redis.dbsize()) === 6);
     await takeOver(0);
     await replica(0).redis.del(`lock:${a}`);
     await replica(0).redis.del(`lock:${lostLater.key}`);
-    for (const lock of [lost, lostLater]) expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+    for (const lock of [lost, lostLater])
+      expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
     const next = await lockInTheEnd(there, a);
     expect(next.fence).toBeGreaterThan(lost.fence);
     expect([known.isHeld, elsewhere.isHeld]).toEqual([true, true]);
@@ -100,7 +107,10 @@ describe('When the nodes of a Redis Cluster change', () => {
   }, 20_000);
 
   it('a master that dies fails only calls for its own keys, and they go on with the next master', async () => {
-    const [held, whole] = [await here.lock(b, { lease: 900 }), await here.lock([keyAt(1, 1), keyAt(2, 1)], { lease: 900 })];
+    const [held, whole] = [
+      await here.lock(b, { lease: 900 }),
+      await here.lock([keyAt(1, 1), keyAt(2, 1)], { lease: 900 }),
+    ];
     // The same process renews all of them.
     const lost = await here.lock(a, { lease: 900 });
     const diedAt = performance.now();
@@ -134,7 +144,9 @@ describe('When the nodes of a Redis Cluster change', () => {
       await move.take(`lock:${a}`);
       const heldUntil = performance.now() + 1500;
       while (performance.now() < heldUntil) {
-        const other = await there.tryLock(a).catch((error: unknown) => expect(error).toBeInstanceOf(LockUnavailableError));
+        const other = await there
+          .tryLock(a)
+          .catch((error: unknown) => expect(error).toBeInstanceOf(LockUnavailableError));
         expect(other ?? null).toBeNull();
       }
       expect(lock.isHeld).toBe(true);
@@ -165,23 +177,30 @@ describe('When the nodes of a Redis Cluster change', () => {
       { what: 'a lock on several keys', keys: [[`{${a}}1`, `{${a}}2`, b]], options: {} },
       { what: 'readers', keys: [`{${a}}1`, `{${a}}1`, `{${a}}2`], options: { mode: 'read' } },
       { what: 'permits', keys: [`{${a}}1`, `{${a}}1`], options: { permits: 2 } },
-    ] as const)('does not lose $what, wherever each key is', async ({ keys, options }) => {
-      const [lease, from] = [900, masterAt(slotOf(a))];
-      const move = new SlotMove(cluster, `{${a}}`, from, (from + 1) % 3);
-      const locks = await Promise.all([here.lock(`{${a}}beside`, { lease }), ...keys.map((key) => here.lock(key as string | string[], { ...options, lease }))]);
-      await move.begin();
-      for (const name of await move.rest()) {
-        if (name.endsWith(':holders')) continue;
-        await move.take(name);
-        await sleep(60);
-      }
-      // Both of each in one place again, and the slot is still moving.
-      for (const name of await move.rest()) await move.take(name);
-      await sleep(2 * lease);
-      await move.finish();
-      expect(locks.map(({ isHeld }) => isHeld)).toEqual(locks.map(() => true));
-      for (const lock of locks) expect(await lock.unlock()).toBe(true);
-    }, 20_000);
+    ] as const)(
+      'does not lose $what, wherever each key is',
+      async ({ keys, options }) => {
+        const [lease, from] = [900, masterAt(slotOf(a))];
+        const move = new SlotMove(cluster, `{${a}}`, from, (from + 1) % 3);
+        const locks = await Promise.all([
+          here.lock(`{${a}}beside`, { lease }),
+          ...keys.map((key) => here.lock(key as string | string[], { ...options, lease })),
+        ]);
+        await move.begin();
+        for (const name of await move.rest()) {
+          if (name.endsWith(':holders')) continue;
+          await move.take(name);
+          await sleep(60);
+        }
+        // Both of each in one place again, and the slot is still moving.
+        for (const name of await move.rest()) await move.take(name);
+        await sleep(2 * lease);
+        await move.finish();
+        expect(locks.map(({ isHeld }) => isHeld)).toEqual(locks.map(() => true));
+        for (const lock of locks) expect(await lock.unlock()).toBe(true);
+      },
+      20_000,
+    );
 
     it('does not lose readers whose companion has moved before', async () => {
       const reader = await here.lock(a, { mode: 'read', lease: 600 });
@@ -198,26 +217,35 @@ describe('When the nodes of a Redis Cluster change', () => {
     it.each([
       { who: 'a writer beside a reader', holds: { mode: 'read' }, comes: {} },
       { who: 'one permit too many', holds: { permits: 2 }, comes: { permits: 2 } },
-    ] as const)('does not let in $who, while who has it is not there yet', async ({ holds, comes }) => {
-      const holders = [await here.lock(a, holds), ...('permits' in holds ? [await here.lock(a, holds)] : [])];
-      const waiting = there.lock(a, comes);
-      await queued(master(0), a);
-      await move.begin();
-      const left = [`{lock:${a}}:holders`, `{lock:${a}}:alive`];
-      for (const name of (await move.rest()).filter((name) => !left.includes(name))) await move.take(name);
-      const other = await here.tryLock(a, comes).catch((error: unknown) => expect(error).toBeInstanceOf(LockUnavailableError));
-      expect(other ?? null).toBeNull();
-      // Nothing was written beside what was still to come.
-      await move.finish();
-      expect(holders.map(({ isHeld }) => isHeld)).toEqual(holders.map(() => true));
-      for (const holder of holders) expect(await holder.unlock()).toBe(true);
-      await (await waiting).unlock();
-    }, 20_000);
+    ] as const)(
+      'does not let in $who, while who has it is not there yet',
+      async ({ holds, comes }) => {
+        const holders = [await here.lock(a, holds), ...('permits' in holds ? [await here.lock(a, holds)] : [])];
+        const waiting = there.lock(a, comes);
+        await queued(master(0), a);
+        await move.begin();
+        const left = [`{lock:${a}}:holders`, `{lock:${a}}:alive`];
+        for (const name of (await move.rest()).filter((name) => !left.includes(name))) await move.take(name);
+        const other = await here
+          .tryLock(a, comes)
+          .catch((error: unknown) => expect(error).toBeInstanceOf(LockUnavailableError));
+        expect(other ?? null).toBeNull();
+        // Nothing was written beside what was still to come.
+        await move.finish();
+        expect(holders.map(({ isHeld }) => isHeld)).toEqual(holders.map(() => true));
+        for (const holder of holders) expect(await holder.unlock()).toBe(true);
+        await (await waiting).unlock();
+      },
+      20_000,
+    );
   });
 
   it('a subscription whose node dies misses messages, no turns, and moves to another node', async () => {
-    const subscriptions = async (index: number) => String(await master(index).redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).split('name=nest-redis-lock').length - 1;
-    const countIn = async (indexes: readonly number[]) => (await Promise.all(indexes.map(subscriptions))).reduce((sum, count) => sum + count, 0);
+    const subscriptions = async (index: number) =>
+      String(await master(index).redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).split('name=nest-redis-lock').length -
+      1;
+    const countIn = async (indexes: readonly number[]) =>
+      (await Promise.all(indexes.map(subscriptions))).reduce((sum, count) => sum + count, 0);
     // Both are subscribed then.
     await Promise.all([here, there].map((who) => who.withLock(b, () => undefined, { fair: true })));
     await until(async () => (await countIn([0, 1, 2])) === 2);

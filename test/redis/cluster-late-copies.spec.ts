@@ -16,9 +16,13 @@ describe('A command to a Redis Cluster whose first copy arrives late', () => {
   let here: ClosableLockService;
   let there: ClosableLockService;
   /** In the order in which they are taken: they lie in slots of different masters. */
-  const [first, second] = [keyAt(0), keyAt(1)].sort((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`)) as [string, string];
+  const [first, second] = [keyAt(0), keyAt(1)].sort((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`)) as [
+    string,
+    string,
+  ];
 
-  const waiters = (master: number, key: string, count: number) => until(async () => (await cluster.masters[master]!.redis.zcard(`{lock:${key}}:queue`)) === count);
+  const waiters = (master: number, key: string, count: number) =>
+    until(async () => (await cluster.masters[master]!.redis.zcard(`{lock:${key}}:queue`)) === count);
 
   beforeEach(async () => {
     cluster = await startCluster();
@@ -30,7 +34,9 @@ describe('A command to a Redis Cluster whose first copy arrives late', () => {
     }); // prettier-ignore
     client.on('error', () => undefined);
     await once(client, 'ready');
-    [here, there] = [client, cluster.client()].map((connection) => lockService(redisStore({ connection }), { wait: 10_000, shutdownGrace: 0 })) as [ClosableLockService, ClosableLockService];
+    [here, there] = [client, cluster.client()].map((connection) =>
+      lockService(redisStore({ connection }), { wait: 10_000, shutdownGrace: 0 }),
+    ) as [ClosableLockService, ClosableLockService];
   }, 30_000);
 
   afterEach(async () => {
@@ -62,7 +68,9 @@ describe('A command to a Redis Cluster whose first copy arrives late', () => {
     const lock = await waiting;
 
     const monitor = await cluster.masters[1]!.redis.monitor();
-    const arrived = new Promise<void>((resolve) => monitor.on('monitor', (_time: string, args: string[]) => args.includes('cancel') && resolve()));
+    const arrived = new Promise<void>((resolve) =>
+      monitor.on('monitor', (_time: string, args: string[]) => args.includes('cancel') && resolve()),
+    );
     wire.requests.release();
     await arrived;
     monitor.disconnect();
@@ -88,7 +96,9 @@ describe('A command to a Redis Cluster whose first copy arrives late', () => {
     const lock = await waiting;
 
     const monitor = await cluster.masters[0]!.redis.monitor();
-    const arrived = new Promise<void>((resolve) => monitor.on('monitor', (_time: string, args: string[]) => args.includes('shorten') && resolve()));
+    const arrived = new Promise<void>((resolve) =>
+      monitor.on('monitor', (_time: string, args: string[]) => args.includes('shorten') && resolve()),
+    );
     wire.requests.release();
     await arrived;
     monitor.disconnect();

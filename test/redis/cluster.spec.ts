@@ -20,7 +20,8 @@ describe('A lock in a Redis Cluster', () => {
   let b: string;
   let c: string;
 
-  const queued = (key: string, count: number) => until(async () => (await client.zcard(`{lock:${key}}:queue`)) === count);
+  const queued = (key: string, count: number) =>
+    until(async () => (await client.zcard(`{lock:${key}}:queue`)) === count);
   const keysLeft = async () => {
     const keys = await Promise.all(cluster.masters.map(({ redis }) => redis.keys('*')));
     return keys.flat().filter((key) => !/^\{lock:\w+\}:fence$/.test(key));
@@ -40,7 +41,9 @@ describe('A lock in a Redis Cluster', () => {
   afterAll(() => cluster.stop());
 
   beforeEach(() => {
-    const services = [cluster.client(), cluster.client()].map((connection) => lockService(redisStore({ connection }), { wait: 10_000, shutdownGrace: 0 }));
+    const services = [cluster.client(), cluster.client()].map((connection) =>
+      lockService(redisStore({ connection }), { wait: 10_000, shutdownGrace: 0 }),
+    );
     [here, there] = services as [ClosableLockService, ClosableLockService];
   });
 
@@ -52,7 +55,19 @@ describe('A lock in a Redis Cluster', () => {
 
   describe('has names', () => {
     it('that lie where the server looks for them', async () => {
-      for (const name of ['123456789', 'lock:a', '{lock:a}:queue', 'foo{}{bar}', 'foo{{bar}}zap', 'foo{bar}{zap}', 'é{ü}', '}{', '{a', '💥', '']) {
+      for (const name of [
+        '123456789',
+        'lock:a',
+        '{lock:a}:queue',
+        'foo{}{bar}',
+        'foo{{bar}}zap',
+        'foo{bar}{zap}',
+        'é{ü}',
+        '}{',
+        '{a',
+        '💥',
+        '',
+      ]) {
         expect([name, slotOf(name)]).toEqual([name, await cluster.masters[0]!.redis.cluster('KEYSLOT', name)]);
       }
     });
@@ -100,27 +115,30 @@ describe('A lock in a Redis Cluster', () => {
       await lock.unlock();
     });
 
-    it.each([{ mode: 'exclusive' }, { mode: 'read' }] as const)('($mode) keeps those before only for as long as it counts as alive, from sign of life to sign of life', async ({ mode }) => {
-      const [first, second] = inOrder();
-      const leaseLeft = (key: string) => client.pttl(`lock:${key}`);
-      const inTheWay = await there.lock(second);
-      const waiting = here.lock([a, b], { lease: '30s', mode });
-      await queued(second, 1);
-      await until(async () => (await leaseLeft(first)) <= ALIVE_MS);
-      let renewals = 0;
-      for (let before = await leaseLeft(first); renewals < 2; ) {
-        const left = await leaseLeft(first);
-        expect(left).toBeLessThanOrEqual(ALIVE_MS);
-        if (left > before) renewals++;
-        before = left;
-      }
-      expect(await there.tryLock(first)).toBeNull();
-      await inTheWay.unlock();
-      const lock = await waiting;
-      for (const key of [first, second]) expect(await leaseLeft(key)).toBeGreaterThan(lock.remaining());
-      expect(lock.remaining()).toBeGreaterThan(ALIVE_MS);
-      await lock.unlock();
-    });
+    it.each([{ mode: 'exclusive' }, { mode: 'read' }] as const)(
+      '($mode) keeps those before only for as long as it counts as alive, from sign of life to sign of life',
+      async ({ mode }) => {
+        const [first, second] = inOrder();
+        const leaseLeft = (key: string) => client.pttl(`lock:${key}`);
+        const inTheWay = await there.lock(second);
+        const waiting = here.lock([a, b], { lease: '30s', mode });
+        await queued(second, 1);
+        await until(async () => (await leaseLeft(first)) <= ALIVE_MS);
+        let renewals = 0;
+        for (let before = await leaseLeft(first); renewals < 2;) {
+          const left = await leaseLeft(first);
+          expect(left).toBeLessThanOrEqual(ALIVE_MS);
+          if (left > before) renewals++;
+          before = left;
+        }
+        expect(await there.tryLock(first)).toBeNull();
+        await inTheWay.unlock();
+        const lock = await waiting;
+        for (const key of [first, second]) expect(await leaseLeft(key)).toBeGreaterThan(lock.remaining());
+        expect(lock.remaining()).toBeGreaterThan(ALIVE_MS);
+        await lock.unlock();
+      },
+    );
 
     it('takes what it has lost of those before again, in their order', async () => {
       const [first, second] = inOrder();
@@ -138,7 +156,10 @@ describe('A lock in a Redis Cluster', () => {
     it('keeps others of its process only from those before, and from the one it waits for', async () => {
       const [first, second] = inOrder();
       const free = async (key: string) => (await here.lock(key, { wait: 0 })).unlock();
-      for (const [held, others] of [[first, [second]], [second, []]] as [string, string[]][]) {
+      for (const [held, others] of [
+        [first, [second]],
+        [second, []],
+      ] as [string, string[]][]) {
         const inTheWay = await there.lock(held);
         const waiting = here.lock([a, b]);
         await queued(held, 1);
@@ -165,7 +186,11 @@ describe('A lock in a Redis Cluster', () => {
         for (const key of keys) inside.delete(key);
       };
       const choices = [[a, b], [b, a], [c, a], [b, c], [a, b, c], [a], [b], [c]];
-      await Promise.all(Array.from({ length: 64 }, (_, index) => (index % 2 ? here : there).withLock(choices[index % choices.length]!, work, { fair: index % 3 === 0 })));
+      await Promise.all(
+        Array.from({ length: 64 }, (_, index) =>
+          (index % 2 ? here : there).withLock(choices[index % choices.length]!, work, { fair: index % 3 === 0 }),
+        ),
+      );
     });
 
     it('has a fence above all before it on each of its keys, and below all after it', async () => {
@@ -202,16 +227,20 @@ describe('A lock in a Redis Cluster', () => {
     });
 
     it('can write inside of what reads, when it is alone', async () => {
-      await here.withLock([a, b], async (reader) => {
-        await here.withLock([a, b], async (writer) => {
-          expect(writer.fence).toBeGreaterThan(reader.fence);
-          expect(await there.tryLock(a, { mode: 'read' })).toBeNull();
-        });
-        const other = there.lock([a, b], { mode: 'read' });
-        expect((await other).isHeld).toBe(true);
-        await expect(here.withLock([a, b], () => undefined)).rejects.toMatchObject({ code: 'LOCK_OPTIONS_INVALID' });
-        await (await other).unlock();
-      }, { mode: 'read' });
+      await here.withLock(
+        [a, b],
+        async (reader) => {
+          await here.withLock([a, b], async (writer) => {
+            expect(writer.fence).toBeGreaterThan(reader.fence);
+            expect(await there.tryLock(a, { mode: 'read' })).toBeNull();
+          });
+          const other = there.lock([a, b], { mode: 'read' });
+          expect((await other).isHeld).toBe(true);
+          await expect(here.withLock([a, b], () => undefined)).rejects.toMatchObject({ code: 'LOCK_OPTIONS_INVALID' });
+          await (await other).unlock();
+        },
+        { mode: 'read' },
+      );
     });
   });
 
@@ -219,25 +248,33 @@ describe('A lock in a Redis Cluster', () => {
     { who: 'a waiter whose process is', processes: [1] },
     { who: 'many waiters whose process is', processes: [6] },
     { who: 'waiters of several processes that are', processes: [1, 1, 1] },
-  ])('passes over $who killed, within about 2 s', async ({ processes }) => {
-    const lock = await here.lock(a, { fair: true });
-    const children = processes.map((callers) => new TestChild('wait-in-cluster.mjs', cluster.masters[0]!.port, a, callers));
-    const dead = processes.reduce((sum, callers) => sum + callers, 0);
-    await queued(a, dead);
-    const waiting = there.lock(a, { fair: true });
-    await queued(a, dead + 1);
-    await Promise.all(children.map((child) => child.kill()));
-    const startedAt = performance.now();
-    await lock.unlock();
-    await (await waiting).unlock();
-    expect(performance.now() - startedAt).toBeLessThan(3500);
-  }, 20_000);
+  ])(
+    'passes over $who killed, within about 2 s',
+    async ({ processes }) => {
+      const lock = await here.lock(a, { fair: true });
+      const children = processes.map(
+        (callers) => new TestChild('wait-in-cluster.mjs', cluster.masters[0]!.port, a, callers),
+      );
+      const dead = processes.reduce((sum, callers) => sum + callers, 0);
+      await queued(a, dead);
+      const waiting = there.lock(a, { fair: true });
+      await queued(a, dead + 1);
+      await Promise.all(children.map((child) => child.kill()));
+      const startedAt = performance.now();
+      await lock.unlock();
+      await (await waiting).unlock();
+      expect(performance.now() - startedAt).toBeLessThan(3500);
+    },
+    20_000,
+  );
 
   it('fails in time when one node is slow and another one does not answer, and leaves nothing behind', async () => {
     const client = cluster.client();
     const service = lockService(redisStore({ connection: client, commandTimeout: 1000 }));
     await service.withLock([a, b, c], () => undefined);
-    const [slow, ...others] = [a, b, c].toSorted((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`)).map((key) => cluster.masters[[a, b, c].indexOf(key)]!);
+    const [slow, ...others] = [a, b, c]
+      .toSorted((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`))
+      .map((key) => cluster.masters[[a, b, c].indexOf(key)]!);
     const silent = others.at(-1)!;
     process.kill(silent.pid, 'SIGSTOP');
     const startedAt = performance.now();
@@ -257,7 +294,8 @@ describe('A lock in a Redis Cluster', () => {
     away.on('error', () => undefined);
     const service = lockService(redisStore({ connection: away, commandTimeout: 300 }), { wait: 10_000 });
     const startedAt = performance.now();
-    for (const options of [{}, { fair: true }, { wait: 0 }]) await expect(service.lock([a, b], options)).rejects.toBeInstanceOf(LockUnavailableError);
+    for (const options of [{}, { fair: true }, { wait: 0 }])
+      await expect(service.lock([a, b], options)).rejects.toBeInstanceOf(LockUnavailableError);
     expect(performance.now() - startedAt).toBeLessThan(2000);
     await service.close();
     away.disconnect();

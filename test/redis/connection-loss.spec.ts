@@ -144,12 +144,19 @@ describe('When Redis fails', () => {
     await unavailable(locks.lock('account:1'));
     const probe = unavailable(locks.lock('account:1', { fair: true }));
     const startedAt = performance.now();
-    const others = await Promise.all(Array.from({ length: 50 }, (_, number) => unavailable(locks.lock(`account:${number}`, { fair: true }))));
+    const others = await Promise.all(
+      Array.from({ length: 50 }, (_, number) => unavailable(locks.lock(`account:${number}`, { fair: true }))),
+    );
     expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS / 2);
     expect(others[0]!.detail).toMatch(/can't be reached \(calls get no answer; another one tries it now\)/);
     await probe;
     proxy.heal();
-    await until(() => locks.lock('account:2', { wait: 0 }).then((lock) => lock.unlock(), () => false));
+    await until(() =>
+      locks.lock('account:2', { wait: 0 }).then(
+        (lock) => lock.unlock(),
+        () => false,
+      ),
+    );
   });
 
   it("the work's result survives a release that fails", async () => {
@@ -221,7 +228,10 @@ describe('When Redis fails', () => {
 
   it('a grant that arrives during the shutdown is given back before the connection closes', async () => {
     process.kill(server.pid, 'SIGSTOP');
-    const call = expect(locks.lock('account:1')).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/));
+    const call = expect(locks.lock('account:1')).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/shutting down/),
+    );
     await turn(); // the command is under way
     const closed = locks.close();
     process.kill(server.pid, 'SIGCONT');
@@ -253,39 +263,51 @@ describe('A connection through Sentinel', () => {
   it.each([
     ['commands', 'normal'],
     ['messages', 'pubsub'],
-  ])('for %s that hears of a failover while it asks who the master is does not end for good', async (_what, type) => {
-    const server = await startRedis();
-    const redis = new Redis(server.url);
-    const sentinel = await startFakeSentinel(server.port);
-    const connection = { sentinels: [{ host: '127.0.0.1', port: sentinel.port }], name: 'main', protocol: 2 as const };
-    const locks = lockService(redisStore({ connection, commandTimeout: '5s' }), { lease: '10s', shutdownGrace: 0 });
-    try {
-      const held = await locks.lock('held');
-      await until(() => sentinel.subscribers === 2);
-      let asked = 0;
-      sentinel.beforeAnswer = async () => {
-        if (++asked > 1) return;
-        sentinel.announce();
-        await until(() => sentinel.subscribers === 0);
+  ])(
+    'for %s that hears of a failover while it asks who the master is does not end for good',
+    async (_what, type) => {
+      const server = await startRedis();
+      const redis = new Redis(server.url);
+      const sentinel = await startFakeSentinel(server.port);
+      const connection = {
+        sentinels: [{ host: '127.0.0.1', port: sentinel.port }],
+        name: 'main',
+        protocol: 2 as const,
       };
-      await redis.call('CLIENT', 'KILL', 'TYPE', type, 'SKIPME', 'yes');
-      await until(() => asked > 0);
-      expect(await locks.withLock('account:1', () => 'inside')).toBe('inside');
-      expect(await held.unlock()).toBe(true);
-      await until(async () => (await redis.pubsub('CHANNELS')).length === 1);
-    } finally {
-      await locks.close();
-      redis.disconnect();
-      await sentinel.stop();
-      await server.stop();
-    }
-  }, 20_000);
+      const locks = lockService(redisStore({ connection, commandTimeout: '5s' }), { lease: '10s', shutdownGrace: 0 });
+      try {
+        const held = await locks.lock('held');
+        await until(() => sentinel.subscribers === 2);
+        let asked = 0;
+        sentinel.beforeAnswer = async () => {
+          if (++asked > 1) return;
+          sentinel.announce();
+          await until(() => sentinel.subscribers === 0);
+        };
+        await redis.call('CLIENT', 'KILL', 'TYPE', type, 'SKIPME', 'yes');
+        await until(() => asked > 0);
+        expect(await locks.withLock('account:1', () => 'inside')).toBe('inside');
+        expect(await held.unlock()).toBe(true);
+        await until(async () => (await redis.pubsub('CHANNELS')).length === 1);
+      } finally {
+        await locks.close();
+        redis.disconnect();
+        await sentinel.stop();
+        await server.stop();
+      }
+    },
+    20_000,
+  );
 
   it('asks the next one when one of them takes the connection and says nothing', async () => {
     const server = await startRedis();
     const [hung, sentinel] = [await startFakeSentinel(server.port), await startFakeSentinel(server.port)];
     hung.beforeAnswer = () => new Promise(() => undefined);
-    const connection = { sentinels: [hung, sentinel].map(({ port }) => ({ host: '127.0.0.1', port })), name: 'main', protocol: 2 as const };
+    const connection = {
+      sentinels: [hung, sentinel].map(({ port }) => ({ host: '127.0.0.1', port })),
+      name: 'main',
+      protocol: 2 as const,
+    };
     const locks = lockService(redisStore({ connection, commandTimeout: 500 }), { shutdownGrace: 0 });
     try {
       await until(() => locks.withLock('a', () => true).catch(() => false));
@@ -375,7 +397,10 @@ describe('A client the app lends us', () => {
   });
 
   it('gives back a grant that came too late, whatever else fails meanwhile', async () => {
-    const locks = lockService(redisStore({ connection: client, commandTimeout: 100 }), { lease: '1m', shutdownGrace: 0 });
+    const locks = lockService(redisStore({ connection: client, commandTimeout: 100 }), {
+      lease: '1m',
+      shutdownGrace: 0,
+    });
     const redis = new Redis(server.url);
     await locks.withLock('warm up', () => undefined);
     await redis.hset('lock:broken', 'not', 'a lock');

@@ -39,24 +39,40 @@ describe('A grant that must be on disk', () => {
 
   /** Connects when the server is old enough to be trusted with such leases. */
   async function client(server: RedisServer, leaseMs = BRIEF_LEASE_MS): Promise<Redis> {
-    const redis = new Redis(server.url, { maxRetriesPerRequest: null, retryStrategy: () => 20 }).on('error', () => undefined);
+    const redis = new Redis(server.url, { maxRetriesPerRequest: null, retryStrategy: () => 20 }).on(
+      'error',
+      () => undefined,
+    );
     open.push(() => redis.disconnect());
-    await until(async () => Number(/uptime_in_seconds:(\d+)/.exec(await redis.info('server'))![1]) * 1000 >= leaseMs + 1000, 10_000);
+    await until(
+      async () => Number(/uptime_in_seconds:(\d+)/.exec(await redis.info('server'))![1]) * 1000 >= leaseMs + 1000,
+      10_000,
+    );
     return redis;
   }
 
   function durable({ url }: RedisServer, { replicas = 0, timeout = 400, lease = BRIEF_LEASE_MS } = {}) {
-    const terms: RedisLockModuleOptions = { connection: url, lease, commandTimeout: '5s', shutdownGrace: 0, durability: { replicas, timeout, aof: true } };
+    const terms: RedisLockModuleOptions = {
+      connection: url,
+      lease,
+      commandTimeout: '5s',
+      shutdownGrace: 0,
+      durability: { replicas, timeout, aof: true },
+    };
     const locks = lockService(redisStore(terms), terms);
     open.push(() => locks.close());
     return locks;
   }
 
-  it('is undone with the reason, on a server that writes nothing to disk, or can\'t wait for it', async () => {
+  it("is undone with the reason, on a server that writes nothing to disk, or can't wait for it", async () => {
     const server = await start();
     const redis = await client(server);
-    const told = canWait ? /keeps no append-only file: set "appendonly yes", or leave out "durability\.aof"/ : /Only Redis 7\.2 or later, and Valkey, can wait for a disk: upgrade it/;
-    const error: unknown = await durable(server).lock('a').catch((error: unknown) => error);
+    const told = canWait
+      ? /keeps no append-only file: set "appendonly yes", or leave out "durability\.aof"/
+      : /Only Redis 7\.2 or later, and Valkey, can wait for a disk: upgrade it/;
+    const error: unknown = await durable(server)
+      .lock('a')
+      .catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockUnavailableError);
     expect((error as LockUnavailableError).detail).toMatch(told);
     await until(async () => (await redis.exists('lock:a')) === 0);
@@ -76,7 +92,10 @@ describe('A grant that must be on disk', () => {
   it('is undone when the disk does not have it in time', async () => {
     const server = await start('--appendonly', 'yes', '--appendfsync', 'no');
     const redis = await client(server);
-    await expect(durable(server).lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/had not written the lock to its disk within 400 ms, so it was given back/));
+    await expect(durable(server).lock('a')).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/had not written the lock to its disk within 400 ms, so it was given back/),
+    );
     await until(async () => (await redis.exists('lock:a')) === 0);
   });
 
@@ -84,11 +103,14 @@ describe('A grant that must be on disk', () => {
     const server = await start('--appendonly', 'yes', '--appendfsync', 'always');
     const redis = await client(server, LEASE_MS);
     await redis.config('SET', 'repl-diskless-sync-delay', 0);
-    await expect(durable(server, { replicas: 1 }).lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/Only 0 of the 1 replicas that "durability" asks for had the lock on disk within 400 ms/));
+    await expect(durable(server, { replicas: 1 }).lock('a')).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/Only 0 of the 1 replicas that "durability" asks for had the lock on disk within 400 ms/),
+    );
 
     const replica = await start('--appendonly', 'yes', '--appendfsync', 'always');
     await (await client(replica)).replicaof('127.0.0.1', server.port);
-    await until(async () => (await redis.call('WAITAOF', 1, 1, 100) as number[])[1] === 1, 10_000);
+    await until(async () => ((await redis.call('WAITAOF', 1, 1, 100)) as number[])[1] === 1, 10_000);
     // Replicas say once a second how much they have written.
     const lock = await durable(server, { replicas: 1, timeout: 2000, lease: LEASE_MS }).lock('a');
     await replica.kill();

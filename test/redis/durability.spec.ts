@@ -16,7 +16,13 @@ describe('A grant that must be durable', () => {
   let there: ClosableLockService;
 
   const durable = (options: RedisLockModuleOptions = {}) => {
-    const terms = { connection: servers.master.url, lease: LEASE_MS, shutdownGrace: 0, durability: { replicas: 2, timeout: 300 }, ...options };
+    const terms = {
+      connection: servers.master.url,
+      lease: LEASE_MS,
+      shutdownGrace: 0,
+      durability: { replicas: 2, timeout: 300 },
+      ...options,
+    };
     return lockService(redisStore(terms), terms);
   };
 
@@ -67,7 +73,9 @@ describe('A grant that must be durable', () => {
     for (const mode of ['exclusive', 'read'] as const) {
       const error: unknown = await here.lock('a', { mode }).catch((error: unknown) => error);
       expect(error).toBeInstanceOf(LockUnavailableError);
-      expect((error as LockUnavailableError).detail).toMatch(/Only 1 of the 2 replicas that "durability" asks for had the lock within 300 ms, so it was given back/);
+      expect((error as LockUnavailableError).detail).toMatch(
+        /Only 1 of the 2 replicas that "durability" asks for had the lock within 300 ms, so it was given back/,
+      );
       expect(await redis.exists('lock:a')).toBe(0);
     }
   });
@@ -86,26 +94,42 @@ describe('A grant that must be durable', () => {
     const lock = await here.lock('a', { lease: '2s' });
     const lost = aborted(lock.signal);
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
-    await expect(lock.extend()).rejects.toHaveProperty('detail', expect.stringMatching(/Only 1 of the 2 replicas that "durability" asks for had the renewal within 300 ms/));
+    await expect(lock.extend()).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/Only 1 of the 2 replicas that "durability" asks for had the renewal within 300 ms/),
+    );
     expect(lock.isHeld).toBe(true);
     expect(await lost).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
   });
 
   it('is not extended by a call for new fences that too few replicas have heard of', async () => {
-    const store = redisStore({ connection: servers.master.url, lease: LEASE_MS, durability: { replicas: 2, timeout: 100 } });
+    const store = redisStore({
+      connection: servers.master.url,
+      lease: LEASE_MS,
+      durability: { replicas: 2, timeout: 100 },
+    });
     const lock = { keys: ['a'], token: 'one', leaseMs: LEASE_MS };
     await store.acquire({ ...lock, sharing: 'exclusive', label: undefined, queue: false });
     expect(await store.reserve(lock)).toMatchObject({ granted: true });
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
-    await expect(store.reserve(lock)).rejects.toHaveProperty('detail', expect.stringMatching(/Only 1 of the 2 replicas/));
+    await expect(store.reserve(lock)).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/Only 1 of the 2 replicas/),
+    );
     await store.release(lock);
     await store.close();
   });
 
   it('asks the replicas once for all renewals that are answered together', async () => {
     const calls = async () => Number(/cmdstat_wait:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0);
-    const store = redisStore({ connection: servers.master.url, lease: LEASE_MS, durability: { replicas: 2, timeout: 300 } });
-    const batches = Array.from({ length: 40 }, (_, batch) => Array.from({ length: 128 }, (_, number) => ({ keys: [`k:${batch}:${number}`], token: 'one', leaseMs: 1000 })));
+    const store = redisStore({
+      connection: servers.master.url,
+      lease: LEASE_MS,
+      durability: { replicas: 2, timeout: 300 },
+    });
+    const batches = Array.from({ length: 40 }, (_, batch) =>
+      Array.from({ length: 128 }, (_, number) => ({ keys: [`k:${batch}:${number}`], token: 'one', leaseMs: 1000 })),
+    );
     await redis.mset(batches.flat().flatMap(({ keys }) => [`lock:${keys[0]}`, 'one']));
     await store.renew(batches[0]!);
     const before = await calls();
@@ -119,7 +143,10 @@ describe('A grant that must be durable', () => {
     expect(await here.health()).toMatchObject({ isUp: true });
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
     const { isUp, errors } = await here.health();
-    expect({ isUp, says: errors.map((error) => (error as LockUnavailableError).detail) }).toEqual({ isUp: false, says: [expect.stringMatching(/^Only 1 of the 2 replicas that "durability" asks for/)] });
+    expect({ isUp, says: errors.map((error) => (error as LockUnavailableError).detail) }).toEqual({
+      isUp: false,
+      says: [expect.stringMatching(/^Only 1 of the 2 replicas that "durability" asks for/)],
+    });
   });
 
   it('is taken by force from the token that is named, and from nobody else', async () => {
@@ -139,16 +166,30 @@ describe('A grant that must be durable', () => {
   it('comes from no server that was started a moment ago: it may have forgotten who holds what', async () => {
     const young = await startRedis();
     const service = durable({ connection: young.url, lease: '2s', durability: { replicas: 1 } });
-    await expect(service.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/was started a moment ago and may have forgotten locks that are still held: it grants none for another \d+ s/));
+    await expect(service.lock('a')).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(
+        /was started a moment ago and may have forgotten locks that are still held: it grants none for another \d+ s/,
+      ),
+    );
     await service.close();
     await young.stop();
   });
 
   it('is noticed to be lost when the server was restarted without its data', async () => {
     const server = await startReplicated(1);
-    const terms: RedisLockModuleOptions = { connection: server.master.url, lease: 1000, durability: { replicas: 1, timeout: 300 } };
+    const terms: RedisLockModuleOptions = {
+      connection: server.master.url,
+      lease: 1000,
+      durability: { replicas: 1, timeout: 300 },
+    };
     const service = durable(terms);
-    await until(() => service.lock('a', { wait: 0 }).then((lock) => lock.unlock(), () => false));
+    await until(() =>
+      service.lock('a', { wait: 0 }).then(
+        (lock) => lock.unlock(),
+        () => false,
+      ),
+    );
     const lock = await service.lock('a');
     const lost = aborted(lock.signal);
     await server.master.restart();
@@ -160,15 +201,31 @@ describe('A grant that must be durable', () => {
 
   it('comes from no server that was restarted while the call waited for it', async () => {
     const server = await startReplicated(1);
-    const terms: RedisLockModuleOptions = { connection: server.master.url, lease: 3000, commandTimeout: '6s', durability: { replicas: 1, timeout: '4s' } };
+    const terms: RedisLockModuleOptions = {
+      connection: server.master.url,
+      lease: 3000,
+      commandTimeout: '6s',
+      durability: { replicas: 1, timeout: '4s' },
+    };
     const service = lockService(redisStore(terms), terms);
-    await until(() => service.lock('a', { wait: 0 }).then((lock) => lock.unlock(), () => false));
+    await until(() =>
+      service.lock('a', { wait: 0 }).then(
+        (lock) => lock.unlock(),
+        () => false,
+      ),
+    );
     await server.master.kill();
     // As soon as the client has noticed, calls wait for the next connection.
-    const client = new Redis(server.master.url, { retryStrategy: () => null, lazyConnect: true }).on('error', () => undefined);
+    const client = new Redis(server.master.url, { retryStrategy: () => null, lazyConnect: true }).on(
+      'error',
+      () => undefined,
+    );
     await expect(client.connect()).rejects.toThrow();
     const waiting = service.lock('a');
-    await Promise.all([expect(waiting).rejects.toHaveProperty('detail', expect.stringMatching(/was started a moment ago/)), server.master.restart()]);
+    await Promise.all([
+      expect(waiting).rejects.toHaveProperty('detail', expect.stringMatching(/was started a moment ago/)),
+      server.master.restart(),
+    ]);
     await service.close();
     await server.stop();
   }, 20_000);
@@ -180,7 +237,13 @@ describe('A grant that must be durable', () => {
     const open: ClosableLockService[] = [];
 
     const service = (connection: string, options: RedisLockModuleOptions) => {
-      const terms: RedisLockModuleOptions = { connection, lease: BRIEF_LEASE_MS, wait: '20s', shutdownGrace: 0, ...options };
+      const terms: RedisLockModuleOptions = {
+        connection,
+        lease: BRIEF_LEASE_MS,
+        wait: '20s',
+        shutdownGrace: 0,
+        ...options,
+      };
       const locks = lockService(redisStore(terms), terms);
       open.push(locks);
       return locks;
@@ -199,7 +262,10 @@ describe('A grant that must be durable', () => {
     beforeEach(async () => {
       old = await startReplicated(2);
       next = new Redis(old.replicas[0]!.url);
-      await until(async () => Number(/uptime_in_seconds:(\d+)/.exec(await next.info('server'))![1]) * 1000 >= BRIEF_LEASE_MS + 1000);
+      await until(
+        async () =>
+          Number(/uptime_in_seconds:(\d+)/.exec(await next.info('server'))![1]) * 1000 >= BRIEF_LEASE_MS + 1000,
+      );
       next.disconnect();
     }, 30_000);
 
@@ -237,7 +303,10 @@ describe('A grant that must be durable', () => {
 
   it.each([
     [{ replicas: 0 }, /"durability\.replicas" is 0/],
-    [{ replicas: 1, timeout: '5s' }, /"durability\.timeout" is "5s", but must be shorter than "commandTimeout" \(1000 ms\)/],
+    [
+      { replicas: 1, timeout: '5s' },
+      /"durability\.timeout" is "5s", but must be shorter than "commandTimeout" \(1000 ms\)/,
+    ],
     [{ replicas: 1, fsync: true }, /There is no option "durability\.fsync"/],
     [{ replicas: 1, aof: 'always' }, /"durability\.aof" is "always"/],
     ['majority', /"durability" is "majority"/],

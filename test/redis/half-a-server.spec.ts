@@ -21,19 +21,28 @@ describe('A server or a proxy that lacks a part of Redis', () => {
     server = await startRedis(...commands.flatMap((command) => ['--rename-command', command, '']));
     const told: string[] = [];
     const make = () => {
-      const locks = lockService(redisStore({ connection: server.url }, { deaf: (_server, cause) => told.push(diagnosis(cause!)) }));
+      const locks = lockService(
+        redisStore({ connection: server.url }, { deaf: (_server, cause) => told.push(diagnosis(cause!)) }),
+      );
       open.push(locks);
       return locks;
     };
     return { make, told };
   }
 
-  it.each([[['EVALSHA']], [['EVAL']], [['EVAL', 'EVALSHA', 'SCRIPT']]])('says with the first error that it runs no Lua scripts: without %j', async (commands) => {
-    const { make } = await without(...commands);
-    const error: unknown = await make().lock('a').catch((error: unknown) => error);
-    expect(error).toMatchObject({ code: 'LOCK_UNAVAILABLE' });
-    expect((error as LockUnavailableError).detail).toMatch(/unknown command.*This server or proxy runs no Lua scripts, which all locks need: connect to Redis itself\.$/);
-  });
+  it.each([[['EVALSHA']], [['EVAL']], [['EVAL', 'EVALSHA', 'SCRIPT']]])(
+    'says with the first error that it runs no Lua scripts: without %j',
+    async (commands) => {
+      const { make } = await without(...commands);
+      const error: unknown = await make()
+        .lock('a')
+        .catch((error: unknown) => error);
+      expect(error).toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+      expect((error as LockUnavailableError).detail).toMatch(
+        /unknown command.*This server or proxy runs no Lua scripts, which all locks need: connect to Redis itself\.$/,
+      );
+    },
+  );
 
   it('tells once that it has no pub/sub; who waits polls, and the health says so', async () => {
     const { make, told } = await without('SUBSCRIBE');
@@ -41,10 +50,17 @@ describe('A server or a proxy that lacks a part of Redis', () => {
     const held = await here.lock('a', { wait: 0 });
     const waiting = there.lock('a', { wait: 10_000 });
     await until(() => told.length === 2);
-    expect(await here.health()).toMatchObject({ isUp: true, problems: [expect.stringMatching(/subscription .* is down: who waits asks about once a second\.$/)] });
+    expect(await here.health()).toMatchObject({
+      isUp: true,
+      problems: [expect.stringMatching(/subscription .* is down: who waits asks about once a second\.$/)],
+    });
     await held.unlock();
     await (await waiting).unlock();
-    expect(told).toEqual(Array(2).fill(expect.stringMatching(/unknown command .*This server or proxy has no pub\/sub: connect to Redis itself\.$/)));
+    expect(told).toEqual(
+      Array(2).fill(
+        expect.stringMatching(/unknown command .*This server or proxy has no pub\/sub: connect to Redis itself\.$/),
+      ),
+    );
   });
 
   it('says with the first error that its user may run no scripts', async () => {

@@ -24,7 +24,11 @@ describe('On a bad day', () => {
   const open: (() => unknown)[] = [];
 
   const serviceOn = (connection: RedisLockModuleOptions['connection']): ClosableLockService => {
-    const service = lockService(redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }), { lease: '20s', wait: '20s', shutdownGrace: 0 });
+    const service = lockService(redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }), {
+      lease: '20s',
+      wait: '20s',
+      shutdownGrace: 0,
+    });
     open.push(() => service.close());
     return service;
   };
@@ -48,15 +52,20 @@ describe('On a bad day', () => {
   });
 
   /** How many connections Redis has on which `here` hears of its turn. */
-  const listeners = async () => (await redis.pubsub('NUMSUB', `{lock:}:wake:${hereToken.slice(0, hereToken.lastIndexOf('.'))}`))[1];
-  const waiters = (key: string, count: number) => until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
+  const listeners = async () =>
+    (await redis.pubsub('NUMSUB', `{lock:}:wake:${hereToken.slice(0, hereToken.lastIndexOf('.'))}`))[1];
+  const waiters = (key: string, count: number) =>
+    until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
   const free = (key: string) => until(async () => (await redis.exists(`lock:${key}`)) === 0);
 
   describe('a process that waits', () => {
     it('never enters on a grant that was over before the message came', async () => {
       await redis.mset('lock:a', 'theirs', 'lock:other', 'theirs');
       let entered = false;
-      here.lock('a').then(() => (entered = true), () => undefined);
+      here.lock('a').then(
+        () => (entered = true),
+        () => undefined,
+      );
       const other = here.lock('other');
       await Promise.all([waiters('a', 1), waiters('other', 1)]);
       subscription.replies.hold();
@@ -204,7 +213,12 @@ describe('On a bad day', () => {
         return async () => {
           const monitor = await redis.monitor();
           open.push(() => monitor.disconnect());
-          const arrived = new Promise<void>((resolve) => monitor.on('monitor', (_time: string, args: string[]) => args.some((text) => text.startsWith(saying)) && resolve()));
+          const arrived = new Promise<void>((resolve) =>
+            monitor.on(
+              'monitor',
+              (_time: string, args: string[]) => args.some((text) => text.startsWith(saying)) && resolve(),
+            ),
+          );
           wire.requests.release();
           await arrived;
         };
@@ -275,13 +289,16 @@ describe('On a bad day', () => {
         });
       });
 
-      it.each(['read', 'exclusive'] as const)('as a renewal keeps the key no longer than it is to stay after the lock was given back: %s', async (mode) => {
-        const lock = await here.lock('a', { mode, atLeast: '2s' });
-        const late = await twice(() => lock.extend('19s'), 'lock:a');
-        await lock.unlock();
-        await late();
-        expect(await redis.pttl('lock:a')).toBeLessThanOrEqual(2000);
-      });
+      it.each(['read', 'exclusive'] as const)(
+        'as a renewal keeps the key no longer than it is to stay after the lock was given back: %s',
+        async (mode) => {
+          const lock = await here.lock('a', { mode, atLeast: '2s' });
+          const late = await twice(() => lock.extend('19s'), 'lock:a');
+          await lock.unlock();
+          await late();
+          expect(await redis.pttl('lock:a')).toBeLessThanOrEqual(2000);
+        },
+      );
 
       it('as an acquire keeps the key no longer than it is to stay after the lock was given back', async () => {
         let lock: Lock | undefined;
@@ -351,7 +368,10 @@ describe('On a bad day', () => {
 
     it('that waits for a connection when the app closes is told so', async () => {
       const early = serviceOn('redis://127.0.0.1:1');
-      const call = expect(early.isLocked('a')).rejects.toHaveProperty('detail', expect.stringMatching(/has been closed/));
+      const call = expect(early.isLocked('a')).rejects.toHaveProperty(
+        'detail',
+        expect.stringMatching(/has been closed/),
+      );
       await early.close();
       await call;
     });
@@ -416,7 +436,10 @@ describe('On a bad day', () => {
 
     it('leaves no call open when the app closes', async () => {
       wire.requests.hold();
-      const call = expect(locks.isLocked('a')).rejects.toHaveProperty('detail', expect.stringMatching(/has been closed/));
+      const call = expect(locks.isLocked('a')).rejects.toHaveProperty(
+        'detail',
+        expect.stringMatching(/has been closed/),
+      );
       await locks.close();
       await call;
     });

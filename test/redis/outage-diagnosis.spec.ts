@@ -91,13 +91,30 @@ const OUTAGES: readonly Outage[] = [
   {
     what: 'it loads its data',
     begin: async () => {
-      const server = await redis.another('--key-load-delay', '20000', '--loading-process-events-interval-bytes', '1024');
-      const client = new Redis(server.url, { enableReadyCheck: false, retryStrategy: () => 20 }).on('error', () => undefined);
+      const server = await redis.another(
+        '--key-load-delay',
+        '20000',
+        '--loading-process-events-interval-bytes',
+        '1024',
+      );
+      const client = new Redis(server.url, { enableReadyCheck: false, retryStrategy: () => 20 }).on(
+        'error',
+        () => undefined,
+      );
       await Promise.all(Array.from({ length: 500 }, (_, count) => client.set(`big:${count}`, randomBytes(1024))));
       await client.save();
       const loaded = server.restart();
-      await until(() => client.get('big:0').then(() => false, (error: Error) => error.message.startsWith('LOADING')));
-      return { url: urlOf(server.port), end: () => client.config('SET', 'key-load-delay', 0).then(() => loaded), stop: () => client.disconnect() };
+      await until(() =>
+        client.get('big:0').then(
+          () => false,
+          (error: Error) => error.message.startsWith('LOADING'),
+        ),
+      );
+      return {
+        url: urlOf(server.port),
+        end: () => client.config('SET', 'key-load-delay', 0).then(() => loaded),
+        stop: () => client.disconnect(),
+      };
     },
     told: /LOADING Redis is loading its data.* It is reading its data from disk/,
     cause: /^LOADING/,
@@ -114,7 +131,10 @@ const OUTAGES: readonly Outage[] = [
   },
   {
     what: 'the password is wrong',
-    begin: async () => ({ url: urlOf(redis.server.port, { password: WRONG_PASSWORD }), end: () => redis.allow(`>${WRONG_PASSWORD}`) }),
+    begin: async () => ({
+      url: urlOf(redis.server.port, { password: WRONG_PASSWORD }),
+      end: () => redis.allow(`>${WRONG_PASSWORD}`),
+    }),
     told: /WRONGPASS .*\. Look at the user and the password in "connection"\.$/,
     cause: /^WRONGPASS/,
   },
@@ -176,7 +196,14 @@ const OUTAGES: readonly Outage[] = [
   {
     what: 'it is a node of a cluster that is down',
     begin: async () => {
-      const node = await redis.another('--cluster-enabled', 'yes', '--cluster-port', String(await freePort()), '--dbfilename', 'none');
+      const node = await redis.another(
+        '--cluster-enabled',
+        'yes',
+        '--cluster-port',
+        String(await freePort()),
+        '--dbfilename',
+        'none',
+      );
       return { url: urlOf(node.port) };
     },
     told: /CLUSTERDOWN .*\. It is a node of a Redis Cluster: give an ioredis Cluster client/,
@@ -207,7 +234,10 @@ describe('When Redis is of no use', () => {
 
   function serviceOn(connection: RedisLockModuleOptions['connection'], log: string[] = []): ClosableLockService {
     const note = (what: string) => (_server: string, cause?: Error) => log.push(`${what} ${cause?.message}`);
-    const locks = lockService(redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }, { down: note('down'), deaf: note('deaf') }), { shutdownGrace: 0 });
+    const locks = lockService(
+      redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }, { down: note('down'), deaf: note('deaf') }),
+      { shutdownGrace: 0 },
+    );
     open.push(() => locks.close());
     return locks;
   }
@@ -217,9 +247,15 @@ describe('When Redis is of no use', () => {
     () => locks.tryLock('b'),
     () => locks.withLock('c', () => Promise.reject(new Error('it ran'))),
   ];
-  const readsOf = (locks: ClosableLockService) => [() => locks.isLocked('d'), () => locks.inspect('e'), () => locks.forceUnlock('f')];
+  const readsOf = (locks: ClosableLockService) => [
+    () => locks.isLocked('d'),
+    () => locks.inspect('e'),
+    () => locks.forceUnlock('f'),
+  ];
 
-  async function failureOf(call: () => Promise<unknown>): Promise<{ readonly error: unknown; readonly tookMs: number }> {
+  async function failureOf(
+    call: () => Promise<unknown>,
+  ): Promise<{ readonly error: unknown; readonly tookMs: number }> {
     const startedAt = performance.now();
     const error: unknown = await call().catch((error: unknown) => error);
     return { error, tookMs: performance.now() - startedAt };
@@ -237,41 +273,47 @@ describe('When Redis is of no use', () => {
     });
   }
 
-  it.each(OUTAGES)('because $what, all calls say so in time and keep secrets, and work again when it is over', async ({ begin, told, cause, reads, later }) => {
-    const trouble = await begin();
-    if (trouble.stop) open.push(trouble.stop);
-    let isOver = false;
-    const end = async () => {
-      if (!isOver) await trouble.end?.();
-      isOver = true;
-    };
-    open.push(end);
-    const log: string[] = [];
-    const locks = serviceOn(trouble.url, log);
-    if (later) {
-      await locks.withLock('warm up', () => undefined);
-      process.kill(redis.server.pid, 'SIGSTOP');
-    }
+  it.each(OUTAGES)(
+    'because $what, all calls say so in time and keep secrets, and work again when it is over',
+    async ({ begin, told, cause, reads, later }) => {
+      const trouble = await begin();
+      if (trouble.stop) open.push(trouble.stop);
+      let isOver = false;
+      const end = async () => {
+        if (!isOver) await trouble.end?.();
+        isOver = true;
+      };
+      open.push(end);
+      const log: string[] = [];
+      const locks = serviceOn(trouble.url, log);
+      if (later) {
+        await locks.withLock('warm up', () => undefined);
+        process.kill(redis.server.pid, 'SIGSTOP');
+      }
 
-    const calls = reads ? writesOf(locks) : [...writesOf(locks), ...readsOf(locks)];
-    for (const error of await unavailable(calls)) {
-      expect(error.detail).toMatch(told);
-      expect((error.cause as Error).message).toMatch(cause);
-    }
-    if (reads) {
-      // After READONLY it looks for another master first.
-      let answers: unknown;
-      await until(async () => (answers = await Promise.all(readsOf(locks).map((call) => call())).catch(() => undefined)) !== undefined);
-      expect(answers).toEqual([false, null, false]);
-    } else await unavailable(calls);
-    expect(`${log.join()} ${inspect(locks, { depth: 9, showHidden: true })}`).not.toMatch(SECRET);
-    expect(new Set(log).size).toBe(log.length);
+      const calls = reads ? writesOf(locks) : [...writesOf(locks), ...readsOf(locks)];
+      for (const error of await unavailable(calls)) {
+        expect(error.detail).toMatch(told);
+        expect((error.cause as Error).message).toMatch(cause);
+      }
+      if (reads) {
+        // After READONLY it looks for another master first.
+        let answers: unknown;
+        await until(
+          async () =>
+            (answers = await Promise.all(readsOf(locks).map((call) => call())).catch(() => undefined)) !== undefined,
+        );
+        expect(answers).toEqual([false, null, false]);
+      } else await unavailable(calls);
+      expect(`${log.join()} ${inspect(locks, { depth: 9, showHidden: true })}`).not.toMatch(SECRET);
+      expect(new Set(log).size).toBe(log.length);
 
-    await end();
-    if (trouble.end) await until(() => locks.withLock('a', () => true).catch(() => false));
-    await turn();
-    expect(unhandled).toEqual([]);
-  });
+      await end();
+      if (trouble.end) await until(() => locks.withLock('a', () => true).catch(() => false));
+      await turn();
+      expect(unhandled).toEqual([]);
+    },
+  );
 
   it('it is not flooded with attempts to connect', async () => {
     await config('requirepass', PASSWORD);
@@ -286,20 +328,33 @@ describe('When Redis is of no use', () => {
 
   it('on a quorum the caller is told what each node says', async () => {
     const ports = [redis.server.port, (await redis.another()).port, (await redis.another()).port];
-    const locks = lockService(trustingQuorum(ports.map((port) => urlOf(port, { password: 'S3cret-of-nobody' })), COMMAND_TIMEOUT_MS), { shutdownGrace: 0 });
+    const locks = lockService(
+      trustingQuorum(
+        ports.map((port) => urlOf(port, { password: 'S3cret-of-nobody' })),
+        COMMAND_TIMEOUT_MS,
+      ),
+      { shutdownGrace: 0 },
+    );
     open.push(() => locks.close());
     for (const error of await unavailable([...writesOf(locks), ...readsOf(locks)])) {
-      expect(error.detail).toMatch(/^\d of 3 nodes failed, and a lock needs 2 that agree\. Redis at 127\.0\.0\.1:\d+ .*WRONGPASS.* Redis at 127\.0\.0\.1:\d+ .*WRONGPASS/);
+      expect(error.detail).toMatch(
+        /^\d of 3 nodes failed, and a lock needs 2 that agree\. Redis at 127\.0\.0\.1:\d+ .*WRONGPASS.* Redis at 127\.0\.0\.1:\d+ .*WRONGPASS/,
+      );
     }
   });
 
   it('on a cluster the caller is told what its nodes say', async () => {
-    const cluster = new Cluster([{ host: '127.0.0.1', port: redis.server.port }], { redisOptions: { username: 'locks', password: 'S3cret-of-nobody' }, clusterRetryStrategy: () => 50 });
+    const cluster = new Cluster([{ host: '127.0.0.1', port: redis.server.port }], {
+      redisOptions: { username: 'locks', password: 'S3cret-of-nobody' },
+      clusterRetryStrategy: () => 50,
+    });
     cluster.on('error', () => undefined);
     open.push(() => cluster.disconnect());
     const locks = serviceOn(cluster);
     for (const error of await unavailable([...writesOf(locks), ...readsOf(locks)])) {
-      expect(error.detail).toMatch(/The Redis Cluster did not do it within 800 ms: .*WRONGPASS.* Look at the user and the password/);
+      expect(error.detail).toMatch(
+        /The Redis Cluster did not do it within 800 ms: .*WRONGPASS.* Look at the user and the password/,
+      );
     }
   });
 });

@@ -42,7 +42,7 @@ describe('What stands in Redis', () => {
     expect(await redis.pttl('{lock:}:fence')).toBeGreaterThan(0);
   });
 
-  it('uses the module\'s own prefix', async () => {
+  it("uses the module's own prefix", async () => {
     const other = lockService(redisStore({ connection: server.url, keyPrefix: 'shop:' }));
     await other.withLock('account:42', async () => expect(await redis.exists('shop:account:42')).toBe(1));
     await other.close();
@@ -55,7 +55,10 @@ describe('What stands in Redis', () => {
     await lock.unlock();
     await redis.set('lock:account:42', 'theirs', 'PX', 60_000, 'NX');
     expect(await locks.tryLock('account:42')).toBeNull();
-    await expect(locks.lock('account:42')).rejects.toHaveProperty('detail', expect.stringMatching(/Gave up waiting for lock "account:42" after \d+ ms\. /));
+    await expect(locks.lock('account:42')).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/Gave up waiting for lock "account:42" after \d+ ms\. /),
+    );
     expect(await redis.get('lock:account:42')).toBe('theirs');
   });
 
@@ -109,7 +112,13 @@ describe('What stands in Redis', () => {
     expect(await locks.forceUnlock('account:42')).toBe(true);
     await released;
     monitor.disconnect();
-    expect(scripts.at(-1)).toEqual(expect.arrayContaining(['lock:account:42', expect.stringMatching(/^force /), createHash('sha1').update('theirs').digest('hex')]));
+    expect(scripts.at(-1)).toEqual(
+      expect.arrayContaining([
+        'lock:account:42',
+        expect.stringMatching(/^force /),
+        createHash('sha1').update('theirs').digest('hex'),
+      ]),
+    );
   });
 
   it('stops nobody else when one key of a batch is overwritten with something that is not a lock', async () => {
@@ -127,18 +136,21 @@ describe('What stands in Redis', () => {
     await bare.close();
   });
 
-  it.each(['keyPrefix=x:', 'enableOfflineQueue=true&maxRetriesPerRequest=5&lazyConnect=false'])('is not changed by what stands behind "?" in a URL: %s', async (query) => {
-    const url = `${server.url}/0?${query}`;
-    if (query.startsWith('keyPrefix')) {
-      expect(() => redisStore({ connection: url })).toThrow(/"connection\.keyPrefix"/);
-      return;
-    }
-    const service = lockService(redisStore({ connection: url }));
-    await service.withLock('account:42', async () => expect(await redis.exists('lock:account:42')).toBe(1));
-    await service.close();
-  });
+  it.each(['keyPrefix=x:', 'enableOfflineQueue=true&maxRetriesPerRequest=5&lazyConnect=false'])(
+    'is not changed by what stands behind "?" in a URL: %s',
+    async (query) => {
+      const url = `${server.url}/0?${query}`;
+      if (query.startsWith('keyPrefix')) {
+        expect(() => redisStore({ connection: url })).toThrow(/"connection\.keyPrefix"/);
+        return;
+      }
+      const service = lockService(redisStore({ connection: url }));
+      await service.withLock('account:42', async () => expect(await redis.exists('lock:account:42')).toBe(1));
+      await service.close();
+    },
+  );
 
-  it('is the first waiter\'s when it is free, also for those who ask for several keys in one tick', async () => {
+  it("is the first waiter's when it is free, also for those who ask for several keys in one tick", async () => {
     const there = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
     const first = await there.lock('a');
     const waiting = there.lock('a', { fair: true });
@@ -153,7 +165,10 @@ describe('What stands in Redis', () => {
   });
 
   it('costs two commands a section, and two connections for the whole process', async () => {
-    const commands = async () => [...(await redis.info('commandstats')).matchAll(/cmdstat_(\w+):calls=(\d+)/g)].filter(([, name]) => name === 'evalsha').reduce((sum, [, , calls]) => sum + Number(calls), 0);
+    const commands = async () =>
+      [...(await redis.info('commandstats')).matchAll(/cmdstat_(\w+):calls=(\d+)/g)]
+        .filter(([, name]) => name === 'evalsha')
+        .reduce((sum, [, , calls]) => sum + Number(calls), 0);
     await locks.withLock('warm', () => undefined);
     const before = await commands();
     for (let i = 0; i < 10; i++) await locks.withLock('account:42', () => undefined);
@@ -253,7 +268,9 @@ describe('What stands in Redis', () => {
   });
 
   it('renews many locks in few commands', async () => {
-    const held = await Promise.all(Array.from({ length: 300 }, (_, number) => locks.lock(`many:${number}`, { lease: 600 })));
+    const held = await Promise.all(
+      Array.from({ length: 300 }, (_, number) => locks.lock(`many:${number}`, { lease: 600 })),
+    );
     const renewals: string[][] = [];
     const monitor = await redis.monitor();
     const twice = new Promise<void>((resolve) =>

@@ -18,8 +18,10 @@ describe('A node of a quorum that came up without its data', () => {
   let here: ClosableLockService;
   let there: ClosableLockService;
 
-  const service = (lease: number) => lockService(redisStore({ connection: servers.urls, lease }), { lease, shutdownGrace: 0 });
-  const granted = (locks: ClosableLockService): Promise<Lock | null> => locks.tryLock('a', { watchdog: false }).catch(() => null);
+  const service = (lease: number) =>
+    lockService(redisStore({ connection: servers.urls, lease }), { lease, shutdownGrace: 0 });
+  const granted = (locks: ClosableLockService): Promise<Lock | null> =>
+    locks.tryLock('a', { watchdog: false }).catch(() => null);
   async function had(locks: ClosableLockService): Promise<Lock> {
     let lock: Lock | null = null;
     await until(async () => (lock = await granted(locks)) !== null);
@@ -33,7 +35,8 @@ describe('A node of a quorum that came up without its data', () => {
   }
 
   const leftUntil = (end: number) => Math.max(0, end - performance.now());
-  const infosAskedOf = async (at: number) => Number(/cmdstat_info:calls=(\d+)/.exec(await servers.clients[at]!.info('commandstats'))![1]);
+  const infosAskedOf = async (at: number) =>
+    Number(/cmdstat_info:calls=(\d+)/.exec(await servers.clients[at]!.info('commandstats'))![1]);
 
   beforeAll(async () => {
     servers = await RedisServers.start(5);
@@ -55,7 +58,9 @@ describe('A node of a quorum that came up without its data', () => {
     const patient = service(60_000);
     const error: unknown = await patient.lock('a', { wait: 0 }).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockUnavailableError);
-    expect((error as LockUnavailableError).detail).toMatch(/^3 of 5 nodes failed, and a lock needs 3 that agree\. Redis at 127\.0\.0\.1:\d+ was started a moment ago .* grants none for another (59|6\d) s, until the longest lease \(60000 ms\) has passed/);
+    expect((error as LockUnavailableError).detail).toMatch(
+      /^3 of 5 nodes failed, and a lock needs 3 that agree\. Redis at 127\.0\.0\.1:\d+ was started a moment ago .* grants none for another (59|6\d) s, until the longest lease \(60000 ms\) has passed/,
+    );
     expect(new Set((error as LockUnavailableError).detail.match(/127\.0\.0\.1:\d+/g)).size).toBe(3);
     await patient.close();
   });
@@ -64,7 +69,11 @@ describe('A node of a quorum that came up without its data', () => {
     await servers.trusted(LEASE_MS);
     const lock = await had(here);
     // A majority is enough for that. Clients ask, too, when they connect, and the subscription is one of them.
-    await until(async () => (await servers.clients[2]!.get('lock:a')) === lock.token && ((await servers.clients[2]!.pubsub('CHANNELS', '*')) as string[]).length > 0);
+    await until(
+      async () =>
+        (await servers.clients[2]!.get('lock:a')) === lock.token &&
+        ((await servers.clients[2]!.pubsub('CHANNELS', '*')) as string[]).length > 0,
+    );
     await lock.unlock();
     const before = await infosAskedOf(2);
     for (let count = 0; count < 20; count++) await here.withLock('a', () => undefined);
@@ -77,8 +86,12 @@ describe('A node of a quorum that came up without its data', () => {
     await here.withLock('b', () => undefined, { lease: '1h' });
     await here.withLock('a', () => undefined);
     const before = await infosAskedOf(2);
-    await Promise.all(servers.clients.map((client) => client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')));
-    await until(async () => (await infosAskedOf(2)) > before && (await granted(here).then((lock) => lock?.unlock())) === true);
+    await Promise.all(
+      servers.clients.map((client) => client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')),
+    );
+    await until(
+      async () => (await infosAskedOf(2)) > before && (await granted(here).then((lock) => lock?.unlock())) === true,
+    );
     await (await had(here)).unlock();
   });
 
@@ -87,7 +100,9 @@ describe('A node of a quorum that came up without its data', () => {
     const store = redisStore({ connection: servers.urls, lease: LEASE_MS });
     const terms = { leaseMs: LEASE_MS, sharing: 'exclusive', label: undefined, queue: false } as const;
     const job = await store.acquire({ ...terms, keys: ['job'], token: 'one' });
-    expect(await store.release({ keys: ['job'], token: (job as Granted).token!, leaseMs: LEASE_MS }, 3_600_000)).toBe(true);
+    expect(await store.release({ keys: ['job'], token: (job as Granted).token!, leaseMs: LEASE_MS }, 3_600_000)).toBe(
+      true,
+    );
     expect(await store.acquire({ ...terms, keys: ['a'], token: 'two' })).toMatchObject({ granted: true });
     await store.close();
     await Promise.all(servers.clients.map((client) => client.flushall()));
@@ -112,21 +127,29 @@ describe('A node of a quorum that came up without its data', () => {
     }
   });
 
-  it('does not make up a second majority, whoever forgot', async () => {
-    const random = new Random(SEED);
-    for (let round = 0; round < ROUNDS; round++) {
-      await servers.trusted(LEASE_MS);
-      await (await had(there)).unlock();
-      const firstEnds = await taken();
-      const forgetful = [0, 1, 2, 3, 4].sort(() => random.next() - 0.5).slice(0, 3);
-      const restarted = servers.restart(...forgetful);
-      const second = await had(there);
-      expect({ seed: SEED, forgetful, tooEarlyMs: leftUntil(firstEnds) }).toEqual({ seed: SEED, forgetful, tooEarlyMs: 0 });
-      await second.unlock();
-      await restarted;
-    }
-    figures('majorities that forgot', { rounds: ROUNDS });
-  }, sized(30_000, 3_600_000));
+  it(
+    'does not make up a second majority, whoever forgot',
+    async () => {
+      const random = new Random(SEED);
+      for (let round = 0; round < ROUNDS; round++) {
+        await servers.trusted(LEASE_MS);
+        await (await had(there)).unlock();
+        const firstEnds = await taken();
+        const forgetful = [0, 1, 2, 3, 4].sort(() => random.next() - 0.5).slice(0, 3);
+        const restarted = servers.restart(...forgetful);
+        const second = await had(there);
+        expect({ seed: SEED, forgetful, tooEarlyMs: leftUntil(firstEnds) }).toEqual({
+          seed: SEED,
+          forgetful,
+          tooEarlyMs: 0,
+        });
+        await second.unlock();
+        await restarted;
+      }
+      figures('majorities that forgot', { rounds: ROUNDS });
+    },
+    sized(30_000, 3_600_000),
+  );
 
   it('is not taken for older than it is, though it counts whole seconds', async () => {
     await servers.trusted(LEASE_MS);
@@ -158,9 +181,11 @@ describe('A node of a quorum that came up without its data', () => {
   let nodes: SteppedRedis[];
   let locks: ClosableLockService;
 
-  const uptimes = () => Promise.all(nodes.map(async ({ server }) => Number(/uptime_in_seconds:(\d+)/.exec(await infoOf(server.url))![1])));
+  const uptimes = () =>
+    Promise.all(nodes.map(async ({ server }) => Number(/uptime_in_seconds:(\d+)/.exec(await infoOf(server.url))![1])));
   const olderThan = (seconds: number) => until(async () => (await uptimes()).every((uptime) => uptime > seconds));
-  const start = (lease: Duration) => lockService(redisStore({ connection: nodes.map(({ server }) => server.url), lease }), { lease, shutdownGrace: 0 });
+  const start = (lease: Duration) =>
+    lockService(redisStore({ connection: nodes.map(({ server }) => server.url), lease }), { lease, shutdownGrace: 0 });
 
   beforeEach(async () => {
     nodes = await Promise.all([0, 1, 2].map(() => SteppedRedis.start()));
@@ -175,20 +200,39 @@ describe('A node of a quorum that came up without its data', () => {
     for (const node of nodes) node.setOff(3_600_000);
     await olderThan(3599);
     locks = start(LONG_LEASE);
-    await expect(locks.lock('a', { wait: 0 })).rejects.toHaveProperty('detail', expect.stringMatching(/was started a moment ago/));
+    await expect(locks.lock('a', { wait: 0 })).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/was started a moment ago/),
+    );
   });
 
   it('to the right time, after it was restarted with a wrong one, is not taken for old by who has heard of it before', async () => {
     locks = start(LEASE_MS);
-    const taken = (lease: Duration) => until(() => locks.lock('a', { wait: 0, lease }).then((lock) => lock.unlock(), () => false), 10_000);
+    const taken = (lease: Duration) =>
+      until(
+        () =>
+          locks.lock('a', { wait: 0, lease }).then(
+            (lock) => lock.unlock(),
+            () => false,
+          ),
+        10_000,
+      );
     await taken(LEASE_MS);
     await taken(LONG_LEASE);
     for (const node of nodes) node.setOff(-3_600_000);
     await Promise.all(nodes.map(({ server }) => server.restart()));
     for (const node of nodes) node.setOff(0);
     await olderThan(3599);
-    await until(() => locks.lock('a', { wait: 0 }).then((lock) => lock.unlock(), (error: LockUnavailableError) => error.detail.includes('was started a moment ago')));
-    await expect(locks.lock('a', { wait: 0 })).rejects.toHaveProperty('detail', expect.stringMatching(/nodes failed.*was started a moment ago/));
+    await until(() =>
+      locks.lock('a', { wait: 0 }).then(
+        (lock) => lock.unlock(),
+        (error: LockUnavailableError) => error.detail.includes('was started a moment ago'),
+      ),
+    );
+    await expect(locks.lock('a', { wait: 0 })).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/nodes failed.*was started a moment ago/),
+    );
   }, 20_000);
 });
 

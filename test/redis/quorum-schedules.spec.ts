@@ -20,7 +20,11 @@ function draw(seed: number): Schedule {
   const schedule = drawSchedule(seed, SERVICES, false);
   const random = new Random(-seed);
   const cuts = Array.from({ length: random.below(6) }, () => ({ of: 'ms', count: random.below(60) }) as const);
-  return { ...schedule, cuts, calls: schedule.calls.map((call) => ({ ...call, options: { ...call.options, fair: false } })) };
+  return {
+    ...schedule,
+    cuts,
+    calls: schedule.calls.map((call) => ({ ...call, options: { ...call.options, fair: false } })),
+  };
 }
 
 describe('Whatever callers do, and whatever befalls the nodes of a quorum,', () => {
@@ -32,24 +36,36 @@ describe('Whatever callers do, and whatever befalls the nodes of a quorum,', () 
 
   afterAll(() => servers.stop());
 
-  it('nobody holds a majority together with another one, fences grow, every call settles, and nothing is left', async () => {
-    let grants = 0;
-    let faults = 0;
-    for (const seed of SEEDS) {
-      const services: ClosableLockService[] = Array.from({ length: SERVICES }, () => lockService(trustingQuorum(servers.urls, 500), { shutdownGrace: 0 }));
-      const trouble = new Trouble(servers, new Random(seed));
-      const schedule = draw(seed);
-      const { wrong, grants: had } = await runSchedule(schedule, { services, cut: () => trouble.next() });
-      await trouble.over();
-      const left = await servers.nothingLeft().then(() => [], (error: Error) => [error.message]);
-      await Promise.all(services.map((service) => service.close()));
-      expect({ replayWith: `SEED=${seed}`, wrong: [...wrong, ...left] }).toEqual({ replayWith: `SEED=${seed}`, wrong: [] });
-      await servers.reset();
-      grants += had;
-      faults += schedule.cuts.length;
-    }
-    figures('schedules on a quorum', { schedules: SEEDS.length, grants, faults });
-  }, sized(90_000, 3_600_000));
+  it(
+    'nobody holds a majority together with another one, fences grow, every call settles, and nothing is left',
+    async () => {
+      let grants = 0;
+      let faults = 0;
+      for (const seed of SEEDS) {
+        const services: ClosableLockService[] = Array.from({ length: SERVICES }, () =>
+          lockService(trustingQuorum(servers.urls, 500), { shutdownGrace: 0 }),
+        );
+        const trouble = new Trouble(servers, new Random(seed));
+        const schedule = draw(seed);
+        const { wrong, grants: had } = await runSchedule(schedule, { services, cut: () => trouble.next() });
+        await trouble.over();
+        const left = await servers.nothingLeft().then(
+          () => [],
+          (error: Error) => [error.message],
+        );
+        await Promise.all(services.map((service) => service.close()));
+        expect({ replayWith: `SEED=${seed}`, wrong: [...wrong, ...left] }).toEqual({
+          replayWith: `SEED=${seed}`,
+          wrong: [],
+        });
+        await servers.reset();
+        grants += had;
+        faults += schedule.cuts.length;
+      }
+      figures('schedules on a quorum', { schedules: SEEDS.length, grants, faults });
+    },
+    sized(90_000, 3_600_000),
+  );
 });
 
 /** Hangs, disconnects and kills nodes, and lets them forget our scripts, so that calls are sent again. A node that was killed stays away while the schedule lasts: it has forgotten its locks. */
@@ -71,7 +87,8 @@ class Trouble {
     if (this.#dead.has(at)) return;
     const what = random.pick(['hang', 'disconnect', 'kill', 'forget the scripts'] as const);
     if (what === 'hang') this.#hang(at, random.below(LONGEST_HANG_MS));
-    else if (what === 'disconnect') void this.#servers.clients[at]!.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes').catch(() => undefined);
+    else if (what === 'disconnect')
+      void this.#servers.clients[at]!.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes').catch(() => undefined);
     else if (what === 'kill') this.#kill(at);
     else void this.#servers.clients[at]!.script('FLUSH').catch(() => undefined);
   }

@@ -25,7 +25,11 @@ describe('On a quorum of five Redis', () => {
 
   afterAll(() => servers.stop());
 
-  function serviceOn(connection: readonly string[], options: RedisLockModuleOptions = {}, log?: Partial<OutageLog>): ClosableLockService {
+  function serviceOn(
+    connection: readonly string[],
+    options: RedisLockModuleOptions = {},
+    log?: Partial<OutageLog>,
+  ): ClosableLockService {
     const store = trustingQuorum(connection, COMMAND_TIMEOUT_MS, log);
     const service = lockService(store, { wait: '20s', lease: '10s', shutdownGrace: 0, ...options });
     open.push(service);
@@ -35,7 +39,10 @@ describe('On a quorum of five Redis', () => {
   /** All its connections are up, and its subscriptions too, so that it hears that others wait. */
   async function warmed(options?: RedisLockModuleOptions, log?: Partial<OutageLog>): Promise<ClosableLockService> {
     const service = serviceOn(servers.urls, options, log);
-    const subscribers = async () => (await Promise.all(servers.clients.map((client) => client.pubsub('CHANNELS', '*')))).map((names) => (names as string[]).length);
+    const subscribers = async () =>
+      (await Promise.all(servers.clients.map((client) => client.pubsub('CHANNELS', '*')))).map(
+        (names) => (names as string[]).length,
+      );
     await service.withLock('warm up', () => undefined);
     await until(async () => (await subscribers()).every((count) => count >= open.length));
     await servers.nothingLeft();
@@ -55,8 +62,15 @@ describe('On a quorum of five Redis', () => {
     it('stands on all nodes under the token that it says, and is gone from all when it is released', async () => {
       const locks = await warmed();
       const lock = await locks.lock(KEY);
-      await until(async () => (await Promise.all(servers.clients.map((client) => client.get(`lock:${KEY}`)))).every((token) => token === lock.token));
-      expect(await locks.inspect(KEY)).toMatchObject({ holder: { token: lock.token, fence: lock.fence, pid: process.pid, since: lock.acquiredAt }, waiters: [] });
+      await until(async () =>
+        (await Promise.all(servers.clients.map((client) => client.get(`lock:${KEY}`)))).every(
+          (token) => token === lock.token,
+        ),
+      );
+      expect(await locks.inspect(KEY)).toMatchObject({
+        holder: { token: lock.token, fence: lock.fence, pid: process.pid, since: lock.acquiredAt },
+        waiters: [],
+      });
       expect(await lock.unlock()).toBe(true);
       await servers.nothingLeft();
       expect(await locks.inspect(KEY)).toBeNull();
@@ -115,7 +129,11 @@ describe('On a quorum of five Redis', () => {
       expect(await lock.unlock()).toBe(true);
     });
 
-    it.each([[{ mode: 'read' }, /"mode" 'read' of lock "account:1".*common queue/], [{ permits: 3 }, /"permits"/], [{ fair: true }, /"fair"/]] as const)('is refused with %j, as that is not possible', async (options, message) => {
+    it.each([
+      [{ mode: 'read' }, /"mode" 'read' of lock "account:1".*common queue/],
+      [{ permits: 3 }, /"permits"/],
+      [{ fair: true }, /"fair"/],
+    ] as const)('is refused with %j, as that is not possible', async (options, message) => {
       const locks = await warmed();
       await expect(locks.lock(KEY, options)).rejects.toBeInstanceOf(LockOptionsError);
       await expect(locks.tryLock(KEY, options)).rejects.toHaveProperty('detail', expect.stringMatching(message));
@@ -174,13 +192,23 @@ describe('On a quorum of five Redis', () => {
     it('three dead ones are an outage, told within the command time-out, and leave nothing on the others', async () => {
       const locks = await warmed();
       await servers.kill(0, 1, 2);
-      const calls = [() => locks.lock(KEY), () => locks.tryLock('b'), () => locks.isLocked('c'), () => locks.inspect('d'), () => locks.forceUnlock('e')];
+      const calls = [
+        () => locks.lock(KEY),
+        () => locks.tryLock('b'),
+        () => locks.isLocked('c'),
+        () => locks.inspect('d'),
+        () => locks.forceUnlock('e'),
+      ];
       await Promise.all(
         calls.map(async (call) => {
           let error: unknown;
-          expect(await tookMs(() => call().catch((reason: unknown) => (error = reason)))).toBeLessThan(COMMAND_TIMEOUT_MS + 500);
+          expect(await tookMs(() => call().catch((reason: unknown) => (error = reason)))).toBeLessThan(
+            COMMAND_TIMEOUT_MS + 500,
+          );
           expect(error).toBeInstanceOf(LockUnavailableError);
-          expect((error as LockUnavailableError).detail).toMatch(/^3 of 5 nodes failed, and a lock needs 3 that agree\. Redis at 127/);
+          expect((error as LockUnavailableError).detail).toMatch(
+            /^3 of 5 nodes failed, and a lock needs 3 that agree\. Redis at 127/,
+          );
           expect((error as LockUnavailableError).cause).toBeInstanceOf(AggregateError);
         }),
       );
@@ -192,7 +220,9 @@ describe('On a quorum of five Redis', () => {
     it('three that hang are an outage too; what they do when they go on is given back', async () => {
       const locks = await warmed({ lease: '1m' });
       for (const at of [0, 1, 2]) servers.hang(at);
-      expect(await tookMs(() => expect(locks.lock(KEY)).rejects.toBeInstanceOf(LockUnavailableError))).toBeLessThan(COMMAND_TIMEOUT_MS + 500);
+      expect(await tookMs(() => expect(locks.lock(KEY)).rejects.toBeInstanceOf(LockUnavailableError))).toBeLessThan(
+        COMMAND_TIMEOUT_MS + 500,
+      );
       for (const at of [0, 1, 2]) servers.goOn(at);
       await servers.nothingLeft();
     });
@@ -202,7 +232,9 @@ describe('On a quorum of five Redis', () => {
       for (const at of [0, 1]) await servers.clients[at]!.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
       servers.hang(3);
       servers.hang(4);
-      expect(await tookMs(async () => expect(await locks.tryLock(KEY)).toBeNull())).toBeLessThan(COMMAND_TIMEOUT_MS / 2);
+      expect(await tookMs(async () => expect(await locks.tryLock(KEY)).toBeNull())).toBeLessThan(
+        COMMAND_TIMEOUT_MS / 2,
+      );
     });
 
     it('a grant that comes late is given back when it arrives', async () => {
@@ -300,7 +332,9 @@ describe('On a quorum of five Redis', () => {
     it('grow from majority to majority, also when what the nodes counted to differs by seconds', async () => {
       const [here, there] = [await warmed({ lease: 300 }), await warmed({ lease: 300 })];
       const ahead = [40, 0, 10, 20, 30];
-      await Promise.all(servers.clients.map((client, at) => client.set('{lock:}:fence', (Date.now() + ahead[at]! * 1000) * 1000)));
+      await Promise.all(
+        servers.clients.map((client, at) => client.set('{lock:}:fence', (Date.now() + ahead[at]! * 1000) * 1000)),
+      );
       const fences: number[] = [];
       for (let turn = 0; turn < 30; turn++) {
         const absent = [turn % 5, (turn * 2 + 1) % 5].map((at) => servers.clients[at]!);
@@ -319,7 +353,11 @@ describe('On a quorum of five Redis', () => {
     it('grow over hand-offs inside a process and from process to process', async () => {
       const services = [await warmed(), await warmed()];
       const fences: number[] = [];
-      await Promise.all(Array.from({ length: 40 }, (_, index) => services[index % 2]!.withLock(KEY, ({ fence }) => void fences.push(fence))));
+      await Promise.all(
+        Array.from({ length: 40 }, (_, index) =>
+          services[index % 2]!.withLock(KEY, ({ fence }) => void fences.push(fence)),
+        ),
+      );
       expect(new Set(fences).size).toBe(40);
       expect(fences).toEqual([...fences].sort((a, b) => a - b));
     });
@@ -382,7 +420,12 @@ describe('On a quorum of five Redis', () => {
       await waiting;
       expect(held.map(({ isHeld }) => isHeld)).toEqual([false, false, false]);
       expect(await servers.keys()).toEqual([]);
-      await until(async () => !String(await Promise.all(servers.clients.map((client) => client.client('LIST')))).includes('name=nest-redis-lock'));
+      await until(
+        async () =>
+          !String(await Promise.all(servers.clients.map((client) => client.client('LIST')))).includes(
+            'name=nest-redis-lock',
+          ),
+      );
     });
 
     it('ends also while nodes are down', async () => {

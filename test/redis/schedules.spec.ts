@@ -63,52 +63,76 @@ describe('Whatever callers do, and when,', () => {
       return { seed, keys: [...last.keys()], goneAt: performance.now() + SET_BACK_MS + 5 };
     }
 
-    it('there is one holder at a time, its fence grows, every call settles, and nothing is left or renewed', async () => {
-      let grants = 0;
-      let cut = 0;
-      const wereSetBack: SetBack[] = [];
-      const notRenewed = async ({ seed, keys, goneAt }: SetBack) => {
-        const left = goneAt - performance.now();
-        if (left > 0) await sleep(left);
-        const kept = keys.length > 0 ? await redis.exists(...keys) : 0;
-        expect({ replayWith: `SEED=${seed}`, renewedAfterRelease: kept }).toEqual({ replayWith: `SEED=${seed}`, renewedAfterRelease: 0 });
-      };
-      for (const seed of seeds(sized(150, 10_000))) {
-        const schedule = drawSchedule(seed, SERVICES, true);
-        const outcome = await runSchedule(schedule, stage);
-        const wrong = [...outcome.wrong];
-        await nothingLeft(seed).catch((error: Error) => wrong.push(error.message));
-        expect({ replayWith: `SEED=${seed}`, wrong }).toEqual({ replayWith: `SEED=${seed}`, wrong: [] });
-        wereSetBack.push(await setBack(seed, outcome));
-        while (wereSetBack.length > 0 && wereSetBack[0]!.goneAt < performance.now()) await notRenewed(wereSetBack.shift()!);
-        grants += outcome.grants;
-        cut += schedule.cuts.length;
-      }
-      for (const one of wereSetBack) await notRenewed(one);
-      expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
-      figures('Random schedules: calls begin, give up, are aborted and cut off at any moment', 'one holder at a time; every call settles; nothing left, nothing renewed after its release', { schedules: seeds(sized(150, 10_000)).length, grants, cuts: cut });
-    }, sized(90_000, 3_600_000));
+    it(
+      'there is one holder at a time, its fence grows, every call settles, and nothing is left or renewed',
+      async () => {
+        let grants = 0;
+        let cut = 0;
+        const wereSetBack: SetBack[] = [];
+        const notRenewed = async ({ seed, keys, goneAt }: SetBack) => {
+          const left = goneAt - performance.now();
+          if (left > 0) await sleep(left);
+          const kept = keys.length > 0 ? await redis.exists(...keys) : 0;
+          expect({ replayWith: `SEED=${seed}`, renewedAfterRelease: kept }).toEqual({
+            replayWith: `SEED=${seed}`,
+            renewedAfterRelease: 0,
+          });
+        };
+        for (const seed of seeds(sized(150, 10_000))) {
+          const schedule = drawSchedule(seed, SERVICES, true);
+          const outcome = await runSchedule(schedule, stage);
+          const wrong = [...outcome.wrong];
+          await nothingLeft(seed).catch((error: Error) => wrong.push(error.message));
+          expect({ replayWith: `SEED=${seed}`, wrong }).toEqual({ replayWith: `SEED=${seed}`, wrong: [] });
+          wereSetBack.push(await setBack(seed, outcome));
+          while (wereSetBack.length > 0 && wereSetBack[0]!.goneAt < performance.now())
+            await notRenewed(wereSetBack.shift()!);
+          grants += outcome.grants;
+          cut += schedule.cuts.length;
+        }
+        for (const one of wereSetBack) await notRenewed(one);
+        expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
+        figures(
+          'Random schedules: calls begin, give up, are aborted and cut off at any moment',
+          'one holder at a time; every call settles; nothing left, nothing renewed after its release',
+          { schedules: seeds(sized(150, 10_000)).length, grants, cuts: cut },
+        );
+      },
+      sized(90_000, 3_600_000),
+    );
   });
 
   describe('on the memory store', () => {
-    it('there is one holder at a time, its fence grows, every call settles, and nothing is left', async () => {
-      const store = new MemoryLockStore();
-      const services = Array.from({ length: SERVICES }, () => lockService(store, { shutdownGrace: 0 }));
-      let grants = 0;
-      const all = seeds(sized(300, 10_000));
-      for (let at = 0; at < all.length; at += 10) {
-        await Promise.all(
-          all.slice(at, at + 10).map(async (seed) => {
-            const outcome = await runSchedule(drawSchedule(seed, SERVICES, false), { services, cut: () => undefined });
-            const wrong = [...outcome.wrong];
-            for (const key of ['a', 'b', 'c']) if (await store.isLocked(`${seed}:${key}`)) wrong.push(`${key} is still locked`);
-            expect({ replayWith: `SEED=${seed}`, wrong }).toEqual({ replayWith: `SEED=${seed}`, wrong: [] });
-            grants += outcome.grants;
-          }),
+    it(
+      'there is one holder at a time, its fence grows, every call settles, and nothing is left',
+      async () => {
+        const store = new MemoryLockStore();
+        const services = Array.from({ length: SERVICES }, () => lockService(store, { shutdownGrace: 0 }));
+        let grants = 0;
+        const all = seeds(sized(300, 10_000));
+        for (let at = 0; at < all.length; at += 10) {
+          await Promise.all(
+            all.slice(at, at + 10).map(async (seed) => {
+              const outcome = await runSchedule(drawSchedule(seed, SERVICES, false), {
+                services,
+                cut: () => undefined,
+              });
+              const wrong = [...outcome.wrong];
+              for (const key of ['a', 'b', 'c'])
+                if (await store.isLocked(`${seed}:${key}`)) wrong.push(`${key} is still locked`);
+              expect({ replayWith: `SEED=${seed}`, wrong }).toEqual({ replayWith: `SEED=${seed}`, wrong: [] });
+              grants += outcome.grants;
+            }),
+          );
+        }
+        await Promise.all(services.map((service) => service.close()));
+        figures(
+          'The same with the memory store, without cuts',
+          'one holder at a time; every call settles; nothing left',
+          { schedules: all.length, grants },
         );
-      }
-      await Promise.all(services.map((service) => service.close()));
-      figures('The same with the memory store, without cuts', 'one holder at a time; every call settles; nothing left', { schedules: all.length, grants });
-    }, sized(60_000, 1_200_000));
+      },
+      sized(60_000, 1_200_000),
+    );
   });
 });

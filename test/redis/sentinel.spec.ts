@@ -1,7 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
-import { LockService, LockUnavailableError, RedisLockModule, type Lock, type RedisLockModuleOptions } from 'nest-redis-lock';
+import {
+  LockService,
+  LockUnavailableError,
+  RedisLockModule,
+  type Lock,
+  type RedisLockModuleOptions,
+} from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { startSentinel, type RedisSentinel, type SentinelServer } from '../support/redis/redis-sentinel.js';
@@ -38,14 +44,18 @@ describe('Behind Sentinel', () => {
     return client;
   };
 
-  function service(connection: RedisLockModuleOptions['connection'], options: RedisLockModuleOptions = {}): ClosableLockService {
+  function service(
+    connection: RedisLockModuleOptions['connection'],
+    options: RedisLockModuleOptions = {},
+  ): ClosableLockService {
     const terms = { lease: LEASE_MS, wait: 20_000, commandTimeout: 6000, shutdownGrace: 0, connection, ...options };
     const made = lockService(redisStore(terms), terms);
     services.push(made);
     return made;
   }
 
-  const queued = (key: string) => until(async () => (await (await sentinel.master()).redis.zcard(`{lock:${key}}:queue`)) === 1);
+  const queued = (key: string) =>
+    until(async () => (await (await sentinel.master()).redis.zcard(`{lock:${key}}:queue`)) === 1);
 
   /** Resolves when the replicas have what the master has. */
   const replicated = async () => {
@@ -84,34 +94,42 @@ describe('Behind Sentinel', () => {
   it.each([
     ['options of ioredis', ownConnection],
     ['a client of the app', appsClient],
-  ])('all kinds of locks work in a module that is given %s', async (_what, connection) => {
-    const module = await Test.createTestingModule({ imports: [RedisLockModule.forRoot({ connection: connection(), lease: LEASE_MS })] }).compile();
-    const locks = (await module.init()).get(LockService);
-    const other = service(connection());
+  ])(
+    'all kinds of locks work in a module that is given %s',
+    async (_what, connection) => {
+      const module = await Test.createTestingModule({
+        imports: [RedisLockModule.forRoot({ connection: connection(), lease: LEASE_MS })],
+      }).compile();
+      const locks = (await module.init()).get(LockService);
+      const other = service(connection());
 
-    await locks.withLock('alone', async () => expect(await other.tryLock('alone')).toBeNull());
-    await locks.withLock('shared', async () => {
+      await locks.withLock('alone', async () => expect(await other.tryLock('alone')).toBeNull());
+      await locks.withLock('shared', async () => {
       await using reader = await other.lock('shared', { mode: 'read', wait: 0 });
       expect(reader.isHeld).toBe(true);
       expect(await other.tryLock('shared')).toBeNull();
     }, { mode: 'read' }); // prettier-ignore
-    await locks.withLock('few', async () => {
+      await locks.withLock('few', async () => {
       await using second = await other.lock('few', { permits: 2, wait: 0 });
       expect(second.mode).toBe('permit');
       expect(await other.tryLock('few', { permits: 2 })).toBeNull();
     }, { permits: 2 }); // prettier-ignore
-    await locks.withLock(['b', 'a'], async () => expect([await other.tryLock('a'), await other.tryLock('b')]).toEqual([null, null]));
+      await locks.withLock(['b', 'a'], async () =>
+        expect([await other.tryLock('a'), await other.tryLock('b')]).toEqual([null, null]),
+      );
 
-    const held = await locks.lock('line');
-    const next = other.lock('line', { fair: true });
-    await queued('line');
-    expect((await locks.inspect('line'))!.waiters).toHaveLength(1);
-    await held.unlock();
-    expect((await next).fence).toBeGreaterThan(held.fence);
-    expect(await locks.forceUnlock('line')).toBe(true);
-    await aborted((await next).signal);
-    await module.close();
-  }, 20_000);
+      const held = await locks.lock('line');
+      const next = other.lock('line', { fair: true });
+      await queued('line');
+      expect((await locks.inspect('line'))!.waiters).toHaveLength(1);
+      await held.unlock();
+      expect((await next).fence).toBeGreaterThan(held.fence);
+      expect(await locks.forceUnlock('line')).toBe(true);
+      await aborted((await next).signal);
+      await module.close();
+    },
+    20_000,
+  );
 
   it('who waits is told of its turn, also by the next master', async () => {
     const [here, there] = [service(ownConnection()), service(ownConnection())];
@@ -149,7 +167,8 @@ describe('Behind Sentinel', () => {
       const { lost, fences } = await behindTheReplicas(async () => {
         const lost = await here.lock('unknown', { lease: '1m' });
         const fences: number[] = [];
-        for (let times = 0; times < 20; times++) fences.push(await there.withLock('counted', ({ fence }) => fence, { fair: true }));
+        for (let times = 0; times < 20; times++)
+          fences.push(await there.withLock('counted', ({ fence }) => fence, { fair: true }));
         return { lost, fences };
       });
       expect(lost.isHeld).toBe(true);

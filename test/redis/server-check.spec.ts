@@ -35,7 +35,9 @@ describe('A server that should not keep locks', () => {
 
   it('is reported once when it evicts keys, and says what to set', async () => {
     await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
-    expect(await warnings()).toEqual([expect.stringMatching(/"maxmemory-policy allkeys-lru".*second holder.*noeviction/)]);
+    expect(await warnings()).toEqual([
+      expect.stringMatching(/"maxmemory-policy allkeys-lru".*second holder.*noeviction/),
+    ]);
   });
 
   it('is not reported when it has no memory limit, or evicts nothing', async () => {
@@ -54,7 +56,11 @@ describe('A server that should not keep locks', () => {
   it('is reported when it is a replica, with the address of its master', async () => {
     await client.config('SET', 'maxmemory', '0');
     await client.replicaof('127.0.0.1', 1);
-    const told = await whatIsTold((locks) => expect(locks.withLock('a', () => undefined)).rejects.toMatchObject({ detail: expect.stringContaining('READONLY') }));
+    const told = await whatIsTold((locks) =>
+      expect(locks.withLock('a', () => undefined)).rejects.toMatchObject({
+        detail: expect.stringContaining('READONLY'),
+      }),
+    );
     await client.replicaof('NO', 'ONE');
     expect(told).toEqual([expect.stringMatching(/^it is a replica, of 127\.0\.0\.1:1, .*Give the master/)]);
   });

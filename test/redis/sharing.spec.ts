@@ -18,7 +18,11 @@ describe('Shared locks in Redis', () => {
   const read = { mode: 'read' } as const;
 
   const service = (options: RedisLockModuleOptions = {}): ClosableLockService => {
-    const made = lockService(redisStore({ connection: server.url, ...options }), { lease: '20s', wait: '20s', shutdownGrace: 0 });
+    const made = lockService(redisStore({ connection: server.url, ...options }), {
+      lease: '20s',
+      wait: '20s',
+      shutdownGrace: 0,
+    });
     open.push(() => made.close());
     return made;
   };
@@ -34,7 +38,8 @@ describe('Shared locks in Redis', () => {
     await Promise.all(open.splice(0).map((close) => close()));
   });
 
-  const waiters = (key: string, count: number) => until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
+  const waiters = (key: string, count: number) =>
+    until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
   const connections = async () => String(await redis.client('LIST')).match(/^id=\d+(?= .* name=nest-redis-lock )/gm)!;
   const wakeChannels = (source = '*') => redis.pubsub('CHANNELS', `{lock:}:wake:${source}`) as Promise<string[]>;
 
@@ -82,7 +87,15 @@ describe('Shared locks in Redis', () => {
       await waiters('a', 1);
       const before = await connections();
       for (const channel of await wakeChannels()) {
-        for (const text of ['granted x 1 read/% 1 0 lock:a', 'granted x 1 read/%E0%A4%A 1 0 lock:a', 'granted ü.1 1 exclusive 1 0 lock:a', `granted x ${'9'.repeat(400)} exclusive 1 0 lock:a`, 'described 1 {', '']) await redis.publish(channel, text);
+        for (const text of [
+          'granted x 1 read/% 1 0 lock:a',
+          'granted x 1 read/%E0%A4%A 1 0 lock:a',
+          'granted ü.1 1 exclusive 1 0 lock:a',
+          `granted x ${'9'.repeat(400)} exclusive 1 0 lock:a`,
+          'described 1 {',
+          '',
+        ])
+          await redis.publish(channel, text);
       }
       await first.unlock();
       expect((await next).isHeld).toBe(true);
@@ -94,7 +107,10 @@ describe('Shared locks in Redis', () => {
       const lock = await here.lock('a');
       await redis.zadd('{lock:a}:queue', 1, 'x:1:y.1 20000 read/50%');
       await redis.zadd('{lock:a}:alive', Date.now() + 20_000, 'x:1:y.1');
-      expect(await here.inspect('a')).toMatchObject({ holder: { token: lock.token }, waiters: [{ token: 'x:1:y.1', mode: 'read', label: '50%' }] });
+      expect(await here.inspect('a')).toMatchObject({
+        holder: { token: lock.token },
+        waiters: [{ token: 'x:1:y.1', mode: 'read', label: '50%' }],
+      });
     });
   });
 });

@@ -48,7 +48,8 @@ describe('A caller that waits', () => {
       { shutdownGrace: 0 },
     );
 
-  const queued = (count: number, key = 'account:1') => until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
+  const queued = (count: number, key = 'account:1') =>
+    until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
 
   const subscribed = () => until(async () => ((await redis.pubsub('CHANNELS')) as string[]).length > 0);
 
@@ -248,7 +249,8 @@ describe('A caller that waits', () => {
       const monitor = await RedisMonitor.start(server.port);
       try {
         await expect(here.lock('account:1', { wait: 1000 })).rejects.toBeInstanceOf(LockTimeoutError);
-        return ofClients(await monitor.commands()).filter((command) => command.some((arg) => arg.startsWith('queue'))).length;
+        return ofClients(await monitor.commands()).filter((command) => command.some((arg) => arg.startsWith('queue')))
+          .length;
       } finally {
         monitor.stop();
       }
@@ -275,28 +277,44 @@ describe('A caller that waits', () => {
       const startedAt = performance.now();
       const timers = Promise.all(waits.map((wait) => sleep(wait).then(() => performance.now() - startedAt - wait)));
       const errors = await Promise.all(
-        waits.map((wait, number) => (number % 2 ? here : there).lock('account:1', { wait, fair: number % 4 > 1 }).catch((error: unknown) => error)),
+        waits.map((wait, number) =>
+          (number % 2 ? here : there)
+            .lock('account:1', { wait, fair: number % 4 > 1 })
+            .catch((error: unknown) => error),
+        ),
       );
       const late = errors.map((error, number) => {
         expect(error).toBeInstanceOf(LockTimeoutError);
         const { waitedMs, detail } = error as LockTimeoutError;
         // One that waits behind another of its process, and never asks Redis, does not know who has the key.
         const knows = number % 2 === 1 || number % 4 > 1;
-        if (knows) expect(detail).toMatch(new RegExp(`^Gave up waiting for lock "account:1" after \\d+ ms \\(holder .+:${process.pid}[,)]`));
+        if (knows)
+          expect(detail).toMatch(
+            new RegExp(`^Gave up waiting for lock "account:1" after \\d+ ms \\(holder .+:${process.pid}[,)]`),
+          );
         return waitedMs - waits[number]!;
       });
       expect(Math.min(...late)).toBeGreaterThanOrEqual(-2);
       const asTimers = await timers;
       expect(percentile(late, 0.9) - percentile(asTimers, 0.9)).toBeLessThan(50);
       expect(Math.max(...late) - Math.max(...asTimers)).toBeLessThan(200);
-      figures('waits end late, ms', { least: Math.min(...late), p50: percentile(late, 0.5), p90: percentile(late, 0.9), most: Math.max(...late) });
+      figures('waits end late, ms', {
+        least: Math.min(...late),
+        p50: percentile(late, 0.5),
+        p90: percentile(late, 0.9),
+        most: Math.max(...late),
+      });
       await holder.unlock();
       expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
     });
 
     it('does so also when its subscription neither comes nor fails', async () => {
       const sentinel = await startFakeSentinel(server.port);
-      const client = new Redis({ sentinels: [{ host: '127.0.0.1', port: sentinel.port }], name: 'main', protocol: 2 }).on('error', () => undefined);
+      const client = new Redis({
+        sentinels: [{ host: '127.0.0.1', port: sentinel.port }],
+        name: 'main',
+        protocol: 2,
+      }).on('error', () => undefined);
       const borrower = lockService(redisStore({ connection: client }), { shutdownGrace: 0 });
       try {
         await client.ping();
@@ -317,7 +335,11 @@ describe('A caller that waits', () => {
       const calls: Promise<unknown>[] = [];
       const services = [there, there, here, there, here, here];
       for (const [count, service] of services.entries()) {
-        calls.push(service.lock('account:1', { wait: 600, fair: true }).catch((error: LockTimeoutError) => (ahead[count] = error.ahead)));
+        calls.push(
+          service
+            .lock('account:1', { wait: 600, fair: true })
+            .catch((error: LockTimeoutError) => (ahead[count] = error.ahead)),
+        );
         await queued(count + 1);
       }
       await Promise.all(calls);

@@ -13,7 +13,11 @@ it('A wake channel that is closed while it subscribes says nothing of that, and 
     disconnect: () => subscribed.reject(new Error('Connection is closed.')),
   });
   const said: string[] = [];
-  const channel = new WakeChannel(() => redis as unknown as Redis, { message: () => undefined, up: () => said.push('up'), down: () => said.push('down') });
+  const channel = new WakeChannel(() => redis as unknown as Redis, {
+    message: () => undefined,
+    up: () => said.push('up'),
+    down: () => said.push('down'),
+  });
   const opened = channel.open();
   redis.emit('ready');
   expect(subscribes).toBe(1);
@@ -26,9 +30,17 @@ it('A wake channel that is closed while it subscribes says nothing of that, and 
 it('A wake channel whose connection neither comes nor fails is taken for deaf after a while, and says when it hears', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate'] });
   try {
-    const redis = Object.assign(new EventEmitter(), { connect: async () => undefined, subscribe: async () => 1, disconnect: () => undefined });
+    const redis = Object.assign(new EventEmitter(), {
+      connect: async () => undefined,
+      subscribe: async () => 1,
+      disconnect: () => undefined,
+    });
     const said: string[] = [];
-    const channel = new WakeChannel(() => redis as unknown as Redis, { message: () => undefined, up: (again) => said.push(`up ${again}`), down: () => said.push('down') });
+    const channel = new WakeChannel(() => redis as unknown as Redis, {
+      message: () => undefined,
+      up: (again) => said.push(`up ${again}`),
+      down: () => said.push('down'),
+    });
     const opened = channel.open();
     jest.advanceTimersByTime(2_000);
     await opened;

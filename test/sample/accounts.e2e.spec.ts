@@ -59,7 +59,11 @@ describe('accounts', () => {
     ['a negative balance', { owner: 'Ada', balance: -1 }, ['balance must not be less than 0']],
     ['a fraction', { owner: 'Ada', balance: 0.5 }, ['balance must be an integer number']],
     ['a balance as text', { owner: 'Ada', balance: '1' }, ['balance must be an integer number']],
-    ['more than can be counted', { owner: 'Ada', balance: 2 ** 53 }, ['balance must not be greater than 9007199254740991']],
+    [
+      'more than can be counted',
+      { owner: 'Ada', balance: 2 ** 53 },
+      ['balance must not be greater than 9007199254740991'],
+    ],
   ])('refuses to create an account from %s, with the reasons', async (_, body, reasons) => {
     const { body: answer } = await post('/accounts', body).expect(400);
     expect(answer.message).toEqual(expect.arrayContaining(reasons));
@@ -185,7 +189,9 @@ describe('the lock', () => {
     await somebodyElse.set(`lock:account:${idOf(account)}`, 'mine', 'PX', 60_000);
 
     const { body } = await post(`${account}/withdraw`, { amount: 1 }, impatientApi).expect(409);
-    await post('/transfers', { from: idOf(account), to: idOf(await openAccount()), amount: 1 }, impatientApi).expect(409);
+    await post('/transfers', { from: idOf(account), to: idOf(await openAccount()), amount: 1 }, impatientApi).expect(
+      409,
+    );
     somebodyElse.disconnect();
 
     expect(body).toMatchObject({ statusCode: 409, code: 'LOCK_TIMEOUT' });
@@ -211,7 +217,9 @@ describe('the lock', () => {
     const { body } = await post(`${account}/withdraw`, { amount: 1 }, doomedApi).expect(503);
 
     expect(body).toMatchObject({ statusCode: 503, code: 'LOCK_UNAVAILABLE' });
-    await request(doomedApi).get(account).expect(200, { id: idOf(account), owner: 'Ada', balance: 1_000 });
+    await request(doomedApi)
+      .get(account)
+      .expect(200, { id: idOf(account), owner: 'Ada', balance: 1_000 });
   });
 });
 

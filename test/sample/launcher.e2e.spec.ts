@@ -18,7 +18,10 @@ const launchers: ChildProcess[] = [];
 afterEach(() => launchers.splice(0).forEach((launcher) => launcher.kill('SIGKILL')));
 
 function launch(env: NodeJS.ProcessEnv, script = LAUNCHER) {
-  const launcher = spawn(process.execPath, [script], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const launcher = spawn(process.execPath, [script], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   launchers.push(launcher);
   let output = '';
   const collect = (chunk: Buffer) => (output += chunk.toString());
@@ -55,7 +58,11 @@ it('starts all it needs, says when the port is taken, and stops all of it on SIG
 
   const { port } = new URL(api);
   const second = await launch({ PORT: port }).ended;
-  expect(second).toEqual({ code: 1, signal: null, output: `Port ${port} is taken. Pick another: PORT=${Number(port) + 1} npm start\n` });
+  expect(second).toEqual({
+    code: 1,
+    signal: null,
+    output: `Port ${port} is taken. Pick another: PORT=${Number(port) + 1} npm start\n`,
+  });
 
   const redisEnds = once(await connectTo(redis), 'close');
   launcher.kill('SIGTERM');

@@ -14,7 +14,10 @@ const giveUp = setTimeout(() => end('SIGKILL'), 120_000);
 try {
   const url = await ready();
   const { id } = await post('/accounts', { owner: 'Ada', balance: 1000 });
-  await Promise.all([post(`/accounts/${id}/withdraw`, { amount: 200 }), post(`/accounts/${id}/withdraw`, { amount: 300 })]);
+  await Promise.all([
+    post(`/accounts/${id}/withdraw`, { amount: 200 }),
+    post(`/accounts/${id}/withdraw`, { amount: 300 }),
+  ]);
   const { balance } = await (await fetch(`${url}/accounts/${id}`)).json();
   assert.equal(balance, 500, '1000 - 200 - 300');
   assert.equal((await fetch(`${url}/docs`)).status, 200);
@@ -23,11 +26,16 @@ try {
   end('SIGINT');
   await exited;
   assert.equal(groupIsAlive(), false, 'something of its group still runs after Ctrl-C');
-  for (const [, used] of output.matchAll(/127\.0\.0\.1:(\d+)/g)) assert.equal(await answers(used), false, `port ${used} still answers after Ctrl-C`);
+  for (const [, used] of output.matchAll(/127\.0\.0\.1:(\d+)/g))
+    assert.equal(await answers(used), false, `port ${used} still answers after Ctrl-C`);
   console.log(`npm start: ready, 1000 - 200 - 300 = ${balance}, stopped.`);
 
   async function post(path, body) {
-    const response = await fetch(url + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+    const response = await fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
     assert.ok(response.ok, `${path} answered ${response.status}`);
     return response.json();
   }

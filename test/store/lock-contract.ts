@@ -1,6 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { LockKeyError, LockLostError, LockOptionsError, LockTimeoutError, LockUnavailableError, type ForceUnlockOptions, type Lock, type LockEvent } from 'nest-redis-lock';
+import {
+  LockKeyError,
+  LockLostError,
+  LockOptionsError,
+  LockTimeoutError,
+  LockUnavailableError,
+  type ForceUnlockOptions,
+  type Lock,
+  type LockEvent,
+} from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { withTwoServices } from '../support/stores/two-services.js';
@@ -13,7 +22,11 @@ interface Abilities {
 }
 
 /** What a `LockService` promises on every store. */
-export function promisesOfLocks(name: string, start: () => Promise<Backing>, { queues }: Abilities = { queues: true }): void {
+export function promisesOfLocks(
+  name: string,
+  start: () => Promise<Backing>,
+  { queues }: Abilities = { queues: true },
+): void {
   const inQueue = (promise: string, test: () => Promise<void>) => {
     if (queues) it(promise, test);
   };
@@ -43,7 +56,9 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
           balance = read + 1;
           inside--;
         };
-        await Promise.all(Array.from({ length: 20 }, (_, index) => (index % 2 ? here : there).withLock('account:1', deposit)));
+        await Promise.all(
+          Array.from({ length: 20 }, (_, index) => (index % 2 ? here : there).withLock('account:1', deposit)),
+        );
         expect(balance).toBe(20);
         expect(await backing.lockKeys()).toEqual([]);
       });
@@ -96,7 +111,9 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
         expect(error).toBeInstanceOf(LockTimeoutError);
         expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', keys: ['account:1'], waitMs: 60, reason: 'held' });
         expect((error as LockTimeoutError).waitedMs).toBeGreaterThanOrEqual(59);
-        expect((error as LockTimeoutError).detail).toMatch(/Gave up waiting for lock "account:1" after \d+ ms \(holder .+:\d+\)/);
+        expect((error as LockTimeoutError).detail).toMatch(
+          /Gave up waiting for lock "account:1" after \d+ ms \(holder .+:\d+\)/,
+        );
       });
 
       it('gets the key when the other one unlocks', async () => {
@@ -150,14 +167,17 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      inQueue('gives the key of a holder that stopped renewing to the first in the queue, not to who asks first', async () => {
-        const first = await here.lock('account:1', { lease: 300, watchdog: false });
-        const second = there.lock('account:1');
-        await backing.waiters('account:1', 1);
-        await until(() => !first.isHeld);
-        for (let tries = 0; tries < 50; tries++) expect(await here.tryLock('account:1')).toBeNull();
-        expect((await second).isHeld).toBe(true);
-      });
+      inQueue(
+        'gives the key of a holder that stopped renewing to the first in the queue, not to who asks first',
+        async () => {
+          const first = await here.lock('account:1', { lease: 300, watchdog: false });
+          const second = there.lock('account:1');
+          await backing.waiters('account:1', 1);
+          await until(() => !first.isHeld);
+          for (let tries = 0; tries < 50; tries++) expect(await here.tryLock('account:1')).toBeNull();
+          expect((await second).isHeld).toBe(true);
+        },
+      );
 
       inQueue('has a lease of its own that counts from when it was last known to wait', async () => {
         const first = await here.lock('account:1');
@@ -228,7 +248,12 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
       it('refuses one more than `maxWaiters` at once', async () => {
         const first = await there.lock('account:1');
         const waiters = [here.lock('account:1', { maxWaiters: 2 }), here.lock('account:1', { maxWaiters: 2 })];
-        await until(() => here.lock('account:1', { maxWaiters: 2, wait: 1 }).then(() => false, (error: LockTimeoutError) => error.reason === 'too-many-waiters'));
+        await until(() =>
+          here.lock('account:1', { maxWaiters: 2, wait: 1 }).then(
+            () => false,
+            (error: LockTimeoutError) => error.reason === 'too-many-waiters',
+          ),
+        );
         await first.unlock();
         await (await waiters[0]!).unlock();
         await (await waiters[1]!).unlock();
@@ -321,17 +346,27 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
         const { signal } = lock;
         const blockedUntil = performance.now() + 150;
         while (performance.now() < blockedUntil);
-        expect(() => lock.assertHeld()).toThrow(expect.objectContaining({ detail: expect.stringMatching(/Lost lock "account:1"/) }));
+        expect(() => lock.assertHeld()).toThrow(
+          expect.objectContaining({ detail: expect.stringMatching(/Lost lock "account:1"/) }),
+        );
         expect(signal.aborted).toBe(true);
       });
 
       it('throws LockLostError when the lock was lost while the work ran, with the error of the work as its cause', async () => {
         const lease = { lease: 100, watchdog: false } as const;
-        await expect(here.withLock('account:1', (lock) => aborted(lock.signal), lease)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+        await expect(here.withLock('account:1', (lock) => aborted(lock.signal), lease)).rejects.toMatchObject({
+          code: 'LOCK_LOST',
+        });
         const own = new Error('mine');
-        const failing = here.withLock('account:1', (lock) => aborted(lock.signal).then(() => Promise.reject(own)), lease);
+        const failing = here.withLock(
+          'account:1',
+          (lock) => aborted(lock.signal).then(() => Promise.reject(own)),
+          lease,
+        );
         await expect(failing).rejects.toMatchObject({ code: 'LOCK_LOST', cause: own });
-        await expect(here.withLock('account:1', (lock) => aborted(lock.signal).then(() => 'done'), { ...lease, onLost: 'ignore' })).resolves.toBe('done');
+        await expect(
+          here.withLock('account:1', (lock) => aborted(lock.signal).then(() => 'done'), { ...lease, onLost: 'ignore' }),
+        ).resolves.toBe('done');
       });
     });
 
@@ -373,7 +408,9 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
 
       it('does not deadlock when callers name them in opposite order', async () => {
         const work = turn;
-        const calls = Array.from({ length: 20 }, (_, index) => (index % 2 ? here : there).withLock(index % 3 ? ['a', 'b'] : ['b', 'a'], work));
+        const calls = Array.from({ length: 20 }, (_, index) =>
+          (index % 2 ? here : there).withLock(index % 3 ? ['a', 'b'] : ['b', 'a'], work),
+        );
         await Promise.all(calls);
         expect(await backing.lockKeys()).toEqual([]);
       });
@@ -411,7 +448,9 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
         let detached: Promise<unknown> | undefined;
         await here.withLock('account:1', async () => {
           void here.withLock('account:1', () => first.promise).catch(() => undefined);
-          detached = here.withLock('account:1', (lock) => here.isLocked('account:1').then((locked) => locked && lock.isHeld));
+          detached = here.withLock('account:1', (lock) =>
+            here.isLocked('account:1').then((locked) => locked && lock.isHeld),
+          );
           await turn();
         });
         first.resolve();
@@ -435,7 +474,9 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
 
       it('throw with reentrant: false instead of waiting for themselves', async () => {
         await here.withLock('account:1', () =>
-          expect(here.withLock('account:1', () => undefined, { reentrant: false })).rejects.toBeInstanceOf(LockOptionsError),
+          expect(here.withLock('account:1', () => undefined, { reentrant: false })).rejects.toBeInstanceOf(
+            LockOptionsError,
+          ),
         );
       });
 
@@ -478,16 +519,19 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
       it.each<[string, (lock: Lock) => Promise<string>]>([
         ['saw with inspect()', () => holderOf('account:1')],
         ['read of the lock', async ({ token }) => token],
-      ])('never take it from the next caller of the same process by the token that they %s', async (_where, tokenOf) => {
-        const [first, second] = [here.lock('account:1'), here.lock('account:1')];
-        const token = await tokenOf(await first);
-        await (await first).unlock();
-        const next = await second;
-        const taken = await there.forceUnlock('account:1', { token });
-        expect(await next.unlock()).toBe(true);
-        // A slow node of a quorum may not have heard yet that the one before gave it back.
-        if (queues) expect(taken).toBe(false);
-      });
+      ])(
+        'never take it from the next caller of the same process by the token that they %s',
+        async (_where, tokenOf) => {
+          const [first, second] = [here.lock('account:1'), here.lock('account:1')];
+          const token = await tokenOf(await first);
+          await (await first).unlock();
+          const next = await second;
+          const taken = await there.forceUnlock('account:1', { token });
+          expect(await next.unlock()).toBe(true);
+          // A slow node of a quorum may not have heard yet that the one before gave it back.
+          if (queues) expect(taken).toBe(false);
+        },
+      );
 
       inQueue('tell the holder who took its lock, and why', async () => {
         const first = await there.lock('account:1');
@@ -503,16 +547,31 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
         expect(told).toEqual([{ type: 'forced', keys: ['account:1'], label: undefined, token: lock.token, ...forced }]);
         const error = (await aborted(lock.signal)) as LockLostError;
         expect(error).toMatchObject({ code: 'LOCK_LOST', reason: 'taken', forced });
-        expect(error.detail).toContain(`${JSON.stringify(forced.by)} took it away with forceUnlock(), because ${JSON.stringify(forced.reason)}.`);
+        expect(error.detail).toContain(
+          `${JSON.stringify(forced.by)} took it away with forceUnlock(), because ${JSON.stringify(forced.reason)}.`,
+        );
       });
 
-      it.each([[{ token: undefined }], [{ token: '' }], [{ by: '' }], [{ reason: 'x'.repeat(201) }], [{ why: 'x' }], ['ops'], [null]])('are refused with %p', async (options) => {
-        await expect(there.forceUnlock('account:1', options as ForceUnlockOptions)).rejects.toBeInstanceOf(LockOptionsError);
+      it.each([
+        [{ token: undefined }],
+        [{ token: '' }],
+        [{ by: '' }],
+        [{ reason: 'x'.repeat(201) }],
+        [{ why: 'x' }],
+        ['ops'],
+        [null],
+      ])('are refused with %p', async (options) => {
+        await expect(there.forceUnlock('account:1', options as ForceUnlockOptions)).rejects.toBeInstanceOf(
+          LockOptionsError,
+        );
       });
 
       it('make withLock throw when the loss shows only at the release', async () => {
         const work = () => there.forceUnlock('account:1');
-        await expect(here.withLock('account:1', work, { lease: '30s' })).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+        await expect(here.withLock('account:1', work, { lease: '30s' })).rejects.toMatchObject({
+          code: 'LOCK_LOST',
+          reason: 'taken',
+        });
       });
     });
 
@@ -524,7 +583,10 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
         await turn();
         const closed = service.close();
         await waiting;
-        await expect(service.lock('account:2')).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/));
+        await expect(service.lock('account:2')).rejects.toHaveProperty(
+          'detail',
+          expect.stringMatching(/shutting down/),
+        );
         expect(await there.isLocked('account:1')).toBe(true);
         await lock.unlock();
         await closed;
@@ -542,9 +604,12 @@ export function promisesOfLocks(name: string, start: () => Promise<Backing>, { q
     });
 
     describe('bad input', () => {
-      it.each([[''], [[]], [['a', '']], [42], [null], [undefined], [{}], ['k'.repeat(1025)]])('refuses the key %j', async (key) => {
-        await expect(here.lock(key as string)).rejects.toBeInstanceOf(LockKeyError);
-      });
+      it.each([[''], [[]], [['a', '']], [42], [null], [undefined], [{}], ['k'.repeat(1025)]])(
+        'refuses the key %j',
+        async (key) => {
+          await expect(here.lock(key as string)).rejects.toBeInstanceOf(LockKeyError);
+        },
+      );
 
       it.each([
         [{ wait: -1 }, /"wait" is -1/],

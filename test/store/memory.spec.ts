@@ -27,7 +27,8 @@ promisesOfNesting('memory', start);
 
 it('queues a crowd, and lets it ask again, in time that grows with its size and no faster', async () => {
   const store = new MemoryLockStore();
-  const by = (token: number) => ({ keys: ['account:1'], token: String(token), leaseMs: 60_000, sharing: 'exclusive', label: undefined }) as const;
+  const by = (token: number) =>
+    ({ keys: ['account:1'], token: String(token), leaseMs: 60_000, sharing: 'exclusive', label: undefined }) as const;
   const ask = (token: number) => store.acquire({ ...by(token), queue: true });
   const crowd = Array.from({ length: 30_000 }, (_, index) => index);
   const begin = process.cpuUsage();

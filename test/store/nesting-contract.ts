@@ -21,7 +21,11 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
 
     it('read inside of what writes, and inside of what reads, at once', async () => {
       for (const outer of [write, read]) {
-        await here.withLock(KEY, (lock) => here.withLock(KEY, (inner) => expect(inner.fence).toBe(lock.fence), { ...read, wait: 0 }), outer);
+        await here.withLock(
+          KEY,
+          (lock) => here.withLock(KEY, (inner) => expect(inner.fence).toBe(lock.fence), { ...read, wait: 0 }),
+          outer,
+        );
       }
       expect(await backing.lockKeys()).toEqual([]);
     });
@@ -67,7 +71,11 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
 
     it('throw when they are to write while others read, instead of waiting for each other', async () => {
       const other = await there.lock(KEY, read);
-      await here.withLock(KEY, () => expect(here.lock(KEY, write)).rejects.toThrow(/inside a call that reads, while others read too/), read);
+      await here.withLock(
+        KEY,
+        () => expect(here.lock(KEY, write)).rejects.toThrow(/inside a call that reads, while others read too/),
+        read,
+      );
       await other.unlock();
       const both = () => Promise.all([here.withLock(KEY, turn, read), here.withLock(KEY, turn, write)]);
       await expect(here.withLock(KEY, both, read)).rejects.toBeInstanceOf(LockOptionsError);
@@ -88,7 +96,12 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
           permits,
         );
       await here.withLock(KEY, () => Promise.all([sibling(), sibling()]), permits);
-      await here.withLock(KEY, () => expect(here.lock(KEY)).rejects.toThrow(/as the only holder, inside a call that has it as one of permits 2/), permits);
+      await here.withLock(
+        KEY,
+        () =>
+          expect(here.lock(KEY)).rejects.toThrow(/as the only holder, inside a call that has it as one of permits 2/),
+        permits,
+      );
     });
 
     it('enter the locks of several outer calls together', async () => {
@@ -134,29 +147,32 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
     });
 
     describe('that write inside of what reads', () => {
-      it.each(['beside', 'around'])('keep other readers out until the last writer of the outer call has ended, also one %s the other', async (where) => {
-        const firstEnded = deferred();
-        const writeA = () => here.withLock('a', turn, write).then(firstEnded.resolve);
-        const writeB = () =>
-          here.withLock(
-            'b',
-            async (lock) => {
-              if (where === 'around') await writeA();
-              await firstEnded.promise;
-              await expect(there.lock('b', { ...read, wait: 100 })).rejects.toBeInstanceOf(LockTimeoutError);
-              expect(lock.isHeld).toBe(true);
+      it.each(['beside', 'around'])(
+        'keep other readers out until the last writer of the outer call has ended, also one %s the other',
+        async (where) => {
+          const firstEnded = deferred();
+          const writeA = () => here.withLock('a', turn, write).then(firstEnded.resolve);
+          const writeB = () =>
+            here.withLock(
+              'b',
+              async (lock) => {
+                if (where === 'around') await writeA();
+                await firstEnded.promise;
+                await expect(there.lock('b', { ...read, wait: 100 })).rejects.toBeInstanceOf(LockTimeoutError);
+                expect(lock.isHeld).toBe(true);
+              },
+              write,
+            );
+          await here.withLock(
+            ['a', 'b'],
+            async () => {
+              await Promise.all(where === 'around' ? [writeB()] : [writeA(), writeB()]);
+              expect((await there.lock(['a', 'b'], read)).isHeld).toBe(true);
             },
-            write,
+            read,
           );
-        await here.withLock(
-          ['a', 'b'],
-          async () => {
-            await Promise.all(where === 'around' ? [writeB()] : [writeA(), writeB()]);
-            expect((await there.lock(['a', 'b'], read)).isHeld).toBe(true);
-          },
-          read,
-        );
-      });
+        },
+      );
 
       it('take the lock anew when they outlive the outer call, whenever that ends', async () => {
         for (let moment = 0; moment < 12; moment++) {
@@ -209,7 +225,8 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
         const seen: string[] = [];
         const writeA = () => here.withLock('a', () => (inA.resolve(), endA.promise), write);
         const readBoth = () => here.withLock(['a', 'b'], () => void seen.push('reads both'), read);
-        const writeB = () => here.withLock('b', () => (inB.resolve(), endB.promise.then(() => seen.push('wrote b'))), write);
+        const writeB = () =>
+          here.withLock('b', () => (inB.resolve(), endB.promise.then(() => seen.push('wrote b'))), write);
         await here.withLock(
           ['a', 'b'],
           async () => {
@@ -235,7 +252,11 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       await here.withLock(
         ['a', 'b'],
         async () => {
-          const writer = here.withLock('b', () => (inB.resolve(), turn().then(() => here.withLock('a', () => 'read a', { ...read, wait: 1000 }))), write);
+          const writer = here.withLock(
+            'b',
+            () => (inB.resolve(), turn().then(() => here.withLock('a', () => 'read a', { ...read, wait: 1000 }))),
+            write,
+          );
           await inB.promise;
           const reader = here.withLock(['a', 'b'], () => 'read both', read);
           expect(await Promise.all([writer, reader])).toEqual(['read a', 'read both']);

@@ -8,10 +8,14 @@ const KEYS_OF_THE_CONTRACT = ['account:1', 'account:2', 'account:3', 'a', 'b', '
 
 /** Five nodes whose clocks differ by less than the shortest lease: one is slow, and one is always down. */
 const start = async (): Promise<Backing> => {
-  const nodes = [0, 80_000, -50_000, 20_000, 0].map((aheadUs, at) => new MemoryNode({ aheadUs, delayMs: at === 3 ? 5 : 0 }));
+  const nodes = [0, 80_000, -50_000, 20_000, 0].map(
+    (aheadUs, at) => new MemoryNode({ aheadUs, delayMs: at === 3 ? 5 : 0 }),
+  );
   nodes[4]!.isDown = true;
   const held = async () => {
-    const locked = await Promise.all(KEYS_OF_THE_CONTRACT.map((key) => Promise.all(nodes.slice(0, 4).map((node) => node.isLocked(key)))));
+    const locked = await Promise.all(
+      KEYS_OF_THE_CONTRACT.map((key) => Promise.all(nodes.slice(0, 4).map((node) => node.isLocked(key)))),
+    );
     return KEYS_OF_THE_CONTRACT.filter((_key, at) => locked[at]!.includes(true));
   };
   return {

@@ -14,11 +14,23 @@ describe('A caller of a quorum that waits for a short time', () => {
     await Promise.all(open.splice(0).map((service) => service.close()));
   });
 
-  const asked = (keys: string[], waitsUntil?: number) => ({ keys, token: `${keys[0]}-${waitsUntil}`, leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: true, waitsUntil }) as const;
+  const asked = (keys: string[], waitsUntil?: number) =>
+    ({
+      keys,
+      token: `${keys[0]}-${waitsUntil}`,
+      leaseMs: 60_000,
+      sharing: 'exclusive',
+      label: undefined,
+      queue: true,
+      waitsUntil,
+    }) as const;
 
   it('gets a free key although it is the turn of others, who have given up', async () => {
     const nodes = [0, 1, 2].map(() => new MemoryNode());
-    const [here, there] = [0, 1].map(() => lockService(new QuorumLockStore(nodes), { shutdownGrace: 0 })) as [ClosableLockService, ClosableLockService];
+    const [here, there] = [0, 1].map(() => lockService(new QuorumLockStore(nodes), { shutdownGrace: 0 })) as [
+      ClosableLockService,
+      ClosableLockService,
+    ];
     open.push(here, there);
     for (let round = 0; round < 3; round++) {
       const held = await here.lock('a');
@@ -32,7 +44,10 @@ describe('A caller of a quorum that waits for a short time', () => {
 
   it('gets several keys, though others of its process use each of them again and again', async () => {
     const nodes = [0, 1, 2].map(() => new MemoryNode());
-    const [here, there] = [0, 1].map(() => lockService(new QuorumLockStore(nodes), { shutdownGrace: 0 })) as [ClosableLockService, ClosableLockService];
+    const [here, there] = [0, 1].map(() => lockService(new QuorumLockStore(nodes), { shutdownGrace: 0 })) as [
+      ClosableLockService,
+      ClosableLockService,
+    ];
     open.push(here, there);
     let isIn = false;
     const use = async (key: string) => {
@@ -67,7 +82,14 @@ describe('A caller of a quorum that is refused again and again', () => {
   /** How long it waits after each of 30 tries. */
   const delaysAt = (roundTripMs: number) => {
     const turns = new QuorumTurns();
-    const command = { keys: ['a'], token: 'one', leaseMs: 1000, sharing: 'exclusive', label: undefined, queue: true } as const;
+    const command = {
+      keys: ['a'],
+      token: 'one',
+      leaseMs: 1000,
+      sharing: 'exclusive',
+      label: undefined,
+      queue: true,
+    } as const;
     turns.answered(roundTripMs);
     return Array.from({ length: 30 }, () => turns.delayOf(command));
   };
@@ -91,7 +113,14 @@ describe('A caller of a quorum that is refused again and again', () => {
   it('takes a stall of its own process for no long distance', () => {
     const turns = new QuorumTurns();
     for (const tookMs of [200, 1, 1, 80, 1]) turns.answered(tookMs);
-    const command = { keys: ['a'], token: 'one', leaseMs: 1000, sharing: 'exclusive', label: undefined, queue: true } as const;
+    const command = {
+      keys: ['a'],
+      token: 'one',
+      leaseMs: 1000,
+      sharing: 'exclusive',
+      label: undefined,
+      queue: true,
+    } as const;
     for (let tries = 0; tries < 30; tries++) expect(turns.delayOf(command)).toBeLessThanOrEqual(150);
   });
 });

@@ -91,7 +91,10 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       });
 
       it('are renewed by the watchdog', async () => {
-        const readers = [await here.lock(KEY, { ...read, lease: 1000 }), await there.lock(KEY, { ...read, lease: 1000 })];
+        const readers = [
+          await here.lock(KEY, { ...read, lease: 1000 }),
+          await there.lock(KEY, { ...read, lease: 1000 }),
+        ];
         await expect(there.lock(KEY, { ...write, wait: 2000 })).rejects.toBeInstanceOf(LockTimeoutError);
         expect(readers.every(({ isHeld }) => isHeld)).toBe(true);
       });
@@ -101,7 +104,10 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         const readers = [await here.lock(KEY, read), await there.lock(KEY, read), await here.lock(KEY, read)];
         fences.push(...readers.map(({ fence }) => fence));
         await Promise.all(readers.map((reader) => reader.unlock()));
-        fences.push(await there.withLock(KEY, ({ fence }) => fence, write), await here.withLock(KEY, ({ fence }) => fence, read));
+        fences.push(
+          await there.withLock(KEY, ({ fence }) => fence, write),
+          await here.withLock(KEY, ({ fence }) => fence, read),
+        );
         expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
       });
 
@@ -162,12 +168,18 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('whose process died wait for it no longer than it counts as alive, however long others renew', async () => {
         const dead = store();
-        for (const [key, [, terms]] of [['a', kinds[0]!], ['b', kinds[1]!]] as const) {
+        for (const [key, [, terms]] of [
+          ['a', kinds[0]!],
+          ['b', kinds[1]!],
+        ] as const) {
           await here.lock(key, terms);
           await waitSilently(dead, key, 'exclusive');
         }
         await dead.close();
-        const locks = await Promise.all([there.lock('a', { ...read, wait: '9s' }), there.lock('b', { permits: 2, wait: '9s' })]);
+        const locks = await Promise.all([
+          there.lock('a', { ...read, wait: '9s' }),
+          there.lock('b', { permits: 2, wait: '9s' }),
+        ]);
         expect(locks.map(({ isHeld }) => isHeld)).toEqual([true, true]);
       }, 15_000);
     });
@@ -188,7 +200,8 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         const line = new Line(backing, KEY);
         const locks = [await here.lock(KEY, permits), await here.lock(KEY, permits), await there.lock(KEY, permits)];
         const waiting = [];
-        for (const [index, who] of [there, here, there, here].entries()) waiting.push(await line.join(who, permits, String(index)));
+        for (const [index, who] of [there, here, there, here].entries())
+          waiting.push(await line.join(who, permits, String(index)));
         await locks[0]!.unlock();
         await waiting[0]!.lock;
         expect(line.entered).toEqual(['0']);
@@ -212,7 +225,10 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('refuse another number of permits while somebody has one', async () => {
         const lock = await here.lock(KEY, permits);
-        await expect(there.lock(KEY, { permits: 2 })).rejects.toHaveProperty('detail', expect.stringMatching(/"permits" is 2, but those who hold lock "account:1" now were given one of 3/));
+        await expect(there.lock(KEY, { permits: 2 })).rejects.toHaveProperty(
+          'detail',
+          expect.stringMatching(/"permits" is 2, but those who hold lock "account:1" now were given one of 3/),
+        );
         await expect(there.tryLock(KEY, { permits: 4 })).rejects.toBeInstanceOf(LockOptionsError);
         await lock.unlock();
         expect(await there.tryLock(KEY, { permits: 2 })).not.toBeNull();
@@ -248,18 +264,31 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect((await alone).isHeld).toBe(true);
       });
 
-      it.each([[{ permits: 0 }], [{ permits: 1.5 }], [{ permits: '3' }], [{ permits: 3, mode: 'read' }], [{ mode: 'shared' }], [{ label: '' }], [{ label: '\ud800' }], [{ atLeast: -1 }]])(
-        'refuse the options %j',
-        async (options) => {
-          await expect(here.lock(KEY, options as object)).rejects.toBeInstanceOf(LockOptionsError);
-        },
-      );
+      it.each([
+        [{ permits: 0 }],
+        [{ permits: 1.5 }],
+        [{ permits: '3' }],
+        [{ permits: 3, mode: 'read' }],
+        [{ mode: 'shared' }],
+        [{ label: '' }],
+        [{ label: '\ud800' }],
+        [{ atLeast: -1 }],
+      ])('refuse the options %j', async (options) => {
+        await expect(here.lock(KEY, options as object)).rejects.toBeInstanceOf(LockOptionsError);
+      });
     });
 
     describe('a store', () => {
       it('lets nobody in beside a writer, when what it asked as a reader comes once more', async () => {
         const raw = store();
-        const command = { keys: [KEY], token: 'writer:1:x.1', leaseMs: 30_000, sharing: 'read', label: undefined, queue: false } as const;
+        const command = {
+          keys: [KEY],
+          token: 'writer:1:x.1',
+          leaseMs: 30_000,
+          sharing: 'read',
+          label: undefined,
+          queue: false,
+        } as const;
         expect(await raw.acquire(command)).toMatchObject({ granted: true });
         expect(await raw.upgrade(command, 1)).toMatchObject({ granted: true });
         for (const queue of [false, true]) {
@@ -343,12 +372,24 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('names the holder, since when it holds it, its fence, and those who wait in their order', async () => {
         const lock = await here.lock(KEY, { label: 'nightly report. ünï 50%' });
-        const waiting = [there.lock(KEY, { label: 'second', fair: true }), there.lock(KEY, { mode: 'read' }), there.lock(KEY, { permits: 2, label: 'last/one' })];
+        const waiting = [
+          there.lock(KEY, { label: 'second', fair: true }),
+          there.lock(KEY, { mode: 'read' }),
+          there.lock(KEY, { permits: 2, label: 'last/one' }),
+        ];
         await backing.waiters(KEY, 3);
         const info = (await there.inspect(KEY))!;
         expect(info).toMatchObject({ key: KEY, mode: 'exclusive', permits: undefined, holders: [info.holder] });
-        expect(info.holder).toMatchObject({ token: lock.token, pid: process.pid, fence: lock.fence, since: lock.acquiredAt, label: 'nightly report. ünï 50%' });
-        expect(`${info.holder.host}:${info.holder.pid}:${info.holder.instance}.`).toBe(lock.token.slice(0, lock.token.lastIndexOf('.') + 1));
+        expect(info.holder).toMatchObject({
+          token: lock.token,
+          pid: process.pid,
+          fence: lock.fence,
+          since: lock.acquiredAt,
+          label: 'nightly report. ünï 50%',
+        });
+        expect(`${info.holder.host}:${info.holder.pid}:${info.holder.instance}.`).toBe(
+          lock.token.slice(0, lock.token.lastIndexOf('.') + 1),
+        );
         expect(info.holder.remaining).toBeGreaterThan(0);
         expect(info.holder.remaining).toBeLessThanOrEqual(1000);
         expect(info.waiters.map(({ mode, label, pid }) => [mode, label, pid])).toEqual([
@@ -366,14 +407,20 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         await until(async () => (await here.inspect(KEY))!.holders.every(({ fence }) => fence !== undefined));
         const info = (await here.inspect(KEY))!;
         expect(info).toMatchObject({ mode: 'read', permits: undefined });
-        expect(info.holders.map(({ token, fence }) => [token, fence]).sort()).toEqual(readers.map(({ token, fence }) => [token, fence]).sort());
+        expect(info.holders.map(({ token, fence }) => [token, fence]).sort()).toEqual(
+          readers.map(({ token, fence }) => [token, fence]).sort(),
+        );
         const permit = await here.lock('a', { permits: 7 });
         expect(await there.inspect('a')).toMatchObject({ mode: 'permit', permits: 7, holder: { fence: permit.fence } });
       });
 
       it('knows the lock of its own process, though that has never waited', async () => {
         const lock = (await here.tryLock(KEY, { label: 'job' }))!;
-        expect((await here.inspect(KEY))?.holder).toMatchObject({ fence: lock.fence, since: lock.acquiredAt, label: 'job' });
+        expect((await here.inspect(KEY))?.holder).toMatchObject({
+          fence: lock.fence,
+          since: lock.acquiredAt,
+          label: 'job',
+        });
       });
 
       it('knows the lock of another process the first time it asks', async () => {
@@ -382,7 +429,11 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         await backing.waiters(KEY, 1); // so the process of the holder hears
         await first.unlock();
         const lock = await waiting;
-        expect((await another().inspect(KEY))?.holder).toMatchObject({ fence: lock.fence, since: lock.acquiredAt, label: 'job' });
+        expect((await another().inspect(KEY))?.holder).toMatchObject({
+          fence: lock.fence,
+          since: lock.acquiredAt,
+          label: 'job',
+        });
       });
 
       it('does not take, renew or free anything', async () => {
@@ -407,7 +458,10 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('takes a shared key from all who share it', async () => {
         for (const terms of [read, { permits: 2 }]) {
-          const locks = [await here.lock(KEY, { ...terms, lease: '30s' }), await there.lock(KEY, { ...terms, lease: '30s' })];
+          const locks = [
+            await here.lock(KEY, { ...terms, lease: '30s' }),
+            await there.lock(KEY, { ...terms, lease: '30s' }),
+          ];
           const lost = locks.map(({ signal }) => aborted(signal));
           expect(await here.forceUnlock(KEY)).toBe(true);
           expect(await Promise.all(lost)).toMatchObject([{ reason: 'taken' }, { reason: 'taken' }]);

@@ -37,7 +37,8 @@ export function deeplyMocked(): object {
 }
 
 /** An object that says that it has everything, and answers a function to each. */
-export const boastful = (): object => new Proxy({}, { get: (_target, name) => (name === 'then' ? undefined : everything()), has: () => true });
+export const boastful = (): object =>
+  new Proxy({}, { get: (_target, name) => (name === 'then' ? undefined : everything()), has: () => true });
 
 /** Inherits from one, so it is no Proxy itself. */
 export const heir = (): object => Object.create(mocked()) as object;

@@ -63,11 +63,20 @@ export class ClusterConnection implements Connection {
   }
 
   /** The same, but fails at once with `TRYAGAIN` when the slot moves, and the keys are not all in one place. */
-  attempt<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
+  attempt<Reply>(
+    script: LuaScript<Reply>,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<Reply> {
     return this.#await(script, keys, args, true);
   }
 
-  #await<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[], isImpatient: boolean): Promise<Reply> {
+  #await<Reply>(
+    script: LuaScript<Reply>,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    isImpatient: boolean,
+  ): Promise<Reply> {
     const encoded = { text: bulks(keys) + bulks(args), keyCount: keys.length, count: keys.length + args.length };
     const call = new AwaitedCall(script, encoded, (error) => this.refused(error));
     call.isImpatient = isImpatient;

@@ -1,6 +1,15 @@
 import type { Cluster } from 'ioredis';
 import { now, timerAt } from '../../clock/deadline.js';
-import { ALIVE_MS, type AcquireCommand, type Cancellation, type Granted, type Held, type Renewal, type RenewalOutcome, type StoreListener } from '../../store/lock-store.js';
+import {
+  ALIVE_MS,
+  type AcquireCommand,
+  type Cancellation,
+  type Granted,
+  type Held,
+  type Renewal,
+  type RenewalOutcome,
+  type StoreListener,
+} from '../../store/lock-store.js';
 import type { Reach, ReachOptions } from '../reach.js';
 import { ServerCheck } from '../server-check.js';
 import { RedisLockStore } from '../redis-lock.store.js';
@@ -45,7 +54,13 @@ export class ClusterLockStore extends RedisLockStore {
       redis = connection;
       batches = new SlotBatches(redis, names);
       renewals = new SlotRenewals(redis, names);
-      return { names, redis, renewals: redis, batch: batches, subscriber: () => subscriberIn(cluster, options.commandTimeoutMs) };
+      return {
+        names,
+        redis,
+        renewals: redis,
+        batch: batches,
+        subscriber: () => subscriberIn(cluster, options.commandTimeoutMs),
+      };
     });
     this.#names = names;
     this.#redis = redis!;
@@ -93,7 +108,9 @@ export class ClusterLockStore extends RedisLockStore {
   }
 
   override async reserve(lock: Renewal): Promise<Granted | undefined> {
-    return this.#inTime(async () => this.#together(await Promise.all(this.#partsOf(lock).map((part) => super.reserve(part))), lock));
+    return this.#inTime(async () =>
+      this.#together(await Promise.all(this.#partsOf(lock).map((part) => super.reserve(part))), lock),
+    );
   }
 
   override upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
@@ -101,7 +118,8 @@ export class ClusterLockStore extends RedisLockStore {
     return this.#inTime(async () => {
       const grants = await Promise.all(parts.map((part) => super.upgrade(part, number)));
       const grant = await this.#together(grants, lock);
-      if (!grant) await Promise.all(parts.filter((_, index) => grants[index]).map((part) => super.downgrade(part, number)));
+      if (!grant)
+        await Promise.all(parts.filter((_, index) => grants[index]).map((part) => super.downgrade(part, number)));
       return grant;
     });
   }
@@ -181,7 +199,10 @@ export class ClusterLockStore extends RedisLockStore {
     const { drops } = this.#redis;
     const before = parts.slice(0, index).filter(({ leaseMs }) => leaseMs > ALIVE_MS);
     const after = parts.slice(index + 1, asked);
-    await Promise.all([...before.map((part) => this.count('shorten', briefly(part))), ...after.map((part) => this.giveUp(part))]);
+    await Promise.all([
+      ...before.map((part) => this.count('shorten', briefly(part))),
+      ...after.map((part) => this.giveUp(part)),
+    ]);
     const spent = before.length + after.length > 0 && drops !== this.#redis.drops;
     if (spent) for (const part of parts) void super.cancel(part);
     return spent;
@@ -191,12 +212,17 @@ export class ClusterLockStore extends RedisLockStore {
    * One fence for all slots, larger than each before: the largest, to which the notes of the other slots are lifted. Undefined
    * when one of the grants is missing.
    */
-  async #together(grants: readonly (Granted | undefined)[], { keys }: Pick<Renewal, 'keys'>): Promise<Granted | undefined> {
+  async #together(
+    grants: readonly (Granted | undefined)[],
+    { keys }: Pick<Renewal, 'keys'>,
+  ): Promise<Granted | undefined> {
     if (!grants.every((grant) => grant !== undefined)) return undefined;
     if (grants.length === 1) return grants[0];
     const fence = Math.max(...grants.map(({ fence }) => fence));
     const groups = keyGroups(this.#names, keys);
-    await Promise.all(groups.filter((_, index) => grants[index]!.fence < fence).map(({ slot }) => this.#batches.raiseIn(slot, fence)));
+    await Promise.all(
+      groups.filter((_, index) => grants[index]!.fence < fence).map(({ slot }) => this.#batches.raiseIn(slot, fence)),
+    );
     return { granted: true, fence, contended: grants.some(({ contended }) => contended) };
   }
 

@@ -21,7 +21,9 @@ export class ClusterNames extends KeyNames {
     super.check(key);
     const lock = this.lock(key);
     if (!lock.includes('}') || slotOf(lock) === slotOf(this.queue(key))) return;
-    throw new LockKeyError(`On a Redis Cluster a "}" in a key must be the end of its {hash tag}, the first braces in it, as it is not in ${quoted(lock)}: its queue would lie in another slot.`);
+    throw new LockKeyError(
+      `On a Redis Cluster a "}" in a key must be the end of its {hash tag}, the first braces in it, as it is not in ${quoted(lock)}: its queue would lie in another slot.`,
+    );
   }
 
   /** In which slot a key of the app lies. */

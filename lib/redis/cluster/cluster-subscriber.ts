@@ -25,7 +25,9 @@ export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis 
 /** Any master but this one, if there are others. */
 function someMaster(cluster: Cluster, but?: Redis): Redis | undefined {
   const masters = cluster.nodes('master');
-  const others = masters.filter(({ options: { host, port } }) => host !== but?.options.host || port !== but?.options.port);
+  const others = masters.filter(
+    ({ options: { host, port } }) => host !== but?.options.host || port !== but?.options.port,
+  );
   const from = others.length > 0 ? others : masters;
   return from[Math.floor(Math.random() * from.length)];
 }

@@ -20,7 +20,10 @@ export function keyGroups(names: ClusterNames, keys: readonly string[]): readonl
 }
 
 /** Locks by slot; each of those that have keys in several stands alone. */
-export function locksApart<Lock extends Renewal>(names: ClusterNames, locks: readonly Lock[]): readonly (readonly Lock[])[] {
+export function locksApart<Lock extends Renewal>(
+  names: ClusterNames,
+  locks: readonly Lock[],
+): readonly (readonly Lock[])[] {
   const alone: Lock[][] = [];
   const bySlot = new Map<number, Lock[]>();
   for (const lock of locks) {

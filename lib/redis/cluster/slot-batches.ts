@@ -31,7 +31,9 @@ export class SlotBatches implements Operations {
     const batch = this.#of(slot);
     batch.raise(fence);
     // An operation on no key at all, which carries it.
-    return new Promise((done, failed) => batch.add({ verb: 'cancel', lock: { keys: [], token: '', leaseMs: 0 }, done, failed }));
+    return new Promise((done, failed) =>
+      batch.add({ verb: 'cancel', lock: { keys: [], token: '', leaseMs: 0 }, done, failed }),
+    );
   }
 
   /** The same for all slots that are used. */

@@ -59,10 +59,15 @@ export class SlotRenewals {
  * @param locks those of each
  * @throws LockUnavailableError when nothing is known of any
  */
-export function allOf(outcomes: readonly PromiseSettledResult<RenewalOutcome>[], locks: readonly (readonly Renewal[])[]): RenewalOutcome {
+export function allOf(
+  outcomes: readonly PromiseSettledResult<RenewalOutcome>[],
+  locks: readonly (readonly Renewal[])[],
+): RenewalOutcome {
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed && outcomes.every(({ status }) => status === 'rejected')) throw failed.reason;
-  const known = outcomes.map((outcome, index) => (outcome.status === 'fulfilled' ? outcome.value : { gone: [], unknown: locks[index]! }));
+  const known = outcomes.map((outcome, index) =>
+    outcome.status === 'fulfilled' ? outcome.value : { gone: [], unknown: locks[index]! },
+  );
   return { gone: known.flatMap(({ gone }) => gone), unknown: known.flatMap(({ unknown }) => unknown) };
 }
 

@@ -20,4 +20,5 @@ return redis.call('ZRANGEBYSCORE', (string.gsub(KEYS[2], 'queue$', 'holders')), 
 });
 
 /** Whether what the script answered means this token. */
-export const isHolder = (found: string, token: string): boolean => found === token || found === createHash('sha1').update(token).digest('hex');
+export const isHolder = (found: string, token: string): boolean =>
+  found === token || found === createHash('sha1').update(token).digest('hex');

@@ -40,7 +40,10 @@ return {value, call('PTTL', KEYS[1]), holders, waiters}
     const [value, lastsMs, sharing, waiters] = reply as [unknown, unknown, unknown[], unknown[]];
     const text = String(value);
     const isShared = text.startsWith(SHARED);
-    const shared = Array.from({ length: sharing.length / 2 }, (_, index) => ({ token: String(sharing[2 * index]), leaseLeftMs: Number(sharing[2 * index + 1]) }));
+    const shared = Array.from({ length: sharing.length / 2 }, (_, index) => ({
+      token: String(sharing[2 * index]),
+      leaseLeftMs: Number(sharing[2 * index + 1]),
+    }));
     return {
       sharing: isShared ? sharingOf(text.slice(SHARED.length)) : 'exclusive',
       holders: isShared ? shared : [{ token: text, leaseLeftMs: Number(lastsMs) === -1 ? Infinity : Number(lastsMs) }],

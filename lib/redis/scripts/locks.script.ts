@@ -52,7 +52,7 @@ export const clusterLocks = (wake: string): LuaScript<LocksReply> => locksScript
 /** @param first which of KEYS is the first of an operation */
 function locksScript(telling: string, first: number): LuaScript<LocksReply> {
   return new LuaScript<LocksReply>({
-  source: `
+    source: `
 -- KEYS[1]    the note of the last fence
 -- KEYS[2]    in a cluster: a key that never exists
 -- KEYS[..]   for each operation and each of its keys: the key, its queue ("…:queue"; beside it are "…:alive" and "…:holders")
@@ -101,15 +101,21 @@ end
 bringUp()
 return #replies == 1 and replies[1] or replies
 `,
-  decode(reply) {
-    if (reply instanceof Error) return reply;
-    if (!Array.isArray(reply)) return wholeNumber(reply);
-    const [holder, leaseLeftMs, ahead, fence] = reply as unknown[];
-    if (reply.length === 1) return { permits: Number(String(holder).replace('permits:', '')) };
-    if (wholeNumber(fence) instanceof Error) return nonsense(reply);
-    return { granted: false, holder: String(holder), leaseLeftMs: Number(leaseLeftMs) === -1 ? Infinity : Number(leaseLeftMs), ahead: Number(ahead), fence: Number(fence) };
-  },
-});
+    decode(reply) {
+      if (reply instanceof Error) return reply;
+      if (!Array.isArray(reply)) return wholeNumber(reply);
+      const [holder, leaseLeftMs, ahead, fence] = reply as unknown[];
+      if (reply.length === 1) return { permits: Number(String(holder).replace('permits:', '')) };
+      if (wholeNumber(fence) instanceof Error) return nonsense(reply);
+      return {
+        granted: false,
+        holder: String(holder),
+        leaseLeftMs: Number(leaseLeftMs) === -1 ? Infinity : Number(leaseLeftMs),
+        ahead: Number(ahead),
+        fence: Number(fence),
+      };
+    },
+  });
 }
 
 /** Reads the fence of a grant; undefined if there is none. */

@@ -9,7 +9,9 @@ export async function assertPortIsFree(port: number): Promise<void> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const problem = code === 'EADDRINUSE' ? 'is taken' : `cannot be used (${code})`;
-    throw new Error(`Port ${port} ${problem}. Pick another: PORT=${port === 65_535 ? 3000 : port + 1} npm start`, { cause: error });
+    throw new Error(`Port ${port} ${problem}. Pick another: PORT=${port === 65_535 ? 3000 : port + 1} npm start`, {
+      cause: error,
+    });
   }
   server.close();
   await once(server, 'close');

@@ -3,7 +3,12 @@ import { reason } from '../describe.js';
 
 /** Asks Redis for a sign of life. Returns null when it gives one, else the reason. */
 export async function whyRedisIsDown(url: string): Promise<string | null> {
-  const redis = new Redis(url, { lazyConnect: true, connectTimeout: 2_000, commandTimeout: 2_000, retryStrategy: null });
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: 2_000,
+    commandTimeout: 2_000,
+    retryStrategy: null,
+  });
   let problem: unknown;
   redis.on('error', (error) => (problem = error));
   try {

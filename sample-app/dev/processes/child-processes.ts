@@ -29,7 +29,10 @@ export class ChildProcesses {
   }
 
   /** Starts a script that uses `runProcess`, and waits until it says that it is ready. */
-  async start<Report>(script: URL, { args = [], env = {}, quiet = false }: ChildOptions = {}): Promise<Started<Report>> {
+  async start<Report>(
+    script: URL,
+    { args = [], env = {}, quiet = false }: ChildOptions = {},
+  ): Promise<Started<Report>> {
     const child = fork(fileURLToPath(script), args, {
       env: { ...process.env, ...env },
       stdio: ['ignore', quiet ? 'ignore' : 'inherit', 'inherit', 'ipc'],

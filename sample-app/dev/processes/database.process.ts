@@ -13,7 +13,9 @@ await runProcess<ServiceReport>(async () => {
   const database = new SharedPglite(claim ? folder : undefined);
   await database.waitReady.catch((error: unknown) => {
     claim?.release();
-    throw new Error(`The embedded Postgres cannot start: ${reason(error)}${folder ? `. Try again without ${folder}` : ''}`);
+    throw new Error(
+      `The embedded Postgres cannot start: ${reason(error)}${folder ? `. Try again without ${folder}` : ''}`,
+    );
   });
 
   const server = new PGLiteSocketServer({ db: database, host: '127.0.0.1', port: 0, maxConnections: 100 });

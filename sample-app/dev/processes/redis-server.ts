@@ -11,7 +11,13 @@ export interface RedisServer {
 /** Starts the machine's own redis-server on a free port, with nothing written to disk. Returns null when there is none. */
 export async function startRedisServer(): Promise<RedisServer | null> {
   const port = await freePort();
-  const options = { '--bind': '127.0.0.1', '--port': String(port), '--save': '', '--appendonly': 'no', '--daemonize': 'no' };
+  const options = {
+    '--bind': '127.0.0.1',
+    '--port': String(port),
+    '--save': '',
+    '--appendonly': 'no',
+    '--daemonize': 'no',
+  };
   const redis = spawn('redis-server', Object.entries(options).flat(), { stdio: ['ignore', 'pipe', 'ignore'] });
 
   const ended = new Promise((resolve) => redis.once('exit', resolve).once('error', resolve));

@@ -44,7 +44,12 @@ export class RaceClient {
   #ask(url: string, body?: object): Promise<Response> {
     const signal = this.#stop;
     if (!body) return fetch(url, { signal });
-    return fetch(url, { signal, method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+    return fetch(url, {
+      signal,
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
   }
 }
 

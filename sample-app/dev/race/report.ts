@@ -6,7 +6,8 @@ export function report(results: readonly RaceResult[]): string {
   const titles = Object.keys(lines[0] ?? {}) as (keyof ReturnType<typeof toLine>)[];
   const rows = [titles, ...lines.map((line) => titles.map((title) => String(line[title])))];
   const widths = titles.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const align = (cell: string, column: number) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0));
+  const align = (cell: string, column: number) =>
+    column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0);
   return rows.map((row) => row.map(align).join('  ')).join('\n');
 }
 

@@ -22,7 +22,10 @@ class ErrorDto {
   @ApiPropertyOptional({ example: 'LOCK_TIMEOUT', description: 'Set when the lock is the reason.' })
   readonly code?: string;
 
-  @ApiPropertyOptional({ example: true, description: 'Set with `code`: whether nothing was done, so that the same request may be sent again.' })
+  @ApiPropertyOptional({
+    example: true,
+    description: 'Set with `code`: whether nothing was done, so that the same request may be sent again.',
+  })
   readonly retryable?: boolean;
 
   @ApiPropertyOptional({ example: 12, description: 'When it may be sent again, in seconds, where that is known.' })

@@ -14,10 +14,16 @@ export const promises = contender('promises', 'queue', 'promises, without Redis'
 export const renewals = contender('renewals', 'pipelined', 'floor: pipelined PEXPIRE');
 
 export const withLock = contender('ours', 'withLock', 'nest-redis-lock `withLock`');
-export const onIoredis5 = { ...withLock, name: `${withLock.name}, on ioredis 5`, preload: new URL('../../support/redis/ioredis-5.mjs', import.meta.url).href };
+export const onIoredis5 = {
+  ...withLock,
+  name: `${withLock.name}, on ioredis 5`,
+  preload: new URL('../../support/redis/ioredis-5.mjs', import.meta.url).href,
+};
 export const decorated = contender('ours', '@WithLock', 'nest-redis-lock `@WithLock`');
 export const fair = contender('ours', 'fair: true', 'nest-redis-lock `fair: true`');
-export const durable = [1, 2].map((replicas) => contender('ours', `durability: ${replicas}`, `with \`durability\` of ${replicas} replica${replicas > 1 ? 's' : ''}`));
+export const durable = [1, 2].map((replicas) =>
+  contender('ours', `durability: ${replicas}`, `with \`durability\` of ${replicas} replica${replicas > 1 ? 's' : ''}`),
+);
 
 /** Each library once, in its plainest form. */
 export const rivals = [
@@ -39,7 +45,10 @@ export const otherForms = [
 
 /** Name, version and options of each library, as it runs here. */
 export async function lineUp() {
-  const described = rivals.map(async ({ file, name }) => [`${name} ${versionOf(name)}`, (await import(`./${file}.mjs`)).options]);
+  const described = rivals.map(async ({ file, name }) => [
+    `${name} ${versionOf(name)}`,
+    (await import(`./${file}.mjs`)).options,
+  ]);
   const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url)));
   return [[`nest-redis-lock ${version}`, (await import('./ours.mjs')).options], ...(await Promise.all(described))];
 }

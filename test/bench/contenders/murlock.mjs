@@ -18,7 +18,9 @@ async function boot(url, { leaseMs }) {
   decorated(Work, 'run', MurLock(leaseMs, 'key'));
   Injectable()(Work);
   class App {}
-  const imports = [MurLockModule.forRoot({ redisOptions: { url }, wait: 10, maxAttempts: 1, blocking: true, logLevel: 'none' })];
+  const imports = [
+    MurLockModule.forRoot({ redisOptions: { url }, wait: 10, maxAttempts: 1, blocking: true, logLevel: 'none' }),
+  ];
   return NestFactory.createApplicationContext({ module: App, imports, providers: [Work] }, { logger: ['error'] });
 }
 

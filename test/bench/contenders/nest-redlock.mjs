@@ -16,10 +16,21 @@ class Work {
 }
 
 async function boot(url, settings) {
-  decorated(Work, 'run', Redlock((_target, key) => key));
+  decorated(
+    Work,
+    'run',
+    Redlock((_target, key) => key),
+  );
   Injectable()(Work);
   class App {}
-  const imports = [RedlockModule.register({ clients: [new Redis(url)], settings: redlockSettings(settings), duration: settings.leaseMs, isGlobal: true })];
+  const imports = [
+    RedlockModule.register({
+      clients: [new Redis(url)],
+      settings: redlockSettings(settings),
+      duration: settings.leaseMs,
+      isGlobal: true,
+    }),
+  ];
   return NestFactory.createApplicationContext({ module: App, imports, providers: [Work] }, { logger: ['error'] });
 }
 

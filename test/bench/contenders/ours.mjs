@@ -6,7 +6,8 @@ import { decorated } from './decorated.mjs';
 
 const { LockService, RedisLockModule, WithLock } = await import(process.env.BENCH_LIB ?? 'nest-redis-lock');
 
-export const options = 'defaults, but wait 2 min, and commandTimeout 10 s for busy machines; ioredis 6, and 5 where a row says so';
+export const options =
+  'defaults, but wait 2 min, and commandTimeout 10 s for busy machines; ioredis 6, and 5 where a row says so';
 
 class Work {
   run(key, work) {
@@ -18,7 +19,9 @@ async function boot(url, { leaseMs }, more = {}) {
   decorated(Work, 'run', WithLock('<key>'));
   Injectable()(Work);
   class App {}
-  const imports = [RedisLockModule.forRoot({ connection: url, lease: leaseMs, wait: '2m', commandTimeout: '10s', ...more })];
+  const imports = [
+    RedisLockModule.forRoot({ connection: url, lease: leaseMs, wait: '2m', commandTimeout: '10s', ...more }),
+  ];
   return NestFactory.createApplicationContext({ module: App, imports, providers: [Work] }, { logger: ['error'] });
 }
 
@@ -51,4 +54,10 @@ const durable = (replicas) => async (url, settings) => {
   return { section: (key, work) => locks.withLock(key, work) };
 };
 
-export const forms = { withLock: service, 'durability: 1': durable(1), 'durability: 2': durable(2), 'fair: true': fair, '@WithLock': decorator };
+export const forms = {
+  withLock: service,
+  'durability: 1': durable(1),
+  'durability: 2': durable(2),
+  'fair: true': fair,
+  '@WithLock': decorator,
+};

@@ -28,9 +28,11 @@ async function floor(urls, { leaseMs }) {
   return {
     async section(key, work) {
       const token = randomUUID();
-      await majority(clients.map(async (redis) => {
-        if ((await redis.set(key, token, 'PX', leaseMs, 'NX')) !== 'OK') throw new Error(`${key} is taken`);
-      }));
+      await majority(
+        clients.map(async (redis) => {
+          if ((await redis.set(key, token, 'PX', leaseMs, 'NX')) !== 'OK') throw new Error(`${key} is taken`);
+        }),
+      );
       try {
         return await work();
       } finally {
@@ -43,7 +45,9 @@ async function floor(urls, { leaseMs }) {
 async function ours(urls, { leaseMs }) {
   class App {}
   const imports = [RedisLockModule.forRoot({ connection: urls.split(','), lease: leaseMs, wait: '2m' })];
-  const locks = (await NestFactory.createApplicationContext({ module: App, imports }, { logger: false })).get(LockService);
+  const locks = (await NestFactory.createApplicationContext({ module: App, imports }, { logger: false })).get(
+    LockService,
+  );
   // Nodes that were started less than a lease ago grant nothing.
   while (!(await locks.withLock('probe', () => true).catch(() => false))) await delay(100);
   return { section: (key, work) => locks.withLock(key, work) };
@@ -69,7 +73,14 @@ async function redlock(urls, settings) {
 async function universal(urls, { leaseMs }) {
   const { createRedlock, IoredisAdapter } = rival('redlock-universal');
   const adapters = clientsOf(urls).map((redis) => new IoredisAdapter(redis));
-  const lock = createRedlock({ adapters, key: 'account:42', ttl: leaseMs, quorum: 3, retryDelay: 10, retryAttempts: 1_000_000 });
+  const lock = createRedlock({
+    adapters,
+    key: 'account:42',
+    ttl: leaseMs,
+    quorum: 3,
+    retryDelay: 10,
+    retryAttempts: 1_000_000,
+  });
   return {
     async section(_key, work) {
       const handle = await lock.acquire();

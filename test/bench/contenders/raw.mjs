@@ -5,13 +5,17 @@ export const options = 'ioredis 6; lease 30 s; not renewed';
 
 const scripted = (source) => ({ source, sha: createHash('sha1').update(source).digest('hex') });
 
-const DELETE_IF_MINE = scripted(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`);
+const DELETE_IF_MINE = scripted(
+  `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+);
 
 const SET_IF_NOBODY_WAITS = scripted(`
 if redis.call('EXISTS', KEYS[2]) == 1 or not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
 return redis.call('INCR', KEYS[3])
 `);
-const DELETE_IF_NOBODY_WAITS = scripted(`if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`);
+const DELETE_IF_NOBODY_WAITS = scripted(
+  `if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+);
 
 /** What a careful person writes by hand: two commands, and no waiting when the key is taken. */
 const plain = {
@@ -23,7 +27,8 @@ const plain = {
 /** The same with a fence for each grant, and a look whether others wait: the least that can be asked of Redis for that. */
 const fenced = {
   scripts: [SET_IF_NOBODY_WAITS, DELETE_IF_NOBODY_WAITS],
-  take: (redis, key, token, leaseMs) => redis.evalsha(SET_IF_NOBODY_WAITS.sha, 3, key, `{${key}}:queue`, '{}:fence', token, leaseMs),
+  take: (redis, key, token, leaseMs) =>
+    redis.evalsha(SET_IF_NOBODY_WAITS.sha, 3, key, `{${key}}:queue`, '{}:fence', token, leaseMs),
   giveBack: (redis, key, token) => redis.evalsha(DELETE_IF_NOBODY_WAITS.sha, 2, key, `{${key}}:queue`, token),
 };
 

@@ -7,7 +7,12 @@ export const options = 'retryInterval 10 ms (its default), acquireTimeout 2 min,
 
 async function open(url, { leaseMs }) {
   const redis = new Redis(url);
-  const settings = { lockTimeout: leaseMs, refreshInterval: Math.floor(leaseMs / 3), retryInterval: 10, acquireTimeout: 120_000 };
+  const settings = {
+    lockTimeout: leaseMs,
+    refreshInterval: Math.floor(leaseMs / 3),
+    retryInterval: 10,
+    acquireTimeout: 120_000,
+  };
 
   async function hold(key) {
     const mutex = new Mutex(redis, key, settings);

@@ -12,7 +12,8 @@ function locksOf(url, { leaseMs }) {
   const locks = new Map();
   return (key) => {
     let lock = locks.get(key);
-    if (!lock) locks.set(key, (lock = createLock({ adapter, key, ttl: leaseMs, retryDelay: 10, retryAttempts: 1_000_000 })));
+    if (!lock)
+      locks.set(key, (lock = createLock({ adapter, key, ttl: leaseMs, retryDelay: 10, retryAttempts: 1_000_000 })));
     return lock;
   };
 }

@@ -3,7 +3,8 @@ import { rival } from '../rivals/rival.mjs';
 
 const { default: Redlock } = rival('redlock');
 
-export const options = 'retryCount -1, retryDelay 10 ms, retryJitter 10 ms, automaticExtensionThreshold 2/3 of the lease; ioredis 6';
+export const options =
+  'retryCount -1, retryDelay 10 ms, retryJitter 10 ms, automaticExtensionThreshold 2/3 of the lease; ioredis 6';
 
 export const redlockSettings = ({ leaseMs }) => ({
   retryCount: -1,
@@ -35,7 +36,8 @@ async function using(url, settings) {
 export function withUsing(section) {
   return {
     section,
-    hold: (key) => new Promise((held, failed) => section(key, () => new Promise((release) => held(release))).catch(failed)),
+    hold: (key) =>
+      new Promise((held, failed) => section(key, () => new Promise((release) => held(release))).catch(failed)),
   };
 }
 

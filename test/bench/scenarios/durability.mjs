@@ -11,7 +11,9 @@ const contenders = [withLock, ...durable];
 
 /** What it costs to wait until replicas have each grant. */
 export async function durability({ quick }) {
-  const size = quick ? { starts: 1, warmUps: 3, rounds: 5, sections: 200 } : { starts: 2, warmUps: 4, rounds: 8, sections: 400 };
+  const size = quick
+    ? { starts: 1, warmUps: 3, rounds: 5, sections: 200 }
+    : { starts: 2, warmUps: 4, rounds: 8, sections: 400 };
   const results = [];
   for (const pinning of pinnings) results.push(await underPinning(pinning, size));
   const toPlain = (rounds, who) => ratio(ratios(rounds[who], rounds[0], 'p50Us'));
@@ -36,7 +38,14 @@ function underPinning(pinning, { sections, ...size }) {
     interleaved({
       contenders,
       ...size,
-      open: (contender) => startClient({ core: pinning.clients, workload: 'uncontended', contender, url, settings: { leaseMs: LEASE_MS } }),
+      open: (contender) =>
+        startClient({
+          core: pinning.clients,
+          workload: 'uncontended',
+          contender,
+          url,
+          settings: { leaseMs: LEASE_MS },
+        }),
       measure: (client) => client.call('round', { sections }),
     }),
   );

@@ -34,7 +34,10 @@ export async function hotKeyProcesses({ quick }) {
     tables: [
       ...SHAPES.map((shape, nth) => tableOf(shape, nth, contenders, results)),
       network.table,
-      { head: TARGET_HEAD, rows: [...results.flatMap((result) => targetsOf(result, contenders.indexOf(ours), ours)), ...network.targets] },
+      {
+        head: TARGET_HEAD,
+        rows: [...results.flatMap((result) => targetsOf(result, contenders.indexOf(ours), ours)), ...network.targets],
+      },
     ],
   };
 }
@@ -42,11 +45,19 @@ export async function hotKeyProcesses({ quick }) {
 const toFloor = ({ rounds }, who, nth) => ratios(nthOf(rounds[who], nth), nthOf(rounds[0], nth), 'p50');
 
 function tableOf(shape, nth, contenders, results) {
-  const columns = { 'p50 µs': 'p50', 'p99 µs': 'p99', commands: 'commands', 'Jain, processes': 'ofProcesses', 'Jain, callers': 'ofCallers', 'longest wait, ms': 'longestWaitMs' };
+  const columns = {
+    'p50 µs': 'p50',
+    'p99 µs': 'p99',
+    commands: 'commands',
+    'Jain, processes': 'ofProcesses',
+    'Jain, callers': 'ofCallers',
+    'longest wait, ms': 'longestWaitMs',
+  };
   return {
     head: [named(shape), ...pinnings.map(({ name }) => `× floor, ${name}`), ...Object.keys(columns)],
     rows: contenders.map(({ name }, who) => {
-      const both = (figure) => results.map(({ rounds }) => short(medianOf(nthOf(rounds[who], nth), figure))).join(' / ');
+      const both = (figure) =>
+        results.map(({ rounds }) => short(medianOf(nthOf(rounds[who], nth), figure))).join(' / ');
       return [name, ...results.map((result) => ratio(toFloor(result, who, nth))), ...Object.values(columns).map(both)];
     }),
   };
@@ -57,9 +68,20 @@ function targetsOf(result, who, { name }) {
     const where = `${named(shape)}, ${result.pinning.name}`;
     const figure = (which) => medianOf(nthOf(result.rounds[who], nth), which);
     return [
-      target({ what: `${name}: hand-off × floor, ${where}`, value: toFloor(result, who, nth).p50, solid: 1.35, goal: 1.15 }),
+      target({
+        what: `${name}: hand-off × floor, ${where}`,
+        value: toFloor(result, who, nth).p50,
+        solid: 1.35,
+        goal: 1.15,
+      }),
       target({ what: `${name}: commands, ${where}`, value: figure('commands'), solid: 2.1, goal: 1.05 }),
-      target({ what: `${name}: Jain, ${where}`, value: figure('ofProcesses'), solid: 0.98, goal: 0.995, atLeast: true }),
+      target({
+        what: `${name}: Jain, ${where}`,
+        value: figure('ofProcesses'),
+        solid: 0.98,
+        goal: 0.995,
+        atLeast: true,
+      }),
     ];
   });
 }
@@ -73,7 +95,15 @@ function underPinning(pinning, contenders, { ms, warmUpMs, rounds: count }) {
       starts: 1,
       warmUps: 0,
       rounds: count,
-      open: (contender) => startGroup({ core: pinning.clients, processes: 4, contender, url: redis.url, settings: { leaseMs: 30_000, callers: 8 }, warmUpMs }),
+      open: (contender) =>
+        startGroup({
+          core: pinning.clients,
+          processes: 4,
+          contender,
+          url: redis.url,
+          settings: { leaseMs: 30_000, callers: 8 },
+          warmUpMs,
+        }),
       async measure(group) {
         const figures = [];
         for (const shape of SHAPES) figures.push(await group.measure({ ...shape, ms }));
@@ -81,10 +111,12 @@ function underPinning(pinning, contenders, { ms, warmUpMs, rounds: count }) {
       },
       async last(group, who) {
         commands[who] = [];
-        for (const shape of SHAPES) commands[who].push((await countTraffic(redis, () => group.loop({ ...shape, ms: ms / 2 }))).commands);
+        for (const shape of SHAPES)
+          commands[who].push((await countTraffic(redis, () => group.loop({ ...shape, ms: ms / 2 }))).commands);
       },
     });
-    const counted = (own, who) => own.map((round) => round.map((figures, nth) => ({ ...figures, commands: commands[who][nth] })));
+    const counted = (own, who) =>
+      own.map((round) => round.map((figures, nth) => ({ ...figures, commands: commands[who][nth] })));
     return { rounds: rounds.map(counted) };
   });
 }
@@ -92,7 +124,9 @@ function underPinning(pinning, contenders, { ms, warmUpMs, rounds: count }) {
 /** Older builds, which BENCH_LIB can name, refuse `fair: true`. */
 function knowsFair() {
   return withRedis(undefined, async ({ url }) => {
-    const probe = await startClient({ workload: 'hot-key', contender: fair, url, settings: { leaseMs: 30_000 } }).catch(() => undefined);
+    const probe = await startClient({ workload: 'hot-key', contender: fair, url, settings: { leaseMs: 30_000 } }).catch(
+      () => undefined,
+    );
     probe?.stop();
     return probe !== undefined;
   });

@@ -38,10 +38,18 @@ export async function hotKey({ quick }) {
 
 function tableOf(pinning, { rounds, commands, longBursts }) {
   return {
-    head: [`${pinning.name}: hand-off p50 / p99 µs`, ...CALLERS.map((callers) => `${callers} callers`), ...CALLERS.map((callers) => `p50 × floor, ${callers}`), 'commands at 32', '40 × 10 ms'],
+    head: [
+      `${pinning.name}: hand-off p50 / p99 µs`,
+      ...CALLERS.map((callers) => `${callers} callers`),
+      ...CALLERS.map((callers) => `p50 × floor, ${callers}`),
+      'commands at 32',
+      '40 × 10 ms',
+    ],
     rows: contenders.map(({ name }, who) => [
       name,
-      ...CALLERS.map((_, nth) => ['p50', 'p99'].map((figure) => short(medianOf(nthOf(rounds[who], nth), figure))).join(' / ')),
+      ...CALLERS.map((_, nth) =>
+        ['p50', 'p99'].map((figure) => short(medianOf(nthOf(rounds[who], nth), figure))).join(' / '),
+      ),
       ...CALLERS.map((_, nth) => ratio(ratios(nthOf(rounds[who], nth), nthOf(rounds[0], nth), 'p50'))),
       short(median(commands[who])),
       longBurst(longBursts[who]),
@@ -58,9 +66,23 @@ function longBurst(bursts) {
 function targetsOf({ name }, { rounds, commands, longBursts }) {
   const own = contenders.indexOf(withLock);
   return [
-    ...CALLERS.map((callers, nth) => target({ what: `hand-off, ${callers} callers, ${name}`, value: medianOf(nthOf(rounds[own], nth), 'p50'), solid: 10, goal: 4, unit: ' µs' })),
+    ...CALLERS.map((callers, nth) =>
+      target({
+        what: `hand-off, ${callers} callers, ${name}`,
+        value: medianOf(nthOf(rounds[own], nth), 'p50'),
+        solid: 10,
+        goal: 4,
+        unit: ' µs',
+      }),
+    ),
     target({ what: `commands a section, ${name}`, value: median(commands[own]), solid: 0.25, goal: 0.1 }),
-    target({ what: `40 × 10 ms, ${name}`, value: medianOf(longBursts[own], 'tookMs'), solid: 420, goal: 410, unit: ' ms' }),
+    target({
+      what: `40 × 10 ms, ${name}`,
+      value: medianOf(longBursts[own], 'tookMs'),
+      solid: 420,
+      goal: 410,
+      unit: ' ms',
+    }),
   ];
 }
 
@@ -74,7 +96,13 @@ function underPinning(pinning, { ms, ...size }) {
       contenders,
       ...size,
       async open(contender) {
-        const client = await startClient({ core: pinning.clients, workload: 'hot-key', contender, url: redis.url, settings });
+        const client = await startClient({
+          core: pinning.clients,
+          workload: 'hot-key',
+          contender,
+          url: redis.url,
+          settings,
+        });
         await client.call('loop', { ...WARM_UP, beginUs: nowUs() });
         return client;
       },
@@ -84,7 +112,9 @@ function underPinning(pinning, { ms, ...size }) {
         return figures;
       },
       async last(client, who) {
-        commands[who].push((await countTraffic(redis, () => client.call('burst', { ...SHORT_HOLD, callers: 32 }))).commands);
+        commands[who].push(
+          (await countTraffic(redis, () => client.call('burst', { ...SHORT_HOLD, callers: 32 }))).commands,
+        );
         longBursts[who].push(await client.call('burst', LONG_BURST));
         client.stop(); // some may still be waiting
       },
@@ -96,7 +126,7 @@ function underPinning(pinning, { ms, ...size }) {
 /** Burst after burst until enough time has passed: the slow ones need all of it for one. */
 async function handOffs(client, callers, ms) {
   const all = [];
-  for (let spent = 0; spent < ms; ) {
+  for (let spent = 0; spent < ms;) {
     const { log, tookMs } = await client.call('burst', { ...SHORT_HOLD, callers });
     all.push(...sharedStory([log]).handOffs);
     spent += tookMs;

@@ -34,7 +34,14 @@ function measure(proxy, contenders, { rounds, ms, warmUpMs }) {
     rounds,
     open(contender) {
       proxy.delay(0);
-      return startGroup({ ...SHAPE, core: roomiest.clients, contender, url: proxy.url, settings: { leaseMs: 30_000, callers: SHAPE.callers }, warmUpMs });
+      return startGroup({
+        ...SHAPE,
+        core: roomiest.clients,
+        contender,
+        url: proxy.url,
+        settings: { leaseMs: 30_000, callers: SHAPE.callers },
+        warmUpMs,
+      });
     },
     measure(group) {
       proxy.delay(ONE_WAY_MS);
@@ -49,11 +56,24 @@ function described({ contenders, ours, rounds, roundTripMs }) {
   return {
     about: `Over the network, a proxy adds ${ONE_WAY_MS} ms each way; a PING through it takes ${short(roundTripMs)} ms, which is one round trip.`,
     table: {
-      head: ['2 processes × 1, 10 ms network', 'round trips a hand-off', 'p50 ms', 'Jain, processes', 'longest wait, ms'],
+      head: [
+        '2 processes × 1, 10 ms network',
+        'round trips a hand-off',
+        'p50 ms',
+        'Jain, processes',
+        'longest wait, ms',
+      ],
       rows: contenders.map(({ name }, who) => [
         name, short(trips[who]), short(handOffMs[who]), short(medianOf(rounds[who], 'ofProcesses')), short(medianOf(rounds[who], 'longestWaitMs')),
       ]), // prettier-ignore
     },
-    targets: [target({ what: `${ours.name}: round trips, 10 ms network`, value: trips[contenders.indexOf(ours)], solid: 1.1, goal: 1.03 })],
+    targets: [
+      target({
+        what: `${ours.name}: round trips, 10 ms network`,
+        value: trips[contenders.indexOf(ours)],
+        solid: 1.1,
+        goal: 1.03,
+      }),
+    ],
   };
 }

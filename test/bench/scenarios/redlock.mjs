@@ -15,11 +15,19 @@ const LEASE_MS = 5000;
 const contender = (form, name) => ({ file: 'quorum', form, name });
 const floor = contender('floor', 'floor: five SET NX PX + EVALSHA, on with the majority');
 const ours = contender('ours', 'nest-redis-lock `withLock`');
-const contenders = [floor, contender('floor', 'the floor again'), ours, contender('redlock', 'redlock'), contender('universal', 'redlock-universal')];
+const contenders = [
+  floor,
+  contender('floor', 'the floor again'),
+  ours,
+  contender('redlock', 'redlock'),
+  contender('universal', 'redlock-universal'),
+];
 
 /** Five independent masters: what a lock costs when all are well, when one hangs, and how long an outage takes to be told. */
 export async function redlock({ quick }) {
-  const size = quick ? { starts: 1, warmUps: 3, rounds: 5, sections: 200 } : { starts: 2, warmUps: 4, rounds: 7, sections: 400 };
+  const size = quick
+    ? { starts: 1, warmUps: 3, rounds: 5, sections: 200 }
+    : { starts: 2, warmUps: 4, rounds: 7, sections: 400 };
   const results = [];
   for (const pinning of pinnings) results.push({ pinning, rounds: await healthy(pinning, size) });
   const faults = [];
@@ -39,9 +47,21 @@ export async function redlock({ quick }) {
   });
   const { wellUs, oneHangsUs, toErrorMs } = faults[contenders.indexOf(ours)];
   const targets = [
-    ...results.map((result) => target({ what: `p50, ${result.pinning.name}, × floor`, value: toFloor(result, contenders.indexOf(ours)).p50, solid: 1.12, goal: 1.06 })),
+    ...results.map((result) =>
+      target({
+        what: `p50, ${result.pinning.name}, × floor`,
+        value: toFloor(result, contenders.indexOf(ours)).p50,
+        solid: 1.12,
+        goal: 1.06,
+      }),
+    ),
     target({ what: 'one hangs, × healthy', value: oneHangsUs / wellUs, solid: 1.2, goal: 1 }),
-    target({ what: 'three dead: error, × command time-out', value: toErrorMs / COMMAND_TIMEOUT_MS, solid: 1.2, goal: 1.05 }),
+    target({
+      what: 'three dead: error, × command time-out',
+      value: toErrorMs / COMMAND_TIMEOUT_MS,
+      solid: 1.2,
+      goal: 1.05,
+    }),
   ];
   return {
     title: 'P6 Redlock, five masters',
@@ -50,17 +70,38 @@ export async function redlock({ quick }) {
       `${size.starts * size.rounds} rounds in ${size.starts} starts. Then one node is stopped, and then three are killed: the time until the next call ` +
       `is refused. "–": not within ${PATIENCE_MS / 1000} s. The floor is never told that nodes are gone: its clients wait for them.`,
     tables: [
-      { head: ['', ...names.map((name) => `× floor, ${name}`), 'p50 µs', 'one hangs, × healthy', 'three dead: error after ms'], rows },
+      {
+        head: [
+          '',
+          ...names.map((name) => `× floor, ${name}`),
+          'p50 µs',
+          'one hangs, × healthy',
+          'three dead: error after ms',
+        ],
+        rows,
+      },
       { head: TARGET_HEAD, rows: targets },
     ],
   };
 }
 
-const clientOn = (pinning, one, servers) => startClient({ core: pinning.clients, workload: 'uncontended', contender: one, url: servers.urls.join(','), settings: { leaseMs: LEASE_MS } });
+const clientOn = (pinning, one, servers) =>
+  startClient({
+    core: pinning.clients,
+    workload: 'uncontended',
+    contender: one,
+    url: servers.urls.join(','),
+    settings: { leaseMs: LEASE_MS },
+  });
 
 function healthy(pinning, { sections, ...size }) {
   return withRedisServers(pinning.server, NODES, (servers) =>
-    interleaved({ contenders, ...size, open: (one) => clientOn(pinning, one, servers), measure: (client) => client.call('round', { sections }) }),
+    interleaved({
+      contenders,
+      ...size,
+      open: (one) => clientOn(pinning, one, servers),
+      measure: (client) => client.call('round', { sections }),
+    }),
   );
 }
 
@@ -71,12 +112,19 @@ function inTrouble(one, { sections }) {
       for (let round = 0; round < 3; round++) await client.call('round', { sections });
       const well = await client.call('round', { sections });
       servers.signal(2, 'SIGSTOP');
-      const oneHangs = await inTime(client.call('round', { sections: 50 }).then(() => client.call('round', { sections })));
+      const oneHangs = await inTime(
+        client.call('round', { sections: 50 }).then(() => client.call('round', { sections })),
+      );
       servers.signal(2, 'SIGCONT');
       if (!oneHangs) return { wellUs: well.p50Us };
       for (const at of [0, 1, 2]) servers.signal(at, 'SIGKILL');
       const began = performance.now();
-      const told = await inTime(client.call('round', { sections: 1 }).then(() => undefined, () => performance.now() - began));
+      const told = await inTime(
+        client.call('round', { sections: 1 }).then(
+          () => undefined,
+          () => performance.now() - began,
+        ),
+      );
       return { wellUs: well.p50Us, oneHangsUs: oneHangs.p50Us, toErrorMs: told };
     } finally {
       client.stop();

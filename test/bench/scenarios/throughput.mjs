@@ -10,7 +10,12 @@ import { countTraffic } from '../traffic.mjs';
 const contenders = [floor, pipelinedFloor, batched, withLock, onIoredis5, decorated, ...rivals];
 const CALLERS = [1, 16, 64, 256];
 const AT_64 = CALLERS.indexOf(64);
-const TARGETS = { 1: { solid: 0.92, goal: 0.95 }, 16: { solid: 1.4, goal: 1.7 }, 64: { solid: 2.2, goal: 2.8 }, 256: { solid: 4, goal: 5.5 } };
+const TARGETS = {
+  1: { solid: 0.92, goal: 0.95 },
+  16: { solid: 1.4, goal: 1.7 },
+  64: { solid: 2.2, goal: 2.8 },
+  256: { solid: 4, goal: 5.5 },
+};
 const named = (callers) => (callers === 1 ? '1 caller' : `${callers} callers`);
 
 /** Many callers of one process at once, each with a key of its own: how many sections a second go through. */
@@ -39,9 +44,16 @@ function tableOf(pinning, result) {
   return {
     head: [`${pinning.name}: × floor`, ...CALLERS.map(named), 'commands at 64', 'bytes at 64', 'client CPU µs at 64'],
     rows: contenders.map(({ name }, who) => {
-      const figure = (nth) => (who === 0 ? `${short(medianOf(nthOf(rounds[0], nth), 'perSecond'))} /s` : ratio(toFloor(result, who, nth)));
+      const figure = (nth) =>
+        who === 0 ? `${short(medianOf(nthOf(rounds[0], nth), 'perSecond'))} /s` : ratio(toFloor(result, who, nth));
       const { commands, bytes } = traffic[who];
-      return [name, ...CALLERS.map((_, nth) => figure(nth)), short(commands), short(bytes), short(medianOf(nthOf(rounds[who], AT_64), 'clientUs'))];
+      return [
+        name,
+        ...CALLERS.map((_, nth) => figure(nth)),
+        short(commands),
+        short(bytes),
+        short(medianOf(nthOf(rounds[who], AT_64), 'clientUs')),
+      ];
     }),
   };
 }
@@ -49,7 +61,12 @@ function tableOf(pinning, result) {
 function targetsOf(pinning, result) {
   const own = contenders.indexOf(withLock);
   return CALLERS.map((callers, nth) =>
-    target({ what: `${withLock.name}, ${named(callers)}, ${pinning.name}`, value: toFloor(result, own, nth).p50, ...TARGETS[callers], atLeast: true }),
+    target({
+      what: `${withLock.name}, ${named(callers)}, ${pinning.name}`,
+      value: toFloor(result, own, nth).p50,
+      ...TARGETS[callers],
+      atLeast: true,
+    }),
   );
 }
 
@@ -59,7 +76,14 @@ function underPinning(pinning, { ms, ...size }) {
     const rounds = await interleaved({
       contenders,
       ...size,
-      open: (contender) => startClient({ core: pinning.clients, workload: 'throughput', contender, url: redis.url, settings: { leaseMs: 30_000 } }),
+      open: (contender) =>
+        startClient({
+          core: pinning.clients,
+          workload: 'throughput',
+          contender,
+          url: redis.url,
+          settings: { leaseMs: 30_000 },
+        }),
       async measure(client) {
         const figures = [];
         for (const callers of CALLERS) figures.push(await client.call('round', { callers, ms }));

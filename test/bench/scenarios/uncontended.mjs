@@ -1,5 +1,14 @@
 import { startClient } from '../client-process.mjs';
-import { decorated, fencedFloor, floor, floorAgain, onIoredis5, otherForms, rivals, withLock } from '../contenders/index.mjs';
+import {
+  decorated,
+  fencedFloor,
+  floor,
+  floorAgain,
+  onIoredis5,
+  otherForms,
+  rivals,
+  withLock,
+} from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
 import { pinnings } from '../pinning.mjs';
 import { serverCpu, withRedis } from '../redis.mjs';
@@ -12,7 +21,9 @@ const TARGETS = { 'same core': { solid: 1.15, goal: 1.1 }, split: { solid: 1.08,
 
 /** One caller, one free key, nothing to do inside: what a lock costs when nobody is in the way. */
 export async function uncontended({ quick }) {
-  const size = quick ? { starts: 1, warmUps: 4, rounds: 5, sections: 500 } : { starts: 2, warmUps: 4, rounds: 10, sections: 600 };
+  const size = quick
+    ? { starts: 1, warmUps: 4, rounds: 5, sections: 500 }
+    : { starts: 2, warmUps: 4, rounds: 10, sections: 600 };
   const results = [];
   for (const pinning of pinnings) results.push({ pinning, ...(await underPinning(pinning, size)) });
 
@@ -21,12 +32,24 @@ export async function uncontended({ quick }) {
   const rows = contenders.map(({ name }, who) => {
     const both = (figure) => results.map(({ rounds }) => short(medianOf(rounds[who], figure))).join(' / ');
     const { commands, bytes } = results[0].traffic[who];
-    return [name, ...results.map((result) => ratio(toFloor(result, who))), both('p50Us'), short(commands), short(bytes), both('serverUs'), both('clientUs')];
+    return [
+      name,
+      ...results.map((result) => ratio(toFloor(result, who))),
+      both('p50Us'),
+      short(commands),
+      short(bytes),
+      both('serverUs'),
+      both('clientUs'),
+    ];
   });
   const targets = [withLock, decorated].flatMap((ours) =>
     results.map((result) => {
       const { name } = result.pinning;
-      return target({ what: `${ours.name}, ${name}`, value: toFloor(result, contenders.indexOf(ours)).p50, ...TARGETS[name] });
+      return target({
+        what: `${ours.name}, ${name}`,
+        value: toFloor(result, contenders.indexOf(ours)).p50,
+        ...TARGETS[name],
+      });
     }),
   );
   return {
@@ -35,7 +58,18 @@ export async function uncontended({ quick }) {
       `One caller takes and gives back one free key. Median time of a section, ${size.sections} sections a round, ` +
       `${size.starts * size.rounds} rounds in ${size.starts} starts. Absolute figures and CPU are ${names.join(' / ')}.`,
     tables: [
-      { head: ['', ...names.map((name) => `× floor, ${name}`), 'p50 µs', 'commands', 'bytes', 'server CPU µs', 'client CPU µs'], rows },
+      {
+        head: [
+          '',
+          ...names.map((name) => `× floor, ${name}`),
+          'p50 µs',
+          'commands',
+          'bytes',
+          'server CPU µs',
+          'client CPU µs',
+        ],
+        rows,
+      },
       { head: TARGET_HEAD, rows: targets },
     ],
   };
@@ -47,7 +81,14 @@ function underPinning(pinning, { sections, ...size }) {
     const rounds = await interleaved({
       contenders,
       ...size,
-      open: (contender) => startClient({ core: pinning.clients, workload: 'uncontended', contender, url: redis.url, settings: { leaseMs: 30_000 } }),
+      open: (contender) =>
+        startClient({
+          core: pinning.clients,
+          workload: 'uncontended',
+          contender,
+          url: redis.url,
+          settings: { leaseMs: 30_000 },
+        }),
       async measure(client) {
         const before = await serverCpu(redis.client);
         const figures = await client.call('round', { sections });

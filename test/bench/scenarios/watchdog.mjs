@@ -32,7 +32,16 @@ export async function watchdog({ quick }) {
       `The other libraries do not renew. Each is told to renew each lease/3 if it can be told; redlock-universal renews at 80 % of the lease.`,
     tables: [
       {
-        head: ['', 'client CPU × floor', 'client CPU %', 'server CPU %', 'commands / s', 'heap bytes a lock', 'longest event-loop delay, ms', 'still held'],
+        head: [
+          '',
+          'client CPU × floor',
+          'client CPU %',
+          'server CPU %',
+          'commands / s',
+          'heap bytes a lock',
+          'longest event-loop delay, ms',
+          'still held',
+        ],
         rows: contenders.map(({ name }, who) => [
           name, ratio(toFloor[who]), short(medianOf(rounds[who], 'clientCpu') * 100), short(medianOf(rounds[who], 'serverCpu') * 100), short(medianOf(rounds[who], 'commands')),
           short(medianOf(rounds[who], 'heapBytes')), short(medianOf(rounds[who], 'longestDelayMs')), short(medianOf(rounds[who], 'held')),
@@ -44,7 +53,13 @@ export async function watchdog({ quick }) {
           target({ what: 'client CPU × floor', value: toFloor[own].p50, solid: 0.5, goal: 0.35 }),
           target({ what: 'commands a second', value: medianOf(rounds[own], 'commands'), goal: 100 }),
           target({ what: 'heap bytes a lock', value: medianOf(rounds[own], 'heapBytes'), solid: 900, goal: 600 }),
-          target({ what: 'longest event-loop delay', value: medianOf(rounds[own], 'longestDelayMs'), solid: 15, goal: 9, unit: ' ms' }),
+          target({
+            what: 'longest event-loop delay',
+            value: medianOf(rounds[own], 'longestDelayMs'),
+            solid: 15,
+            goal: 9,
+            unit: ' ms',
+          }),
         ],
       },
     ],
@@ -54,7 +69,13 @@ export async function watchdog({ quick }) {
 async function keepLocks(redis, contender, { ms }) {
   const { client: server } = redis;
   await server.flushall();
-  const client = await startClient({ core: roomiest.clients, workload: 'watchdog', contender, url: redis.url, settings: { leaseMs: LEASE_MS } });
+  const client = await startClient({
+    core: roomiest.clients,
+    workload: 'watchdog',
+    contender,
+    url: redis.url,
+    settings: { leaseMs: LEASE_MS },
+  });
   try {
     const { heapBytes } = await client.call('take', { locks: LOCKS });
     await sleep(LEASE_MS); // the first renewals come in the rhythm of the taking

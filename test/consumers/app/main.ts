@@ -1,12 +1,32 @@
 // What a user's app does with the package, once: over HTTP, on a real Redis, by hand, and in a unit test.
 import 'reflect-metadata';
 import assert from 'node:assert/strict';
-import { type CanActivate, Controller, Get, Inject, Injectable, Module, Param, Post, Scope, UseGuards } from '@nestjs/common';
+import {
+  type CanActivate,
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  Module,
+  Param,
+  Post,
+  Scope,
+  UseGuards,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
-import { CurrentLock, InjectLocks, isLockError, type Lock, LockService, LockTimeoutError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import {
+  CurrentLock,
+  InjectLocks,
+  isLockError,
+  type Lock,
+  LockService,
+  LockTimeoutError,
+  RedisLockModule,
+  WithLock,
+} from 'nest-redis-lock';
 import { LockHealthIndicator } from 'nest-redis-lock/terminus';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
 import { requestScope } from './request-scope.js';
@@ -81,8 +101,16 @@ class DoorController {
 
 async function serve(redis: Redis): Promise<void> {
   @Module({
-    imports: [RedisLockModule.forRoot({ connection }), RedisLockModule.forRootAsync({ name: 'borrowed', useFactory: () => ({ connection: redis }) }), TerminusModule],
-    providers: [Accounts, LockHealthIndicator, { provide: 'doorman', scope: Scope.REQUEST, useFactory: () => new Doorman() }],
+    imports: [
+      RedisLockModule.forRoot({ connection }),
+      RedisLockModule.forRootAsync({ name: 'borrowed', useFactory: () => ({ connection: redis }) }),
+      TerminusModule,
+    ],
+    providers: [
+      Accounts,
+      LockHealthIndicator,
+      { provide: 'doorman', scope: Scope.REQUEST, useFactory: () => new Doorman() },
+    ],
     controllers: [AccountController, HealthController, DoorController],
   })
   class AppModule {}
@@ -93,7 +121,10 @@ async function serve(redis: Redis): Promise<void> {
   assert.equal(await (await fetch(`${await app.getUrl()}/door`)).text(), 'true');
   const url = `${await app.getUrl()}/accounts/42`;
   const answers = await Promise.all([200, 300].map((amount) => fetch(`${url}/withdraw/${amount}`, { method: 'POST' })));
-  assert.deepEqual(answers.map(({ status }) => status), [201, 201]);
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [201, 201],
+  );
   assert.equal(app.get(Accounts).balance, 500);
   assert.equal(await (await fetch(`${url}/busy`)).text(), 'not busy');
 
@@ -121,14 +152,18 @@ async function getStarted(): Promise<void> {
   // What the template's own e2e test looks at.
   assert.equal(await (await fetch(await app.getUrl())).text(), 'Hello World!');
   const url = `${await app.getUrl()}/accounts/42/withdraw`;
-  const withdraw = async (amount: number) => (await (await fetch(`${url}/${amount}`, { method: 'POST' })).json()) as { balance: number };
+  const withdraw = async (amount: number) =>
+    (await (await fetch(`${url}/${amount}`, { method: 'POST' })).json()) as { balance: number };
   const balances = (await Promise.all([200, 300].map(withdraw))).map(({ balance }) => balance);
   assert.equal(Math.min(...balances), 500);
   await app.close();
 }
 
 async function unitTest(): Promise<void> {
-  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] }).compile();
+  const module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    providers: [Accounts],
+  }).compile();
   const [accounts, locks] = [module.get(Accounts), module.get(TestLockService)];
   assert.equal(await accounts.withdraw('42', 1), 999);
   locks.simulate({ busy: 'account:42' });

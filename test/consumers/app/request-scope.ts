@@ -41,12 +41,20 @@ class Reports {
   }
 }
 
-@Module({ imports: [RedisLockModule.forRoot({ connection: process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379', wait: '5s' })], controllers: [Reports] })
+@Module({
+  imports: [RedisLockModule.forRoot({ connection: process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379', wait: '5s' })],
+  controllers: [Reports],
+})
 class ReportModule {}
 
 /** Twice the same: the second gets in only if the first has given the lock back. */
 async function answersTwice(app: INestApplication, get: (path: string) => Promise<Answer>): Promise<void> {
-  for (const [path, body] of [['json', '{"id":7}'], ['json', '{"id":7}'], ['file', 'seven'], ['file', 'seven']]) {
+  for (const [path, body] of [
+    ['json', '{"id":7}'],
+    ['json', '{"id":7}'],
+    ['file', 'seven'],
+    ['file', 'seven'],
+  ]) {
     const answer = await get(`/reports/7/${path}`);
     assert.deepEqual([answer.statusCode, answer.body], [200, body]);
   }
@@ -56,7 +64,9 @@ async function answersTwice(app: INestApplication, get: (path: string) => Promis
 
 async function serverless(): Promise<void> {
   // Its types want those of AWS.
-  const adapter = createRequire(join(process.cwd(), 'main.js'))('@codegenie/serverless-express') as (options: object) => Handler;
+  const adapter = createRequire(join(process.cwd(), 'main.js'))('@codegenie/serverless-express') as (
+    options: object,
+  ) => Handler;
   const app = await NestFactory.create(ReportModule, { logger: ['error'] });
   await app.init();
   const handler = adapter({ app: app.getHttpAdapter().getInstance() as object });
@@ -67,19 +77,28 @@ async function serverless(): Promise<void> {
 }
 
 async function injected(): Promise<void> {
-  const app = await NestFactory.create<NestFastifyApplication>(ReportModule, new FastifyAdapter(), { logger: ['error'] });
+  const app = await NestFactory.create<NestFastifyApplication>(ReportModule, new FastifyAdapter(), {
+    logger: ['error'],
+  });
   await app.init();
   await answersTwice(app, (url) => app.inject({ method: 'GET', url }));
 }
 
 /** A client that cancels while it waits does not get in; where one cancels while it is inside, the lock is back when its handler has ended. */
 async function cancelled(): Promise<void> {
-  const app = await NestFactory.create<NestFastifyApplication>(ReportModule, new FastifyAdapter({ http2: true }), { logger: ['error'] });
+  const app = await NestFactory.create<NestFastifyApplication>(ReportModule, new FastifyAdapter({ http2: true }), {
+    logger: ['error'],
+  });
   await app.listen(0, '127.0.0.1');
   const locks = app.get(LockService);
   const session = connect(await app.getUrl());
-  const get = (client: string) => session.request({ ':path': `/reports/7/json?client=${client}` }).on('error', () => undefined);
-  const refusal = () => locks.lock(KEY, { maxWaiters: 1, wait: 1 }).then(() => 'none', ({ reason }: LockTimeoutError) => reason);
+  const get = (client: string) =>
+    session.request({ ':path': `/reports/7/json?client=${client}` }).on('error', () => undefined);
+  const refusal = () =>
+    locks.lock(KEY, { maxWaiters: 1, wait: 1 }).then(
+      () => 'none',
+      ({ reason }: LockTimeoutError) => reason,
+    );
   const until = async (reason: string) => {
     while ((await refusal()) !== reason) await setTimeout(5);
   };

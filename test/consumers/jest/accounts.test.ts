@@ -15,7 +15,10 @@ class Accounts {
 }
 
 it('locks', async () => {
-  const app = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Accounts] }).compile();
+  const app = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    providers: [Accounts],
+  }).compile();
   expect(await app.get(Accounts).withdraw('42')).toBe('42');
   app.get(TestLockService).simulate({ busy: 'account:42' });
   await expect(app.get(Accounts).withdraw('42')).rejects.toThrow(LockTimeoutError);

@@ -51,7 +51,13 @@ const murlock: Start = (patient) => {
       return work();
     }
   }
-  const locks = MurLockModule.forRoot({ redisOptions: { url }, wait: 10, maxAttempts: 1, blocking: patient, logLevel: 'none' });
+  const locks = MurLockModule.forRoot({
+    redisOptions: { url },
+    wait: 10,
+    maxAttempts: 1,
+    blocking: patient,
+    logLevel: 'none',
+  });
   return startApp('murlock', locks, AccountService);
 };
 
@@ -59,7 +65,11 @@ const redlockSettings = (patient: boolean) => ({ retryCount: patient ? -1 : 0, r
 
 const redlock5: Start = async (patient) => {
   const redlock = new Redlock5([new Redis(url)], redlockSettings(patient));
-  return { name: 'redlock 5', run: (account, work) => redlock.using([`AccountService:run:${account}`], LEASE_MS, work), close: () => redlock.quit() };
+  return {
+    name: 'redlock 5',
+    run: (account, work) => redlock.using([`AccountService:run:${account}`], LEASE_MS, work),
+    close: () => redlock.quit(),
+  };
 };
 
 const redlock4: Start = async (patient) => {
@@ -83,7 +93,12 @@ const atRedlock: Start = (patient) => {
       return work();
     }
   }
-  const locks = RedlockModule.register({ clients: [new Redis(url)], settings: redlockSettings(patient), duration: LEASE_MS, isGlobal: true });
+  const locks = RedlockModule.register({
+    clients: [new Redis(url)],
+    settings: redlockSettings(patient),
+    duration: LEASE_MS,
+    isGlobal: true,
+  });
   return startApp('@Redlock', locks, Accounts);
 };
 
@@ -95,7 +110,11 @@ const moved: Start = (patient) => {
       return work();
     }
   }
-  return startApp('nest-redis-lock', RedisLockModule.forRoot({ connection: url, keyPrefix: '', wait: patient ? '20s' : 0 }), AccountService);
+  return startApp(
+    'nest-redis-lock',
+    RedisLockModule.forRoot({ connection: url, keyPrefix: '', wait: patient ? '20s' : 0 }),
+    AccountService,
+  );
 };
 
 /** Whoever is inside keeps each of them out, and lets it in afterwards. */
@@ -109,7 +128,8 @@ async function excludeEachOther(nodes: readonly Node[], redis: Redis): Promise<v
         await assert.rejects(run, `${other.name} came in while ${holder.name} was inside`);
       }
     });
-    for (const other of others) assert.equal(await other.run('42', async () => 'inside'), 'inside', `${other.name} after ${holder.name}`);
+    for (const other of others)
+      assert.equal(await other.run('42', async () => 'inside'), 'inside', `${other.name} after ${holder.name}`);
   }
 }
 

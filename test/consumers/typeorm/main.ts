@@ -42,7 +42,13 @@ async function main(): Promise<void> {
 
   @Module({
     imports: [
-      TypeOrmModule.forRoot({ type: 'postgres', url: databaseUrl, entities: [Account], synchronize: true, poolSize: 1 }),
+      TypeOrmModule.forRoot({
+        type: 'postgres',
+        url: databaseUrl,
+        entities: [Account],
+        synchronize: true,
+        poolSize: 1,
+      }),
       TypeOrmModule.forFeature([Account]),
       RedisLockModule.forRoot({ connection: redis }),
     ],

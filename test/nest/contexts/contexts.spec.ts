@@ -12,7 +12,9 @@ import { TIMERS } from './timers.js';
 jest.setTimeout(30_000);
 
 const CONTEXTS: Record<string, Context> = { ...PROVIDERS, ...REQUESTS, ...MESSAGES, ...TIMERS, ...JOBS };
-const TABLE = Object.entries(CONTEXTS).flatMap(([context, start]) => PLACES.map((place) => ({ context, place, start })));
+const TABLE = Object.entries(CONTEXTS).flatMap(([context, start]) =>
+  PLACES.map((place) => ({ context, place, start })),
+);
 
 let running: Running | undefined;
 

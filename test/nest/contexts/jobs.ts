@@ -15,11 +15,25 @@ class Jobs {
 async function worker(processor: Type): Promise<Running> {
   const server = await startRedis();
   const connection = { host: '127.0.0.1', port: server.port };
-  const imports = [LockTestingModule.forRoot(), BullModule.forRoot({ connection }), BullModule.registerQueue({ name: 'visits' })];
+  const imports = [
+    LockTestingModule.forRoot(),
+    BullModule.forRoot({ connection }),
+    BullModule.registerQueue({ name: 'visits' }),
+  ];
   const app = await Test.createTestingModule({ imports, providers: [Jobs, processor] }).compile();
   await app.init();
   const { queue } = app.get(Jobs);
-  return { app, call: () => silently(() => queue.addBulk([{ name: 'visit', data: 1 }, { name: 'visit', data: 2 }])), close: () => server.stop() };
+  return {
+    app,
+    call: () =>
+      silently(() =>
+        queue.addBulk([
+          { name: 'visit', data: 1 },
+          { name: 'visit', data: 2 },
+        ]),
+      ),
+    close: () => server.stop(),
+  };
 }
 
 export const JOBS: Record<string, Context> = {

@@ -15,8 +15,15 @@ import { type Context, type Running, silently, twice } from './context.js';
 
 async function tcp(controller: Type, send: 'send' | 'emit'): Promise<Running> {
   const port = await freePort();
-  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], controllers: [controller] }).compile();
-  const app = module.createNestMicroservice({ transport: Transport.TCP, options: { host: '127.0.0.1', port }, logger: false });
+  const module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    controllers: [controller],
+  }).compile();
+  const app = module.createNestMicroservice({
+    transport: Transport.TCP,
+    options: { host: '127.0.0.1', port },
+    logger: false,
+  });
   await app.listen();
   const client = ClientProxyFactory.create({ transport: Transport.TCP, options: { host: '127.0.0.1', port } });
   await client.connect();
@@ -28,8 +35,14 @@ async function tcp(controller: Type, send: 'send' | 'emit'): Promise<Running> {
   };
 }
 
-async function startGateway(gateway: Type, adapter: (app: INestApplication) => WebSocketAdapter): Promise<[app: INestApplication, port: number]> {
-  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [gateway] }).compile();
+async function startGateway(
+  gateway: Type,
+  adapter: (app: INestApplication) => WebSocketAdapter,
+): Promise<[app: INestApplication, port: number]> {
+  const module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    providers: [gateway],
+  }).compile();
   const app = module.createNestApplication({ logger: false });
   app.useWebSocketAdapter(adapter(app));
   await app.listen(0, '127.0.0.1');
@@ -40,8 +53,14 @@ async function startGateway(gateway: Type, adapter: (app: INestApplication) => W
 async function socketIo(gateway: Type): Promise<Running> {
   const [app, port] = await startGateway(gateway, (app) => new IoAdapter(app));
   const client = io(`http://127.0.0.1:${port}`, { transports: ['websocket'], reconnection: false });
-  await new Promise((resolve, reject) => client.once('connect', () => resolve(undefined)).once('connect_error', reject));
-  return { app, call: () => twice(() => client.emitWithAck('visit', {}) as Promise<unknown>), close: () => client.disconnect() };
+  await new Promise((resolve, reject) =>
+    client.once('connect', () => resolve(undefined)).once('connect_error', reject),
+  );
+  return {
+    app,
+    call: () => twice(() => client.emitWithAck('visit', {}) as Promise<unknown>),
+    close: () => client.disconnect(),
+  };
 }
 
 /** A websocket client that asks twice, on one connection. */
@@ -51,10 +70,11 @@ async function websocket(gateway: Type): Promise<Running> {
   await once(client, 'open');
   const answers: ((answer: unknown) => void)[] = [];
   client.on('message', (data: Buffer) => answers.shift()?.((JSON.parse(data.toString()) as { data: unknown }).data));
-  const ask = () => new Promise((resolve) => {
-    answers.push(resolve);
-    client.send(JSON.stringify({ event: 'visit', data: {} }));
-  });
+  const ask = () =>
+    new Promise((resolve) => {
+      answers.push(resolve);
+      client.send(JSON.stringify({ event: 'visit', data: {} }));
+    });
   return { app, call: () => twice(ask), close: () => client.terminate() };
 }
 

@@ -10,13 +10,20 @@ interface Visitor {
 }
 
 async function start({ imports = [], ...metadata }: ModuleMetadata): Promise<TestingModule> {
-  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot(), ...imports], ...metadata }).compile();
+  const module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot(), ...imports],
+    ...metadata,
+  }).compile();
   return module.init();
 }
 
 const TAGGED = SetMetadata('tag', 'kept');
 
-function provided(scope: Scope, provider: (visitor: new () => Visitor) => object, get: (app: TestingModule, type: new () => Visitor) => Promise<Visitor>): Context {
+function provided(
+  scope: Scope,
+  provider: (visitor: new () => Visitor) => object,
+  get: (app: TestingModule, type: new () => Visitor) => Promise<Visitor>,
+): Context {
   return async (room, locked) => {
     @Injectable({ scope })
     class Visitors implements Visitor {
@@ -39,11 +46,23 @@ export const PROVIDERS: Record<string, Context> = {
   'a request-scoped provider': provided(Scope.REQUEST, itself, resolved),
   'a transient provider': provided(Scope.TRANSIENT, itself, resolved),
   'a provider of useFactory': provided(Scope.DEFAULT, (type) => ({ provide: type, useFactory: () => new type() }), got),
-  'a request-scoped provider of useFactory': provided(Scope.DEFAULT, (type) => ({ provide: type, scope: Scope.REQUEST, useFactory: () => new type() }), resolved),
-  'a transient provider of useFactory': provided(Scope.DEFAULT, (type) => ({ provide: type, scope: Scope.TRANSIENT, useFactory: () => new type() }), resolved),
+  'a request-scoped provider of useFactory': provided(
+    Scope.DEFAULT,
+    (type) => ({ provide: type, scope: Scope.REQUEST, useFactory: () => new type() }),
+    resolved,
+  ),
+  'a transient provider of useFactory': provided(
+    Scope.DEFAULT,
+    (type) => ({ provide: type, scope: Scope.TRANSIENT, useFactory: () => new type() }),
+    resolved,
+  ),
   'a provider of useValue': provided(Scope.DEFAULT, (type) => ({ provide: type, useValue: new type() }), got),
   'a provider of useClass': provided(Scope.DEFAULT, (type) => ({ provide: type, useClass: type }), got),
-  'what ModuleRef.create() makes': provided(Scope.DEFAULT, () => ({ provide: 'nothing', useValue: 1 }), (app, type) => app.get(ModuleRef).create(type)),
+  'what ModuleRef.create() makes': provided(
+    Scope.DEFAULT,
+    () => ({ provide: 'nothing', useValue: 1 }),
+    (app, type) => app.get(ModuleRef).create(type),
+  ),
 
   'a method that a subclass inherits': async (room, locked) => {
     class Base implements Visitor {

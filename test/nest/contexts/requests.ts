@@ -11,8 +11,15 @@ import type { NewAdapter } from '../http-app.js';
 import { PLATFORMS, startApp } from '../http-app.js';
 import { type Context, type Running, twice } from './context.js';
 
-async function running(adapter: NewAdapter, { imports = [], ...metadata }: ModuleMetadata, ask: (url: string) => Promise<unknown>): Promise<Running> {
-  const app: INestApplication = await startApp(adapter, { imports: [LockTestingModule.forRoot(), ...imports], ...metadata });
+async function running(
+  adapter: NewAdapter,
+  { imports = [], ...metadata }: ModuleMetadata,
+  ask: (url: string) => Promise<unknown>,
+): Promise<Running> {
+  const app: INestApplication = await startApp(adapter, {
+    imports: [LockTestingModule.forRoot(), ...imports],
+    ...metadata,
+  });
   const url = await app.getUrl();
   return { app, call: () => twice(() => ask(url)) };
 }
@@ -44,7 +51,10 @@ const serverless: Context = async (room, locked) => {
       return room.visit();
     }
   }
-  const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], controllers: [Visitors] }).compile();
+  const module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    controllers: [Visitors],
+  }).compile();
   const app = await module.createNestApplication(new ExpressAdapter(), { logger: false }).init();
   const invoke = lambda(app);
   return { app, call: () => twice(async () => (await invoke('/visitors')).body) };
@@ -64,7 +74,8 @@ function inherited(adapter: NewAdapter): Context {
   };
 }
 
-const SCHEMA = 'type Query { visit: String, visitor: Visitor } type Mutation { visit: String } type Visitor { visit: String }';
+const SCHEMA =
+  'type Query { visit: String, visitor: Visitor } type Mutation { visit: String } type Visitor { visit: String }';
 
 function graphql(decorator: MethodDecorator, query: string): Context {
   return async (room, locked) => {
@@ -81,10 +92,18 @@ function graphql(decorator: MethodDecorator, query: string): Context {
       }
     }
     const ask = async (url: string) => {
-      const response = await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query }) });
+      const response = await fetch(`${url}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query }),
+      });
       return JSON.stringify(await response.json()).match(/"visit":"(\w+)"/)?.[1];
     };
-    const module = GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, typeDefs: SCHEMA, graphiql: false });
+    const module = GraphQLModule.forRoot<ApolloDriverConfig>({
+      driver: ApolloDriver,
+      typeDefs: SCHEMA,
+      graphiql: false,
+    });
     return running(PLATFORMS[0]![1], { imports: [module], providers: [Visitors] }, ask);
   };
 }

@@ -18,7 +18,10 @@ function timed(decorator: () => MethodDecorator): Context {
       }
     }
     const providers = TWO.map((provide) => ({ provide, useClass: Visitors as Type }));
-    const module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot(), ScheduleModule.forRoot()], providers }).compile();
+    const module = await Test.createTestingModule({
+      imports: [LockTestingModule.forRoot(), ScheduleModule.forRoot()],
+      providers,
+    }).compile();
     const app = module.createNestApplication({ logger: false });
     return { app, call: () => silently(() => app.init()) };
   };
@@ -37,7 +40,10 @@ export const TIMERS: Record<string, Context> = {
         return room.visit();
       }
     }
-    const app = await Test.createTestingModule({ imports: [LockTestingModule.forRoot(), EventEmitterModule.forRoot()], providers: [Visitors] }).compile();
+    const app = await Test.createTestingModule({
+      imports: [LockTestingModule.forRoot(), EventEmitterModule.forRoot()],
+      providers: [Visitors],
+    }).compile();
     await app.init();
     return { app, call: () => twice(async () => ((await app.get(EventEmitter2).emitAsync('visit')) as unknown[])[0]) };
   },

@@ -17,9 +17,15 @@ const LATE_MS = 500;
 
 /** Waits until leases of this length are over, no longer than is needed, and looks what is left. */
 export async function census(servers: readonly Redis[], leaseMs: number, left: Census['left'] = {}): Promise<Census> {
-  const keys = async () => (await Promise.all(servers.map((redis) => redis.keys('*')))).flat().filter((key) => !key.endsWith(':fence'));
-  const channels = async () => (await Promise.all(servers.map((redis) => redis.pubsub('CHANNELS') as Promise<string[]>))).flat().filter((channel) => !channel.startsWith('__sentinel__:') && !channel.includes(`:${process.pid}:`));
-  await until(async () => (await keys()).length + (await channels()).length === 0, leaseMs + LATE_MS).catch(() => undefined);
+  const keys = async () =>
+    (await Promise.all(servers.map((redis) => redis.keys('*')))).flat().filter((key) => !key.endsWith(':fence'));
+  const channels = async () =>
+    (await Promise.all(servers.map((redis) => redis.pubsub('CHANNELS') as Promise<string[]>)))
+      .flat()
+      .filter((channel) => !channel.startsWith('__sentinel__:') && !channel.includes(`:${process.pid}:`));
+  await until(async () => (await keys()).length + (await channels()).length === 0, leaseMs + LATE_MS).catch(
+    () => undefined,
+  );
   return { keys: await keys(), channels: await channels(), left };
 }
 

@@ -41,7 +41,9 @@ const ONE_STALL_MS = 100;
 /** How often a process stood still just before the first line of a body, or of several that began in the same moment. */
 export function stallsBeforeBegin(sections: readonly Section[]): number {
   const late = sections.filter(beganTooLate).sort((a, b) => a.pid - b.pid || a.beganAt - b.beganAt);
-  return late.filter(({ pid, beganAt }, at) => late[at - 1]?.pid !== pid || beganAt - late[at - 1]!.beganAt > ONE_STALL_MS).length;
+  return late.filter(
+    ({ pid, beganAt }, at) => late[at - 1]?.pid !== pid || beganAt - late[at - 1]!.beganAt > ONE_STALL_MS,
+  ).length;
 }
 
 /** What a resource does that remembers the largest fence it has seen, when all wrote to it who had the key for themselves. */
@@ -53,7 +55,9 @@ export interface Register {
 }
 
 export function register(key: string, sections: readonly Section[]): Register {
-  const writes = sections.filter(({ mode, wroteAt }) => wroteAt !== undefined && (mode === 'exclusive' || mode === 'write')).sort((a, b) => a.wroteAt! - b.wroteAt!);
+  const writes = sections
+    .filter(({ mode, wroteAt }) => wroteAt !== undefined && (mode === 'exclusive' || mode === 'write'))
+    .sort((a, b) => a.wroteAt! - b.wroteAt!);
   const found: Finding[] = [];
   let refused = 0;
   let largest = writes[0]!;
@@ -61,9 +65,11 @@ export function register(key: string, sections: readonly Section[]): Register {
   for (const write of writes) {
     const isTaken = write.fence >= largest.fence;
     if (!isTaken) refused++;
-    if (!isTaken && write.isHeld) found.push(finding('S5', 'the write of a holder would be refused', key, [largest, write]));
+    if (!isTaken && write.isHeld)
+      found.push(finding('S5', 'the write of a holder would be refused', key, [largest, write]));
     // Whoever came in before one who has written is too late, whatever the fences say.
-    if (isTaken && latest && write.beganAt < latest.beganAt) found.push(finding('S5', 'a late write would not be refused', key, [latest, write]));
+    if (isTaken && latest && write.beganAt < latest.beganAt)
+      found.push(finding('S5', 'a late write would not be refused', key, [latest, write]));
     if (isTaken) largest = write;
     // When one that stood still began says nothing of when it was given the key.
     if (!beganTooLate(write) && (!latest || write.beganAt > latest.beganAt)) latest = write;

@@ -3,7 +3,8 @@ import { finding, type Finding } from './finding.js';
 
 /** What can be told from one holder alone. */
 export function holder(section: Section): Finding[] {
-  const wrong = (property: Finding['property'], what: string) => finding(property, what, section.keys.join(', '), [section]);
+  const wrong = (property: Finding['property'], what: string) =>
+    finding(property, what, section.keys.join(', '), [section]);
   const { token, fence, beganAt, goodUntil, silentAt, refused } = section;
   const found: Finding[] = [];
   if (silentAt !== undefined) found.push(wrong('S3', 'the lease was over, a task ran, and the signal had not aborted'));
@@ -18,6 +19,7 @@ export function touched(section: Section): Finding[] {
   const { lost, abortedAt, unlocked, unlockedAt, goodUntil } = section;
   const wrong = (what: string) => [finding('S4', what, section.keys.join(', '), [section])];
   if (lost === 'taken' && abortedAt! < goodUntil) return wrong('somebody else took it, or freed it, within its lease');
-  if (section.isHeld && unlocked === false && unlockedAt! < goodUntil) return wrong('it was gone when its holder gave it back within its lease');
+  if (section.isHeld && unlocked === false && unlockedAt! < goodUntil)
+    return wrong('it was gone when its holder gave it back within its lease');
   return [];
 }

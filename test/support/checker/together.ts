@@ -11,7 +11,9 @@ export function together(key: string, sections: readonly Section[]): Finding[] {
     const met = others.find((other) => !share(other, section));
     if (met) return [finding('S1', 'both inside at once', key, [met, section])];
     const { permits } = section;
-    return permits !== undefined && others.length >= permits ? [finding('S1', `${others.length + 1} inside at once, of ${permits} permits`, key, inside)] : [];
+    return permits !== undefined && others.length >= permits
+      ? [finding('S1', `${others.length + 1} inside at once, of ${permits} permits`, key, inside)]
+      : [];
   });
 }
 

@@ -34,7 +34,13 @@ export class Verdict {
   /** Some counterexamples to each, for people to read; to all of S1 to S7, if none is named. Empty when there are none. */
   examples(...properties: readonly Property[]): string {
     const asked = properties.length > 0 ? properties : (['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7'] as const);
-    return asked.flatMap((property) => this.#of(property).slice(0, EXAMPLES).map(({ text }) => text)).join('\n\n');
+    return asked
+      .flatMap((property) =>
+        this.#of(property)
+          .slice(0, EXAMPLES)
+          .map(({ text }) => text),
+      )
+      .join('\n\n');
   }
 
   #of(property: Property): Finding[] {
@@ -43,7 +49,10 @@ export class Verdict {
 }
 
 /** Judges exclusive locks, readers and writers, and semaphores by what all processes noted. */
-export function judge(all: readonly Section[], { redisForgets = false, standsStill = false, census }: Circumstances = {}): Verdict {
+export function judge(
+  all: readonly Section[],
+  { redisForgets = false, standsStill = false, census }: Circumstances = {},
+): Verdict {
   const sections = standsStill ? all.filter((section) => !beganTooLate(section)) : all;
   const keys = [...byKey(sections)];
   const registers = [...byKey(all)].map(([key, stays]) => register(key, stays));
@@ -54,7 +63,10 @@ export function judge(all: readonly Section[], { redisForgets = false, standsSti
     ...(redisForgets ? [] : sections.flatMap(touched)),
     ...(census ? leftovers(census) : []),
   ];
-  return new Verdict(findings, registers.reduce((sum, { refused }) => sum + refused, 0));
+  return new Verdict(
+    findings,
+    registers.reduce((sum, { refused }) => sum + refused, 0),
+  );
 }
 
 function byKey(sections: readonly Section[]): Map<string, Section[]> {

@@ -19,7 +19,9 @@ export type SendRequest = (port: number, method: string, path: string) => SentRe
 
 export const sendHttp1: SendRequest = (port, method, path) => {
   const sent = request({ host: '127.0.0.1', port, path, method, agent: false }).on('error', () => undefined);
-  const response = once(sent, 'response').then(([response]) => (response as IncomingMessage).on('error', () => undefined));
+  const response = once(sent, 'response').then(([response]) =>
+    (response as IncomingMessage).on('error', () => undefined),
+  );
   const status = response.then(({ statusCode }) => statusCode!);
   const begun = response.then((response) => once(response, 'data'));
   const ended = closed(sent);
@@ -28,7 +30,9 @@ export const sendHttp1: SendRequest = (port, method, path) => {
 };
 
 /** What it cancels is the one request, or its connection. */
-export function sendHttp2(cancels: 'request' | 'connection'): (...request: Parameters<SendRequest>) => SentRequest & { readonly text: Promise<string> } {
+export function sendHttp2(
+  cancels: 'request' | 'connection',
+): (...request: Parameters<SendRequest>) => SentRequest & { readonly text: Promise<string> } {
   return (port, method, path) => {
     const session = connect(`http://127.0.0.1:${port}`).on('error', () => undefined);
     const sent = session.request({ ':method': method, ':path': path }).on('error', () => undefined);
@@ -39,7 +43,13 @@ export function sendHttp2(cancels: 'request' | 'connection'): (...request: Param
     const ended = closed(sent).then(() => session.close());
     sent.end();
     const text = ended.then(() => Buffer.concat(chunks).toString());
-    return quiet({ status, begun, ended, text, cancel: () => (cancels === 'request' ? sent.close(constants.NGHTTP2_CANCEL) : session.destroy()) });
+    return quiet({
+      status,
+      begun,
+      ended,
+      text,
+      cancel: () => (cancels === 'request' ? sent.close(constants.NGHTTP2_CANCEL) : session.destroy()),
+    });
   };
 }
 

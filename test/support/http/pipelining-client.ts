@@ -20,7 +20,8 @@ export async function pipeliningClient(port: number): Promise<PipeliningClient> 
   const closed = once(socket, 'close');
   return {
     received: () => received,
-    ask: (...paths) => void socket.write(paths.map((path) => `GET /${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`).join('')),
+    ask: (...paths) =>
+      void socket.write(paths.map((path) => `GET /${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`).join('')),
     leave: async () => {
       socket.destroy();
       await closed;

@@ -12,7 +12,9 @@ export type Invoke = (path: string) => Promise<Answer>;
 type Handler = (event: object, context: object) => Promise<{ readonly statusCode: number; readonly body: string }>;
 
 // Its types want those of AWS.
-const serverlessExpress = createRequire(import.meta.url)('@codegenie/serverless-express') as (options: { readonly app: unknown }) => Handler;
+const serverlessExpress = createRequire(import.meta.url)('@codegenie/serverless-express') as (options: {
+  readonly app: unknown;
+}) => Handler;
 
 /** As AWS Lambda does, behind an API Gateway. */
 export function lambda(app: INestApplication): Invoke {
@@ -20,7 +22,10 @@ export function lambda(app: INestApplication): Invoke {
   return async (path) => {
     const [rawPath, rawQueryString = ''] = path.split('?') as [string, string?];
     const requestContext = { http: { method: 'GET', path: rawPath, sourceIp: '127.0.0.1' } };
-    const { statusCode, body } = await handler({ version: '2.0', rawPath, rawQueryString, headers: {}, requestContext }, {});
+    const { statusCode, body } = await handler(
+      { version: '2.0', rawPath, rawQueryString, headers: {}, requestContext },
+      {},
+    );
     return { status: statusCode, body };
   };
 }

@@ -76,4 +76,5 @@ export class ModelKey {
 }
 
 /** How many may share a key. */
-export const permits = (sharing: Sharing): number => (sharing === 'read' ? Infinity : sharing === 'exclusive' ? 1 : Number(sharing.slice('permits:'.length)));
+export const permits = (sharing: Sharing): number =>
+  sharing === 'read' ? Infinity : sharing === 'exclusive' ? 1 : Number(sharing.slice('permits:'.length));

@@ -1,4 +1,12 @@
-import { ALIVE_MS, FIRST_LEASE_MS, KEPT_MARK, RUN_MARK, type AcquireCommand, type KeyView, type Renewal } from '../../../lib/store/lock-store.js';
+import {
+  ALIVE_MS,
+  FIRST_LEASE_MS,
+  KEPT_MARK,
+  RUN_MARK,
+  type AcquireCommand,
+  type KeyView,
+  type Renewal,
+} from '../../../lib/store/lock-store.js';
 import type { Ears, Message, ModelAnswer, ModelGrant, ModelRefusal } from './lock-model-answers.js';
 import { ModelKey } from './lock-model-key.js';
 
@@ -37,7 +45,8 @@ export class LockModel {
       if (refusal === 'other permits') this.cancel(command);
       else if (refusal) {
         this.cancel({ token, keys: command.keys.slice(index + 1) });
-        for (const earlier of this.#trustsWaiters ? [] : keys.slice(0, index)) earlier.holders.set(token, this.#time + Math.min(leaseMs, ALIVE_MS));
+        for (const earlier of this.#trustsWaiters ? [] : keys.slice(0, index))
+          earlier.holders.set(token, this.#time + Math.min(leaseMs, ALIVE_MS));
         this.#join(key, command, refusal.holders);
         return { ...refusal, ahead: key.placeOf(token) };
       }
@@ -65,7 +74,9 @@ export class LockModel {
   }
 
   reserve(lock: Renewal): ModelGrant | undefined {
-    const isExclusive = this.#ours(lock.keys, lock.token).every(({ sharing, writing }) => sharing === 'exclusive' && writing === 0);
+    const isExclusive = this.#ours(lock.keys, lock.token).every(
+      ({ sharing, writing }) => sharing === 'exclusive' && writing === 0,
+    );
     return isExclusive && this.renew(lock) ? this.#granted(lock) : undefined;
   }
 
@@ -86,7 +97,10 @@ export class LockModel {
 
   upgrade(lock: Renewal, number: number): ModelGrant | undefined {
     const ours = this.#ours(lock.keys, lock.token);
-    if (ours.length < lock.keys.length || ours.some((key) => key.holders.size > 1 || !key.isInTime(lock.token, number))) {
+    if (
+      ours.length < lock.keys.length ||
+      ours.some((key) => key.holders.size > 1 || !key.isInTime(lock.token, number))
+    ) {
       for (const key of ours) if (key.sharing === 'read') key.end(lock.token, number);
       return undefined;
     }
@@ -194,7 +208,8 @@ export class LockModel {
   }
 
   #join(key: ModelKey, command: AcquireCommand, holders: readonly string[]): void {
-    if (key.join(command, this.#time + ALIVE_MS) && holders[0]!.endsWith(RUN_MARK)) this.messages.push({ what: 'wanted', token: holders[0]! });
+    if (key.join(command, this.#time + ALIVE_MS) && holders[0]!.endsWith(RUN_MARK))
+      this.messages.push({ what: 'wanted', token: holders[0]! });
   }
 
   #share(key: ModelKey, sharing: AcquireCommand['sharing']): void {

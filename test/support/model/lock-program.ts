@@ -23,10 +23,19 @@ export interface Ask {
 
 /** Somebody who asked before does something; `who` is counted among those that there are then. */
 export type ByCaller =
-  | { readonly do: 'again' | 'cancel' | 'release' | 'keep' | 'reserve' | 'upgrade' | 'downgrade' | 'forget'; readonly who: number; readonly together: boolean }
+  | {
+      readonly do: 'again' | 'cancel' | 'release' | 'keep' | 'reserve' | 'upgrade' | 'downgrade' | 'forget';
+      readonly who: number;
+      readonly together: boolean;
+    }
   | { readonly do: 'renew'; readonly who: number; readonly leaseMs: number; readonly together: boolean }
   /** What it asked for before arrives once more; `when` (of 10) says which it was of all that it asked for. */
-  | { readonly do: 'upgrade late' | 'downgrade late'; readonly who: number; readonly when: number; readonly together: boolean };
+  | {
+      readonly do: 'upgrade late' | 'downgrade late';
+      readonly who: number;
+      readonly when: number;
+      readonly together: boolean;
+    };
 
 /** One step of a program. */
 export type Operation =
@@ -86,13 +95,35 @@ function operation({ keys, sharings, processes, asks, turns = 2 }: Theme): fc.Ar
   return fc.oneof(
     { weight: asks, arbitrary: ask },
     ...byCaller,
-    { weight: 4, arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }) },
-    { weight: turns, arbitrary: fc.record({ do: fc.constantFrom('upgrade late' as const, 'downgrade late' as const), who, when: fc.nat(10), together }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('force' as const, 'lose' as const), key: fc.constantFrom(...keys) }) },
-    { weight: 4, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 1, 1, 2, 3).map((steps) => steps * STEP_MS) }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({ do: fc.constant('renew' as const), who, leaseMs, together: fc.constant(false) }),
+    },
+    {
+      weight: turns,
+      arbitrary: fc.record({
+        do: fc.constantFrom('upgrade late' as const, 'downgrade late' as const),
+        who,
+        when: fc.nat(10),
+        together,
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({ do: fc.constantFrom('force' as const, 'lose' as const), key: fc.constantFrom(...keys) }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constant('pass' as const),
+        ms: fc.constantFrom(1, 1, 1, 2, 3).map((steps) => steps * STEP_MS),
+      }),
+    },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('crash' as const), process }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('forget fences' as const) }) },
   );
 }
 
-export const programs: fc.Arbitrary<Operation[]> = fc.oneof(...THEMES.map((theme) => fc.array(operation(theme), { minLength: 1, maxLength: 40, size: 'max' })));
+export const programs: fc.Arbitrary<Operation[]> = fc.oneof(
+  ...THEMES.map((theme) => fc.array(operation(theme), { minLength: 1, maxLength: 40, size: 'max' })),
+);

@@ -61,7 +61,9 @@ export function drawSchedule(seed: number, services: number, withCuts: boolean):
   const call = (): Call => ({
     service: random.below(services),
     method: random.pick(['lock', 'tryLock', 'withLock']),
-    keys: random.chance(0.15) ? names.slice(random.below(2), 2 + random.below(2)) : [random.chance(0.7) ? names[0]! : random.pick(names)],
+    keys: random.chance(0.15)
+      ? names.slice(random.below(2), 2 + random.below(2))
+      : [random.chance(0.7) ? names[0]! : random.pick(names)],
     options: {
       wait: random.pick([0, 1, 5, 20, 100, 10_000, 10_000, 10_000]),
       fair: random.chance(0.4),
@@ -93,7 +95,8 @@ export async function runSchedule({ calls, cuts }: Schedule, { services, cut }: 
     for (const key of lock.keys) {
       const other = inside.get(key);
       if (other?.isHeld) wrong.push(`${lock.token} and ${other.token} were inside of ${key} together`);
-      if (lock.fence <= (lastFence.get(key) ?? 0)) wrong.push(`the fence of ${key} went from ${lastFence.get(key)} to ${lock.fence}`);
+      if (lock.fence <= (lastFence.get(key) ?? 0))
+        wrong.push(`the fence of ${key} went from ${lastFence.get(key)} to ${lock.fence}`);
       inside.set(key, lock);
       lastFence.set(key, lock.fence);
     }
@@ -124,8 +127,10 @@ export async function runSchedule({ calls, cuts }: Schedule, { services, cut }: 
       await lock.unlock();
     } catch (error) {
       const rough = cuts.length > 0 || stalls.longestMs() > STALL_MS;
-      const late = error instanceof LockUnavailableError || (error instanceof LockLostError && error.reason === 'expired');
-      if (error !== ABORTED && !(error instanceof LockTimeoutError) && !(rough && late)) wrong.push(`${method} of ${keys.join(' and ')} failed: ${String(error)}`);
+      const late =
+        error instanceof LockUnavailableError || (error instanceof LockLostError && error.reason === 'expired');
+      if (error !== ABORTED && !(error instanceof LockTimeoutError) && !(rough && late))
+        wrong.push(`${method} of ${keys.join(' and ')} failed: ${String(error)}`);
     }
   };
 

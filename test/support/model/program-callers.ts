@@ -25,7 +25,13 @@ export class Callers {
     const runs = how === 'run' && sharing === 'exclusive' && keys.length === 1;
     const token = `${process.source}.${(++sequence).toString(36)}${runs ? RUN_MARK : ''}`;
     process.known.add(token);
-    const caller = { process, command: { keys, token, leaseMs, sharing, label, queue: how !== 'try' }, isOver: false, arrival: 0, upgrades: 0 };
+    const caller = {
+      process,
+      command: { keys, token, leaseMs, sharing, label, queue: how !== 'try' },
+      isOver: false,
+      arrival: 0,
+      upgrades: 0,
+    };
     this.all.push(caller);
     return caller;
   }

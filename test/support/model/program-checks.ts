@@ -1,6 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from '@jest/globals';
-import { fencesFor, type AcquireCommand, type Granted, type Held, type KeyView } from '../../../lib/store/lock-store.js';
+import {
+  fencesFor,
+  type AcquireCommand,
+  type Granted,
+  type Held,
+  type KeyView,
+} from '../../../lib/store/lock-store.js';
 import type { Message, ModelAnswer } from './lock-model-answers.js';
 import { permits } from './lock-model-key.js';
 import type { LockModel } from './lock-model.js';
@@ -37,7 +43,11 @@ export class ProgramChecks {
     this.#lastAnswered = world.lastFence;
   }
 
-  answer({ queue }: AcquireCommand, actual: Granted | Held | 'other permits' | undefined, expected: ModelAnswer | undefined): void {
+  answer(
+    { queue }: AcquireCommand,
+    actual: Granted | Held | 'other permits' | undefined,
+    expected: ModelAnswer | undefined,
+  ): void {
     if (typeof actual !== 'object') return same(actual, expected);
     const { fence } = actual;
     if (actual.granted) {
@@ -50,8 +60,14 @@ export class ProgramChecks {
     }
     const { holder, ahead, leaseLeftMs } = actual;
     const known = typeof expected === 'object' && !expected.granted && expected.holders.includes(holder);
-    const rounded = typeof expected === 'object' && !expected.granted ? { ...expected, leaseLeftMs: about(expected.leaseLeftMs) } : expected;
-    this.#sameCounts({ granted: false, holders: known ? expected.holders : holder, ahead, leaseLeftMs: about(leaseLeftMs) }, rounded);
+    const rounded =
+      typeof expected === 'object' && !expected.granted
+        ? { ...expected, leaseLeftMs: about(expected.leaseLeftMs) }
+        : expected;
+    this.#sameCounts(
+      { granted: false, holders: known ? expected.holders : holder, ahead, leaseLeftMs: about(leaseLeftMs) },
+      rounded,
+    );
     if (!queue) return;
     // Whoever is given the lock later must see that by its fence.
     isAbove(fence + 1, this.#lastAnswered);
@@ -128,10 +144,12 @@ function uncounted(value: unknown): unknown {
   return value && typeof value === 'object' ? { ...value, ahead: 0, contended: false } : value;
 }
 
-const withoutFence = ({ what, token, contended }: Heard): Message => (what === 'granted' ? { what, token, contended } : { what, token });
+const withoutFence = ({ what, token, contended }: Heard): Message =>
+  what === 'granted' ? { what, token, contended } : { what, token };
 
 /** What one call brings about for several holders or keys is heard of in any order. */
-const inOrder = (messages: readonly Message[]): readonly Message[] => [...messages].sort((one, other) => `${one.token} ${one.what}`.localeCompare(`${other.token} ${other.what}`));
+const inOrder = (messages: readonly Message[]): readonly Message[] =>
+  [...messages].sort((one, other) => `${one.token} ${one.what}`.localeCompare(`${other.token} ${other.what}`));
 
 /** A view in which the order of holders and the last ms do not matter. */
 function comparable(view: KeyView | undefined): object | undefined {

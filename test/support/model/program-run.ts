@@ -63,7 +63,8 @@ export class ProgramRun {
       case 'ask':
         return this.#by(this.#callers.add(operation, processes[operation.process]!), operation);
       default: {
-        const some = operation.who === ANYBODY ? this.#callers.all.filter(({ process }) => process.isAlive) : this.#callers.open;
+        const some =
+          operation.who === ANYBODY ? this.#callers.all.filter(({ process }) => process.isAlive) : this.#callers.open;
         const caller = some[operation.who % some.length];
         if (caller) await this.#by(caller, operation);
       }
@@ -76,7 +77,11 @@ export class ProgramRun {
     if (this.#model.hasNoPlace(command)) return;
     // Whoever is told of a lock that it has given up gives it back, and so what arrives late.
     const isLate = operation.do === 'again' && caller.isOver;
-    const alone = !operation.together || isLate || operation.do === 'renew' || this.#callers.all.some(({ command, isOver }) => isOver && this.#model.waits(command));
+    const alone =
+      !operation.together ||
+      isLate ||
+      operation.do === 'renew' ||
+      this.#callers.all.some(({ command, isOver }) => isOver && this.#model.waits(command));
     if (alone || this.#sender !== process) await this.#settle();
     this.#sender = operation.do === 'renew' ? undefined : process;
     this.#perform(caller, operation);
@@ -116,7 +121,8 @@ export class ProgramRun {
         return this.#call(renewed, model.renew(lock));
       }
       case 'reserve':
-        if (!isPermit && command.keys.length === 1) this.#grant(command, store.reserve(command), model.reserve(command));
+        if (!isPermit && command.keys.length === 1)
+          this.#grant(command, store.reserve(command), model.reserve(command));
         return;
       case 'upgrade':
         if (!isPermit) this.#upgrade(caller, ++caller.upgrades);
@@ -129,7 +135,8 @@ export class ProgramRun {
         if (!isPermit && !command.token.endsWith(RUN_MARK)) this.#downgrade(caller, caller.upgrades);
         return;
       case 'downgrade late':
-        if (!isPermit && !command.token.endsWith(RUN_MARK) && caller.upgrades > 0) this.#downgrade(caller, Math.floor((operation.when * caller.upgrades) / 10));
+        if (!isPermit && !command.token.endsWith(RUN_MARK) && caller.upgrades > 0)
+          this.#downgrade(caller, Math.floor((operation.when * caller.upgrades) / 10));
         return;
     }
   }
@@ -156,7 +163,11 @@ export class ProgramRun {
     this.#calls.push(answer.then((actual) => () => same(actual, expected)));
   }
 
-  #grant(command: AcquireCommand, answer: Promise<Granted | Held | undefined>, expected: ModelAnswer | undefined): void {
+  #grant(
+    command: AcquireCommand,
+    answer: Promise<Granted | Held | undefined>,
+    expected: ModelAnswer | undefined,
+  ): void {
     const read = answer.catch((error: unknown) => {
       if (error instanceof LockOptionsError) return 'other permits' as const;
       throw error;

@@ -128,7 +128,14 @@ export class RedisWorld implements ProgramWorld {
     this.#stores.push(store);
     const process = new ProgramProcess(randomUUID(), store, isDeaf ? 'deaf' : 'hears');
     // A run is not asked for before the process can hear of its turn, or knows that it can't.
-    const warm = { keys: [process.source], token: `${process.source}.0${RUN_MARK}`, leaseMs: 1000, sharing: 'exclusive', label: undefined, queue: true } as const;
+    const warm = {
+      keys: [process.source],
+      token: `${process.source}.0${RUN_MARK}`,
+      leaseMs: 1000,
+      sharing: 'exclusive',
+      label: undefined,
+      queue: true,
+    } as const;
     await process.store.acquire(warm);
     await process.store.release(warm);
     return process;

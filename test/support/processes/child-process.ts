@@ -12,14 +12,19 @@ export class TestChild {
   readonly #killIt = () => void this.process.kill('SIGKILL');
 
   constructor(script: string, ...args: (string | number)[]) {
-    this.process = fork(CHILDREN + script, args.map(String), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], execArgv: [] });
+    this.process = fork(CHILDREN + script, args.map(String), {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      execArgv: [],
+    });
     process.once('exit', this.#killIt);
     this.process.once('exit', () => process.off('exit', this.#killIt));
   }
 
   /** The next message it sends; rejects when it exits first. */
   async message<T>(): Promise<T> {
-    const exited = once(this.process, 'exit').then(([code]) => Promise.reject(new Error(`The child exited with ${code} before it said anything.`)));
+    const exited = once(this.process, 'exit').then(([code]) =>
+      Promise.reject(new Error(`The child exited with ${code} before it said anything.`)),
+    );
     const [message] = (await Promise.race([once(this.process, 'message'), exited])) as [T];
     return message;
   }

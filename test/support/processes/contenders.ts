@@ -113,7 +113,9 @@ export function merged(reports: readonly Report[]): Section[] {
 
 /** The longest time between the end of a section and the begin of the next. */
 export function longestGapMs(sections: readonly Section[]): number {
-  return sections.slice(1).reduce((longest, { beganAt }, index) => Math.max(longest, beganAt - sections[index]!.endedAt), 0);
+  return sections
+    .slice(1)
+    .reduce((longest, { beganAt }, index) => Math.max(longest, beganAt - sections[index]!.endedAt), 0);
 }
 
 /** The longest that any of them waited, in ms. */

@@ -1,4 +1,14 @@
-import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, readFileSync, readSync, rmSync, watch } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  watch,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Section } from './contenders.js';
@@ -64,7 +74,10 @@ export class Journals {
     return new Promise((resolve, reject) => {
       const look = () => condition() && end(resolve);
       const watcher = watch(this.#folder, look);
-      const timer = setTimeout(() => end(() => reject(new Error(`This never came true: ${condition.toString()}`))), patienceMs);
+      const timer = setTimeout(
+        () => end(() => reject(new Error(`This never came true: ${condition.toString()}`))),
+        patienceMs,
+      );
       const end = (settle: () => void) => {
         clearTimeout(timer);
         watcher.close();
@@ -95,10 +108,19 @@ function sectionOf(lines: readonly Line[]): Section {
   const exit = lines.find((line): line is Line & Exit => 'endedAt' in line);
   const entry = lines[0] as Entry;
   const goodUntil = looks.reduce((until, look) => look.goodUntil ?? until, entry.goodUntil);
-  const silentAt = looks.find(({ lookedAt, aborted, goodUntil: left }) => !aborted && left === undefined && lookedAt > goodUntil)?.lookedAt;
+  const silentAt = looks.find(
+    ({ lookedAt, aborted, goodUntil: left }) => !aborted && left === undefined && lookedAt > goodUntil,
+  )?.lookedAt;
   const { isHeld = true, endedAt = goodUntil } = exit ?? {};
   const noted = Object.assign({}, ...lines.filter((line) => !('lookedAt' in line))) as Section;
-  return { ...noted, isHeld, goodUntil, endedAt: isHeld ? endedAt : Math.min(endedAt, goodUntil), ...(exit && { wroteAt: exit.endedAt }), ...(silentAt !== undefined && { silentAt }) };
+  return {
+    ...noted,
+    isHeld,
+    goodUntil,
+    endedAt: isHeld ? endedAt : Math.min(endedAt, goodUntil),
+    ...(exit && { wroteAt: exit.endedAt }),
+    ...(silentAt !== undefined && { silentAt }),
+  };
 }
 
 function readFrom(file: string, at: number): Buffer {

@@ -58,9 +58,14 @@ export class Load {
   async goesOn(times = 5, patienceMs = 40_000): Promise<void> {
     const least = this.#files.map((file) => this.#journals.entered(file) + times);
     const left = () => this.#files.map((file, index) => least[index]! - this.#journals.entered(file));
-    await this.#journals.when(() => left().every((count) => count <= 0), patienceMs).catch((error: unknown) => {
-      throw new Error(`After ${patienceMs} ms the processes still had to go in so many times: ${left().join(', ')}.`, { cause: error });
-    });
+    await this.#journals
+      .when(() => left().every((count) => count <= 0), patienceMs)
+      .catch((error: unknown) => {
+        throw new Error(
+          `After ${patienceMs} ms the processes still had to go in so many times: ${left().join(', ')}.`,
+          { cause: error },
+        );
+      });
   }
 
   /** Stops one of the processes, as it is, for so long. */

@@ -65,7 +65,11 @@ export class Stage {
   /** Starts processes that contend, with a journal each, and lets them begin together. */
   async contenders(keys: Keys, ...plans: Plan[]): Promise<(Contender & { readonly file: string })[]> {
     const files = plans.map(() => this.journals.next());
-    const contenders = await Contender.start(this.server.url, keys, ...plans.map((plan, index) => ({ ...plan, file: files[index]! })));
+    const contenders = await Contender.start(
+      this.server.url,
+      keys,
+      ...plans.map((plan, index) => ({ ...plan, file: files[index]! })),
+    );
     this.#children.push(...contenders);
     for (const contender of contenders) contender.go();
     return contenders.map((contender, index) => Object.assign(contender, { file: files[index]! }));

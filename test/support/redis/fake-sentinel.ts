@@ -16,7 +16,8 @@ export interface FakeSentinel {
 export async function startFakeSentinel(masterPort: number): Promise<FakeSentinel> {
   const sockets = new Set<Socket>();
   const subscribed = new Set<Socket>();
-  const words = (...texts: string[]) => `*${texts.length}\r\n${texts.map((text) => `$${text.length}\r\n${text}\r\n`).join('')}`;
+  const words = (...texts: string[]) =>
+    `*${texts.length}\r\n${texts.map((text) => `$${text.length}\r\n${text}\r\n`).join('')}`;
 
   async function answer(command: string): Promise<string> {
     if (!/get-master-addr-by-name/i.test(command)) return /\r\nsentinels\r\n/i.test(command) ? '*0\r\n' : '+OK\r\n';

@@ -11,6 +11,8 @@ export function longestSilenceMs(sections: readonly Section[], faultAt: number):
 
 /** How long after a fault each lock that was held then and lost by it ended, in ms. */
 export function lostAfter(sections: readonly Section[], faultAt: number, withinMs: number): number[] {
-  const hit = sections.filter(({ beganAt, endedAt, isHeld }) => !isHeld && beganAt < faultAt && endedAt > faultAt && endedAt < faultAt + withinMs);
+  const hit = sections.filter(
+    ({ beganAt, endedAt, isHeld }) => !isHeld && beganAt < faultAt && endedAt > faultAt && endedAt < faultAt + withinMs,
+  );
   return hit.map(({ endedAt }) => endedAt - faultAt);
 }

@@ -7,12 +7,13 @@ const [MINE, THEIRS, NEXT] = ['me.1', 'they.1', 'next.1'];
 
 /** What came of a lock that `MINE` asked for, and of what it asked for since. Both are brought about by commands alone. */
 const STATES: Readonly<Record<string, (bench: ScriptBench) => Promise<unknown>>> = {
-  'gone': async ({ locks }) => locks(['try', MINE, LEASE, 'a'], ['release', MINE, 0, 'a']),
+  gone: async ({ locks }) => locks(['try', MINE, LEASE, 'a'], ['release', MINE, 0, 'a']),
   'taken by somebody else': async ({ locks }) => locks(['try', THEIRS, 1000, 'a']),
   'shared by others': async ({ locks }) => locks(['try 1 read', THEIRS, 1000, 'a']),
-  'kept': async ({ locks }) => locks(['try', MINE, LEASE, 'a'], ['keep', MINE, 1000, 'a']),
+  kept: async ({ locks }) => locks(['try', MINE, LEASE, 'a'], ['keep', MINE, 1000, 'a']),
   'kept, of a reader': async ({ locks }) => locks(['try 1 read', MINE, LEASE, 'a'], ['keep', MINE, 1000, 'a']),
-  'kept, of a reader beside another': async ({ locks }) => locks(['try 1 read', MINE, LEASE, 'a'], ['try 1 read', THEIRS, 1000, 'a'], ['keep', MINE, 1000, 'a']),
+  'kept, of a reader beside another': async ({ locks }) =>
+    locks(['try 1 read', MINE, LEASE, 'a'], ['try 1 read', THEIRS, 1000, 'a'], ['keep', MINE, 1000, 'a']),
   'kept, of a permit': async ({ locks }) => locks(['try 1 permits:2', MINE, LEASE, 'a'], ['keep', MINE, 1000, 'a']),
 };
 
@@ -20,13 +21,20 @@ const STATES: Readonly<Record<string, (bench: ScriptBench) => Promise<unknown>>>
 const AFTER_THE_END: Readonly<Record<string, (bench: ScriptBench) => Promise<unknown>>> = {
   renewal: ({ run }) => run(RENEW, [A], [MINE, LEASE]),
   ...Object.fromEntries(
-    ['reserve', 'release', 'cancel', 'cancel 1 read', 'keep', 'upgrade 1 1', 'downgrade 1 0', 'downgrade 1 1'].map((what) => [what, ({ locks }: ScriptBench) => locks([what, MINE, LEASE, 'a'])]),
+    ['reserve', 'release', 'cancel', 'cancel 1 read', 'keep', 'upgrade 1 1', 'downgrade 1 0', 'downgrade 1 1'].map(
+      (what) => [what, ({ locks }: ScriptBench) => locks([what, MINE, LEASE, 'a'])],
+    ),
   ),
-  force: ({ locks }) => locks(['force', createHash('sha1').update(MINE).digest('hex'), 0, 'a'], ['force', MINE, 0, 'a']),
+  force: ({ locks }) =>
+    locks(['force', createHash('sha1').update(MINE).digest('hex'), 0, 'a'], ['force', MINE, 0, 'a']),
 };
 
 /** All of `a`, but for how long it still lasts. */
-const seen = async ({ redis }: ScriptBench) => ({ value: await redis.get(A), holders: await redis.zrange(HOLDERS, '0', '-1', 'WITHSCORES'), queue: await redis.zrange(QUEUE, '0', '-1') });
+const seen = async ({ redis }: ScriptBench) => ({
+  value: await redis.get(A),
+  holders: await redis.zrange(HOLDERS, '0', '-1', 'WITHSCORES'),
+  queue: await redis.zrange(QUEUE, '0', '-1'),
+});
 
 async function changesNothing(bench: ScriptBench, late: () => Promise<unknown>, what: string): Promise<void> {
   const [before, lasts] = [await seen(bench), await bench.redis.pttl(A)];
@@ -47,13 +55,26 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     }
   },
 
-  'an acquire that arrives late does not have what is kept, and waits for it like anybody': async ({ redis, locks }) => {
+  'an acquire that arrives late does not have what is kept, and waits for it like anybody': async ({
+    redis,
+    locks,
+  }) => {
     for (const [state, begin] of Object.entries(STATES).filter(([state]) => /^kept(, of a permit)?$/.test(state))) {
       await redis.flushall();
       await begin({ redis, locks } as ScriptBench);
       const kind = state === 'kept' ? 'exclusive' : 'read';
-      expect(await locks([`try 1 ${kind}`, MINE, LEASE, 'a'])).toEqual([`${MINE} kept`, expect.any(Number), 0, expect.any(Number)]);
-      expect(await locks([`queue 1 ${kind}`, MINE, LEASE, 'a'])).toEqual([`${MINE} kept`, expect.any(Number), 0, expect.any(Number)]);
+      expect(await locks([`try 1 ${kind}`, MINE, LEASE, 'a'])).toEqual([
+        `${MINE} kept`,
+        expect.any(Number),
+        0,
+        expect.any(Number),
+      ]);
+      expect(await locks([`queue 1 ${kind}`, MINE, LEASE, 'a'])).toEqual([
+        `${MINE} kept`,
+        expect.any(Number),
+        0,
+        expect.any(Number),
+      ]);
       expect(await redis.pttl(A)).toBeLessThanOrEqual(1000);
     }
   },
@@ -78,7 +99,12 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await heard()).toEqual([`lost ${kept} exclusive`, `lost ${kept} exclusive`]);
   },
 
-  'the lock of a reader that writes is kept as that of a reader, and lets in those who wait to read': async ({ redis, locks, queue, listens }) => {
+  'the lock of a reader that writes is kept as that of a reader, and lets in those who wait to read': async ({
+    redis,
+    locks,
+    queue,
+    listens,
+  }) => {
     await listens('next');
     await locks(['try 1 read', MINE, LEASE, 'a'], ['upgrade 1 1', MINE, LEASE, 'a']);
     await queue(`${NEXT} ${LEASE} read`);
@@ -96,20 +122,32 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await locks(['upgrade 1 2', MINE, 1000, 'a'])).toBeGreaterThan(0);
     expect(await redis.pttl(A)).toBeGreaterThan(1000);
     for (const kind of ['read', 'exclusive', 'permits:2']) {
-      expect(await locks([`try 1 ${kind}`, THEIRS, LEASE, 'a'])).toEqual([MINE, expect.any(Number), 0, expect.any(Number)]);
+      expect(await locks([`try 1 ${kind}`, THEIRS, LEASE, 'a'])).toEqual([
+        MINE,
+        expect.any(Number),
+        0,
+        expect.any(Number),
+      ]);
     }
     expect(await locks(['reserve', MINE, LEASE, 'a'])).toBe(0);
     expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
     expect(await redis.exists(A, HOLDERS)).toBe(0);
   },
 
-  'an upgrade is refused when others share the key, or not to read; and to who does not have all keys': async ({ redis, locks }) => {
+  'an upgrade is refused when others share the key, or not to read; and to who does not have all keys': async ({
+    redis,
+    locks,
+  }) => {
     await locks(['try 1 permits:2', MINE, LEASE, 'a']);
     expect(await locks(['upgrade 1 1', MINE, LEASE, 'a'])).toBe(0);
     expect(await redis.get(A)).toBe('nest-redis-lock:permits:2');
     await redis.del(A);
     await locks(['try 1 read', MINE, LEASE, 'a'], ['try', THEIRS, LEASE, 'b']);
-    for (const keys of [['a', 'b'], ['b', 'a']]) expect(await locks(['upgrade 2 1', MINE, LEASE, ...keys])).toBe(0);
+    for (const keys of [
+      ['a', 'b'],
+      ['b', 'a'],
+    ])
+      expect(await locks(['upgrade 2 1', MINE, LEASE, ...keys])).toBe(0);
     expect(await redis.mget(A, B)).toEqual([`nest-redis-lock:read 1 ${MINE}`, THEIRS]);
   },
 
@@ -150,7 +188,10 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await heard()).toEqual([]);
   },
 
-  'which upgrades are over is known of each who reads, until it has ended, and no longer than the key': async ({ redis, locks }) => {
+  'which upgrades are over is known of each who reads, until it has ended, and no longer than the key': async ({
+    redis,
+    locks,
+  }) => {
     await locks(['try 1 read', MINE, LEASE, 'a'], ['try 1 read', THEIRS, LEASE, 'a']);
     expect(await locks(['upgrade 1 1', MINE, LEASE, 'a'])).toBe(0);
     expect(await locks(['upgrade 1 7', THEIRS, LEASE, 'a'])).toBe(0);
@@ -173,7 +214,11 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
       const keys = ['a', 'b', 'c'];
       await locks(['try 3', MINE, LEASE, ...keys], ['try', THEIRS, LEASE, 'd']);
       await redis.set(`{lock:${keys[bad]}}:queue`, 'not ours');
-      for (const first of [['release 3', MINE, 0, ...keys], ['try 3', NEXT, LEASE, ...keys], ['upgrade 3 1', MINE, LEASE, ...keys]] as const) {
+      for (const first of [
+        ['release 3', MINE, 0, ...keys],
+        ['try 3', NEXT, LEASE, ...keys],
+        ['upgrade 3 1', MINE, LEASE, ...keys],
+      ] as const) {
         const replies = (await locks(first, ['release', THEIRS, 0, 'd'], ['try', THEIRS, LEASE, 'd'])) as unknown[];
         if (first[0] !== 'upgrade 3 1') expect(String(replies[0])).toContain('WRONGTYPE');
         expect(replies.slice(1)).toEqual([1, expect.any(Number)]);
@@ -182,7 +227,10 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     }
   },
 
-  'out of memory, what is given back in the same call as somebody asks is free all the same': async ({ redis, locks }) => {
+  'out of memory, what is given back in the same call as somebody asks is free all the same': async ({
+    redis,
+    locks,
+  }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await redis.config('SET', 'maxmemory', 1);
     try {
@@ -197,6 +245,8 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
 
   'an error that is about the server is that of the whole call': async ({ locks, locksBy, without }) => {
     await locks(['try', MINE, LEASE, 'a']);
-    await expect(locksBy(await without('-zadd'), ['try 1 read', MINE, LEASE, 'b'], ['release', MINE, 0, 'a'])).rejects.toThrow(/can't run this command|no permissions/);
+    await expect(
+      locksBy(await without('-zadd'), ['try 1 read', MINE, LEASE, 'b'], ['release', MINE, 0, 'a']),
+    ).rejects.toThrow(/can't run this command|no permissions/);
   },
 };

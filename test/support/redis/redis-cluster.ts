@@ -36,12 +36,21 @@ export async function startCluster(): Promise<RedisCluster> {
     const port = await freePort();
     if (!ports.includes(port)) ports.push(port);
   }
-  const plans = Array.from({ length: 2 * MASTERS }, (_, index) => ({ id: randomBytes(20).toString('hex'), port: ports[2 * index]!, busPort: ports[2 * index + 1]! }));
+  const plans = Array.from({ length: 2 * MASTERS }, (_, index) => ({
+    id: randomBytes(20).toString('hex'),
+    port: ports[2 * index]!,
+    busPort: ports[2 * index + 1]!,
+  }));
   const child = new TestChild('cluster-nodes.mjs');
   child.send(plans.map(({ port, busPort }, self) => ({ port, busPort, config: nodesConf(plans, self) })));
   const pids = await child.message<number[]>();
 
-  const nodes = plans.map(({ id, port }, index): ClusterNode => ({ id, port, pid: pids[index]!, redis: new Redis(port, { retryStrategy: () => 100, maxRetriesPerRequest: null }).on('error', () => undefined) }));
+  const nodes = plans.map(({ id, port }, index): ClusterNode => ({
+    id,
+    port,
+    pid: pids[index]!,
+    redis: new Redis(port, { retryStrategy: () => 100, maxRetriesPerRequest: null }).on('error', () => undefined),
+  }));
   const masters = nodes.slice(0, MASTERS);
   await until(async () => (await Promise.all(nodes.map(isReady))).every(Boolean), 20_000);
 
@@ -73,7 +82,9 @@ export async function startCluster(): Promise<RedisCluster> {
 
 async function isReady({ redis }: ClusterNode): Promise<boolean> {
   const [state, replication] = await Promise.all([redis.cluster('INFO'), redis.info('replication')]);
-  const isSynced = replication.includes('role:master') ? /connected_slaves:1/.test(replication) && /state=online/.test(replication) : /master_link_status:up/.test(replication);
+  const isSynced = replication.includes('role:master')
+    ? /connected_slaves:1/.test(replication) && /state=online/.test(replication)
+    : /master_link_status:up/.test(replication);
   return String(state).includes('cluster_state:ok') && isSynced;
 }
 
@@ -88,7 +99,8 @@ function nodesConf(plans: readonly Plan[], self: number): string {
   const lines = plans.map(({ id, port, busPort }, index) => {
     const mine = index === self ? 'myself,' : '';
     const address = `${id} 127.0.0.1:${port}@${busPort}`;
-    if (index >= MASTERS) return `${address} ${mine}slave ${plans[index - MASTERS]!.id} 0 0 ${index - MASTERS + 1} connected`;
+    if (index >= MASTERS)
+      return `${address} ${mine}slave ${plans[index - MASTERS]!.id} 0 0 ${index - MASTERS + 1} connected`;
     const from = Math.ceil((SLOTS * index) / MASTERS);
     const to = Math.ceil((SLOTS * (index + 1)) / MASTERS) - 1;
     return `${address} ${mine}master - 0 0 ${index + 1} connected ${from}-${to}`;

@@ -62,7 +62,9 @@ export class RedisMonitor {
 
 /** The commands of clients, without those that make or keep a connection. */
 export function ofClients(seen: readonly Seen[]): (readonly string[])[] {
-  return seen.filter(({ inScript, args }) => !inScript && !NOT_WORK.has(args[0]!.toUpperCase())).map(({ args }) => args);
+  return seen
+    .filter(({ inScript, args }) => !inScript && !NOT_WORK.has(args[0]!.toUpperCase()))
+    .map(({ args }) => args);
 }
 
 /** The messages that were published. */

@@ -12,7 +12,14 @@ const SENTINELS = 3;
 const SERVERS = 3;
 
 /** How often the sentinels look, in ms. By themselves they take up to ten seconds to notice who is a replica now. */
-const PERIODS = { 'info-period': 100, 'ping-period': 300, 'ask-period': 100, 'publish-period': 200, 'election-timeout': 2000, 'slave-reconf-timeout': 2000 };
+const PERIODS = {
+  'info-period': 100,
+  'ping-period': 300,
+  'ask-period': 100,
+  'publish-period': 200,
+  'election-timeout': 2000,
+  'slave-reconf-timeout': 2000,
+};
 
 /** A redis-server that is the master at one time, and a replica at another. */
 export interface SentinelServer extends RedisServer {
@@ -23,7 +30,10 @@ export interface SentinelServer extends RedisServer {
 /** A master with two replicas, and three sentinels that choose another master when it is gone. */
 export interface RedisSentinel {
   /** As ioredis wants to know them. */
-  readonly connection: RedisOptions & { readonly sentinels: readonly { host: string; port: number }[]; readonly name: string };
+  readonly connection: RedisOptions & {
+    readonly sentinels: readonly { host: string; port: number }[];
+    readonly name: string;
+  };
   readonly servers: readonly SentinelServer[];
   /** Whom the sentinels name now. */
   master(): Promise<SentinelServer>;
@@ -55,19 +65,32 @@ export async function startSentinel(): Promise<RedisSentinel> {
       return launch([file, '--sentinel'], '+monitor');
     }),
   );
-  const asked = plans.map(({ port }) => new Redis(port, { retryStrategy: () => 100, maxRetriesPerRequest: null, disconnectTimeout: 100 }).on('error', () => undefined));
+  const asked = plans.map(({ port }) =>
+    new Redis(port, { retryStrategy: () => 100, maxRetriesPerRequest: null, disconnectTimeout: 100 }).on(
+      'error',
+      () => undefined,
+    ),
+  );
   await Promise.all(asked.map((redis) => redis.call('SENTINEL', 'DEBUG', ...Object.entries(PERIODS).flat())));
 
-  const portNamedBy = async (redis: Redis) => Number((await redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME) as string[])[1]);
+  const portNamedBy = async (redis: Redis) =>
+    Number(((await redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME)) as string[])[1]);
   const named = (port: number) => servers.find((server) => server.port === port)!;
   const master = async () => named(await portNamedBy(asked[0]!));
-  const isReplica = async ({ redis }: SentinelServer, of: number) => new RegExp(`role:slave[^]*master_port:${of}\\s[^]*master_link_status:up`).test(await redis.info('replication'));
+  const isReplica = async ({ redis }: SentinelServer, of: number) =>
+    new RegExp(`role:slave[^]*master_port:${of}\\s[^]*master_link_status:up`).test(await redis.info('replication'));
   const settled = async () => {
     const { port, redis } = await master();
     const ready = await Promise.all([
-      ...asked.map(async (one) => (await portNamedBy(one)) === port && knows(packed(await one.call('SENTINEL', 'MASTER', NAME)), await one.call('SENTINEL', 'REPLICAS', NAME))),
+      ...asked.map(
+        async (one) =>
+          (await portNamedBy(one)) === port &&
+          knows(packed(await one.call('SENTINEL', 'MASTER', NAME)), await one.call('SENTINEL', 'REPLICAS', NAME)),
+      ),
       ...servers.map(async (server) => server.port === port || isReplica(server, port)),
-      redis.info('replication').then((info) => info.includes('role:master') && info.includes(`connected_slaves:${SERVERS - 1}`)),
+      redis
+        .info('replication')
+        .then((info) => info.includes('role:master') && info.includes(`connected_slaves:${SERVERS - 1}`)),
     ]);
     return ready.every(Boolean) && (await redis.wait(SERVERS - 1, 100)) === SERVERS - 1;
   };
@@ -93,7 +116,14 @@ export async function startSentinel(): Promise<RedisSentinel> {
     failover: async () => {
       const old = await master();
       for (let tries = 1; ; tries++) {
-        await until(() => asked[0]!.call('SENTINEL', 'FAILOVER', NAME).then(() => true, () => false), 30_000);
+        await until(
+          () =>
+            asked[0]!.call('SENTINEL', 'FAILOVER', NAME).then(
+              () => true,
+              () => false,
+            ),
+          30_000,
+        );
         try {
           return await another(old.port, 6000);
         } catch (error) {
@@ -104,12 +134,14 @@ export async function startSentinel(): Promise<RedisSentinel> {
     },
     heal: async () => {
       const { port } = await master();
-      await Promise.all(servers.map(async (server) => {
-        if (server.isRunning) return void process.kill(server.pid, 'SIGCONT');
-        await server.restart();
-        await configure(server.redis);
-        await server.redis.replicaof('127.0.0.1', port);
-      }));
+      await Promise.all(
+        servers.map(async (server) => {
+          if (server.isRunning) return void process.kill(server.pid, 'SIGCONT');
+          await server.restart();
+          await configure(server.redis);
+          await server.redis.replicaof('127.0.0.1', port);
+        }),
+      );
       await until(settled, 60_000);
     },
     stop: async () => {
@@ -123,7 +155,11 @@ export async function startSentinel(): Promise<RedisSentinel> {
 
 async function startServer(): Promise<SentinelServer> {
   const server = await startRedis();
-  const redis = new Redis(server.url, { retryStrategy: () => 20, maxRetriesPerRequest: null, disconnectTimeout: 100 }).on('error', () => undefined);
+  const redis = new Redis(server.url, {
+    retryStrategy: () => 20,
+    maxRetriesPerRequest: null,
+    disconnectTimeout: 100,
+  }).on('error', () => undefined);
   await configure(redis);
   return Object.assign(server, { redis });
 }
@@ -139,7 +175,12 @@ interface Plan {
 }
 
 /** What a sentinel has in its configuration when it knows all others. */
-function sentinelConf(folder: string, plans: readonly Plan[], self: number, servers: readonly SentinelServer[]): string {
+function sentinelConf(
+  folder: string,
+  plans: readonly Plan[],
+  self: number,
+  servers: readonly SentinelServer[],
+): string {
   return [
     `port ${plans[self]!.port}`,
     'bind 127.0.0.1',
@@ -151,7 +192,9 @@ function sentinelConf(folder: string, plans: readonly Plan[], self: number, serv
     `sentinel failover-timeout ${NAME} 1000`,
     `sentinel parallel-syncs ${NAME} ${SERVERS - 1}`,
     ...servers.slice(1).map(({ port }) => `sentinel known-replica ${NAME} 127.0.0.1 ${port}`),
-    ...plans.filter((_, index) => index !== self).map(({ id, port }) => `sentinel known-sentinel ${NAME} 127.0.0.1 ${port} ${id}`),
+    ...plans
+      .filter((_, index) => index !== self)
+      .map(({ id, port }) => `sentinel known-sentinel ${NAME} 127.0.0.1 ${port} ${id}`),
     '',
   ].join('\n');
 }
@@ -159,10 +202,17 @@ function sentinelConf(folder: string, plans: readonly Plan[], self: number, serv
 /** Whether a sentinel sees everybody, and no failover is under way. */
 function knows(master: ReadonlyMap<string, string>, replicas: unknown): boolean {
   const all = (replicas as unknown[]).map(packed);
-  return master.get('flags') === 'master' && Number(master.get('num-other-sentinels')) === SENTINELS - 1 && all.length === SERVERS - 1 && all.every((replica) => replica.get('flags') === 'slave' && replica.get('master-link-status') === 'ok');
+  return (
+    master.get('flags') === 'master' &&
+    Number(master.get('num-other-sentinels')) === SENTINELS - 1 &&
+    all.length === SERVERS - 1 &&
+    all.every((replica) => replica.get('flags') === 'slave' && replica.get('master-link-status') === 'ok')
+  );
 }
 
 function packed(flat: unknown): ReadonlyMap<string, string> {
   if (!Array.isArray(flat)) return new Map(Object.entries(flat as Record<string, string>));
-  return new Map(Array.from({ length: flat.length / 2 }, (_, index) => [String(flat[2 * index]), String(flat[2 * index + 1])]));
+  return new Map(
+    Array.from({ length: flat.length / 2 }, (_, index) => [String(flat[2 * index]), String(flat[2 * index + 1])]),
+  );
 }

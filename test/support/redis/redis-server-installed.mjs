@@ -12,7 +12,9 @@ export default function redisServerInstalled() {
     apt('install', '-y', '--no-install-recommends', 'redis-server');
     if (found()) return;
   }
-  throw new Error('The tests need redis-server on the PATH: "sudo apt-get install redis-server", "brew install redis", or see https://redis.io/docs/install.');
+  throw new Error(
+    'The tests need redis-server on the PATH: "sudo apt-get install redis-server", "brew install redis", or see https://redis.io/docs/install.',
+  );
 }
 
 function found() {

@@ -23,7 +23,19 @@ export const startRedis = (...more: string[]): Promise<RedisServer> => startRedi
 /** The same, in an environment with these variables besides. */
 export async function startRedisIn(env: NodeJS.ProcessEnv, ...more: string[]): Promise<RedisServer> {
   const port = await freePort();
-  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no', ...more];
+  const options = [
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--daemonize',
+    'no',
+    ...more,
+  ];
   let server = await launch(options, READY, env);
   return {
     port,
@@ -52,7 +64,11 @@ interface Launched {
 }
 
 /** Starts a redis-server; resolves when it has said so. */
-export async function launch(options: readonly string[], ready: string, env: NodeJS.ProcessEnv = {}): Promise<Launched> {
+export async function launch(
+  options: readonly string[],
+  ready: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Launched> {
   const server = spawn(SERVER, options, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
   const killIt = () => server.kill('SIGKILL');
   process.once('exit', killIt);

@@ -11,7 +11,9 @@ export class RedisServers {
 
   private constructor(all: readonly RedisServer[]) {
     this.all = all;
-    this.clients = all.map(({ url }) => new Redis(url, { retryStrategy: () => 20, maxRetriesPerRequest: null }).on('error', () => undefined));
+    this.clients = all.map(({ url }) =>
+      new Redis(url, { retryStrategy: () => 20, maxRetriesPerRequest: null }).on('error', () => undefined),
+    );
   }
 
   static async start(count: number): Promise<RedisServers> {
@@ -29,7 +31,11 @@ export class RedisServers {
 
   /** Resolves when all have been up for so long that they are trusted to know all locks with this lease. */
   async trusted(leaseMs: number): Promise<void> {
-    for (const client of this.clients) await until(async () => (Number(/uptime_in_seconds:(\d+)/.exec(await client.info('server'))![1]) - 1) * 1000 >= leaseMs, leaseMs + 5000);
+    for (const client of this.clients)
+      await until(
+        async () => (Number(/uptime_in_seconds:(\d+)/.exec(await client.info('server'))![1]) - 1) * 1000 >= leaseMs,
+        leaseMs + 5000,
+      );
   }
 
   /** Brings some back, empty. */

@@ -14,9 +14,19 @@ export async function startReplicated(count: number): Promise<Replicated> {
   await command(master.url, (redis) => redis.config('SET', 'repl-diskless-sync-delay', 0));
   const replicas = await Promise.all(Array.from({ length: count }, () => startRedis()));
   // Without a file: it would lie where the tests run.
-  await Promise.all(replicas.map(({ url }) => command(url, (redis) => redis.config('SET', 'repl-diskless-load', 'swapdb').then(() => redis.replicaof('127.0.0.1', master.port)))));
+  await Promise.all(
+    replicas.map(({ url }) =>
+      command(url, (redis) =>
+        redis.config('SET', 'repl-diskless-load', 'swapdb').then(() => redis.replicaof('127.0.0.1', master.port)),
+      ),
+    ),
+  );
   await command(master.url, (redis) => until(async () => (await redis.wait(count, 100)) === count, 20_000));
-  return { master, replicas, stop: () => Promise.all([master, ...replicas].map((server) => server.stop())).then(() => undefined) };
+  return {
+    master,
+    replicas,
+    stop: () => Promise.all([master, ...replicas].map((server) => server.stop())).then(() => undefined),
+  };
 }
 
 async function command<T>(url: string, work: (redis: Redis) => Promise<T>): Promise<T> {

@@ -29,7 +29,7 @@ export class SlotMove {
   async crowded(key: string, least: number): Promise<string> {
     const [holders, queue] = [NAMES.holders(key), NAMES.queue(key)];
     const inside = () => this.#from.redis.zrange(holders, '0', '-1');
-    for (const giveUpAt = performance.now() + PATIENCE_MS; performance.now() < giveUpAt; ) {
+    for (const giveUpAt = performance.now() + PATIENCE_MS; performance.now() < giveUpAt;) {
       const before = await inside();
       await sleep(LOOKS_AGAIN_MS);
       const [now, waiting] = [await inside(), await this.#from.redis.zcard(queue)];
@@ -56,6 +56,7 @@ export class SlotMove {
   /** Takes over the rest, and tells all masters. */
   async finish(): Promise<void> {
     for (const name of await this.rest()) await this.take(name);
-    for (const { redis } of [this.#to, this.#from, ...this.#others]) await redis.cluster('SETSLOT', this.#slot, 'NODE', this.#to.id);
+    for (const { redis } of [this.#to, this.#from, ...this.#others])
+      await redis.cluster('SETSLOT', this.#slot, 'NODE', this.#to.id);
   }
 }

@@ -100,8 +100,19 @@ export async function startProxy(targetPort) {
         wire.isLost = true;
       },
     };
-    wire.requests = new Flow(redis, { wire, way, drops: dropsRequests, onDropped: () => undefined, holds: (chunk) => holdsRequests(chunk, wire) });
-    wire.replies = new Flow(client, { wire, way, drops: dropsReplies, onDropped: () => onDroppedReply.splice(0).forEach((done) => done()) });
+    wire.requests = new Flow(redis, {
+      wire,
+      way,
+      drops: dropsRequests,
+      onDropped: () => undefined,
+      holds: (chunk) => holdsRequests(chunk, wire),
+    });
+    wire.replies = new Flow(client, {
+      wire,
+      way,
+      drops: dropsReplies,
+      onDropped: () => onDroppedReply.splice(0).forEach((done) => done()),
+    });
     wires.push(wire);
     keep(client, () => {
       wire.isOpen = false;

@@ -28,12 +28,38 @@ export class TroubledRedis {
 
   async start(): Promise<void> {
     const [key, certificate] = [join(this.folder, 'key.pem'), join(this.folder, 'certificate.pem')];
-    const request = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=127.0.0.1'];
+    const request = [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=127.0.0.1',
+    ];
     execFileSync('openssl', [...request, '-keyout', key, '-out', certificate], { stdio: 'ignore' });
     this.tlsPort = await freePort();
-    const tls = ['--tls-port', String(this.tlsPort), '--tls-key-file', key, '--tls-cert-file', certificate, '--tls-ca-cert-file', certificate, '--tls-auth-clients', 'no'];
+    const tls = [
+      '--tls-port',
+      String(this.tlsPort),
+      '--tls-key-file',
+      key,
+      '--tls-cert-file',
+      certificate,
+      '--tls-ca-cert-file',
+      certificate,
+      '--tls-auth-clients',
+      'no',
+    ];
     this.server = await startRedis(...WITH_USER, ...tls);
-    this.redis = new Redis(this.server.url, { retryStrategy: () => 20, maxRetriesPerRequest: null }).on('error', () => undefined);
+    this.redis = new Redis(this.server.url, { retryStrategy: () => 20, maxRetriesPerRequest: null }).on(
+      'error',
+      () => undefined,
+    );
   }
 
   /** Starts one more, with other options. */

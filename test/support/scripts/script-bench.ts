@@ -5,7 +5,13 @@ import { LOCKS } from '../../../lib/redis/scripts/locks.script.js';
 import { ALIVE_MS } from '../../../lib/store/lock-store.js';
 
 export const names = new KeyNames('lock:');
-export const [A, B, QUEUE, ALIVE, HOLDERS] = [names.lock('a'), names.lock('b'), names.queue('a'), '{lock:a}:alive', '{lock:a}:holders'];
+export const [A, B, QUEUE, ALIVE, HOLDERS] = [
+  names.lock('a'),
+  names.lock('b'),
+  names.queue('a'),
+  '{lock:a}:alive',
+  '{lock:a}:holders',
+];
 
 /** In ms: of all locks and waiters here, where nothing else is said. */
 export const LEASE = 20_000;
@@ -17,7 +23,12 @@ type Operation = readonly [what: string, token: string, number: number, ...keys:
 export interface ScriptBench {
   readonly redis: Redis;
   /** Answers what the script answers. */
-  readonly run: (script: LuaScript<unknown>, keys: readonly string[], args: readonly (string | number)[], by?: Redis) => Promise<unknown>;
+  readonly run: (
+    script: LuaScript<unknown>,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    by?: Redis,
+  ) => Promise<unknown>;
   /** The same of one operation on locks, or of several in one call. */
   readonly locks: (...operations: readonly Operation[]) => Promise<unknown>;
   readonly locksBy: (by: Redis, ...operations: readonly Operation[]) => Promise<unknown>;
@@ -39,7 +50,8 @@ export function scriptBench(redis: Redis): ScriptBench {
     others.push(other);
     return other;
   };
-  const run: ScriptBench['run'] = (script, keys, args, by = redis) => by.eval(script.source, keys.length, ...keys, ...args);
+  const run: ScriptBench['run'] = (script, keys, args, by = redis) =>
+    by.eval(script.source, keys.length, ...keys, ...args);
   const locksBy: ScriptBench['locksBy'] = (by, ...operations) => {
     const keys = operations.flatMap(([, , , ...keys]) => keys.flatMap((key) => names.ofKey(key)));
     return run(LOCKS, [names.fence, ...keys], operations.flatMap(([what, token, number]) => [what, token, number]), by); // prettier-ignore
@@ -62,7 +74,12 @@ export function scriptBench(redis: Redis): ScriptBench {
     },
     queue: async (...waiters) => {
       const aliveUntil = Date.now() + ALIVE_MS;
-      for (const [at, waiter] of waiters.entries()) await redis.multi().zadd(QUEUE, at + 1, waiter).zadd(ALIVE, aliveUntil, waiter.split(' ')[0]!).exec();
+      for (const [at, waiter] of waiters.entries())
+        await redis
+          .multi()
+          .zadd(QUEUE, at + 1, waiter)
+          .zadd(ALIVE, aliveUntil, waiter.split(' ')[0]!)
+          .exec();
     },
     share: async (how, holders) => {
       await redis.set(A, `nest-redis-lock:${how}`, 'PX', 2 * LEASE);

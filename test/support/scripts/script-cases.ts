@@ -26,7 +26,8 @@ const waiter = (token: string, kind = 'exclusive') => `${token} ${LEASE} ${kind}
 /** Answers how often a command was called since the statistics were reset. */
 async function callsIn(redis: Redis): Promise<(command: string) => number> {
   const stats = await redis.info('commandstats');
-  return (command) => Number(new RegExp(`^cmdstat_${command.replace('|', '\\|')}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+  return (command) =>
+    Number(new RegExp(`^cmdstat_${command.replace('|', '\\|')}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
 }
 
 const sha1 = (text: string) => createHash('sha1').update(text).digest('hex');
@@ -55,36 +56,53 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.get(NOTE)).toBe('7');
   },
 
-  'the note of the last fence is brought up to the time of the server, or to a number that is larger': async ({ redis, locks }) => {
+  'the note of the last fence is brought up to the time of the server, or to a number that is larger': async ({
+    redis,
+    locks,
+  }) => {
     const [seconds] = await redis.time();
     await locks(['clock', '', 1]);
     expect(Number(await redis.get(NOTE))).toBeGreaterThanOrEqual(Number(seconds) * 1e6);
     expect(await locks(['clock', '', AHEAD], ['try', MINE, LEASE, 'a'])).toBe(AHEAD + 1);
   },
 
-  'the note of the last fence lasts until the time is a day past it, so that no fence goes back': async ({ redis, locks }) => {
+  'the note of the last fence lasts until the time is a day past it, so that no fence goes back': async ({
+    redis,
+    locks,
+  }) => {
     const day = 86_400_000;
     const note = async () => (await redis.pttl(NOTE)) / day;
     await locks(['clock', '', 0]);
     expect(await note()).toBeCloseTo(1, 2);
-    for (const [verb, days] of [['raise', 2], ['clock', 3]] as const) { // prettier-ignore
+    for (const [verb, days] of [
+      ['raise', 2],
+      ['clock', 3],
+    ] as const) {
+      // prettier-ignore
       await locks([verb, '', (Date.now() + days * day) * 1000]);
       expect(await note()).toBeCloseTo(days + 1, 2);
     }
     await redis.set(NOTE, 5);
     await locks(['try', MINE, LEASE, 'a']);
-    await outOfMemory(redis, async () => void (await locks(['clock', '', (Date.now() + 4 * day) * 1000], ['release', MINE, 0, 'a'])));
+    await outOfMemory(
+      redis,
+      async () => void (await locks(['clock', '', (Date.now() + 4 * day) * 1000], ['release', MINE, 0, 'a'])),
+    );
     expect(await note()).toBeCloseTo(5, 2);
   },
 
-  'out of memory, what is given back is free all the same, and then the note is brought up': async ({ redis, locks }) => {
+  'out of memory, what is given back is free all the same, and then the note is brought up': async ({
+    redis,
+    locks,
+  }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await redis.set(NOTE, 5);
     await outOfMemory(redis, async () => {
       expect(await locks(['clock', '', AHEAD], ['release', MINE, 0, 'a'])).toBe(1);
       expect(await redis.exists(A)).toBe(0);
       expect(await redis.get(NOTE)).toBe(String(AHEAD));
-      for (const verb of ['release', 'try']) await expect(locks(['clock', '', AHEAD + 10], [verb, MINE, LEASE, 'a'])).rejects.toThrow(/OOM/);
+      for (const verb of ['release', 'try'])
+        await expect(locks(['clock', '', AHEAD + 10], [verb, MINE, LEASE, 'a'])).rejects.toThrow(/OOM/);
       expect(await redis.get(NOTE)).toBe(String(AHEAD));
     });
   },
@@ -111,11 +129,17 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     }
   },
 
-  'out of memory, who gets a lock in the same call as another is given back has a fence that is brought up': async ({ redis, locks }) => {
+  'out of memory, who gets a lock in the same call as another is given back has a fence that is brought up': async ({
+    redis,
+    locks,
+  }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await redis.set(NOTE, 5);
     await outOfMemory(redis, async () => {
-      expect(await locks(['clock', '', AHEAD], ['release', MINE, 0, 'a'], ['try', THEIRS, LEASE, 'a'])).toEqual([1, AHEAD + 1]);
+      expect(await locks(['clock', '', AHEAD], ['release', MINE, 0, 'a'], ['try', THEIRS, LEASE, 'a'])).toEqual([
+        1,
+        AHEAD + 1,
+      ]);
       expect(await redis.get(NOTE)).toBe(String(AHEAD + fencesFor(THEIRS)));
     });
   },
@@ -128,16 +152,26 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.pttl(NOTE)).toBeGreaterThan(0);
   },
 
-  'fences count on from the note, also when it is ahead of the clock; below zero, others wait': async ({ redis, locks, queue }) => {
+  'fences count on from the note, also when it is ahead of the clock; below zero, others wait': async ({
+    redis,
+    locks,
+    queue,
+  }) => {
     await redis.set(NOTE, AHEAD);
-    expect(await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])).toEqual([AHEAD + 1, AHEAD + 1 + fencesFor(MINE)]);
+    expect(await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])).toEqual([
+      AHEAD + 1,
+      AHEAD + 1 + fencesFor(MINE),
+    ]);
     expect(await redis.mget(A, B)).toEqual([MINE, MINE]);
     await redis.del(A);
     await queue(waiter(NEXT));
     expect(await locks(['try', MINE, LEASE, 'a'])).toBeLessThan(-(AHEAD + 2 * fencesFor(MINE)));
   },
 
-  'what somebody else has written into the note is as good as gone, once it is brought up': async ({ redis, locks }) => {
+  'what somebody else has written into the note is as good as gone, once it is brought up': async ({
+    redis,
+    locks,
+  }) => {
     const [seconds] = await redis.time();
     for (const foreign of ['abc', '1.5', '-5', '0x10', '', '9007199254740992', '9223372036854775807']) {
       await redis.set(NOTE, foreign);
@@ -176,7 +210,12 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.keys('*')).toEqual([]);
   },
 
-  'a free key is the first waiter\'s, also when another is asked for in the same call': async ({ redis, locks, queue, listens }) => {
+  "a free key is the first waiter's, also when another is asked for in the same call": async ({
+    redis,
+    locks,
+    queue,
+    listens,
+  }) => {
     const heard = await listens('next');
     await queue(waiter(NEXT));
     const replies = (await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])) as unknown[];
@@ -204,7 +243,12 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.zcard(QUEUE)).toBe(1);
   },
 
-  'of a crowd whose process is gone, one is asked for, and no fence is spent': async ({ redis, locks, queue, listens }) => {
+  'of a crowd whose process is gone, one is asked for, and no fence is spent': async ({
+    redis,
+    locks,
+    queue,
+    listens,
+  }) => {
     await locks(['try', MINE, LEASE, 'a']);
     const heard = await listens('next');
     await queue(...Array.from({ length: 150 }, (_, index) => waiter(`gone.${index}`)), waiter('deaf.1'), waiter(NEXT));
@@ -230,14 +274,26 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.zrange(QUEUE, '0', '-1')).toEqual([waiter('gone.1'), waiter('gone.2')]);
   },
 
-  'of a crowd that may share a key a hundred are let in at once, and then one is called who lets in the next': async ({ redis, locks, queue, listens }) => {
+  'of a crowd that may share a key a hundred are let in at once, and then one is called who lets in the next': async ({
+    redis,
+    locks,
+    queue,
+    listens,
+  }) => {
     const heard = await listens('next');
     await locks(['try', MINE, LEASE, 'a']);
     await queue(...Array.from({ length: 250 }, (_, index) => waiter(`next.${index}`, 'read')));
-    const release = await locks(['release', MINE, 0, 'a'], ['release', MINE, 0, 'a'], ['queue 1 read', 'next.250', LEASE, 'a']);
+    const release = await locks(
+      ['release', MINE, 0, 'a'],
+      ['release', MINE, 0, 'a'],
+      ['queue 1 read', 'next.250', LEASE, 'a'],
+    );
     expect(release).toEqual([1, 0, [expect.any(String), expect.any(Number), 150, expect.any(Number)]]);
     const told = await heard();
-    expect(told.map((text) => text.split(' ', 2).join(' '))).toEqual([...Array.from({ length: 100 }, (_, index) => `granted next.${index}`), 'called next.200']);
+    expect(told.map((text) => text.split(' ', 2).join(' '))).toEqual([
+      ...Array.from({ length: 100 }, (_, index) => `granted next.${index}`),
+      'called next.200',
+    ]);
     expect(await redis.zcard(HOLDERS)).toBe(100);
     expect(await locks(['queue 1 read', 'next.200', LEASE, 'a'])).toBeLessThan(0);
     expect((await heard()).at(-1)).toBe('called next.250');
@@ -252,21 +308,37 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b']);
     await queue(...Array.from({ length: 150 }, (_, index) => waiter(`next.${index}`, 'read')));
     expect(await locks(['queue', 'next.x', LEASE, 'b'])).toEqual([MINE, expect.any(Number), 0, expect.any(Number)]);
-    const [first, second, third] = (await locks(['release', MINE, 0, 'a'], ['release', MINE, 0, 'b'], ['try', THEIRS, LEASE, 'b'])) as unknown[];
+    const [first, second, third] = (await locks(
+      ['release', MINE, 0, 'a'],
+      ['release', MINE, 0, 'b'],
+      ['try', THEIRS, LEASE, 'b'],
+    )) as unknown[];
     expect([first, second, (third as unknown[])[0]]).toEqual([1, 1, 'next.x']);
     expect(await redis.get(B)).toBe('next.x');
   },
 
   'out of memory, what is to stay for some time stays for that time': async ({ redis, locks }) => {
     await locks(['try', MINE, 1000, 'a'], ['try', MINE, LEASE, 'b']);
-    await outOfMemory(redis, async () => expect(await locks(['keep', MINE, LEASE, 'a'], ['keep', MINE, 1000, 'b'])).toEqual([1, 1]));
+    await outOfMemory(redis, async () =>
+      expect(await locks(['keep', MINE, LEASE, 'a'], ['keep', MINE, 1000, 'b'])).toEqual([1, 1]),
+    );
     expect(await redis.pttl(A)).toBeGreaterThan(2000);
     expect(await redis.pttl(B)).toBeLessThanOrEqual(1000);
     expect(await redis.get(A)).toBe(`${MINE} kept`);
   },
 
   'what is no waiter is taken out of a queue, and harms nobody': async ({ redis, locks, run, queue, listens }) => {
-    const foreign = ['foo', '', ' ', 'foo 0 exclusive', 'foo 99999999999999 exclusive', 'foo 1 other', 'foo 1 permits:x', 'a b 1 read', 'foo x read'];
+    const foreign = [
+      'foo',
+      '',
+      ' ',
+      'foo 0 exclusive',
+      'foo 99999999999999 exclusive',
+      'foo 1 other',
+      'foo 1 permits:x',
+      'a b 1 read',
+      'foo x read',
+    ];
     await locks(['try', MINE, LEASE, 'a']);
     const heard = await listens('next');
     await queue(...foreign, waiter(NEXT));
@@ -308,19 +380,30 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await heard()).toEqual([]);
   },
 
-  'who is handed a key hears its whole name, and who waits hears of a holder no more than a token\'s length': async ({ redis, run, listens, locks }) => {
+  "who is handed a key hears its whole name, and who waits hears of a holder no more than a token's length": async ({
+    redis,
+    run,
+    listens,
+    locks,
+  }) => {
     const heard = await listens('next');
     const [key, queueOf] = [names.lock('a\0b'), names.queue('a\0b')];
-    await redis.multi().set(key, MINE).zadd(queueOf, 1, waiter(NEXT)).zadd(queueOf.replace('queue', 'alive'), Date.now() + ALIVE_MS, NEXT).exec();
+    await redis
+      .multi()
+      .set(key, MINE)
+      .zadd(queueOf, 1, waiter(NEXT))
+      .zadd(queueOf.replace('queue', 'alive'), Date.now() + ALIVE_MS, NEXT)
+      .exec();
     expect(await run(LOCKS, [NOTE, key, queueOf], ['release', MINE, 0])).toBe(1);
     expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 [^]* lock:a\0b$/)]);
     await redis.set(A, 'x'.repeat(1_000_000));
-    for (const what of ['try', 'queue']) expect(((await locks([what, MINE, LEASE, 'a'])) as string[])[0]).toHaveLength(256);
+    for (const what of ['try', 'queue'])
+      expect(((await locks([what, MINE, LEASE, 'a'])) as string[])[0]).toHaveLength(256);
     const [value] = (await run(INSPECT, names.ofKey('a'), [])) as string[];
     expect(value).toHaveLength(256);
   },
 
-  'a writer that can\'t hear of its turn does not keep readers out': async ({ locks, share, queue }) => {
+  "a writer that can't hear of its turn does not keep readers out": async ({ locks, share, queue }) => {
     await share('read', { [THEIRS]: LEASE });
     await queue(waiter(NEXT));
     expect(await locks(['try 1 read', MINE, LEASE, 'a'])).toEqual(expect.any(Number));
@@ -384,7 +467,12 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(Number(await redis.zscore(HOLDERS, MINE))).toBeGreaterThan(Date.now() + 1000);
   },
 
-  'a writer that becomes a reader lets in the readers that come next, and once': async ({ redis, locks, queue, listens }) => {
+  'a writer that becomes a reader lets in the readers that come next, and once': async ({
+    redis,
+    locks,
+    queue,
+    listens,
+  }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await listens('next');
     await queue(waiter(NEXT, 'read'));
@@ -395,7 +483,13 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(Number(await redis.zscore(HOLDERS, MINE))).toBeLessThanOrEqual(Date.now() + 1000);
   },
 
-  'a waiter is handed a key for a short time, until it shows that it goes on': async ({ redis, locks, queue, listens, share }) => {
+  'a waiter is handed a key for a short time, until it shows that it goes on': async ({
+    redis,
+    locks,
+    queue,
+    listens,
+    share,
+  }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await listens('next');
     await queue(waiter(NEXT));
@@ -410,20 +504,26 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(Number(await redis.zscore(HOLDERS, NEXT))).toBeLessThanOrEqual(Date.now() + FIRST_LEASE_MS);
   },
 
-  'who waits for one of several keys keeps those before it for a short time, and all of them for the lease when it has them': async ({ redis, locks, share }) => {
-    await locks(['try', THEIRS, LEASE, 'b']);
-    expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toEqual([THEIRS, expect.any(Number), 0, expect.any(Number)]);
-    expect(await redis.get(A)).toBe(MINE);
-    expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
-    await redis.del(B);
-    expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toBeGreaterThan(0);
-    expect(await redis.pttl(A)).toBeGreaterThan(ALIVE_MS);
-    await redis.del(A);
-    await share('read', { [LAST]: 1000 });
-    await locks(['queue 2 read', NEXT, LEASE, 'a', 'b']);
-    expect(Number(await redis.zscore(HOLDERS, NEXT))).toBeLessThanOrEqual(Date.now() + ALIVE_MS);
-    expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
-  },
+  'who waits for one of several keys keeps those before it for a short time, and all of them for the lease when it has them':
+    async ({ redis, locks, share }) => {
+      await locks(['try', THEIRS, LEASE, 'b']);
+      expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toEqual([
+        THEIRS,
+        expect.any(Number),
+        0,
+        expect.any(Number),
+      ]);
+      expect(await redis.get(A)).toBe(MINE);
+      expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
+      await redis.del(B);
+      expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toBeGreaterThan(0);
+      expect(await redis.pttl(A)).toBeGreaterThan(ALIVE_MS);
+      await redis.del(A);
+      await share('read', { [LAST]: 1000 });
+      await locks(['queue 2 read', NEXT, LEASE, 'a', 'b']);
+      expect(Number(await redis.zscore(HOLDERS, NEXT))).toBeLessThanOrEqual(Date.now() + ALIVE_MS);
+      expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
+    },
 
   'what is kept ends after the time that it was given': async ({ redis, locks, share }) => {
     await locks(['try', MINE, LEASE, 'a']);
@@ -451,34 +551,50 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.exists(A)).toBe(0);
   },
 
-  'a part that can\'t be asked about is not taken for lost': async ({ run, share, without }) => {
+  "a part that can't be asked about is not taken for lost": async ({ run, share, without }) => {
     await share('read', { [MINE]: LEASE });
-    await expect(run(RENEW, [A], [MINE, LEASE], await without('-zscore'))).rejects.toThrow(/can't run this command|no permissions to run the 'zscore' command/);
+    await expect(run(RENEW, [A], [MINE, LEASE], await without('-zscore'))).rejects.toThrow(
+      /can't run this command|no permissions to run the 'zscore' command/,
+    );
     expect(await run(RENEW, [A], [MINE, LEASE])).toEqual([[], []]);
   },
 
-  'a key that can\'t be renewed costs no other its renewal': async ({ redis, run, share, locks, without }) => {
+  "a key that can't be renewed costs no other its renewal": async ({ redis, run, share, locks, without }) => {
     await share('read', { [MINE]: 1000 });
     await locks(['try', MINE, 1000, 'b']);
-    expect(await run(RENEW, [A, B, 'lock:c'], [MINE, LEASE, MINE, LEASE, MINE, LEASE], await without('-zscore'))).toEqual([[3], [1]]);
+    expect(
+      await run(RENEW, [A, B, 'lock:c'], [MINE, LEASE, MINE, LEASE, MINE, LEASE], await without('-zscore')),
+    ).toEqual([[3], [1]]);
     expect(await redis.pttl(B)).toBeGreaterThan(1000);
   },
 
-  'who shares a key is renewed also out of memory, and while others share it for longer': async ({ redis, run, share }) => {
+  'who shares a key is renewed also out of memory, and while others share it for longer': async ({
+    redis,
+    run,
+    share,
+  }) => {
     await share('read', { [MINE]: 1000, [THEIRS]: LEASE, [LAST]: -1 });
     await outOfMemory(redis, async () => expect(await run(RENEW, [A], [MINE, 2000])).toEqual([[], []]));
     expect(Number(await redis.zscore(HOLDERS, MINE))).toBeGreaterThan(Date.now() + 1000);
     expect(Number(await redis.zscore(HOLDERS, THEIRS))).toBeGreaterThan(Date.now() + 2000);
   },
 
-  'in a cluster, who shares a key is renewed where the name of that is given, and not known else': async ({ redis, run, share, locks }) => {
+  'in a cluster, who shares a key is renewed where the name of that is given, and not known else': async ({
+    redis,
+    run,
+    share,
+    locks,
+  }) => {
     await share('read', { [MINE]: 1000 });
     await locks(['try', MINE, 1000, 'b']);
     await expect(run(RENEW_IN_CLUSTER, [A], [MINE, LEASE])).rejects.toThrow(/^TRYAGAIN/);
     expect(await run(RENEW_IN_CLUSTER, [A, B], [MINE, LEASE, MINE, LEASE])).toEqual([[], [1]]);
     expect(await redis.pttl(B)).toBeGreaterThan(1000);
     expect(Number(await redis.zscore(HOLDERS, MINE))).toBeLessThan(Date.now() + 2000);
-    expect(await run(RENEW_IN_CLUSTER, [A, B, HOLDERS, '{lock:b}:holders'], [MINE, LEASE, MINE, LEASE])).toEqual([[], []]);
+    expect(await run(RENEW_IN_CLUSTER, [A, B, HOLDERS, '{lock:b}:holders'], [MINE, LEASE, MINE, LEASE])).toEqual([
+      [],
+      [],
+    ]);
     expect(Number(await redis.zscore(HOLDERS, MINE))).toBeGreaterThan(Date.now() + 2000);
   },
 
@@ -500,7 +616,12 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await heard()).toEqual(['something']);
   },
 
-  'where very many in a queue are gone, one call drops some of them, and tells the last one to go on': async ({ redis, locks, queue, listens }) => {
+  'where very many in a queue are gone, one call drops some of them, and tells the last one to go on': async ({
+    redis,
+    locks,
+    queue,
+    listens,
+  }) => {
     const [heardNext, heard] = [await listens('next'), await listens('last')];
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter(NEXT), waiter('more.1'), waiter(LAST));
@@ -509,7 +630,10 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
     expect(await redis.zcard(QUEUE)).toBe(MOST_PASSED + 11 + 3);
     expect(await heard()).toEqual([`called ${LAST}`]);
-    for (const [what, left] of [['queue', 11], ['try', 11]] as const) {
+    for (const [what, left] of [
+      ['queue', 11],
+      ['try', 11],
+    ] as const) {
       expect(await locks([what, LAST, LEASE, 'a'])).toEqual(['', 0, expect.any(Number), expect.any(Number)]);
       expect(await redis.zcard(QUEUE)).toBe(left + 3);
       if (what === 'queue') await crowd(redis, MOST_PASSED, false);
@@ -535,7 +659,7 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.exists(QUEUE)).toBe(0);
   },
 
-  'of very many that can\'t be told, the first keep their places': async ({ redis, locks, queue, listens }) => {
+  "of very many that can't be told, the first keep their places": async ({ redis, locks, queue, listens }) => {
     const heard = await listens('next');
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter(NEXT), waiter(LAST));
@@ -547,7 +671,13 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
   },
 
-  'in a cluster, a waiter has a key for a moment only, as nobody knows whether it heard': async ({ redis, locks, run, queue, listens }) => {
+  'in a cluster, a waiter has a key for a moment only, as nobody knows whether it heard': async ({
+    redis,
+    locks,
+    run,
+    queue,
+    listens,
+  }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter(NEXT));
     const heard = await listens('next');
@@ -571,31 +701,34 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await redis.pttl(A)).toBeGreaterThan(1000);
   },
 
-  'in a cluster, waiters lose their places that have been silent since nobody asked for a key that was handed over': async ({ redis, locks, run, queue, listens }) => {
-    await locks(['try', MINE, LEASE, 'a']);
-    await listens('next');
-    await queue(waiter('dead.1'), waiter('dead.2'), waiter(NEXT));
-    for (const token of ['dead.1', 'dead.2']) await redis.zadd(ALIVE, Date.now() + 2000, token);
-    await redis.zadd(ALIVE, Date.now() - 2500, '?');
-    expect(await run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], ['release', MINE, 0])).toBe(1);
-    expect(await redis.get(A)).toBe(NEXT);
-    expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
-  },
+  'in a cluster, waiters lose their places that have been silent since nobody asked for a key that was handed over':
+    async ({ redis, locks, run, queue, listens }) => {
+      await locks(['try', MINE, LEASE, 'a']);
+      await listens('next');
+      await queue(waiter('dead.1'), waiter('dead.2'), waiter(NEXT));
+      for (const token of ['dead.1', 'dead.2']) await redis.zadd(ALIVE, Date.now() + 2000, token);
+      await redis.zadd(ALIVE, Date.now() - 2500, '?');
+      expect(await run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], ['release', MINE, 0])).toBe(1);
+      expect(await redis.get(A)).toBe(NEXT);
+      expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
+    },
 
-  'in a cluster, it is noted since when a key may be with somebody who has not heard of it, until that one asks': async ({ redis, locks, run, queue }) => {
-    const clusterLocks = (...args: (string | number)[]) => run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], args);
-    await locks(['try', MINE, LEASE, 'a']);
-    await queue(waiter(NEXT), waiter(LAST));
-    expect(await clusterLocks('release', MINE, 0)).toBe(1);
-    expect(Number(await redis.zscore(ALIVE, '?'))).toBeGreaterThan(Date.now() - 1000);
-    expect(await redis.pttl(ALIVE)).toBeGreaterThan(0);
-    expect(Number(await clusterLocks('queue', NEXT, LEASE))).toBeLessThan(0);
-    expect(await redis.zscore(ALIVE, '?')).toBeNull();
-    // Of late: nobody is taken for silent by it.
-    await redis.zadd(ALIVE, Date.now() - 1000, '?', Date.now() + 3000, LAST);
-    expect(await clusterLocks('release', NEXT, 0)).toBe(1);
-    expect(await redis.get(A)).toBe(LAST);
-  },
+  'in a cluster, it is noted since when a key may be with somebody who has not heard of it, until that one asks':
+    async ({ redis, locks, run, queue }) => {
+      const clusterLocks = (...args: (string | number)[]) =>
+        run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], args);
+      await locks(['try', MINE, LEASE, 'a']);
+      await queue(waiter(NEXT), waiter(LAST));
+      expect(await clusterLocks('release', MINE, 0)).toBe(1);
+      expect(Number(await redis.zscore(ALIVE, '?'))).toBeGreaterThan(Date.now() - 1000);
+      expect(await redis.pttl(ALIVE)).toBeGreaterThan(0);
+      expect(Number(await clusterLocks('queue', NEXT, LEASE))).toBeLessThan(0);
+      expect(await redis.zscore(ALIVE, '?')).toBeNull();
+      // Of late: nobody is taken for silent by it.
+      await redis.zadd(ALIVE, Date.now() - 1000, '?', Date.now() + 3000, LAST);
+      expect(await clusterLocks('release', NEXT, 0)).toBe(1);
+      expect(await redis.get(A)).toBe(LAST);
+    },
 
   'in a cluster, that is noted anew only of one who has not asked in time': async ({ redis, locks, run, queue }) => {
     const release = (token: string) => run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], ['release', token, 0]);
@@ -611,10 +744,12 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(Number(await redis.zscore(ALIVE, '?'))).toBeGreaterThan(before);
   },
 
-  'in a cluster, who can\'t have been told is not given a key': async ({ redis, locks, run, queue, without }) => {
+  "in a cluster, who can't have been told is not given a key": async ({ redis, locks, run, queue, without }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter('foreign'), waiter(NEXT));
-    expect(await run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], ['release', MINE, 0], await without('-publish'))).toBe(1);
+    expect(
+      await run(CLUSTER_LOCKS, [NOTE, ABSENT, ...names.ofKey('a')], ['release', MINE, 0], await without('-publish')),
+    ).toBe(1);
     expect(await redis.exists(A)).toBe(0);
     expect(await redis.zcard(QUEUE)).toBe(2);
   },

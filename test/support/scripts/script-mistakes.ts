@@ -28,7 +28,11 @@ const SLIPS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** All mistakes of these kinds, and each line left out; only of some lines, if that is said. */
-export function mistakesIn(what: string, script: LuaScript<unknown>, isLooked: (line: string, within: string) => boolean = () => true): Mistake[] {
+export function mistakesIn(
+  what: string,
+  script: LuaScript<unknown>,
+  isLooked: (line: string, within: string) => boolean = () => true,
+): Mistake[] {
   const lines = script.source.split('\n');
   let within = '';
   return lines.flatMap((line, index) => {

@@ -6,7 +6,13 @@ import { RedisLockStore } from '../../../lib/redis/redis-lock.store.js';
 import { redisStore as storeOn } from '../../../lib/redis/redis-store.js';
 import { QuorumLockStore } from '../../../lib/store/quorum-lock.store.js';
 
-const QUIET: OutageLog = { down: () => undefined, up: () => undefined, deaf: () => undefined, hears: () => undefined, unfit: () => undefined };
+const QUIET: OutageLog = {
+  down: () => undefined,
+  up: () => undefined,
+  deaf: () => undefined,
+  hears: () => undefined,
+  unfit: () => undefined,
+};
 
 /** A store on Redis, as the module makes it. */
 export function redisStore(options: RedisLockModuleOptions, log: Partial<OutageLog> = {}): LockStore {
@@ -15,13 +21,20 @@ export function redisStore(options: RedisLockModuleOptions, log: Partial<OutageL
 }
 
 /** A quorum that trusts also nodes that were started a moment ago: for tests that begin at once, and let nodes come back empty. */
-export function trustingQuorum(connections: readonly string[], commandTimeoutMs = 1000, log: Partial<OutageLog> = {}): LockStore {
+export function trustingQuorum(
+  connections: readonly string[],
+  commandTimeoutMs = 1000,
+  log: Partial<OutageLog> = {},
+): LockStore {
   const node = { keyPrefix: 'lock:', commandTimeoutMs, isNode: true, log: { ...QUIET, ...log } };
   return new QuorumLockStore(connections.map((connection) => new RedisLockStore({ ...node, connection })));
 }
 
 /** A `LockService` as the module makes it, without Nest. Stop it with `close()`. */
-export function lockService(store: LockStore, options: RedisLockModuleOptions = {}): LockService & { close(): Promise<void> } {
+export function lockService(
+  store: LockStore,
+  options: RedisLockModuleOptions = {},
+): LockService & { close(): Promise<void> } {
   const { terms, shutdownGraceMs } = resolveLockOptions(options);
   const service = new LockService({ name: 'default', store, terms, shutdownGraceMs });
   return Object.assign(service, { close: () => service.onApplicationShutdown() });

@@ -1,5 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockUnavailableError, type AcquireCommand, type Cancellation, type Granted, type Held, type Renewal, type RenewalOutcome } from 'nest-redis-lock';
+import {
+  LockUnavailableError,
+  type AcquireCommand,
+  type Cancellation,
+  type Granted,
+  type Held,
+  type Renewal,
+  type RenewalOutcome,
+} from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import type { QuorumNode } from '../../../lib/store/quorum-nodes.js';
 

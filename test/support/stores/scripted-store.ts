@@ -1,4 +1,16 @@
-import type { AcquireCommand, Cancellation, ForceUnlockOptions, Granted, Held, KeyView, LockDetails, LockStore, Renewal, RenewalOutcome, StoreListener } from 'nest-redis-lock';
+import type {
+  AcquireCommand,
+  Cancellation,
+  ForceUnlockOptions,
+  Granted,
+  Held,
+  KeyView,
+  LockDetails,
+  LockStore,
+  Renewal,
+  RenewalOutcome,
+  StoreListener,
+} from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 type Step = () => Promise<unknown>;
@@ -82,7 +94,14 @@ export class ScriptedStore implements LockStore {
 
   /** How long the store itself still keeps the key, in ms. */
   async leaseLeft(key: string): Promise<number> {
-    const answer = await this.memory.acquire({ keys: [key], token: 'a stranger', leaseMs: 1, sharing: 'exclusive', label: undefined, queue: false });
+    const answer = await this.memory.acquire({
+      keys: [key],
+      token: 'a stranger',
+      leaseMs: 1,
+      sharing: 'exclusive',
+      label: undefined,
+      queue: false,
+    });
     return answer.granted ? 0 : answer.leaseLeftMs;
   }
 }

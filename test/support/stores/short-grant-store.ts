@@ -13,7 +13,8 @@ export class ShortGrantStore extends MemoryLockStore {
   }
 
   override listen(listener: StoreListener): void {
-    const granted: StoreListener['granted'] = (token, grant) => listener.granted(token, { ...grant, leaseMs: this.#shortMs });
+    const granted: StoreListener['granted'] = (token, grant) =>
+      listener.granted(token, { ...grant, leaseMs: this.#shortMs });
     super.listen({ ...listener, granted });
   }
 

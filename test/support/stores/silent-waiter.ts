@@ -4,7 +4,11 @@ import { deferred } from '../deferred.js';
 let count = 0;
 
 /** Queues in a store for a caller that never asks again: what becomes of it, the store must tell. */
-export async function waitSilently(store: LockStore, key: string, sharing: Sharing): Promise<{ readonly granted: Promise<void> }> {
+export async function waitSilently(
+  store: LockStore,
+  key: string,
+  sharing: Sharing,
+): Promise<{ readonly granted: Promise<void> }> {
   const granted = deferred();
   const source = `silent:1:${++count}`;
   const isTold = (token: string) => {
@@ -21,7 +25,14 @@ export async function waitSilently(store: LockStore, key: string, sharing: Shari
     describe: () => undefined,
     doubt: () => undefined,
   });
-  const { granted: atOnce } = await store.acquire({ keys: [key], token: `${source}.1`, leaseMs: 30_000, sharing, label: undefined, queue: true });
+  const { granted: atOnce } = await store.acquire({
+    keys: [key],
+    token: `${source}.1`,
+    leaseMs: 30_000,
+    sharing,
+    label: undefined,
+    queue: true,
+  });
   if (atOnce) throw new Error(`There was nothing to wait for: ${key} was free.`);
   return { granted: granted.promise };
 }

@@ -51,6 +51,8 @@ ${TELL}`;
 
 /** A text as Lua reads it, whatever is in it. */
 function luaText(text: string): string {
-  const bytes = [...Buffer.from(text)].map((byte) => (/[\w:.-]/.test(String.fromCharCode(byte)) ? String.fromCharCode(byte) : `\\${String(byte).padStart(3, '0')}`));
+  const bytes = [...Buffer.from(text)].map((byte) =>
+    /[\w:.-]/.test(String.fromCharCode(byte)) ? String.fromCharCode(byte) : `\\${String(byte).padStart(3, '0')}`,
+  );
   return `'${bytes.join('')}'`;
 }

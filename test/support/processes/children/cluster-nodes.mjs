@@ -25,7 +25,11 @@ function launch(which) {
     'cluster-enabled': 'yes', 'cluster-port': busPort, 'cluster-announce-ip': '127.0.0.1', 'cluster-node-timeout': 2000,
     'cluster-require-full-coverage': 'no', 'repl-diskless-sync': 'yes', 'repl-diskless-sync-delay': 0,
   }; // prettier-ignore
-  const server = spawn(process.env.REDIS_SERVER ?? 'redis-server', Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn(
+    process.env.REDIS_SERVER ?? 'redis-server',
+    Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]),
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
   servers.push(server);
   return new Promise((resolve, reject) => {
     let log = '';
@@ -45,4 +49,6 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.exit());
 process.on('disconnect', () => process.exit());
-process.on('message', async (message) => process.send(await Promise.all([message].flat().map(message.length ? create : launch))));
+process.on('message', async (message) =>
+  process.send(await Promise.all([message].flat().map(message.length ? create : launch))),
+);

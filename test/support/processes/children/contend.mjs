@@ -9,7 +9,12 @@ import { boot, clock } from './locks.mjs';
 const [url, keys, plan] = process.argv.slice(2);
 const { callers, sections, holdMs, arriveWithinMs = 0, pauseMs = 0, file, lease, options } = JSON.parse(plan);
 const pick = picker(JSON.parse(keys));
-const { app, locks } = await boot({ connection: url.includes(',') ? url.split(',') : url, lease, wait: '5m', commandTimeout: '10s' });
+const { app, locks } = await boot({
+  connection: url.includes(',') ? url.split(',') : url,
+  lease,
+  wait: '5m',
+  commandTimeout: '10s',
+});
 
 const enter = options.wait === 0 ? locks.tryLock.bind(locks) : locks.lock.bind(locks);
 const cancels = Array.from({ length: callers }, () => new AbortController());
@@ -21,7 +26,12 @@ let stopped = false;
 /** Of several keys: one to four of them, in any order. */
 function picker(keys) {
   if (typeof keys === 'string') return () => keys;
-  return () => keys.map((key) => ({ key, at: Math.random() })).sort((a, b) => a.at - b.at).slice(0, 1 + Math.floor(Math.random() * 4)).map(({ key }) => key);
+  return () =>
+    keys
+      .map((key) => ({ key, at: Math.random() }))
+      .sort((a, b) => a.at - b.at)
+      .slice(0, 1 + Math.floor(Math.random() * 4))
+      .map(({ key }) => key);
 }
 
 async function enterOnce(signal) {
@@ -52,7 +62,8 @@ async function call({ signal }) {
 
 process.on('message', async (message) => {
   if (message === 'stop') stopped = true;
-  if (message.cancel) cancels.filter((_, index) => index % message.cancel === 0).forEach((cancel) => cancel.abort('cancelled'));
+  if (message.cancel)
+    cancels.filter((_, index) => index % message.cancel === 0).forEach((cancel) => cancel.abort('cancelled'));
   if (message !== 'go') return;
   await Promise.all(cancels.map(call));
   await new Promise((sent) => process.send({ journal: stays, cancelled }, sent));

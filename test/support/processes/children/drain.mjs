@@ -14,7 +14,9 @@ for (let number = 0; number < Number(count); number++) {
     return finished;
   });
 }
-const refused = Array.from({ length: Number(waiting) }, (_, number) => locks.withLock(`held:${number % count}`, () => 'ran', { wait: '1m' }).catch((error) => error.code));
+const refused = Array.from({ length: Number(waiting) }, (_, number) =>
+  locks.withLock(`held:${number % count}`, () => 'ran', { wait: '1m' }).catch((error) => error.code),
+);
 process.once('message', async () => {
   process.send([...new Set(await Promise.all(refused))].join());
   finish();

@@ -20,7 +20,8 @@ const failed = {};
 let stopped = false;
 
 /** For a moment, and now and then for long. */
-const howLong = ({ mode, permits }) => between(Math.random() < (mode || permits ? sharersStay : 0.05) ? stayMs : holdMs);
+const howLong = ({ mode, permits }) =>
+  between(Math.random() < (mode || permits ? sharersStay : 0.05) ? stayMs : holdMs);
 
 function kindOf(keys) {
   const key = String(keys);
@@ -43,12 +44,16 @@ async function withLock(key, { nests, ...kind }) {
   const askedAt = clock();
   let stay;
   try {
-    await locks.withLock(key, async (lock) => {
-      stay = journal.enter(lock, { askedAt, ...kind });
-      await stay.stay(howLong(kind), { leaves: true });
-      if (nests) await withLock(key, { mode: 'write' }).catch(noted);
-      stay.exit();
-    }, kind);
+    await locks.withLock(
+      key,
+      async (lock) => {
+        stay = journal.enter(lock, { askedAt, ...kind });
+        await stay.stay(howLong(kind), { leaves: true });
+        if (nests) await withLock(key, { mode: 'write' }).catch(noted);
+        stay.exit();
+      },
+      kind,
+    );
   } catch (error) {
     stay?.failed(error.code);
     throw error;
@@ -80,7 +85,7 @@ process.on('message', async (message) => {
   await app.close();
   cluster?.disconnect();
   // The server has to close its end of the sockets too.
-  for (const closedAt = clock(); left().length > 0 && clock() < closedAt + SOCKETS_CLOSE_MS; ) await turn();
+  for (const closedAt = clock(); left().length > 0 && clock() < closedAt + SOCKETS_CLOSE_MS;) await turn();
   await new Promise((sent) => process.send({ failed, left: left() }, sent));
   process.disconnect();
 });

@@ -39,8 +39,21 @@ class Stay {
     this.#write = (line) => write({ number, ...line });
     this.#lock = lock;
     this.#signal = lock?.signal;
-    this.#signal?.addEventListener('abort', () => (this.#loss = { abortedAt: clock(), lost: this.#signal.reason.reason }));
-    this.#entry = { pid: process.pid, keys: lock?.keys ?? ['?'], mode: lock?.mode, permits, token: lock?.leases[0].token, fence: lock?.fence, askedAt, beganAt, goodUntil };
+    this.#signal?.addEventListener(
+      'abort',
+      () => (this.#loss = { abortedAt: clock(), lost: this.#signal.reason.reason }),
+    );
+    this.#entry = {
+      pid: process.pid,
+      keys: lock?.keys ?? ['?'],
+      mode: lock?.mode,
+      permits,
+      token: lock?.leases[0].token,
+      fence: lock?.fence,
+      askedAt,
+      beganAt,
+      goodUntil,
+    };
     this.#goodUntil = goodUntil;
     this.#write(this.#entry);
   }
@@ -50,7 +63,9 @@ class Stay {
     const until = clock() + ms;
     let notedAt = clock();
     for (let left = ms; left > 0 && !(leaves && this.#signal.aborted); left = until - clock()) {
-      await sleep(Math.min(NOTE_EVERY_MS, left), undefined, leaves ? { signal: this.#signal } : {}).catch(() => undefined);
+      await sleep(Math.min(NOTE_EVERY_MS, left), undefined, leaves ? { signal: this.#signal } : {}).catch(
+        () => undefined,
+      );
       await turn();
       // A process that stood still goes on here before any of its timers: those that are due come first.
       if (clock() >= this.#goodUntil && !this.#signal.aborted) await sleep(1).then(() => turn());

@@ -5,7 +5,10 @@ import { LockService, RedisLockModule } from 'nest-redis-lock';
 /** Boots a Nest app around the built package, and what else is imported, and returns it with its LockService. */
 export async function boot(options, imports = []) {
   class TestApp {}
-  const app = await NestFactory.createApplicationContext({ module: TestApp, imports: [RedisLockModule.forRoot(options), ...imports] }, { logger: ['error'] });
+  const app = await NestFactory.createApplicationContext(
+    { module: TestApp, imports: [RedisLockModule.forRoot(options), ...imports] },
+    { logger: ['error'] },
+  );
   return { app, locks: app.get(LockService) };
 }
 

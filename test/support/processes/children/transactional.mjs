@@ -18,7 +18,8 @@ class Payments {
 
 const descriptor = Object.getOwnPropertyDescriptor(Payments.prototype, 'pay');
 const decorators = { outside: Transactional(), inside: WithLock('payment') };
-for (const place of order === 'lock above' ? ['outside', 'inside'] : ['inside', 'outside']) decorators[place](Payments.prototype, 'pay', descriptor);
+for (const place of order === 'lock above' ? ['outside', 'inside'] : ['inside', 'outside'])
+  decorators[place](Payments.prototype, 'pay', descriptor);
 Object.defineProperty(Payments.prototype, 'pay', descriptor);
 Injectable()(Payments);
 
@@ -39,7 +40,11 @@ const adapter = {
 Module({
   imports: [
     RedisLockModule.forRoot({ store: new MemoryLockStore() }),
-    ClsModule.forRoot({ global: true, middleware: { mount: false }, plugins: [new ClsPluginTransactional({ adapter })] }),
+    ClsModule.forRoot({
+      global: true,
+      middleware: { mount: false },
+      plugins: [new ClsPluginTransactional({ adapter })],
+    }),
   ],
   providers: [Payments],
 })(AppModule);

@@ -11,7 +11,12 @@ import { boot } from './locks.mjs';
 const [redisUrl, databaseUrl, lease, account, amount, pause, fence] = process.argv.slice(2);
 
 class Config {}
-const config = { module: Config, global: true, providers: [{ provide: appConfig.KEY, useValue: { databaseUrl } }], exports: [appConfig.KEY] };
+const config = {
+  module: Config,
+  global: true,
+  providers: [{ provide: appConfig.KEY, useValue: { databaseUrl } }],
+  exports: [appConfig.KEY],
+};
 const { app } = await boot({ connection: redisUrl, lease: Number(lease) }, [config, DatabaseModule, AccountsModule]);
 const database = app.get(Database);
 
@@ -30,13 +35,18 @@ database.transaction = () => {
 
 /** What `save` would be without the fence. */
 function saveWithoutFence([{ id, balance }]) {
-  return database.transaction().execute((transaction) => transaction.updateTable('accounts').set({ balance }).where('id', '=', id).execute());
+  return database
+    .transaction()
+    .execute((transaction) => transaction.updateTable('accounts').set({ balance }).where('id', '=', id).execute());
 }
 if (fence === 'no fence') app.get(AccountsRepository).save = saveWithoutFence;
 
-const outcome = await app.get(AccountsService).withdraw(Number(account), Number(amount)).then(
-  () => 'done',
-  (error) => ({ code: error.code, cause: error.cause?.name }),
-);
+const outcome = await app
+  .get(AccountsService)
+  .withdraw(Number(account), Number(amount))
+  .then(
+    () => 'done',
+    (error) => ({ code: error.code, cause: error.cause?.name }),
+  );
 await app.close();
 process.send({ outcome }, () => process.disconnect());
