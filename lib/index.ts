@@ -5,9 +5,9 @@ export type {
   RedisLockOptions,
   RedisLockOptionsFactory,
 } from './redis-lock.options.js';
-export { LockService } from './lock.service.js';
-export { lockServiceToken as getLockServiceToken } from './lock.tokens.js';
-export type { GuardedMethod } from './decorators/locked-methods.js';
+export { LockService } from './service/lock.service.js';
+export { lockServiceToken as getLockServiceToken } from './service/lock.tokens.js';
+export type { GuardedMethod } from './decorators/method/locked-methods.js';
 export { WithLock } from './decorators/with-lock.decorator.js';
 export type { WithLockDecorator } from './decorators/with-lock.decorator.js';
 export type {
@@ -15,8 +15,8 @@ export type {
   RequestLockOptions,
   WithLockDecoratorOptions,
 } from './decorators/with-lock.options.js';
-export { lockKey } from './decorators/lock-key.js';
-export type { LockKeyValues } from './decorators/lock-key.js';
+export { lockKey } from './decorators/key/lock-key.js';
+export type { LockKeyValues } from './decorators/key/lock-key.js';
 export { InjectLocks } from './decorators/inject-locks.decorator.js';
 export { CurrentLock } from './decorators/current-lock.decorator.js';
 export { LockExceptionFilter } from './http/lock-exception.filter.js';

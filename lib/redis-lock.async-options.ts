@@ -2,11 +2,12 @@ import type { FactoryProvider, Provider } from '@nestjs/common';
 import { plainOptions } from './errors/plain-options.js';
 import { booleanOption, wrongValue } from './core/lock-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
-import { shown } from './errors/shown.js';
+import { shown } from './errors/messages.js';
 import { mistake } from './errors/mistakes.js';
 import { unknownOption } from './errors/unknown-option.js';
-import { type ASYNC_OPTIONS_TYPE, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
+import type { ASYNC_OPTIONS_TYPE } from './redis-lock.module-definition.js';
 import { isModuleOption, type RedisLockOptionsFactory } from './redis-lock.options.js';
+import { MODULE_OPTIONS_TOKEN } from './service/lock.tokens.js';
 
 export type AsyncOptions = typeof ASYNC_OPTIONS_TYPE;
 

@@ -1,8 +1,12 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
+import { MODULE_OPTIONS_TOKEN } from './service/lock.tokens.js';
 import type { RedisLockModuleExtras, RedisLockOptions } from './redis-lock.options.js';
 
-export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
-  new ConfigurableModuleBuilder<RedisLockOptions>({ moduleName: 'RedisLock' })
+export const { ConfigurableModuleClass, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
+  new ConfigurableModuleBuilder<RedisLockOptions>({
+    moduleName: 'RedisLock',
+    optionsInjectionToken: MODULE_OPTIONS_TOKEN,
+  })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createRedisLockOptions')
     .setExtras<RedisLockModuleExtras>({ name: 'default', isGlobal: true }, (definition, { isGlobal }) => ({

@@ -3,12 +3,12 @@ import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/co
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { answerErrors } from './http/lock-exception.filter.js';
 import { guardRequests } from './http/lock-request.guard.js';
-import { LockExplorer } from './lock.explorer.js';
-import { lasting, OutageNews } from './lock.outage.js';
-import { LockService } from './lock.service.js';
-import { lockServiceToken, moduleNameIn } from './lock.tokens.js';
+import { LockExplorer } from './boot/lock.explorer.js';
+import { lasting, OutageNews } from './outage/outage-reporter.js';
+import { LockService } from './service/lock.service.js';
+import { lockServiceToken, MODULE_OPTIONS_TOKEN, moduleNameIn } from './service/lock.tokens.js';
 import { checkedAsyncOptions, checkedMakers } from './redis-lock.async-options.js';
-import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './redis-lock.module-definition.js';
+import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass } from './redis-lock.module-definition.js';
 import {
   moduleOptions,
   resolveLockOptions,

@@ -4,7 +4,7 @@ import type { LockExceptionFactory } from './http/exception-factory.js';
 import { isWellFormed } from './core/lock-key.js';
 import { plainOptions } from './errors/plain-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
-import { shown } from './errors/shown.js';
+import { shown } from './errors/messages.js';
 import { unknownOption } from './errors/unknown-option.js';
 import type { DurabilityTerms } from './redis/durable-lock.store.js';
 import type { RedisConnectionsOption } from './redis/redis-store.js';

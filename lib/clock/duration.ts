@@ -1,6 +1,6 @@
 import ms from 'ms';
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { shown } from '../errors/shown.js';
+import { shown } from '../errors/messages.js';
 
 type Unit =
   | 'ms' | 'msec' | 'msecs' | 'millisecond' | 'milliseconds'

@@ -1,6 +1,6 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { unknownOption } from '../errors/unknown-option.js';
-import { shown } from '../errors/shown.js';
+import { shown } from '../errors/messages.js';
 import { durationMs, type Duration } from '../clock/duration.js';
 import { isWellFormed } from './lock-key.js';
 import { plainOptions } from '../errors/plain-options.js';

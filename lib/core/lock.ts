@@ -1,7 +1,7 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { Forced, LockDetails, Sharing } from '../store/lock-store.js';
 import { LockLostError, type LostReason } from '../errors/lock-lost.error.js';
-import { quoted } from '../errors/shown.js';
+import { quoted } from '../errors/messages.js';
 import { now } from '../clock/deadline.js';
 import { durationMs, type Duration } from '../clock/duration.js';
 import { KeyGate } from './key-gate.js';

@@ -1,6 +1,6 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { namesOf } from '../errors/names-of.js';
-import { quoted } from '../errors/shown.js';
+import { quoted } from '../errors/messages.js';
 import type { Lock } from './lock.js';
 
 export function notReentrant(keys: readonly string[]): LockOptionsError {

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { refuseStandard } from './standard-decorator.js';
+import { refuseStandard } from './method/standard-decorator.js';
 
 const PARAMETERS = Symbol.for('nest-redis-lock:current-lock');
 const METHODS = Symbol.for('nest-redis-lock:current-lock-methods');

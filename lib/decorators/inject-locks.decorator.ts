@@ -1,6 +1,6 @@
 import { Inject } from '@nestjs/common';
-import { checkedModuleName, DEFAULT_MODULE, lockServiceToken } from '../lock.tokens.js';
-import { refuseStandard } from './standard-decorator.js';
+import { checkedModuleName, DEFAULT_MODULE, lockServiceToken } from '../service/lock.tokens.js';
+import { refuseStandard } from './method/standard-decorator.js';
 
 /** Injects the `LockService` of a named module: `constructor(@InjectLocks('billing') private readonly locks: LockService) {}`. */
 export const InjectLocks = (...named: [moduleName?: string]): PropertyDecorator & ParameterDecorator => {

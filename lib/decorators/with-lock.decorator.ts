@@ -4,17 +4,17 @@ import type { Observable } from 'rxjs';
 import type { LockKey } from '../core/lock-key.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { Mistakes } from '../errors/mistakes.js';
-import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../lock.tokens.js';
-import { checkedMethod, returnKind } from './checked-method.js';
-import { noteLockedMethod } from './locked-methods.js';
-import { callGuard, refusal, requestGuard, siteOf } from './method-guard.js';
-import { defineSlot } from './service-slot.js';
-import { isStandard } from './standard-decorator.js';
+import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../service/lock.tokens.js';
+import { checkedMethod, returnKind } from './method/checked-method.js';
+import { noteLockedMethod } from './method/locked-methods.js';
+import { callGuard, refusal, requestGuard, siteOf } from './method-wrapper.js';
+import { defineSlot } from './instance/service-slot.js';
+import { isStandard } from './method/standard-decorator.js';
 import type { Answers } from './timeout-types.js';
-import type { Fills } from './template-types.js';
-import { TransactionWatch } from './transaction-order.js';
+import type { Fills } from './key/template-types.js';
+import { TransactionWatch } from './method/transaction-order.js';
 import { optionsOf, type RequestLockOptions, type WithLockDecoratorOptions } from './with-lock.options.js';
-import { wrapMethod } from './wrap-method.js';
+import { wrapMethod } from './method/wrap-method.js';
 
 type CallOptions<Word, Result, Asked extends readonly unknown[]> = WithLockDecoratorOptions<Word, Result, Asked> & {
   readonly scope?: 'call';

@@ -10,8 +10,8 @@ import {
 import { plainOptions } from '../errors/plain-options.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
-import { shown } from '../errors/shown.js';
-import { checkedModuleName, DEFAULT_MODULE } from '../lock.tokens.js';
+import { shown } from '../errors/messages.js';
+import { checkedModuleName, DEFAULT_MODULE } from '../service/lock.tokens.js';
 import type { TimeoutAnswer } from './timeout-types.js';
 
 /** What an `onTimeout` function gets to know. */

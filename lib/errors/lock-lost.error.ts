@@ -1,6 +1,6 @@
 import { LockError } from './lock.error.js';
 import { namesOf } from './names-of.js';
-import { quotedStart } from './shown.js';
+import { quotedStart } from './messages.js';
 
 /**
  * How a lock was lost:

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
-import { tellInStack, withoutTraces } from './told-stack.js';
+import { tellInStack, withoutTraces } from './error-stack.js';
 
 /** The stable code of each lock error. */
 export type LockErrorCode =

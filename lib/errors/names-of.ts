@@ -1,4 +1,4 @@
-import { quoted } from './shown.js';
+import { quoted } from './messages.js';
 
 /** How many keys a message names, at most. */
 const MOST = 5;

@@ -1,7 +1,7 @@
 import { type ExecutionContext, HttpException, Logger } from '@nestjs/common';
 import type { LockError } from '../errors/lock.error.js';
-import { shown } from '../errors/shown.js';
-import { routeOf } from './place.js';
+import { shown } from '../errors/messages.js';
+import { routeOf } from './handler-names.js';
 
 /**
  * Makes the exception that an HTTP request is answered with in the place of a lock error; `undefined`: the answer is the default one. Neither a

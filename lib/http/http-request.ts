@@ -4,7 +4,7 @@ import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from
 import { isLockError, LockError, type LockErrorCode } from '../errors/lock.error.js';
 import { exceptionOf, type LockExceptionFactory } from './exception-factory.js';
 import { destroyOnceReset } from './reset-stream.js';
-import { routeOf } from './place.js';
+import { routeOf } from './handler-names.js';
 import { isClosed, onceEnded } from './response-end.js';
 
 /** Seconds a client is told to wait before it tries again, where nothing is known. */

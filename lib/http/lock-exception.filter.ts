@@ -3,8 +3,8 @@ import { type ApplicationConfig, BaseExceptionFilter, HttpAdapterHost, type Modu
 import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
 import { throwError } from 'rxjs';
 import { LockError, type LockErrorBody } from '../errors/lock.error.js';
-import { isGateway } from './gateway.js';
-import { messageOf } from './place.js';
+import { isGateway } from './gateways.js';
+import { messageOf } from './handler-names.js';
 import { rawResponse } from './http-request.js';
 
 const logger = new Logger('RedisLock');

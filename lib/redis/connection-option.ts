@@ -2,7 +2,7 @@ import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { plainOptions } from '../errors/plain-options.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { nearest } from '../errors/nearest.js';
-import { shown } from '../errors/shown.js';
+import { shown } from '../errors/messages.js';
 
 /** Where Redis is: a URL, ioredis options (Sentinel included), or a client that the app already has. */
 export type RedisConnectionOption = string | URL | RedisOptions | Redis | Cluster;

@@ -1,5 +1,5 @@
 import { LockKeyError } from '../errors/lock-key.error.js';
-import { quoted } from '../errors/shown.js';
+import { quoted } from '../errors/messages.js';
 import { bulk, bulkHeader } from './resp.js';
 
 /** What our companions of a key are called, after its hash tag. */

@@ -1,7 +1,7 @@
 import { Redis, type Cluster, type RedisOptions } from 'ioredis';
 import { atRoot } from '../clock/root-context.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { shown } from '../errors/shown.js';
+import { shown } from '../errors/messages.js';
 import { databaseOf } from './borrowed-state.js';
 import { connectionOption, isIoredisClient, refuseIoredis4 } from './connection-option.js';
 import { saidBy } from './trouble.js';

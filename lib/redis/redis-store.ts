@@ -1,5 +1,5 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { shown } from '../errors/shown.js';
+import { shown } from '../errors/messages.js';
 import type { LockStore } from '../store/lock-store.js';
 import { QuorumLockStore } from '../store/quorum-lock.store.js';
 import { ClusterLockStore } from './cluster/cluster-lock.store.js';

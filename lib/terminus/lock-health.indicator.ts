@@ -3,10 +3,10 @@ import { ModuleRef } from '@nestjs/core';
 import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
 import { detailOf } from '../errors/lock.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { shown } from '../errors/shown.js';
+import { shown } from '../errors/messages.js';
 import { unknownOption } from '../errors/unknown-option.js';
-import type { LockService } from '../lock.service.js';
-import { lockServiceToken, moduleNameIn } from '../lock.tokens.js';
+import type { LockService } from '../service/lock.service.js';
+import { lockServiceToken, moduleNameIn } from '../service/lock.tokens.js';
 
 /** Which locks to look at. */
 export interface LockHealthOptions {

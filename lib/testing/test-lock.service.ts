@@ -8,8 +8,8 @@ import {
 } from '../index.js';
 import { booleanOption, wrongValue } from '../core/lock-options.js';
 import { nearest } from '../errors/nearest.js';
-import { shown } from '../errors/shown.js';
-import { moduleNameIn } from '../lock.tokens.js';
+import { shown } from '../errors/messages.js';
+import { moduleNameIn } from '../service/lock.tokens.js';
 import { moduleOptions, resolveLockOptions, type RedisLockModuleOptions } from '../redis-lock.options.js';
 import { MemoryLockStore } from '../store/memory-lock.store.js';
 import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.js';

@@ -13,10 +13,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   redis: ['redis', 'store', 'clock', 'errors', 'ioredis'],
   core: ['core', 'store', 'clock', 'errors'],
   http: ['http', 'errors', ...NEST, 'rxjs'],
-  decorators: ['decorators', 'http', 'core', 'errors', '.', ...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
-  '.': ['.', 'decorators', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST, 'rxjs'],
-  terminus: ['terminus', 'errors', '.', ...NEST, '@nestjs/terminus'],
-  testing: ['testing', 'core', 'store', 'errors', '.', ...NEST],
+  outage: ['outage', 'clock', 'errors', ...NEST],
+  service: ['service', 'outage', 'http', 'core', 'store', 'clock', 'errors', 'decorators', ...NEST, 'rxjs'],
+  decorators: ['decorators', 'service', 'http', 'core', 'errors', ...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
+  boot: ['boot', 'decorators', 'service', 'http', 'errors', ...NEST],
+  '.': ['.', 'boot', 'decorators', 'service', 'outage', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST],
+  terminus: ['terminus', 'service', 'errors', ...NEST, '@nestjs/terminus'],
+  testing: ['testing', '.', 'service', 'core', 'store', 'errors', ...NEST],
 };
 
 /** The one file below the Nest face that knows Nest: docs/decisions/0002. */
@@ -46,13 +49,13 @@ describe('The layers of lib/', () => {
       ...importsOf(
         LIB,
         'store/memory-lock.store.ts',
-        `import { LockService } from '../lock.service.js'; import type { Lock } from '../core/lock.js';`,
+        `import { LockService } from '../service/lock.service.js'; import type { Lock } from '../core/lock.js';`,
       ),
     ];
     expect(violations(bad)).toEqual([
       'core/lock.ts imports @nestjs/common',
       'core/lock.ts imports ioredis',
-      'store/memory-lock.store.ts imports .',
+      'store/memory-lock.store.ts imports service',
       'store/memory-lock.store.ts imports core',
     ]);
   });

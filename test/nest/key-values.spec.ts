@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { LockOptionsError, lockKey } from 'nest-redis-lock';
-import { clashOf, readTemplate, shapeOf } from '../../lib/decorators/template-clash.js';
+import { clashOf, readTemplate, shapeOf } from '../../lib/decorators/key/template-clash.js';
 
 /** What is typed as part of a key, and what is escaped; few characters, so that what could be taken for something else is common. */
 const TEXT = ['a', 'b', '1', '-', '/', '.', '@', ' ', '{', '}', 'é', '👩'];

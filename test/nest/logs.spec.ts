@@ -6,8 +6,8 @@ import { Redis } from 'ioredis';
 import request from 'supertest';
 import { until } from '../support/deferred.js';
 import { type RedisServer, startRedis } from '../support/redis/redis-server.js';
-import { OutageNews } from '../../lib/lock.outage.js';
-import { ServerNews } from '../../lib/lock.servers.js';
+import { OutageNews } from '../../lib/outage/outage-reporter.js';
+import { ServerNews } from '../../lib/outage/subscription-reporter.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 @Controller('accounts')

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { KafkaContext, MqttContext, NatsContext, RedisContext, RmqContext, TcpContext } from '@nestjs/microservices';
-import { messageOf } from '../../lib/http/place.js';
+import { messageOf } from '../../lib/http/handler-names.js';
 
 it.each([
   ['TCP', new TcpContext([undefined as never, 'visit'])],

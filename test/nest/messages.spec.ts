@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { LockKeyError, LockTimeoutError } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { namesOf } from '../../lib/errors/names-of.js';
-import { shown, shownError } from '../../lib/errors/shown.js';
+import { shown, shownError } from '../../lib/errors/messages.js';
 import { lockService } from '../support/stores/lock-services.js';
 
 const refuse = (): never => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { Lock, LockOptions } from 'nest-redis-lock';
 import { of } from 'rxjs';
-import { abandon, heldToItsEnd } from '../../lib/decorators/held-stream.js';
+import { abandon, heldToItsEnd } from '../../lib/decorators/stream/held-stream.js';
 import { until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ShortGrantStore } from '../support/stores/short-grant-store.js';

@@ -1,5 +1,5 @@
 import { LockKeyError } from '../../errors/lock-key.error.js';
-import { quoted } from '../../errors/shown.js';
+import { quoted } from '../../errors/messages.js';
 import { KeyNames } from '../key-names.js';
 import { slotOf } from './cluster-slot.js';
 

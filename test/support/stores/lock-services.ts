@@ -1,5 +1,5 @@
 import type { LockStore, RedisLockModuleOptions } from 'nest-redis-lock';
-import { LockService } from '../../../lib/lock.service.js';
+import { LockService } from '../../../lib/service/lock.service.js';
 import type { OutageLog } from '../../../lib/redis/redis-connection.js';
 import { resolveLockOptions } from '../../../lib/redis-lock.options.js';
 import { RedisLockStore } from '../../../lib/redis/redis-lock.store.js';

@@ -1,0 +1,29 @@
+import { LazyModuleLoader, ModuleRef, type ModulesContainer } from '@nestjs/core';
+import { type NestModule, providersOf } from './discovery.js';
+
+/**
+ * Has each lazy module checked when it is loaded: Nest calls no hook then. The `load` of this app's loader is replaced by one that rejects with
+ * what `check` throws.
+ *
+ * @param check gets the module with all that it imports
+ */
+export function onLazyModules(modules: ModulesContainer, check: (loaded: ReadonlySet<NestModule>) => void): void {
+  for (const { instance } of providersOf(modules.values())) {
+    if (!(instance instanceof LazyModuleLoader)) continue;
+    const load = instance.load.bind(instance);
+    instance.load = async (...request) => {
+      const ref = await load(...request);
+      check(withImports([...modules.values()].filter((module) => module.providers.get(ModuleRef)?.instance === ref)));
+      return ref;
+    };
+  }
+}
+
+function withImports(modules: Iterable<NestModule>, found = new Set<NestModule>()): ReadonlySet<NestModule> {
+  for (const module of modules) {
+    if (found.has(module)) continue;
+    found.add(module);
+    withImports(module.imports, found);
+  }
+  return found;
+}

@@ -1,0 +1,111 @@
+import 'reflect-metadata';
+import { type ExecutionContext, HttpException } from '@nestjs/common';
+import type { LockKey } from '../../core/lock-key.js';
+import { LockKeyError } from '../../errors/lock-key.error.js';
+import { isLockError } from '../../errors/lock.error.js';
+import { shownError } from '../../errors/messages.js';
+import { Mistakes } from '../../errors/mistakes.js';
+import { KeyTemplate, type TemplateSite } from './key-template.js';
+import { minifiedMethod } from './minified.js';
+import { parameterNames, type ArgumentPath, type ParameterNames } from '../source/parameter-names.js';
+
+/** Where Nest keeps what `@Param('userId')` and its like say of a handler's parameters. */
+const ROUTE_ARGUMENTS = '__routeArguments__';
+
+/**
+ * Makes the function that gives the key of a call.
+ *
+ * @throws LockOptionsError when the template does not fit the method
+ */
+export function keyResolver(
+  key: unknown,
+  prototype: object,
+  method: string | symbol,
+  site: string,
+): (args: unknown[]) => LockKey {
+  if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
+  const own = parameterNames(prototype, method);
+  const names = new Map([...routeNames(prototype, method), ...own]);
+  const known =
+    names.size > 0
+      ? `The names there are: ${[...names.keys()].join(', ')}`
+      : "The names of its parameters can't be read";
+  return filledKey(key, {
+    method: site,
+    find: (name) => (/^\d+$/.test(name) ? { index: Number(name), path: [] } : names.get(name)),
+    ...OF_DECORATOR,
+    examples: 'a name, <userId>; a path into it, <dto.id>; a position, <0> or <0.id>',
+    unknownNames: () =>
+      minifiedMethod(prototype, own) ?? { what: known, remedies: names.size > 0 ? REMEDIES : REMEDIES.slice(1) },
+  });
+}
+
+const OF_DECORATOR = { forms: 'a non-empty template, an array of them, or a function', otherwise: 'give a function' };
+
+const REMEDIES = ['Name one of them.', 'Name a position, such as <0> or <0.id>.', 'Give a function of the arguments.'];
+
+/** What a request brings that a key can be made from. */
+const PARTS_OF_REQUEST = ['params', 'query', 'body', 'headers'];
+
+const OF_REQUEST: Omit<TemplateSite, 'method'> = {
+  areFields: true,
+  find: (name) => (PARTS_OF_REQUEST.includes(name) ? { index: 0, path: [name] } : undefined),
+  ...OF_DECORATOR,
+  examples: '<params.id>, <query.id>, <body.account.id>, <headers.x-id>',
+  unknownNames: () => ({
+    what: `The names there are: ${PARTS_OF_REQUEST.join(', ')}`,
+    remedies: ['Name a part of one of them, such as <params.id>.', 'Give a function of the ExecutionContext.'],
+  }),
+};
+
+/**
+ * Makes the function that gives the key of an HTTP request.
+ *
+ * @throws LockOptionsError for a bad template
+ */
+export function requestKeyResolver(key: unknown, site: string): (context: ExecutionContext) => LockKey {
+  if (typeof key === 'function') return (context) => calledKey(key as KeyFunction, [context], site);
+  const lowerCase = (template: unknown): unknown =>
+    typeof template === 'string' ? template.replace(/<headers\.[^<>]*>/g, (header) => header.toLowerCase()) : template;
+  const fill = filledKey(Array.isArray(key) ? Array.from(key, lowerCase) : lowerCase(key), {
+    ...OF_REQUEST,
+    method: site,
+  });
+  return (context) => fill([context.switchToHttp().getRequest()]);
+}
+
+function filledKey(key: unknown, site: TemplateSite): (args: unknown[]) => LockKey {
+  if (!Array.isArray(key) || key.length === 0) {
+    const template = new KeyTemplate(key, site);
+    return (args) => template.fill(args);
+  }
+  const mistakes = new Mistakes();
+  const templates = [...(key as unknown[])].flatMap((one) => mistakes.try(() => new KeyTemplate(one, site)) ?? []);
+  if (mistakes.error) throw mistakes.error;
+  return (args) => templates.map((template) => template.fill(args));
+}
+
+type KeyFunction = (...args: unknown[]) => LockKey;
+
+function calledKey(key: KeyFunction, args: unknown[], site: string): LockKey {
+  try {
+    const made = key(...args);
+    // It will be refused, as a promise is no key; what it rejects with is nobody's then.
+    if (made instanceof Promise) made.catch(() => undefined);
+    return made;
+  } catch (error) {
+    if (error instanceof HttpException || isLockError(error)) throw error;
+    throw new LockKeyError(`The function that makes the lock key of ${site}() threw ${shownError(error)}.`, error);
+  }
+}
+
+/** The names that `@Param('userId') id`, `@Query('q') text` … give to parameters, where each is unique. */
+function routeNames(prototype: object, method: string | symbol): ParameterNames {
+  const routeArguments = (Reflect.getMetadata(ROUTE_ARGUMENTS, prototype.constructor, method) ?? {}) as Record<
+    string,
+    { index: number; data?: unknown }
+  >;
+  const named = Object.values(routeArguments).filter(({ data }) => typeof data === 'string');
+  const unique = named.filter(({ data }) => named.filter((other) => other.data === data).length === 1);
+  return new Map(unique.map(({ index, data }): [string, ArgumentPath] => [data as string, { index, path: [] }]));
+}

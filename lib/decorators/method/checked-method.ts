@@ -1,0 +1,79 @@
+import 'reflect-metadata';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { mistake } from '../../errors/mistakes.js';
+import { isSourceOf, methodSource } from '../source/class-source.js';
+import { isStandard, notLegacy, type StandardContext } from './standard-decorator.js';
+import { isObservable } from '../stream/stream-kind.js';
+import { isSynchronous, passedOn } from '../source/synchronous.js';
+
+export type Method = (...args: unknown[]) => unknown;
+
+/** What a locked method returns before its work is done: a promise, or a stream that begins when it is read; or one of them, and neither its type nor its source says which. */
+export type ReturnKind = 'promise' | 'observable' | 'iterator' | 'unknown';
+
+const GENERATOR = '[object AsyncGeneratorFunction]';
+
+/** @throws LockOptionsError when @WithLock does not stand on a method of an instance */
+export function checkedMethod(prototype: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): Method {
+  if (isStandard(name)) throw name.private ? onPrivate(name) : notLegacy('WithLock', name);
+  const where = typeof prototype === 'function' ? `static ${prototype.name}` : (prototype as object).constructor.name;
+  if (typeof descriptor?.value !== 'function')
+    throw new LockOptionsError(
+      `@WithLock stands on ${where}.${String(name)}, which is not a method. Put it on an async method.`,
+    );
+  if (typeof prototype === 'function') {
+    throw new LockOptionsError(
+      `@WithLock stands on ${where}.${String(name)}(). Nest injects nothing into a class itself: make it a method of an injectable, or use LockService.`,
+    );
+  }
+  return descriptor.value as Method;
+}
+
+/**
+ * Tells by its declared type and its source what a method returns.
+ *
+ * @throws LockOptionsError when it can't return anything that says when its work ends
+ */
+export function returnKind(prototype: object, name: string | symbol, method: Method): ReturnKind {
+  const source = methodSource(prototype, name);
+  const { async, generator } = source?.value ?? {};
+  const itself = Object.prototype.toString.call(method);
+  if (itself === GENERATOR || (async && generator)) return 'iterator';
+  const returns: unknown = Reflect.getMetadata('design:returntype', prototype, name);
+  if (typeof returns === 'function' && isObservable(returns.prototype)) return 'observable';
+  if (itself === '[object AsyncFunction]' || isThenable(returns)) return 'promise';
+  // Undefined where it is declared as void, but also where nothing is declared. Object where it is anything.
+  const isOpen = returns === undefined || returns === Object;
+  if (isOpen && source && isSourceOf(source, prototype, method) && isGenerator(prototype, passedOn(source)))
+    return 'iterator';
+  if (!isOpen || (source && isSourceOf(source, prototype, method) && isSynchronous(source)))
+    throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
+  return 'unknown';
+}
+
+function isGenerator(prototype: object, name: string | undefined): boolean {
+  return (
+    name !== undefined &&
+    Object.prototype.toString.call(Object.getOwnPropertyDescriptor(prototype, name)?.value) === GENERATOR
+  );
+}
+
+function isThenable(type: unknown): boolean {
+  return (
+    typeof type === 'function' && typeof (type.prototype as Partial<Promise<unknown>> | undefined)?.then === 'function'
+  );
+}
+
+export function notAPromise(site: string): LockOptionsError {
+  return new LockOptionsError(
+    mistake(
+      `${site}() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends.`,
+      ['Make it async.', 'If it starts work that goes on, return a promise of its end.'],
+    ),
+  );
+}
+
+function onPrivate({ kind, name }: StandardContext): LockOptionsError {
+  const what = `@WithLock stands on the private ${kind} ${String(name)}, which nothing can be put around.`;
+  return new LockOptionsError(`${what} Make it a method with the keyword "private" instead of "#".`);
+}

@@ -1,0 +1,25 @@
+import 'reflect-metadata';
+import type { Method } from './checked-method.js';
+import { bindGuarded, GUARDED, markGuarded } from './lock-mark.js';
+import type { TransactionWatch } from './transaction-order.js';
+
+/** What is called instead of a method. */
+export type Around = (method: Method, self: object, args: unknown[]) => unknown;
+
+/**
+ * Puts `around` around a method. The result is a Proxy, so `name` and `length` stay, and it carries the metadata that
+ * decorators below have set, so the order of decorators does not matter.
+ */
+export function wrapMethod(method: Method, around: Around, watch: TransactionWatch): Method {
+  const wrapped = new Proxy(method, {
+    apply: (target, self: object, args: unknown[]) => around(target, self, args),
+    get: (target, name, proxy): unknown =>
+      name === GUARDED ? GUARDED : name === 'bind' ? bindGuarded : Reflect.get(target, name, proxy),
+    getPrototypeOf: (target) => watch.getPrototypeOf(target),
+  });
+  for (const key of Reflect.getMetadataKeys(method) as unknown[]) {
+    Reflect.defineMetadata(key, Reflect.getMetadata(key, method), wrapped);
+  }
+  markGuarded(wrapped);
+  return wrapped;
+}

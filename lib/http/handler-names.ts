@@ -1,0 +1,42 @@
+import type { ArgumentsHost, ExecutionContext } from '@nestjs/common';
+import { shown } from '../errors/messages.js';
+
+/** A request of Express, or of Fastify. */
+interface RoutedRequest {
+  readonly method?: string;
+  readonly url?: string;
+  readonly route?: { readonly path?: unknown };
+  readonly routeOptions?: { readonly url?: string };
+}
+
+/** What a request runs, for the log: `POST /accounts/:id/withdraw (AccountsController.withdraw)`. */
+export function routeOf(context: ExecutionContext): string {
+  const { method, route, routeOptions, url = '' } = context.switchToHttp().getRequest<RoutedRequest>();
+  const path = route?.path ?? routeOptions?.url ?? url.replace(/\?.*/s, '');
+  return `${method} ${shownPath(path)} (${context.getClass().name}.${context.getHandler().name})`;
+}
+
+/** Of a route that is a regular expression, its source. */
+const shownPath = (path: unknown): string =>
+  typeof path === 'string' ? path : path instanceof RegExp ? path.source : 'a route';
+
+/** What tells what a message is for: of TCP and RabbitMQ, Redis, NATS, Kafka and MQTT. */
+const PATTERN_OF = ['getPattern', 'getChannel', 'getSubject', 'getTopic'] as const;
+
+/** What a message or a query is for, as far as Nest says it. */
+export function messageOf(host: ArgumentsHost): string {
+  switch (host.getType<string>()) {
+    case 'ws':
+      return `Message ${shown(host.switchToWs().getPattern())}`;
+    case 'graphql': {
+      const { parentType, fieldName } =
+        host.getArgByIndex<{ parentType?: unknown; fieldName?: unknown } | undefined>(3) ?? {};
+      return `${String(parentType)}.${String(fieldName)}`;
+    }
+    default: {
+      const context = host.switchToRpc().getContext<Partial<Record<string, () => unknown>> | undefined>();
+      const name = PATTERN_OF.find((getter) => typeof context?.[getter] === 'function');
+      return name ? `Message ${shown(context![name]!())}` : 'Message';
+    }
+  }
+}

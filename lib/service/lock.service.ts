@@ -1,0 +1,317 @@
+import { Observable } from 'rxjs';
+import { Lock } from '../core/lock.js';
+import { LockAcquirer } from '../core/lock-acquirer.js';
+import { now } from '../clock/deadline.js';
+import { LockContext, type LockNode } from '../core/lock-context.js';
+import type { LockEvent } from '../core/lock-event.js';
+import { LockEvents } from '../core/lock-events.js';
+import { forceOptions } from '../core/force-options.js';
+import { inspected, type LockInfo } from '../core/lock-info.js';
+import { checkedKey, orderedKeys, type LockKey } from '../core/lock-key.js';
+import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from '../core/lock-options.js';
+import type { LockRequest, Refusal } from '../core/lock-request.js';
+import { healthOf, type StoreHealth } from '../core/store-health.js';
+import { notReentrant, partlyHeld } from '../core/nesting-errors.js';
+import { settled } from '../core/settled.js';
+import { endOf } from '../core/stream-end.js';
+import { TooSlowError } from '../core/too-slow.error.js';
+import { WaitingCalls } from '../core/waiting-calls.js';
+import { isLockError } from '../errors/lock.error.js';
+import { LockTimeoutError } from '../errors/lock-timeout.error.js';
+import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import type { GuardedMethod } from '../decorators/method/locked-methods.js';
+import type { LockExceptionFactory } from '../http/exception-factory.js';
+import { reported } from '../http/http-request.js';
+import { isOutlived, lostError, waitSignals } from './lock.calls.js';
+import type { OutageNews } from '../outage/outage-reporter.js';
+import type { ForceUnlockOptions, LockStore } from '../store/lock-store.js';
+
+/** What a `LockService` is made of. */
+export interface LockServiceParts {
+  readonly name: string;
+  readonly store: LockStore;
+  readonly terms: LockTerms;
+  readonly shutdownGraceMs: number;
+  /** Hears which calls get no lock in an outage. */
+  readonly outage?: OutageNews | undefined;
+  /** Makes what HTTP clients get in the place of its errors. */
+  readonly exceptionFactory?: LockExceptionFactory | undefined;
+}
+
+/** Takes locks on keys, so that work on one key runs in one place at a time, over all processes that share the store. */
+export class LockService {
+  /** The `name` of the module this service belongs to. */
+  readonly moduleName: string;
+  /**
+   * What happens to the locks of this process, as it happens: for metrics and logs. Completes when the app has shut down. Costs
+   * nothing where nobody subscribes, and a subscriber hears only of locks that are taken after it came.
+   */
+  readonly events: Observable<LockEvent>;
+  /** @internal */
+  readonly exceptionFactory: LockExceptionFactory | undefined;
+  readonly #store: LockStore;
+  readonly #terms: LockTerms;
+  /** `tryLock` does not wait unless it is told to. */
+  readonly #tryTerms: LockTerms;
+  readonly #events = new LockEvents();
+  readonly #acquirer: LockAcquirer;
+  readonly #context = new LockContext();
+  readonly #shutdownGraceMs: number;
+  readonly #outage: OutageNews | undefined;
+  #methods: readonly GuardedMethod[] = [];
+  /** Terms of options objects that can't change, such as a decorator's: read once. */
+  readonly #frozenTerms = new WeakMap<object, LockTerms>();
+
+  /** Nest builds it: import `RedisLockModule`. @internal */
+  constructor({ name, store, terms, shutdownGraceMs, outage, exceptionFactory }: LockServiceParts) {
+    this.moduleName = name;
+    this.#store = store;
+    this.#terms = terms;
+    this.#tryTerms = { ...terms, waitMs: 0 };
+    this.#shutdownGraceMs = shutdownGraceMs;
+    this.#outage = outage;
+    this.exceptionFactory = exceptionFactory;
+    this.#acquirer = new LockAcquirer(store, this.#events, new WaitingCalls(this.#context), () => outage?.succeeded());
+    this.events = new Observable((subscriber) => {
+      this.#events.add(subscriber);
+      return () => this.#events.delete(subscriber);
+    });
+  }
+
+  /**
+   * Runs the work while holding the lock, and returns the work's own value or throws its own error.
+   * The work can use `lock.signal` to stop when the lock is lost, and `lock.fence` to let a database refuse a stale write.
+   *
+   * @throws LockTimeoutError when `wait` is over
+   * @throws LockUnavailableError when the store does not answer; the work has not run
+   * @throws LockLostError when the lock was lost while the work ran (its own error is the `cause`), unless `onLost: 'ignore'`
+   * @throws LockKeyError, LockOptionsError for a bad key or option
+   */
+  async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
+    let terms: LockTerms;
+    let lock: Lock | Refusal;
+    try {
+      terms = this.#read(options, this.#terms);
+      const until = now() + terms.waitMs;
+      for (
+        lock = await this.#take(key, terms);
+        isOutlived(lock);
+        lock = await this.#take(key, { ...terms, waitMs: Math.max(0, until - now()) })
+      )
+        void lock.unlock();
+      if (!(lock instanceof Lock)) throw this.#timeout(lock);
+    } catch (error) {
+      throw this.#failed(error, options?.signal);
+    }
+    const node = this.#context.enter(lock);
+    let value: T;
+    try {
+      // The process may have stood still since it was let in.
+      lock.assertHeld();
+      value = await this.#context.run(node, (lock) => settled(work(lock)));
+    } catch (error) {
+      await this.#leave(node, lock);
+      if (!lock.lost || (terms.onLost === 'ignore' && error !== lock.lost)) throw error;
+      throw lostError(lock.lost, this.exceptionFactory, error);
+    }
+    const end = endOf(value);
+    if (end) {
+      void end.then(() => this.#leave(node, lock));
+      return value;
+    }
+    await this.#leave(node, lock);
+    if (lock.lost && terms.onLost === 'throw') throw lostError(lock.lost, this.exceptionFactory);
+    return value;
+  }
+
+  /**
+   * Takes the lock; `unlock()` gives it back. Prefer `withLock`, which can't forget to.
+   *
+   * @throws LockTimeoutError when `wait` is over
+   * @throws LockUnavailableError when the store does not answer
+   * @throws LockKeyError, LockOptionsError for a bad key or option
+   */
+  async lock(key: LockKey, options?: LockOptions): Promise<Lock> {
+    try {
+      const lock = await this.#take(key, this.#read(options, this.#terms));
+      if (lock instanceof Lock) return lock;
+      throw this.#timeout(lock);
+    } catch (error) {
+      throw this.#failed(error, options?.signal);
+    }
+  }
+
+  /**
+   * Takes the lock if it is free, else returns null. `wait` defaults to `0` here.
+   *
+   * @throws LockUnavailableError when the store does not answer: an outage is not "taken"
+   * @throws LockKeyError, LockOptionsError for a bad key or option
+   */
+  async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
+    try {
+      const lock = await this.#take(key, this.#read(options, this.#tryTerms));
+      return lock instanceof Lock ? lock : null;
+    } catch (error) {
+      throw this.#failed(error, options?.signal);
+    }
+  }
+
+  /**
+   * Whether anybody holds the key right now. Good for a dashboard; by the time you read it, it may have changed.
+   *
+   * @throws LockUnavailableError when the store does not answer
+   */
+  async isLocked(key: string): Promise<boolean> {
+    return this.#store.isLocked(checkedKey(key));
+  }
+
+  /**
+   * Who holds a key and who waits for it; for operators and dashboards. Null when it is free.
+   *
+   * @throws LockUnavailableError when the store does not answer
+   */
+  async inspect(key: string): Promise<LockInfo | null> {
+    return (await inspected(this.#store, checkedKey(key))) ?? null;
+  }
+
+  /**
+   * Frees a key whoever holds it, or with a `token` only if that is its holder; for operators. The old holder's signal aborts at once (within lease/3 if
+   * it can't hear), with an error that tells `by` whom and for what `reason`. The next waiter gets the lock, with a larger fence.
+   *
+   * @returns false when nobody held it, or not that token
+   * @throws LockUnavailableError when the store does not answer
+   * @throws LockOptionsError for an unknown option, or a wrong value
+   */
+  async forceUnlock(key: string, options: ForceUnlockOptions = {}): Promise<boolean> {
+    const checked = forceOptions(options);
+    const wasHeld = await this.#store.forceRelease(checkedKey(key), checked);
+    const { token, by, reason } = checked;
+    if (wasHeld) this.#events.tell({ type: 'forced', keys: [key], label: undefined, token, by, reason });
+    return wasHeld;
+  }
+
+  /** The innermost lock that the running async context is inside of and still holds; of this key, if one is named. */
+  current(key?: string): Lock | undefined {
+    return this.#context.current(key);
+  }
+
+  /** Runs more work inside a lock that is held already, until that has `ended`. @internal */
+  goOn<T>({ lock, ended }: { readonly lock: Lock; readonly ended: Promise<void> }, work: () => T): T {
+    const node = this.#context.enter(lock);
+    void ended.then(() => this.#context.leave(node));
+    return this.#context.run(node, work);
+  }
+
+  /** Whether a lock can be had. @internal */
+  async health(): Promise<StoreHealth> {
+    if (this.isEnding)
+      return {
+        isUp: false,
+        up: 0,
+        of: 1,
+        errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')],
+        problems: [],
+      };
+    return healthOf(this.#store);
+  }
+
+  /** The methods of the app that take their locks from this service, by `@WithLock`. Known when the app has been initialised. */
+  methods(): readonly GuardedMethod[] {
+    return this.#methods;
+  }
+
+  /** @internal */
+  noteMethods(methods: readonly GuardedMethod[]): void {
+    this.#methods = Object.freeze(methods);
+  }
+
+  /** Whether its app is shutting down. @internal */
+  get isEnding(): boolean {
+    return this.#acquirer.shutdown.refusal !== undefined;
+  }
+
+  /** Begins to connect, so that an unreachable Redis is in the log of the boot. @internal */
+  onApplicationBootstrap(): void {
+    this.#store.open?.();
+  }
+
+  /** Runs when the app begins to shut down. @internal */
+  onModuleDestroy(): void {
+    this.#acquirer.shutdown.startGrace(this.#shutdownGraceMs);
+  }
+
+  /** Runs before Nest waits for the handlers that still run. @internal */
+  beforeApplicationShutdown(): void {
+    this.#acquirer.shutdown.stopGranting();
+  }
+
+  /** @internal */
+  async onApplicationShutdown(): Promise<void> {
+    await this.#acquirer.shutdown.end(this.#shutdownGraceMs);
+    this.#events.complete();
+    this.#outage?.close();
+  }
+
+  #leave(node: LockNode, lock: Lock): Promise<boolean> {
+    this.#context.leave(node);
+    return lock.unlock();
+  }
+
+  #timeout(refusal: Refusal): LockTimeoutError {
+    return new LockTimeoutError({ ...refusal, holding: this.#context.heldKeys(), nested: this.#context.isInside() });
+  }
+
+  /**
+   * What a call that got no lock rejects with.
+   *
+   * @param signal of the call: its reason may be anything, also what throws on a look at its prototype, and is rejected with as it is
+   */
+  #failed(error: unknown, signal: AbortSignal | undefined): unknown {
+    const isReason = signal?.aborted && signal.reason === error;
+    if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError))
+      return reported(error, this.exceptionFactory);
+    const nested = this.#context.isInside();
+    // Several calls may have failed with one error, and each is answered by itself.
+    const told =
+      nested || this.exceptionFactory ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
+    // The lease of one call that is too short is no outage.
+    if (!this.isEnding && !(error instanceof TooSlowError)) this.#outage?.failed(told);
+    return reported(told, this.exceptionFactory);
+  }
+
+  /** @throws LockOptionsError */
+  #read(options: WithLockOptions | undefined, defaults: LockTerms): LockTerms {
+    if (!options || defaults !== this.#terms || !Object.isFrozen(options)) return lockTerms(options, defaults);
+    let terms = this.#frozenTerms.get(options);
+    if (!terms) this.#frozenTerms.set(options, (terms = lockTerms(options, defaults)));
+    return terms;
+  }
+
+  /** @throws LockKeyError, LockOptionsError */
+  #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
+    const request: LockRequest = { ...terms, keys: orderedKeys(key), waitSignals };
+    return this.#events.isHeard
+      ? this.#events.follow(request, (request) => this.#acquire(request))
+      : this.#acquire(request);
+  }
+
+  #acquire(request: LockRequest): Promise<Lock | Refusal> {
+    const outers = this.#context.holding(request.keys);
+    return outers ? this.#takeWithin(outers, request) : this.#acquirer.acquire(request);
+  }
+
+  async #takeWithin(first: ReadonlyMap<string, Lock>, request: LockRequest): Promise<Lock | Refusal> {
+    const until = now() + request.waitMs;
+    for (
+      let outers: ReadonlyMap<string, Lock> | undefined = first;
+      outers;
+      outers = this.#context.holding(request.keys)
+    ) {
+      if (!request.reentrant) throw notReentrant(request.keys);
+      if (outers.size < request.keys.length) throw partlyHeld(request.keys, outers);
+      const lock = await this.#acquirer.acquireWithin(outers, { ...request, waitMs: Math.max(0, until - now()) });
+      if (lock !== 'outlived') return lock;
+    }
+    return this.#acquirer.acquire({ ...request, waitMs: Math.max(0, until - now()) });
+  }
+}
