@@ -4,7 +4,7 @@ import { namesOf } from '../errors/names-of.js';
 import type { Sharing } from '../store/lock-store.js';
 import { enterKeys, leaveKeys, type GateOf } from './enter-keys.js';
 import type { Lease } from './lease.js';
-import type { LockRequest, Refusal } from './lock-request.js';
+import { changedRequest, type LockRequest, type Refusal } from './lock-request.js';
 import { Lock, type LockGiver } from './lock.js';
 import type { WaitingCalls } from './waiting-calls.js';
 
@@ -49,7 +49,7 @@ export async function acquireWithin(
     if (entering.length === 0) break;
     const startedAt = now();
     const waitMs = Math.max(0, until - startedAt);
-    const entry = { ...request, keys: entering, isPassing: busy !== undefined, waitMs };
+    const entry = changedRequest(request, { keys: entering, isPassing: busy !== undefined, waitMs });
     const passage = await enterKeys(gateOf, entry, { ...outside, startedAt });
     if (passage !== 'turn') return passage;
     if (isOutlived()) {

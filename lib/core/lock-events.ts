@@ -3,7 +3,7 @@ import { now } from '../clock/deadline.js';
 import { LockKeyError } from '../errors/lock-key.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockEvent, LockCallEvent } from './lock-event.js';
-import type { LockRequest, Refusal } from './lock-request.js';
+import { changedRequest, type LockRequest, type Refusal } from './lock-request.js';
 import { Lock } from './lock.js';
 
 /** Who hears of what happens to locks. */
@@ -70,7 +70,7 @@ export class LockEvents {
     };
     let answer: Lock | Refusal;
     try {
-      answer = await take({ ...request, waitSignals, onWait: () => (hasWaited = true) });
+      answer = await take(changedRequest(request, { waitSignals, onWait: () => void (hasWaited = true) }));
     } catch (error) {
       const isAborted = [request.signal, ...signals].some((signal) => signal?.aborted && signal.reason === error);
       ended((call) =>

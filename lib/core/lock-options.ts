@@ -151,15 +151,35 @@ export function lockTerms(
     throw new LockOptionsError(`Lock options must be an object, not ${shown(given)}.`);
   }
   const options = plainOptions(given, LOCK_OPTIONS);
-  let terms = defaults;
+  const terms = copyOf(defaults);
   for (const [name, value] of Object.entries(options)) {
     const reader = Object.hasOwn(READERS, name) ? READERS[name as keyof WithLockOptions] : undefined;
     if (!reader) throw unknownOption(name, [...LOCK_OPTIONS, ...besides]);
     if (value === undefined) continue;
-    terms = { ...terms, ...reader(value as never) };
+    Object.assign(terms, reader(value as never));
   }
-  const sharing = sharingOf(terms);
-  return sharing === terms.sharing ? terms : { ...terms, sharing };
+  terms.sharing = sharingOf(terms);
+  return terms;
+}
+
+/** Copies terms property by property: V8 needs microseconds to spread an object of this size. */
+function copyOf(terms: LockTerms): { -readonly [name in keyof LockTerms]: LockTerms[name] } {
+  return {
+    waitMs: terms.waitMs,
+    leaseMs: terms.leaseMs,
+    watchdog: terms.watchdog,
+    maxHoldMs: terms.maxHoldMs,
+    atLeastMs: terms.atLeastMs,
+    mode: terms.mode,
+    permits: terms.permits,
+    sharing: terms.sharing,
+    label: terms.label,
+    maxWaiters: terms.maxWaiters,
+    fair: terms.fair,
+    reentrant: terms.reentrant,
+    onLost: terms.onLost,
+    signal: terms.signal,
+  };
 }
 
 function sharingOf({ mode, permits }: LockTerms): Sharing {

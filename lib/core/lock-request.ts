@@ -4,17 +4,67 @@ import type { Held } from '../store/lock-store.js';
 import type { LockTerms } from './lock-options.js';
 import { holderOf } from './lock-token.js';
 
-/** One call for a lock, with nothing left open. */
-export interface LockRequest extends LockTerms {
+/** What a call has besides its terms. */
+interface CallParts {
   readonly keys: readonly string[];
-  /** Whether it only waits for its turn, and leaves as soon as it has it. */
-  readonly isPassing?: boolean;
-  /** For which of its keys it keeps its turn in this process while it waits in the store. @default all */
-  readonly keptTurns?: readonly string[];
   /** Signals that end the wait; asked for only when the call has to wait. */
   readonly waitSignals: () => readonly AbortSignal[];
-  /** Told when the call queues, where somebody wants to know. */
-  readonly onWait?: () => void;
+  /** Called when the call queues, where somebody wants to know. */
+  readonly onWait?: (() => void) | undefined;
+  /** Whether it only waits for its turn, and leaves as soon as it has it. */
+  readonly isPassing?: boolean | undefined;
+  /** For which of its keys it keeps its turn in this process while it waits in the store. @default all */
+  readonly keptTurns?: readonly string[] | undefined;
+}
+
+/** One call for a lock, with nothing left open. */
+export interface LockRequest extends LockTerms, CallParts {}
+
+/**
+ * Makes a request. All requests are made here, property by property, so that they have one shape: V8 needs microseconds to spread
+ * an object of this size.
+ */
+export function lockRequest(terms: LockTerms, parts: CallParts, waitMs = terms.waitMs): LockRequest {
+  const { keys, waitSignals, onWait, isPassing, keptTurns } = parts;
+  return {
+    keys,
+    waitMs,
+    leaseMs: terms.leaseMs,
+    watchdog: terms.watchdog,
+    maxHoldMs: terms.maxHoldMs,
+    atLeastMs: terms.atLeastMs,
+    mode: terms.mode,
+    permits: terms.permits,
+    sharing: terms.sharing,
+    label: terms.label,
+    maxWaiters: terms.maxWaiters,
+    fair: terms.fair,
+    reentrant: terms.reentrant,
+    onLost: terms.onLost,
+    signal: terms.signal,
+    waitSignals,
+    onWait,
+    isPassing,
+    keptTurns,
+  };
+}
+
+/** Makes the request anew with some of it changed. */
+export function changedRequest(
+  request: LockRequest,
+  change: Partial<CallParts> & { readonly waitMs?: number },
+): LockRequest {
+  return lockRequest(
+    request,
+    {
+      keys: change.keys ?? request.keys,
+      waitSignals: change.waitSignals ?? request.waitSignals,
+      onWait: change.onWait ?? request.onWait,
+      isPassing: change.isPassing ?? request.isPassing,
+      keptTurns: change.keptTurns ?? request.keptTurns,
+    },
+    change.waitMs,
+  );
 }
 
 /** Why a request got no lock. No error object yet: a failed `tryLock` is cheap. */

@@ -3,7 +3,16 @@ import type { Granted, Held, LockStore } from '../store/lock-store.js';
 import { nextCheckAt } from './check-time.js';
 import { Claim, type Answer } from './claim.js';
 import type { KeyGate } from './key-gate.js';
-import { canBeginWith, gated, heldBy, refusal, turnsOf, type LockRequest, type Refusal } from './lock-request.js';
+import {
+  canBeginWith,
+  changedRequest,
+  gated,
+  heldBy,
+  refusal,
+  turnsOf,
+  type LockRequest,
+  type Refusal,
+} from './lock-request.js';
 import type { FindDeadlock, WaitingCalls } from './waiting-calls.js';
 
 interface StoreQueueParts {
@@ -126,7 +135,7 @@ export class StoreQueue {
     const first = this.#store.firstOf ? this.#store.firstOf(keys) : keys[0]!;
     if (first === undefined) return request;
     this.leaveGate(keys.filter((key) => key !== first));
-    return { ...request, keptTurns: [first] };
+    return changedRequest(request, { keptTurns: [first] });
   }
 
   /**

@@ -9,7 +9,7 @@ import { forceOptions } from '../core/force-options.js';
 import { inspected, type LockInfo } from '../core/lock-info.js';
 import { checkedKey, orderedKeys, type LockKey } from '../core/lock-key.js';
 import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from '../core/lock-options.js';
-import type { LockRequest, Refusal } from '../core/lock-request.js';
+import { changedRequest, lockRequest, type LockRequest, type Refusal } from '../core/lock-request.js';
 import { healthOf, type StoreHealth } from '../core/store-health.js';
 import { notReentrant, partlyHeld } from '../core/nesting-errors.js';
 import { settled } from '../core/settled.js';
@@ -289,7 +289,7 @@ export class LockService {
 
   /** @throws LockKeyError, LockOptionsError */
   #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
-    const request: LockRequest = { ...terms, keys: orderedKeys(key), waitSignals };
+    const request = lockRequest(terms, { keys: orderedKeys(key), waitSignals });
     return this.#events.isHeard
       ? this.#events.follow(request, (request) => this.#acquire(request))
       : this.#acquire(request);
@@ -309,9 +309,12 @@ export class LockService {
     ) {
       if (!request.reentrant) throw notReentrant(request.keys);
       if (outers.size < request.keys.length) throw partlyHeld(request.keys, outers);
-      const lock = await this.#acquirer.acquireWithin(outers, { ...request, waitMs: Math.max(0, until - now()) });
+      const lock = await this.#acquirer.acquireWithin(
+        outers,
+        changedRequest(request, { waitMs: Math.max(0, until - now()) }),
+      );
       if (lock !== 'outlived') return lock;
     }
-    return this.#acquirer.acquire({ ...request, waitMs: Math.max(0, until - now()) });
+    return this.#acquirer.acquire(changedRequest(request, { waitMs: Math.max(0, until - now()) }));
   }
 }
