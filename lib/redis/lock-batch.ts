@@ -3,11 +3,11 @@ import { atRoot } from '../clock/root-context.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { isRun, type Held, type Renewal } from '../store/lock-store.js';
 import type { KeyNames } from './key-names.js';
-import type { LuaScript } from './lua-script.js';
+import type { LuaScript } from './lua/lua-script.js';
 import { RefusedError, type Connection } from './redis-connection.js';
 import { bulk, bulkHeader } from './resp.js';
 import { ScriptCall, type ScriptArguments } from './script-call.js';
-import { type LocksReply, type OtherPermits } from './scripts/locks.script.js';
+import { type LocksReply, type OtherPermits } from './lua/locks.script.js';
 
 /** Keys in one call of the script, and so operations, but that one operation may have more: Redis does nothing else meanwhile. */
 const LARGEST = 128;

@@ -3,7 +3,7 @@ import { KeyNames } from './key-names.js';
 import { LockBatch } from './lock-batch.js';
 import type { RedisConnectionOption } from './connection-option.js';
 import { besides, redisClient, subscriberOf } from './redis-client.js';
-import { LOCKS } from './scripts/locks.script.js';
+import { LOCKS } from './lua/locks.script.js';
 import { ServerCheck } from './server-check.js';
 import { RedisConnection, UNHEARD, type Connection, type OutageLog } from './redis-connection.js';
 

@@ -1,5 +1,5 @@
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { LuaScript } from './lua-script.js';
+import type { LuaScript } from './lua/lua-script.js';
 import type { Call } from './plain-call.js';
 import { bulk } from './resp.js';
 

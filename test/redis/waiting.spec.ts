@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockTimeoutError } from 'nest-redis-lock';
-import { MOST_PASSED } from '../../lib/redis/scripts/locks/waiting.lua.js';
+import { MOST_PASSED } from '../../lib/redis/lua/constants.js';
 import { until } from '../support/deferred.js';
 import { startFakeSentinel } from '../support/redis/fake-sentinel.js';
 import { figures, percentile } from '../support/lab.js';

@@ -2,7 +2,7 @@ import type { Cluster } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { InFlight } from '../in-flight.js';
-import type { LuaScript } from '../lua-script.js';
+import type { LuaScript } from '../lua/lua-script.js';
 import { PlainCall, type Call } from '../plain-call.js';
 import { NotSentError, refusedBy, type Connection, type RefusedError } from '../redis-connection.js';
 import { bulks } from '../resp.js';

@@ -1,7 +1,7 @@
 import { LockBatch, type LockOperation } from '../lock-batch.js';
 import type { Operations } from '../reach.js';
 import type { Connection } from '../redis-connection.js';
-import { clusterLocks } from '../scripts/locks.script.js';
+import { clusterLocks } from '../lua/locks.script.js';
 import type { ClusterNames } from './cluster-names.js';
 
 /** Collects the operations of one tick by slot: a call of a script may touch only one. */

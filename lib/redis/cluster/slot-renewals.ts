@@ -1,6 +1,6 @@
 import type { Renewal, RenewalOutcome } from '../../store/lock-store.js';
 import { RefusedError } from '../redis-connection.js';
-import { RENEW_IN_CLUSTER } from '../scripts/renew.script.js';
+import { RENEW_IN_CLUSTER } from '../lua/renew.script.js';
 import type { ClusterConnection } from './cluster-connection.js';
 import type { ClusterNames } from './cluster-names.js';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
-import { RENEW } from '../../../lib/redis/scripts/renew.script.js';
+import { RENEW } from '../../../lib/redis/lua/renew.script.js';
 import { A, B, HOLDERS, LEASE, QUEUE, type ScriptBench } from '../scripts/script-bench.js';
 
 const [MINE, THEIRS, NEXT] = ['me.1', 'they.1', 'next.1'];

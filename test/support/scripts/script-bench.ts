@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { KeyNames } from '../../../lib/redis/key-names.js';
-import type { LuaScript } from '../../../lib/redis/lua-script.js';
-import { LOCKS } from '../../../lib/redis/scripts/locks.script.js';
+import type { LuaScript } from '../../../lib/redis/lua/lua-script.js';
+import { LOCKS } from '../../../lib/redis/lua/locks.script.js';
 import { ALIVE_MS } from '../../../lib/store/lock-store.js';
 
 export const names = new KeyNames('lock:');

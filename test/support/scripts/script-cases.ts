@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import { HOLDERS_OF } from '../../../lib/redis/scripts/holders-of.script.js';
-import { INSPECT } from '../../../lib/redis/scripts/inspect.script.js';
-import { clusterLocks, LOCKS } from '../../../lib/redis/scripts/locks.script.js';
-import { PUBLISH } from '../../../lib/redis/scripts/publish.script.js';
-import { RENEW, RENEW_IN_CLUSTER } from '../../../lib/redis/scripts/renew.script.js';
-import { MOST_PASSED } from '../../../lib/redis/scripts/locks/waiting.lua.js';
+import { HOLDERS_OF } from '../../../lib/redis/lua/holders-of.script.js';
+import { INSPECT } from '../../../lib/redis/lua/inspect.script.js';
+import { clusterLocks, LOCKS } from '../../../lib/redis/lua/locks.script.js';
+import { PUBLISH } from '../../../lib/redis/lua/publish.script.js';
+import { RENEW, RENEW_IN_CLUSTER } from '../../../lib/redis/lua/renew.script.js';
+import { MOST_PASSED } from '../../../lib/redis/lua/constants.js';
 import { ALIVE_MS, FENCES_OF_A_RUN, fencesFor, FIRST_LEASE_MS, RUN_MARK } from '../../../lib/store/lock-store.js';
 import { A, ALIVE, B, HOLDERS, LEASE, names, QUEUE, type ScriptBench } from './script-bench.js';
 

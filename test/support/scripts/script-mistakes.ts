@@ -1,4 +1,4 @@
-import type { LuaScript } from '../../../lib/redis/lua-script.js';
+import type { LuaScript } from '../../../lib/redis/lua/lua-script.js';
 
 /** A script with one thing wrong. */
 export interface Mistake {

@@ -1,11 +1,6 @@
 import type { Granted, Held } from '../../store/lock-store.js';
-import { LuaScript } from '../lua-script.js';
-import { CLOCK, FENCES } from './locks/fences.lua.js';
-import { HOLDERS } from './locks/holders.lua.js';
-import { QUICK_WAY } from './locks/quick-way.lua.js';
-import { TELLING, tellingInCluster } from './locks/telling.lua.js';
-import { VERBS } from './locks/verbs.lua.js';
-import { WAITING } from './locks/waiting.lua.js';
+import { LuaScript } from './lua-script.js';
+import { LOCKS_SOURCE, LOCKS_IN_CLUSTER_SOURCE } from './sources.generated.js';
 
 /** The key is shared by another number of permits. */
 export interface OtherPermits {
@@ -39,7 +34,7 @@ export type LocksReply = number | Held | OtherPermits | Error;
  *   when the caller says so, which is after each reconnect and every second: so they grow across FLUSHALL and failover; and,
  *   as the note expires by the very clock it was set by, also when that clock is set back.
  */
-export const LOCKS = locksScript(TELLING, 2);
+export const LOCKS = locksScript(LOCKS_SOURCE);
 
 /**
  * The same for a cluster. Who is given a key has it only for a moment, until it asks again: whether it lives is not known.
@@ -47,60 +42,11 @@ export const LOCKS = locksScript(TELLING, 2);
  *
  * @param wake what the names of all wake channels begin with
  */
-export const clusterLocks = (wake: string): LuaScript<LocksReply> => locksScript(tellingInCluster(wake), 3);
+export const clusterLocks = (wake: string): LuaScript<LocksReply> => locksScript(LOCKS_IN_CLUSTER_SOURCE(wake));
 
-/** @param first which of KEYS is the first of an operation */
-function locksScript(telling: string, first: number): LuaScript<LocksReply> {
+function locksScript(source: string): LuaScript<LocksReply> {
   return new LuaScript<LocksReply>({
-    source: `
--- KEYS[1]    the note of the last fence
--- KEYS[2]    in a cluster: a key that never exists
--- KEYS[..]   for each operation and each of its keys: the key, its queue ("…:queue"; beside it are "…:alive" and "…:holders")
--- ARGV[..]   for each operation: what (and of how many keys, and which kind with which label: "queue 2 read/report"), token, lease in ms
--- RETURNS    for each operation (without an array around it when there is only one)
---            try, ask, queue, run, deaf     fence (negative: others are queued), or {holder, ms its lease lasts, waiters ahead, fence so far},
---                                      or {"permits:n"} when it is shared by another number
---            reserve, upgrade          fence, or 0: not the token's any more, or not alone
---            all others                how many keys were the token's
-local call, note, replies, first, a = redis.call, KEYS[1], {}, ${first}, 1
-${CLOCK}${QUICK_WAY}${FENCES}${HOLDERS}${telling}${WAITING}${VERBS}
-local onEach = { release = free, cancel = giveUp, keep = keep, downgrade = downgrade, force = force, shorten = shorten }
-local onAll = { reserve = reserve, upgrade = upgrade }
-
--- What is met in a key that is no lock, or for want of memory, concerns only those who ask for that key; any other error all of the call.
-local wrong
-local function attempt(does, ...)
-  local done, reply = pcall(does, ...)
-  if done then return reply end
-  local said = {err = type(reply) == 'table' and reply.err or reply}
-  if not string.find(said.err, 'WRONGTYPE') and not string.find(said.err, 'OOM') then wrong = said end
-  return said
-end
-
-while a <= #ARGV do
-  local what, token, lease, last, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil, nil
-  local verb, count, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
-  last = first + 2 * ((tonumber(count) or 1) - 1)
-  if kind == '' then kind = 'exclusive' end
-  if onAll[verb] then
-    reply = attempt(onAll[verb], last, token, lease, kind)
-  elseif onEach[verb] then
-    reply = 0
-    for i = first, last, 2 do
-      local one = attempt(onEach[verb], i, token, lease, kind)
-      if type(one) == 'table' then reply = one elseif type(reply) == 'number' then reply = reply + one end
-    end
-  else
-    reply = attempt(take, verb, last, token, lease, kind)
-  end
-  if wrong then return wrong end
-  replies[#replies + 1] = reply
-  first = last + 2
-  a = a + 3
-end
-bringUp()
-return #replies == 1 and replies[1] or replies
-`,
+    source,
     decode(reply) {
       if (reply instanceof Error) return reply;
       if (!Array.isArray(reply)) return wholeNumber(reply);

@@ -1,14 +1,3 @@
-/**
- * Stands before how a key is shared, in a key that is: no token looks like it. `write:3` is shared with nobody: it belongs to a
- * reader whose third upgrade made it the writer. After `read` come notes of upgrades that are over: " 3 token".
- */
-export const SHARED = 'nest-redis-lock:';
-
-/** How much of what a key holds is told to those who ask: others may have put anything there, and no token is as long. */
-export const LONGEST = 256;
-
-/** Who has a key, and who may have it besides. */
-export const HOLDERS = `
 local function holdersOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'holders'))
 end
@@ -16,7 +5,7 @@ end
 -- What KEYS[i] holds (false: nothing; a table: an error); and when it is shared, how, and by how many whose leases last.
 local function state(i)
   local value = redis.pcall('GET', KEYS[i])
-  local sharing = type(value) == 'string' and string.match(value, '^${SHARED.replaceAll('-', '%-')}(%S*)')
+  local sharing = type(value) == 'string' and string.match(value, SHARING_PATTERN)
   if not sharing then return value end
   local holders = holdersOf(i)
   call('ZREMRANGEBYSCORE', holders, '-inf', now)
@@ -49,7 +38,7 @@ end
 -- Gives the free KEYS[i], or a part of the shared one.
 local function give(i, token, lease, wants)
   if wants == 'exclusive' then return call('SET', KEYS[i], token, 'PX', lease) end
-  local fresh, value = '${SHARED}' .. wants, call('GET', KEYS[i])
+  local fresh, value = SHARED .. wants, call('GET', KEYS[i])
   if not value or string.match(value, '^%S*') ~= fresh then
     value = fresh
     call('DEL', holdersOf(i))
@@ -68,4 +57,3 @@ local function extend(i, token, lease)
     lastWithHolders(i, value)
   end
 end
-`;

@@ -1,20 +1,3 @@
-import { ALIVE_MS, FIRST_LEASE_MS, RUN_MARK } from '../../../store/lock-store.js';
-import { LONGEST } from './holders.lua.js';
-
-/** How long a waiter is given the key, in ms, that can't be told, or of which that is not known: it asks again before that. */
-const DEAF_LEASE_MS = 2_000;
-
-/** How many waiters are read from a queue at once, after the first: mostly, that one is enough. */
-const PORTION = 64;
-
-/** How many are let in to share a key in one go. */
-const MOST_AT_ONCE = 100;
-
-/** How many waiters one call drops that are gone, and how many that can't be told keep their places before one that can: Redis does nothing else meanwhile. */
-export const MOST_PASSED = 1000;
-
-/** The queue of a key, and how it moves on. */
-export const WAITING = `
 local function aliveOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
 end
@@ -31,15 +14,15 @@ end
 -- asks for it takes that note away.
 local function suspect(i)
   local since = call('ZSCORE', aliveOf(i), '?')
-  if since and now - since < ${DEAF_LEASE_MS} then return end
+  if since and now - since < DEAF_LEASE_MS then return end
   call('ZADD', aliveOf(i), now, '?')
-  call('PEXPIRE', aliveOf(i), ${2 * ALIVE_MS})
+  call('PEXPIRE', aliveOf(i), QUEUE_TTL_MS)
 end
 
 -- Whether a waiter has been silent since somebody was given KEYS[i] who never asked for it: who lives has asked meanwhile.
 local function isSilent(i, aliveUntil)
   local since = call('ZSCORE', aliveOf(i), '?')
-  return since and now - since >= ${DEAF_LEASE_MS} and aliveUntil - ${ALIVE_MS} < tonumber(since)
+  return since and now - since >= DEAF_LEASE_MS and aliveUntil - ALIVE_MS < tonumber(since)
 end
 
 -- The token, lease and kind of a waiter, and what it wants. Nothing for what is none: left there, it would fail all who come by.
@@ -64,7 +47,7 @@ end
 
 -- Takes one that is gone from the queue of KEYS[i]. Answers false after many: then the next call goes on.
 local function drop(i, waiter, token, lease, kind)
-  if dropped >= ${MOST_PASSED} then return false end
+  if dropped >= MOST_PASSED then return false end
   dropped = dropped + 1
   if token then leave(i, token, lease, kind) else call('ZREM', KEYS[i + 1], waiter) end
   return true
@@ -91,7 +74,7 @@ local function handOver(i, asker, value, sharing, count)
     for w = 1, #waiters do
       local token, lease, kind, wants = readWaiter(waiters[w])
       if token and token == asker then
-        if (let[queue] or 0) > before then callFrom(i, at + ${MOST_AT_ONCE}, asker) end
+        if (let[queue] or 0) > before then callFrom(i, at + MOST_AT_ONCE, asker) end
         return value, sharing, count
       end
       local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or 0)
@@ -102,8 +85,8 @@ local function handOver(i, asker, value, sharing, count)
         local channel = not (silent and silent[sourceOf(token)]) and channelOf(token)
         if deaf or channel then
           if value and not joins(wants, sharing, count) then return value, sharing, count, true end
-          if value and (let[queue] or 0) >= ${MOST_AT_ONCE} then
-            callFrom(i, at + ${MOST_AT_ONCE}, asker)
+          if value and (let[queue] or 0) >= MOST_AT_ONCE then
+            callFrom(i, at + MOST_AT_ONCE, asker)
             return value, sharing, count, true
           end
           others = call('ZCARD', queue) > 1 and 1 or 0
@@ -112,12 +95,12 @@ local function handOver(i, asker, value, sharing, count)
         end
         if heard or deaf then
           leave(i, token, lease, kind)
-          give(i, token, math.min(lease, heard == true and ${FIRST_LEASE_MS} or ${DEAF_LEASE_MS}), wants)
+          give(i, token, math.min(lease, heard == true and FIRST_LEASE_MS or DEAF_LEASE_MS), wants)
           if guesses and others == 1 then suspect(i) end
           if wants == 'exclusive' then return token end
           value, sharing, count = true, wants, (count or 0) + 1
           let[queue] = (let[queue] or 0) + 1
-        elseif at < ${MOST_PASSED} then
+        elseif at < MOST_PASSED then
           silent = silent or {} -- all of its process are, but for those who are deaf
           silent[sourceOf(token)] = true
           at = at + 1
@@ -127,7 +110,7 @@ local function handOver(i, asker, value, sharing, count)
       end
     end
     if #waiters < portion then return value, sharing, count end
-    portion = ${PORTION}
+    portion = PORTION
   end
 end
 
@@ -166,7 +149,7 @@ local function obstacle(i, token, wants)
   if (sharing or not value) and call('EXISTS', KEYS[i + 1]) == 1 then value, sharing, count, waits = handOver(i, token, value, sharing, count) end
   if waits == 'more' then return {'', 0} end
   if not waits and (not value or joins(wants, sharing, count)) then return nil end
-  if not sharing then return {string.sub(value, 1, ${LONGEST}), call('PTTL', KEYS[i])} end
+  if not sharing then return {string.sub(value, 1, LONGEST), call('PTTL', KEYS[i])} end
   -- A permit is free when the first of them ends, all of it when the last one does.
   local which = sharing == wants and 0 or -1
   local holder = call('ZRANGE', holdersOf(i), which, which, 'WITHSCORES')
@@ -177,12 +160,11 @@ end
 local function join(i, token, lease, kind, holder, deaf)
   local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint(1)
   local joined = call('ZADD', queue, 'NX', asked, waiter)
-  call('ZADD', alive, now + ${ALIVE_MS} + (deaf and 0.5 or 0), token)
-  call('PEXPIRE', queue, ${2 * ALIVE_MS})
-  call('PEXPIRE', alive, ${2 * ALIVE_MS})
-  if joined == 1 and string.sub(holder, -1) == '${RUN_MARK}' and call('ZCARD', queue) == 1 then
+  call('ZADD', alive, now + ALIVE_MS + (deaf and 0.5 or 0), token)
+  call('PEXPIRE', queue, QUEUE_TTL_MS)
+  call('PEXPIRE', alive, QUEUE_TTL_MS)
+  if joined == 1 and string.sub(holder, -1) == RUN_MARK and call('ZCARD', queue) == 1 then
     tell(holder, 'wanted ' .. holder)
   end
   return call('ZRANK', queue, waiter), asked
 end
-`;

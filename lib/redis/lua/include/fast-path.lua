@@ -1,12 +1,3 @@
-import { fencesFor, RUN_MARK } from '../../../store/lock-store.js';
-
-const LONGEST_VERB = 'release';
-
-/**
- * One key each, and nobody in a queue: most calls need no more than this, and making functions takes time. Leaves what it
- * can't do, from operation `a` on, to the rest of the script.
- */
-export const QUICK_WAY = `
 local count = (#ARGV - a + 1) / 3
 if not behind and #KEYS == first - 1 + 2 * count then
   local queues = KEYS
@@ -18,13 +9,13 @@ if not behind and #KEYS == first - 1 + 2 * count then
     local fences, granted = 0, {}
     while a <= #ARGV do
       local what, token = ARGV[a], ARGV[a + 1]
-      if #what > ${LONGEST_VERB.length} then what = string.match(what, '^(%a+) 1 exclusive/') or what end
+      if #what > LONGEST_VERB then what = string.match(what, '^(%a+) 1 exclusive/') or what end
       if what == 'queue' or what == 'run' or what == 'try' or what == 'ask' then
         local set = redis.pcall('SET', KEYS[first], token, 'NX', 'PX', ARGV[a + 2])
         if not set or set.err then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
-        fences = fences + ((what == 'run' or (what == 'ask' and string.sub(token, -1) == '${RUN_MARK}')) and ${fencesFor(RUN_MARK)} or ${fencesFor('')})
+        fences = fences + ((what == 'run' or (what == 'ask' and string.sub(token, -1) == RUN_MARK)) and FENCES_OF_A_RUN or FENCES)
       elseif what == 'release' and redis.pcall('GET', KEYS[first]) == token then
         replies[#replies + 1] = call('DEL', KEYS[first])
       else
@@ -45,4 +36,3 @@ if not behind and #KEYS == first - 1 + 2 * count then
     if a > #ARGV then return count == 1 and replies[1] or replies end
   end
 end
-`;

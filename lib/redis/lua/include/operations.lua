@@ -1,8 +1,3 @@
-import { ALIVE_MS, FENCES_OF_A_RUN, KEPT_MARK } from '../../../store/lock-store.js';
-import { SHARED } from './holders.lua.js';
-
-/** What each operation does with all of its keys, KEYS[first] to KEYS[last], every second one. */
-export const VERBS = `
 local function granted(last, fence)
   for i = first, last, 2 do
     if call('EXISTS', KEYS[i + 1]) == 1 then return -fence end
@@ -45,7 +40,7 @@ local function take(verb, last, token, lease, kind)
       if found[2] then
         -- What it has already it keeps for no longer than it counts as alive: it may stand still while it waits.
         for earlier = first, i - 2, 2 do
-          shorten(earlier, token, math.min(lease, ${ALIVE_MS}))
+          shorten(earlier, token, math.min(lease, ALIVE_MS))
         end
         found[3], found[4] = join(i, token, lease, kind, found[1], verb == 'deaf')
       else
@@ -69,7 +64,7 @@ local function reserve(last, token, lease)
     if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
   end
   for i = first, last, 2 do extend(i, token, lease) end
-  return granted(last, mint(${FENCES_OF_A_RUN}))
+  return granted(last, mint(FENCES_OF_A_RUN))
 end
 
 -- Which upgrade made the one who has a key its writer (0: none, it came as one). Nothing for one who shares it.
@@ -80,7 +75,7 @@ end
 -- Lets a holder's part of KEYS[i] end after so long. From here on it is not the token's any more: whatever it asked for may come late.
 local function keep(i, token, lease)
   local value, sharing = state(i)
-  local kept = token .. '${KEPT_MARK}'
+  local kept = token .. KEPT_MARK
   if has(i, kept, value, sharing) then return 1 end
   if not has(i, token, value, sharing) then return 0 end
   if not sharing then
@@ -91,7 +86,7 @@ local function keep(i, token, lease)
   end
   call('ZREM', holdersOf(i), token)
   call('ZADD', holdersOf(i), now + lease, kept)
-  if upgradeOf(sharing) then value = '${SHARED}read' end
+  if upgradeOf(sharing) then value = SHARED_READ end
   lastWithHolders(i, value)
   if upgradeOf(sharing) then handOver(i, nil, value, 'read', 1) end
   return 1
@@ -109,7 +104,7 @@ end
 local function noteOver(i, token, number)
   local value = call('GET', KEYS[i])
   if lastOver(value, token) >= number then return end
-  local noted = '${SHARED}read ' .. number .. ' ' .. token
+  local noted = SHARED_READ_AND .. number .. ' ' .. token
   for other, who in string.gmatch(value, ' (%d+) (%S+)') do
     if who ~= token and call('ZSCORE', holdersOf(i), who) then noted = noted .. ' ' .. other .. ' ' .. who end
   end
@@ -137,7 +132,7 @@ local function upgrade(last, token, lease, number)
       local lasts = math.max(lease, call('PTTL', KEYS[i]))
       call('DEL', holdersOf(i))
       call('ZADD', holdersOf(i), now + lasts, token)
-      lastWithHolders(i, '${SHARED}write:' .. number)
+      lastWithHolders(i, SHARED_WRITE .. number)
     elseif sharing == 'read' and has(i, token, value, sharing) then
       noteOver(i, token, number)
     end
@@ -168,4 +163,3 @@ local function force(i, token, _, forced)
   tell(token, 'lost ' .. token .. ' ' .. forced)
   return free(i, token)
 end
-`;

@@ -1,0 +1,7 @@
+-- KEYS[1], KEYS[2]   the key, its queue
+-- RETURNS            the SHA1 of the token of who holds it, or the tokens of all who share it
+local value = redis.call('GET', KEYS[1])
+if not value then return {} end
+if string.sub(value, 1, SHARED_LENGTH) ~= SHARED then return {redis.sha1hex(value)} end
+local time = redis.call('TIME')
+return redis.call('ZRANGEBYSCORE', (string.gsub(KEYS[2], 'queue$', 'holders')), '(' .. time[1] * 1000 + math.floor(time[2] / 1000), '+inf')

@@ -1,0 +1,41 @@
+local function renewShared(i, token, lease)
+  local key, holders = KEYS[i], holdersOf(i)
+  if not now then
+    local time = call('TIME')
+    now = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  local ends = redis.pcall('ZSCORE', holders, token)
+  if type(ends) == 'table' and not string.find(ends.err, 'WRONGTYPE') then error(ends) end
+  if type(ends) ~= 'string' or tonumber(ends) <= now then return false end
+  -- Out of memory, Redis lets a script ZADD only after it has written something.
+  call('ZREMRANGEBYSCORE', holders, '-inf', now)
+  if tonumber(ends) < now + lease then call('ZADD', holders, now + lease, token) end
+  for _, name in ipairs({key, holders}) do
+    if call('PTTL', name) < tonumber(lease) then call('PEXPIRE', name, lease) end
+  end
+  return true
+end
+
+-- Answers whether it is still the token's.
+local function renew(i, token, lease)
+  local value = redis.pcall('GET', KEYS[i])
+  if value == token then
+    if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
+    return true
+  end
+  return type(value) == 'string' and string.sub(value, 1, SHARED_LENGTH) == SHARED and renewShared(i, token, lease)
+end
+
+local failure
+for i = 1, #ARGV / 2 do
+  local done, answer = pcall(renew, i, ARGV[2 * i - 1], ARGV[2 * i])
+  if not done then
+    -- Redis before version 7 puts the place in the script before it.
+    failure = string.gsub(type(answer) == 'table' and answer.err or answer, '^@user_script: ?%d+: %-?', '')
+    unknown[#unknown + 1] = i
+  elseif not answer then
+    gone[#gone + 1] = i
+  end
+end
+if failure and #unknown == #ARGV / 2 then return redis.error_reply(failure) end
+return {gone, unknown}

@@ -1,0 +1,3 @@
+local function sourceOf(token)
+  return string.match(token, '^(.*)%.') or ''
+end

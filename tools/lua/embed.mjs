@@ -1,0 +1,49 @@
+/**
+ * Writes lib/redis/lua/sources.generated.ts from the .lua files beside it, so that no file is read at run time. A word in
+ * capitals in a script is a constant of constants.ts. `--check` writes nothing, and fails when the file is stale.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { argv, exit } from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { replaceConstants, scriptsIn } from './assemble.mjs';
+
+const FOLDER = fileURLToPath(new URL('../../lib/redis/lua/', import.meta.url));
+const GENERATED = `${FOLDER}sources.generated.ts`;
+
+const constants = [
+  ...readFileSync(`${FOLDER}constants.ts`, 'utf8').matchAll(/^export (?:const (\w+)|\{([^}]*)\})/gm),
+].flatMap(([, one, several]) => (one ? [one] : several.match(/\w+/g)));
+const used = new Set();
+
+function embedded({ name, parameters, lines }) {
+  const texts = lines.map(({ path, number, text }) =>
+    replaceConstants(text.replaceAll(/[`\\]|\$\{/g, '\\$&'), (constant) => {
+      if (!parameters.includes(constant)) {
+        if (!constants.includes(constant)) throw new Error(`${path}:${number}: constants.ts has no ${constant}.`);
+        used.add(constant);
+      }
+      return `\${lua(${constant})}`;
+    }),
+  );
+  const constant = `${name.toUpperCase().replaceAll('-', '_')}_SOURCE`;
+  const takes = parameters.map((parameter) => `${parameter}: string`).join(', ');
+  return `export const ${constant}${takes ? ` = (${takes}): string =>` : ': string ='} \`\n${texts.join('\n')}\n\`;\n`;
+}
+
+const sources = scriptsIn(FOLDER).map(embedded).join('\n');
+const generated = `/* eslint-disable max-lines */
+// Written by "npm run lua" from the .lua files of this folder. Change those.
+import {
+${[...used, 'lua']
+  .sort()
+  .map((name) => `  ${name},\n`)
+  .join('')}} from './constants.js';
+
+${sources}`;
+
+if (!argv.includes('--check')) {
+  writeFileSync(GENERATED, generated);
+} else if (readFileSync(GENERATED, 'utf8') !== generated) {
+  console.error('lib/redis/lua/sources.generated.ts is stale: run "npm run lua".');
+  exit(1);
+}
