@@ -7,7 +7,7 @@ export type {
 } from './redis-lock.options.js';
 export { LockService } from './service/lock.service.js';
 export { lockServiceToken as getLockServiceToken } from './service/lock.tokens.js';
-export type { GuardedMethod } from './decorators/method/locked-methods.js';
+export type { LockedMethodInfo } from './service/locked-method-info.js';
 export { WithLock } from './decorators/with-lock.decorator.js';
 export type { WithLockDecorator } from './decorators/with-lock.decorator.js';
 export type {
@@ -33,7 +33,7 @@ export type { Duration } from './clock/duration.js';
 export type {
   AcquireCommand,
   Cancellation,
-  Forced,
+  ForcedUnlock,
   ForceUnlockOptions,
   Granted,
   Held,

@@ -1,20 +1,20 @@
 import { type DynamicModule, Logger, Module } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { LockOptionsError } from './errors/lock-options.error.js';
-import { answerErrors } from './http/lock-exception.filter.js';
-import { guardRequests } from './http/lock-request.guard.js';
+import { bindExceptionFilter } from './http/lock-exception.filter.js';
+import { bindRequestGuard } from './http/lock-request.guard.js';
 import { LockExplorer } from './boot/lock.explorer.js';
-import { lasting, OutageNews } from './outage/outage-reporter.js';
+import { shownDuration, OutageReporter } from './outage/outage-reporter.js';
 import { LockService } from './service/lock.service.js';
 import { lockServiceToken, MODULE_OPTIONS_TOKEN, moduleNameIn } from './service/lock.tokens.js';
 import { checkedAsyncOptions, checkedMakers } from './redis-lock.async-options.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass } from './redis-lock.module-definition.js';
 import {
   moduleOptions,
-  resolveLockOptions,
+  resolveModuleOptions,
   type RedisLockModuleOptions,
   type RedisLockOptions,
-  type ResolvedLockOptions,
+  type ResolvedModuleOptions,
 } from './redis-lock.options.js';
 import { describeConnection } from './redis/describe-connection.js';
 import type { OutageLog } from './redis/redis-connection.js';
@@ -38,7 +38,7 @@ const ERRORS = Symbol('nest-redis-lock:errors');
 export class RedisLockModule extends ConfigurableModuleClass {
   /** @throws LockOptionsError for an unknown option or a bad value */
   static override forRoot(options: RedisLockModuleOptions = {}): DynamicModule {
-    resolveLockOptions(options);
+    resolveModuleOptions(options);
     return withLockService(super.forRoot(moduleOptions(options)), moduleNameIn(moduleOptions(options), 'name'));
   }
 
@@ -69,7 +69,11 @@ function withLockService(definition: DynamicModule, name: string): DynamicModule
         inject: [MODULE_OPTIONS_TOKEN],
       },
       { provide: HTTP, useFactory: followRequests, inject: [MODULE_OPTIONS_TOKEN, ApplicationConfig] },
-      { provide: ERRORS, useFactory: answerErrors, inject: [ApplicationConfig, HttpAdapterHost, ModulesContainer] },
+      {
+        provide: ERRORS,
+        useFactory: bindExceptionFilter,
+        inject: [ApplicationConfig, HttpAdapterHost, ModulesContainer],
+      },
       LockExplorer,
     ],
     exports: [...(definition.exports ?? []), token],
@@ -78,7 +82,7 @@ function withLockService(definition: DynamicModule, name: string): DynamicModule
 
 function followRequests(options: RedisLockOptions | undefined, app: ApplicationConfig): boolean {
   const http = options?.http ?? true;
-  if (http) guardRequests(app);
+  if (http) bindRequestGuard(app);
   return http;
 }
 
@@ -92,10 +96,10 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
     throw new LockOptionsError(
       `"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`,
     );
-  const resolved = resolveLockOptions(options);
+  const resolved = resolveModuleOptions(options);
   const { store, terms, shutdownGraceMs, exceptionFactory } = resolved;
   const nodes = Array.isArray(resolved.connection) ? resolved.connection.length : 1;
-  const outage = new OutageNews(logger);
+  const outage = new OutageReporter(logger);
   const service = new LockService({
     name,
     terms,
@@ -109,7 +113,7 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
 }
 
 /** Says where locks live, in one line for whoever wonders at night. */
-function whereabouts({ store, connection, keyPrefix, durability }: ResolvedLockOptions): string {
+function whereabouts({ store, connection, keyPrefix, durability }: ResolvedModuleOptions): string {
   if (store) return `in the app's own store (${store.constructor?.name ?? 'an object'})`;
   const replicas = durability
     ? `, durability of ${durability.replicas} replica(s)${durability.aof ? ' on disk' : ''}`
@@ -118,7 +122,7 @@ function whereabouts({ store, connection, keyPrefix, durability }: ResolvedLockO
 }
 
 /** Logs the outages of each Redis: of the one there is, with the calls that fail; or of the nodes of a quorum. */
-function outageLog(nodes: number, outage: OutageNews): OutageLog {
+function outageLog(nodes: number, outage: OutageReporter): OutageLog {
   const { servers } = outage;
   const isQuorum = nodes > 1;
   const consequence = isQuorum
@@ -137,7 +141,7 @@ function outageLog(nodes: number, outage: OutageNews): OutageLog {
     up: (server) => {
       const line = `Redis at ${server} can be reached again`;
       const lastedMs = servers.up(server);
-      if (isQuorum) logger.log(`${line}, after ${lasting(lastedMs)}.`);
+      if (isQuorum) logger.log(`${line}, after ${shownDuration(lastedMs)}.`);
       else outage.end(line, server);
     },
     deaf: (server, cause) =>

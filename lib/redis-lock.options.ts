@@ -83,7 +83,7 @@ export interface RedisLockOptionsFactory {
 }
 
 /** The options of a module, read and checked, with nothing left open. */
-export interface ResolvedLockOptions {
+export interface ResolvedModuleOptions {
   readonly connection: RedisConnectionsOption;
   readonly store: LockStore | undefined;
   readonly keyPrefix: string;
@@ -114,7 +114,7 @@ export function moduleOptions<Options extends RedisLockModuleOptions>(options: O
 }
 
 /** @throws LockOptionsError naming the option, the value and what is allowed */
-export function resolveLockOptions(given: RedisLockModuleOptions = {}): ResolvedLockOptions {
+export function resolveModuleOptions(given: RedisLockModuleOptions = {}): ResolvedModuleOptions {
   const options = moduleOptions(given);
   const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
   if (unknown) throw unknownOption(unknown, KNOWN);

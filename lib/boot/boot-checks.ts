@@ -1,7 +1,8 @@
 import { INTERCEPTORS_METADATA, METHOD_METADATA } from '@nestjs/common/constants.js';
 import { lockedMethods, lockOwners, type LockedMethod } from '../decorators/method/locked-methods.js';
 import { currentLockMethods } from '../decorators/current-lock.decorator.js';
-import { lostByClass, methodName, ownerOf, ownersOf } from '../decorators/instance/hidden-locks.js';
+import { hiddenByClass, ownerOf, ownersOf } from '../decorators/instance/hidden-locks.js';
+import { shownMethod } from '../decorators/method/method-name.js';
 import { isRequestLock } from '../decorators/request/request-lock.js';
 import { callsSuper } from '../decorators/source/super-calls.js';
 import { mistake } from '../errors/mistakes.js';
@@ -14,7 +15,7 @@ import { isGateway } from '../http/gateways.js';
  */
 export function mistakesOf(prototype: object): readonly string[] {
   const methods = lockedMethods(prototype);
-  const lost = lostByClass(prototype).map(({ mistake }) => mistake);
+  const lost = hiddenByClass(prototype).map(({ mistake }) => mistake);
   const own = methods.filter(({ owner, name }) => owner === ownerOf(prototype, name));
   const bad = methods.filter((method) => isReached(prototype, method)).flatMap(({ mistakes }) => mistakes ?? []);
   const inherited = methods.flatMap((method) => calledBySuper(prototype, method));
@@ -46,9 +47,9 @@ function calledBySuper(prototype: object, { owner: locked, name, scope }: Locked
   }
   return [
     mistake(
-      `${methodName(prototype, name)} calls ${methodName(locked, name)} by super, whose lock with scope: 'request' is taken for the handler that it stands on only, so every call would be refused.`,
+      `${shownMethod(prototype, name)} calls ${shownMethod(locked, name)} by super, whose lock with scope: 'request' is taken for the handler that it stands on only, so every call would be refused.`,
       [
-        `Put @WithLock with scope: 'request' on ${methodName(prototype, name)}, and let both call a method without a lock.`,
+        `Put @WithLock with scope: 'request' on ${shownMethod(prototype, name)}, and let both call a method without a lock.`,
       ],
     ),
   ];
@@ -62,9 +63,9 @@ function withoutLock(prototype: object): readonly string[] {
   );
   return unlocked.map(({ owner, name }) =>
     mistake(
-      `${methodName(owner, name)} has a parameter with @CurrentLock(), but no @WithLock, so it would get no lock.`,
+      `${shownMethod(owner, name)} has a parameter with @CurrentLock(), but no @WithLock, so it would get no lock.`,
       [
-        `Put @WithLock on ${methodName(owner, name)}.`,
+        `Put @WithLock on ${shownMethod(owner, name)}.`,
         'For the lock that a caller holds, inject LockService and ask its current().',
       ],
     ),
@@ -76,7 +77,7 @@ function wrongOrder({ owner, name, transaction }: LockedMethod): readonly string
   if (!by) return [];
   return [
     mistake(
-      `${methodName(owner, name)} has @Transactional (of ${by}) above @WithLock, so its transaction would be committed when others have the lock already.`,
+      `${shownMethod(owner, name)} has @Transactional (of ${by}) above @WithLock, so its transaction would be committed when others have the lock already.`,
       ['Write @WithLock above @Transactional: the lock is then held until the transaction has ended.'],
     ),
   ];
@@ -90,7 +91,7 @@ function noRequest(prototype: object, { owner, name, scope, mistakes }: LockedMe
   if (isHandler && interceptors.some(isRequestLock)) return [];
   return [
     mistake(
-      `${methodName(prototype, name)} has a lock with scope: 'request', but ${isHandler ? 'a decorator above has dropped its metadata' : 'is no HTTP handler'}, so every call would be refused.`,
+      `${shownMethod(prototype, name)} has a lock with scope: 'request', but ${isHandler ? 'a decorator above has dropped its metadata' : 'is no HTTP handler'}, so every call would be refused.`,
       isHandler
         ? ['Write @WithLock above that decorator.']
         : [
@@ -106,7 +107,7 @@ const GATEWAY_HOOKS: readonly (string | symbol)[] = ['afterInit', 'handleConnect
 /** Nest catches nothing that these hooks throw later, so Node ends the process. */
 function uncaught(prototype: object, { name }: LockedMethod): readonly string[] {
   if (!GATEWAY_HOOKS.includes(name) || !isGateway(prototype.constructor)) return [];
-  const what = `${methodName(prototype, name)} is a hook of a gateway, whose errors Nest does not catch, so a lock that can't be had would end the process.`;
+  const what = `${shownMethod(prototype, name)} is a hook of a gateway, whose errors Nest does not catch, so a lock that can't be had would end the process.`;
   return [mistake(what, ['Put @WithLock on another method, and call that in the hook, in a try.'])];
 }
 
@@ -114,7 +115,7 @@ function uncaught(prototype: object, { name }: LockedMethod): readonly string[] 
  * What is to be told of classes with locked methods that are no part of the app now: what is wrong with a method; and that Nest knows nothing at all
  * of a class, not even a decorator, so that its calls are going to be refused.
  */
-export function outOfReach(known: Pick<ReadonlySet<object>, 'has'>): readonly string[] {
+export function unknownToNest(known: Pick<ReadonlySet<object>, 'has'>): readonly string[] {
   const strangers = lockOwners().filter((owner) => !known.has(owner));
   const bad = strangers.flatMap((owner) =>
     lockedMethods(owner)
@@ -125,7 +126,7 @@ export function outOfReach(known: Pick<ReadonlySet<object>, 'has'>): readonly st
     .filter((owner) => isPlain(owner.constructor))
     .map((owner) => {
       const methods = lockedMethods(owner)
-        .map(({ name }) => methodName(owner, name))
+        .map(({ name }) => shownMethod(owner, name))
         .join(', ');
       return mistake(
         `${methods} can't take a lock: Nest does not know the class ${owner.constructor.name}, so calls will be refused with LockNotWiredError.`,

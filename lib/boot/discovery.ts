@@ -32,7 +32,7 @@ export function* providersOf(modules: Iterable<NestModule>): Iterable<Provider> 
 }
 
 /** All objects and classes that these modules have. */
-export function* knownIn(modules: Iterable<NestModule>): Iterable<Known> {
+export function* discoverIn(modules: Iterable<NestModule>): Iterable<Known> {
   for (const provider of providersOf(modules)) {
     const type: unknown = provider.isNotMetatype ? undefined : provider.metatype;
     if (typeof type === 'function' && type.prototype) {
@@ -49,7 +49,7 @@ export function* knownIn(modules: Iterable<NestModule>): Iterable<Known> {
 }
 
 /** What was made with `new` for the whole app. */
-export function knownGlobally(app: ApplicationConfig): Iterable<Known> {
+export function discoverGlobal(app: ApplicationConfig): Iterable<Known> {
   return given(
     [app.getGlobalGuards(), app.getGlobalInterceptors(), app.getGlobalPipes(), app.getGlobalFilters()].flat(),
   );

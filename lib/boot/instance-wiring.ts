@@ -14,7 +14,7 @@ const logger = new Logger('RedisLock');
 type Factory = (...dependencies: unknown[]) => unknown;
 
 /** Gives the objects that Nest did not construct itself what it injects into the others: the `LockService` of their `@WithLock` methods. */
-export class LockWiring {
+export class InstanceWiring {
   readonly #modules: ModulesContainer;
 
   constructor(modules: ModulesContainer) {

@@ -1,6 +1,6 @@
 import { clashOf, type ReadTemplate, readTemplate, shapeOf } from '../decorators/key/template-clash.js';
 import type { LockedMethod } from '../decorators/method/locked-methods.js';
-import { methodName } from '../decorators/instance/hidden-locks.js';
+import { shownMethod } from '../decorators/method/method-name.js';
 import { mistake } from '../errors/mistakes.js';
 
 /** What is to be told of templates that can make one key of different values. */
@@ -50,7 +50,7 @@ function usesOf(methods: readonly LockedMethod[]): ReadonlyMap<string, Use> {
 
 function differentValues(key: string, one: Use, other: Use): string {
   return mistake(
-    `${nameOf(one)} and ${nameOf(other)} make one lock key, such as "${key}", of different values, so that calls which have nothing to do with each other would wait for each other.`,
+    `${shownUse(one)} and ${shownUse(other)} make one lock key, such as "${key}", of different values, so that calls which have nothing to do with each other would wait for each other.`,
     [
       'Put ":" between all values: it is escaped in them, so two keys with ":" in other places differ.',
       'Begin the two keys with different words.',
@@ -60,12 +60,12 @@ function differentValues(key: string, one: Use, other: Use): string {
 }
 
 function fixedText(key: string, one: Use, other: Use): string {
-  return mistake(`${nameOf(one)} and ${nameOf(other)} make one lock key, "${key}", where a value says so.`, [
+  return mistake(`${shownUse(one)} and ${shownUse(other)} make one lock key, "${key}", where a value says so.`, [
     'If they name different things, begin the two keys with different words.',
     'If they name one thing, give a function for the one without the value: its keys are not compared.',
   ]);
 }
 
-function nameOf({ template, method: { owner, name } }: Use): string {
-  return `${JSON.stringify(template)} of ${methodName(owner, name)}`;
+function shownUse({ template, method: { owner, name } }: Use): string {
+  return `${JSON.stringify(template)} of ${shownMethod(owner, name)}`;
 }

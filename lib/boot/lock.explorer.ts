@@ -1,19 +1,20 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, ModulesContainer } from '@nestjs/core';
-import { type GuardedMethod, type LockedMethod, lockedMethods } from '../decorators/method/locked-methods.js';
-import { methodName } from '../decorators/instance/hidden-locks.js';
+import { type LockedMethod, lockedMethods } from '../decorators/method/locked-methods.js';
+import type { LockedMethodInfo } from '../service/locked-method-info.js';
+import { shownMethod } from '../decorators/method/method-name.js';
 import { refusedCalls } from '../decorators/instance/service-slot.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistake, mistakeList } from '../errors/mistakes.js';
-import { isFactoryOfMany, type Known, knownGlobally, knownIn, type NestModule, providersOf } from './discovery.js';
-import { ofRequests } from './request-scoped-options.js';
+import { isFactoryOfMany, type Known, discoverGlobal, discoverIn, type NestModule, providersOf } from './discovery.js';
+import { perRequestOptions } from './request-scoped-options.js';
 import { onLazyModules } from './lazy-modules.js';
 import { onShutdown } from './shutdown-hook.js';
-import { isReached, mistakesOf, outOfReach } from './boot-checks.js';
+import { isReached, mistakesOf, unknownToNest } from './boot-checks.js';
 import { clashesOf } from './key-clashes.js';
 import { LockService } from '../service/lock.service.js';
 import { DEFAULT_MODULE } from '../service/lock.tokens.js';
-import { LockWiring } from './instance-wiring.js';
+import { InstanceWiring } from './instance-wiring.js';
 
 const logger = new Logger('RedisLock');
 
@@ -28,22 +29,22 @@ const knownToSome = new WeakSet<object>();
 export class LockExplorer implements OnModuleInit {
   readonly #modules: ModulesContainer;
   readonly #app: ApplicationConfig;
-  readonly #wiring: LockWiring;
+  readonly #wiring: InstanceWiring;
   readonly #explored = new Set<NestModule>();
   readonly #prototypes = new Set<object>();
 
   constructor(modules: ModulesContainer, app: ApplicationConfig) {
     this.#modules = modules;
     this.#app = app;
-    this.#wiring = new LockWiring(modules);
+    this.#wiring = new InstanceWiring(modules);
   }
 
   /** @throws LockOptionsError with all mistakes there are */
   onModuleInit(): void {
     if (!this.#isFirst()) return;
-    this.#explore(this.#modules.values(), knownGlobally(this.#app));
+    this.#explore(this.#modules.values(), discoverGlobal(this.#app));
     for (const prototype of withBases(this.#prototypes)) knownToSome.add(prototype);
-    const strangers = outOfReach(knownToSome);
+    const strangers = unknownToNest(knownToSome);
     if (strangers.length > 0) logger.warn(mistakeList(strangers));
     onLazyModules(this.#modules, (loaded) => this.#explore(loaded));
     this.#endServices();
@@ -62,7 +63,7 @@ export class LockExplorer implements OnModuleInit {
   /** Looks through modules that it has not seen yet. */
   #explore(modules: Iterable<NestModule>, others: Iterable<Known> = []): void {
     const fresh = [...modules].filter((module) => !this.#explored.has(module));
-    const known = [...knownIn(fresh), ...others];
+    const known = [...discoverIn(fresh), ...others];
     const prototypes = new Set(known.map(({ prototype }) => prototype));
     const objects = known.flatMap(({ instance }) => instance ?? []);
     const wired = this.#wire(fresh, known);
@@ -70,7 +71,7 @@ export class LockExplorer implements OnModuleInit {
     const clashes = clashesOf(methodsOf(added), methodsOf(this.#prototypes));
     const mistakes = [
       ...twins(this.#modules),
-      ...ofRequests(fresh),
+      ...perRequestOptions(fresh),
       ...wired,
       ...[...prototypes].flatMap(mistakesOf),
       ...clashes.mistakes,
@@ -99,7 +100,7 @@ export class LockExplorer implements OnModuleInit {
   /** Tells the log and the services which methods are guarded. */
   #list(fresh: readonly object[]): void {
     for (const { prototype, method } of guardedBy(fresh))
-      logger.debug(`${methodName(prototype, method.name)} locks ${keyText(method)}`);
+      logger.debug(`${shownMethod(prototype, method.name)} locks ${keyText(method)}`);
     for (const prototype of fresh) this.#prototypes.add(prototype);
     const guarded = guardedBy(this.#prototypes);
     for (const module of new Set(guarded.map(({ method }) => method.module))) {
@@ -152,7 +153,7 @@ function withBases(prototypes: ReadonlySet<object>): ReadonlySet<object> {
   return all;
 }
 
-function guardedMethod(prototype: object, { name, key, scope }: LockedMethod): GuardedMethod {
+function guardedMethod(prototype: object, { name, key, scope }: LockedMethod): LockedMethodInfo {
   const templates = typeof key === 'function' ? undefined : ([key].flat() as string[]);
   return Object.freeze({ className: prototype.constructor.name, method: String(name), templates, scope });
 }

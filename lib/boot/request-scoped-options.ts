@@ -4,7 +4,7 @@ import type { NestModule, Provider } from './discovery.js';
 import { MODULE_OPTIONS_TOKEN } from '../service/lock.tokens.js';
 
 /** Refuses options that are made for each request: each would get connections that nobody closes. */
-export function ofRequests(modules: Iterable<NestModule>): readonly string[] {
+export function perRequestOptions(modules: Iterable<NestModule>): readonly string[] {
   return [...modules].flatMap(({ providers }) => {
     const options = providers.get(MODULE_OPTIONS_TOKEN);
     if (!options || options.isDependencyTreeStatic()) return [];

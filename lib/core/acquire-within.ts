@@ -1,6 +1,6 @@
 import { now } from '../clock/deadline.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { namesOf } from '../errors/names-of.js';
+import { lockNames } from '../errors/messages.js';
 import type { Sharing } from '../store/lock-store.js';
 import { enterKeys, leaveKeys, type GateOf } from './enter-keys.js';
 import type { Lease } from './lease.js';
@@ -111,7 +111,7 @@ function checkSharing(outer: Sharing, { keys, sharing }: LockRequest): void {
   const text = (locks: string): string =>
     `This call asks for ${locks} as ${named(sharing)}, inside a call that has it as ${named(outer)}, and would wait for itself. ` +
     'Ask for the same inside, or for more outside.';
-  throw new LockOptionsError(text('a lock'), text(namesOf(keys)));
+  throw new LockOptionsError(text('a lock'), text(lockNames(keys)));
 }
 
 const named = (sharing: Sharing): string =>
@@ -126,5 +126,5 @@ function notAlone(door: Lock): LockOptionsError {
   const text = (locks: string): string =>
     `This call asks to write under ${locks}, inside a call that reads, while others read too: two such calls would wait for each other. ` +
     'Take the lock for writing in the outer call; "lock.downgrade()" lets other readers in when the writing is done.';
-  return new LockOptionsError(text('a lock'), text(namesOf(door.keys)));
+  return new LockOptionsError(text('a lock'), text(lockNames(door.keys)));
 }

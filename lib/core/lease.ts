@@ -1,6 +1,6 @@
 import { now, roundedDown } from '../clock/deadline.js';
 import type { LostReason } from '../errors/lock-lost.error.js';
-import type { Forced, LockDetails, Renewal, Sharing } from '../store/lock-store.js';
+import type { ForcedUnlock, LockDetails, Renewal, Sharing } from '../store/lock-store.js';
 import type { LocalRun } from './local-run.js';
 import { canBeginWith, turnsOf, type LockRequest } from './lock-request.js';
 
@@ -13,7 +13,7 @@ const END_STEP = 1 / 256;
 /** Who is inside by a lease, and hears when it is lost. */
 interface Holder {
   readonly details: LockDetails;
-  lose(reason: LostReason, forced?: Forced): void;
+  lose(reason: LostReason, forced?: ForcedUnlock): void;
   renewed(): void;
 }
 
@@ -157,7 +157,7 @@ export class Lease implements Renewal {
     if (this.#state === 'held') this.#holder?.lose(reason);
   }
 
-  lose(reason: LostReason, forced?: Forced): void {
+  lose(reason: LostReason, forced?: ForcedUnlock): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
     this.onLost(this);

@@ -1,5 +1,5 @@
 import type { LostReason } from '../errors/lock-lost.error.js';
-import type { Forced } from '../store/lock-store.js';
+import type { ForcedUnlock } from '../store/lock-store.js';
 import type { TimeoutReason } from '../errors/lock-timeout.error.js';
 
 interface Told {
@@ -50,9 +50,9 @@ export type LockEvent =
   /** The caller gave it back. */
   | (HeldLockEvent & { readonly type: 'released' })
   /** It ended while the caller was inside. `forced`: who took it with `forceUnlock`, and why. */
-  | (HeldLockEvent & { readonly type: 'lost'; readonly reason: LostReason; readonly forced: Forced | undefined })
+  | (HeldLockEvent & { readonly type: 'lost'; readonly reason: LostReason; readonly forced: ForcedUnlock | undefined })
   /** This process took a key away with `forceUnlock`; whoever had it hears that it is `lost`, with `forced`. `token`: whose it had to be. */
-  | (Told & Forced & { readonly type: 'forced'; readonly token: string | undefined });
+  | (Told & ForcedUnlock & { readonly type: 'forced'; readonly token: string | undefined });
 
 type News<Event> = Event extends HeldLockEvent ? Omit<Event, keyof HeldLockEvent> : never;
 

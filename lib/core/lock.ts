@@ -1,5 +1,5 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import type { Forced, LockDetails, Sharing } from '../store/lock-store.js';
+import type { ForcedUnlock, LockDetails, Sharing } from '../store/lock-store.js';
 import { LockLostError, type LostReason } from '../errors/lock-lost.error.js';
 import { quoted } from '../errors/messages.js';
 import { now } from '../clock/deadline.js';
@@ -239,7 +239,7 @@ export class Lock implements AsyncDisposable {
   }
 
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
-  lose(reason: LostReason, forced?: Forced): void {
+  lose(reason: LostReason, forced?: ForcedUnlock): void {
     if (this.#lost) return;
     this.#lost = this.#error(reason, forced);
     this.#signal?.abort(this.#lost);
@@ -299,7 +299,7 @@ export class Lock implements AsyncDisposable {
     return this.#unlocking;
   }
 
-  #loseNested(reason: LostReason, forced?: Forced): void {
+  #loseNested(reason: LostReason, forced?: ForcedUnlock): void {
     for (const nested of this.#nested ?? []) nested.lose(reason, forced);
     this.#inner?.open();
   }
@@ -324,7 +324,7 @@ export class Lock implements AsyncDisposable {
     return new LockOptionsError(text('The lock'), text(`The lock ${quoted(this.key)}`));
   }
 
-  #error(reason: LostReason, forced?: Forced): LockLostError {
+  #error(reason: LostReason, forced?: ForcedUnlock): LockLostError {
     return new LockLostError({
       keys: this.keys,
       label: this.#label,

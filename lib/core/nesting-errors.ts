@@ -1,5 +1,5 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { namesOf } from '../errors/names-of.js';
+import { lockNames } from '../errors/messages.js';
 import { quoted } from '../errors/messages.js';
 import type { Lock } from './lock.js';
 
@@ -7,7 +7,7 @@ export function notReentrant(keys: readonly string[]): LockOptionsError {
   const text = (locks: string): string =>
     `This call is nested in a call that holds ${locks} already, and would wait for itself. ` +
     'Drop "reentrant: false", or start it outside of that call.';
-  return new LockOptionsError(text('its lock'), text(namesOf(keys)));
+  return new LockOptionsError(text('its lock'), text(lockNames(keys)));
 }
 
 export function partlyHeld(keys: readonly string[], outers: ReadonlyMap<string, Lock>): LockOptionsError {
@@ -16,6 +16,6 @@ export function partlyHeld(keys: readonly string[], outers: ReadonlyMap<string, 
     'taking the others in addition could deadlock. Take all of them together in the outer call.';
   return new LockOptionsError(
     text(`${keys.length} keys`, `${outers.size} of them`),
-    text(namesOf(keys), [...outers.keys()].map(quoted).join(', ')),
+    text(lockNames(keys), [...outers.keys()].map(quoted).join(', ')),
   );
 }

@@ -1,28 +1,29 @@
 import type { LockOptionsError } from '../errors/lock-options.error.js';
-import { reported } from '../http/http-request.js';
+import { attachToRequest } from '../http/http-request.js';
 import type { ReturnKind } from './method/checked-method.js';
+import { methodName } from './method/method-name.js';
 import { currentLockParameters } from './current-lock.decorator.js';
 import { keyResolver, requestKeyResolver } from './key/key-resolver.js';
 import { lazyIterator, lazyObservable, readable } from './stream/lazy-stream.js';
 import { lockCall, type LockCall } from './call/lock-call.js';
 import { bindRequestLock } from './request/request-lock.js';
-import type { CheckedOptions } from './with-lock.options.js';
+import type { ResolvedDecoratorOptions } from './with-lock.options.js';
 import type { Around } from './method/wrap-method.js';
 
 /** What is put around a method, and what else is bound to it. */
-export interface MethodGuard {
+export interface MethodWrapper {
   readonly around: Around;
   readonly bind?: MethodDecorator;
 }
 
 /** @throws LockOptionsError when the key does not fit the method */
-export function callGuard(
+export function wrapForCall(
   key: unknown,
   prototype: object,
   name: string | symbol,
   kind: ReturnKind,
-): (options: CheckedOptions) => MethodGuard {
-  const site = siteOf(prototype, name);
+): (options: ResolvedDecoratorOptions) => MethodWrapper {
+  const site = methodName(prototype, name);
   const locked = {
     site,
     keyOf: keyResolver(key, prototype, name, site),
@@ -32,24 +33,19 @@ export function callGuard(
 }
 
 /** @throws LockOptionsError for a bad key */
-export function requestGuard(
+export function wrapForRequest(
   key: unknown,
   prototype: object,
   name: string | symbol,
-): (options: CheckedOptions) => MethodGuard {
-  const site = siteOf(prototype, name);
+): (options: ResolvedDecoratorOptions) => MethodWrapper {
+  const site = methodName(prototype, name);
   const locked = { site, keyOf: requestKeyResolver(key, site), lockParameters: currentLockParameters(prototype, name) };
   return (options) => bindRequestLock({ ...locked, options });
 }
 
 /** Refuses each call of a method that is not decorated rightly, also where no app has started that could have told so. */
-export function refusal(error: LockOptionsError, kind: ReturnKind): MethodGuard {
-  return { around: ofKind(kind, () => Promise.reject(reported(error))) };
-}
-
-/** `AccountService.withdraw` */
-export function siteOf(prototype: object, name: string | symbol): string {
-  return `${prototype.constructor.name}.${String(name)}`;
+export function refusal(error: LockOptionsError, kind: ReturnKind): MethodWrapper {
+  return { around: ofKind(kind, () => Promise.reject(attachToRequest(error))) };
 }
 
 /** A stream is returned at once; the call begins when somebody reads it. */

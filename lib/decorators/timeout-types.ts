@@ -1,7 +1,7 @@
 import type { LockTimeoutContext } from './with-lock.options.js';
 
 /** Makes the answer to a time-out. It may ask for arguments of certain types: those of the method are checked against them. */
-export type TimeoutAnswer<Result, Args extends readonly unknown[]> = {
+export type TimeoutFallback<Result, Args extends readonly unknown[]> = {
   answer(context: LockTimeoutContext<Args>): Result;
 }['answer'];
 
@@ -13,7 +13,7 @@ type Answer<Word, Result> =
 type Nothing<Result> = Result extends void ? undefined : Result;
 
 /** Holds for a method whose callers can get what is answered to a time-out, made from what the method was called with. */
-export type Answers<Word, Result, Asked extends readonly unknown[], M extends (...args: never[]) => unknown> =
+export type AllowsFallback<Word, Result, Asked extends readonly unknown[], M extends (...args: never[]) => unknown> =
   M extends (...args: infer Args) => Promise<infer Own>
     ? [Answer<Word, Result>] extends [Own]
       ? [Args] extends [Asked] ? unknown : { 'onTimeout asks for other arguments than the method has': Args }

@@ -6,14 +6,19 @@ import { LockOptionsError } from '../errors/lock-options.error.js';
 import { Mistakes } from '../errors/mistakes.js';
 import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../service/lock.tokens.js';
 import { checkedMethod, returnKind } from './method/checked-method.js';
+import { methodName } from './method/method-name.js';
 import { noteLockedMethod } from './method/locked-methods.js';
-import { callGuard, refusal, requestGuard, siteOf } from './method-wrapper.js';
+import { wrapForCall, refusal, wrapForRequest } from './method-wrapper.js';
 import { defineSlot } from './instance/service-slot.js';
 import { isStandard } from './method/standard-decorator.js';
-import type { Answers } from './timeout-types.js';
+import type { AllowsFallback } from './timeout-types.js';
 import type { Fills } from './key/template-types.js';
 import { TransactionWatch } from './method/transaction-order.js';
-import { optionsOf, type RequestLockOptions, type WithLockDecoratorOptions } from './with-lock.options.js';
+import {
+  resolveDecoratorOptions,
+  type RequestLockOptions,
+  type WithLockDecoratorOptions,
+} from './with-lock.options.js';
 import { wrapMethod } from './method/wrap-method.js';
 
 type CallOptions<Word, Result, Asked extends readonly unknown[]> = WithLockDecoratorOptions<Word, Result, Asked> & {
@@ -43,7 +48,10 @@ export type WithLockDecorator<
 > = <M extends AsyncMethod>(
   prototype: object,
   name: string | symbol,
-  descriptor: TypedPropertyDescriptor<M> & Takes<Args, M> & Fills<Key, Parameters<M>> & Answers<Word, Result, Asked, M>,
+  descriptor: TypedPropertyDescriptor<M> &
+    Takes<Args, M> &
+    Fills<Key, Parameters<M>> &
+    AllowsFallback<Word, Result, Asked, M>,
 ) => void;
 
 /**
@@ -89,10 +97,10 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     const watch = new TransactionWatch();
 
     const mistakes = new Mistakes();
-    const checked = mistakes.try(() => optionsOf(siteOf(prototype, name), options));
+    const checked = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), options));
     const kind = mistakes.try(() => (scope === 'call' ? returnKind(prototype, name, method) : 'promise')) ?? 'promise';
     const guard = mistakes.try(() =>
-      scope === 'call' ? callGuard(key, prototype, name, kind) : requestGuard(key, prototype, name),
+      scope === 'call' ? wrapForCall(key, prototype, name, kind) : wrapForRequest(key, prototype, name),
     );
     const { error } = mistakes;
 

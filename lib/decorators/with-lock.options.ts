@@ -12,7 +12,7 @@ import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { shown } from '../errors/messages.js';
 import { checkedModuleName, DEFAULT_MODULE } from '../service/lock.tokens.js';
-import type { TimeoutAnswer } from './timeout-types.js';
+import type { TimeoutFallback } from './timeout-types.js';
 
 /** What an `onTimeout` function gets to know. */
 export interface LockTimeoutContext<Args extends readonly unknown[] = readonly unknown[]> {
@@ -33,7 +33,7 @@ export interface WithLockDecoratorOptions<
    * return what it returns. The method's result must allow for it: `T | undefined` for `'skip'`. Covers this lock's own time-out only, never an error from inside the method.
    * @default 'throw'
    */
-  readonly onTimeout?: Word | TimeoutAnswer<Result, Asked>;
+  readonly onTimeout?: Word | TimeoutFallback<Result, Asked>;
   /**
    * How long the lock is held. `'call'`: until what the method returns is done. `'request'`, on HTTP handlers: from before the pipes
    * until the response has been sent, or the client has gone and the handler has ended.
@@ -47,7 +47,7 @@ export interface RequestLockOptions extends WithLockDecoratorOptions {
   readonly scope: 'request';
 }
 
-export interface CheckedOptions {
+export interface ResolvedDecoratorOptions {
   readonly module: string;
   readonly onTimeout: NonNullable<WithLockDecoratorOptions['onTimeout']>;
   readonly lockOptions: WithLockOptions;
@@ -59,7 +59,7 @@ const OPTIONS = [...LOCK_OPTIONS, ...OF_DECORATOR];
 const labelFor = (site: string): string => site.slice(0, LONGEST_LABEL).replace(/\p{Cs}/gu, '');
 
 /** @throws LockOptionsError for an unknown option or a bad value, naming the method */
-export function optionsOf(site: string, options: WithLockDecoratorOptions): CheckedOptions {
+export function resolveDecoratorOptions(site: string, options: WithLockDecoratorOptions): ResolvedDecoratorOptions {
   try {
     return checkedOptions(site, options);
   } catch (error) {
@@ -68,7 +68,7 @@ export function optionsOf(site: string, options: WithLockDecoratorOptions): Chec
   }
 }
 
-function checkedOptions(site: string, given: WithLockDecoratorOptions): CheckedOptions {
+function checkedOptions(site: string, given: WithLockDecoratorOptions): ResolvedDecoratorOptions {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new LockOptionsError(`The options of @WithLock must be an object, not ${shown(given)}.`);
   }

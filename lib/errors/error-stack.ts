@@ -4,7 +4,7 @@
  *
  * @param below the frames of this function and of those it calls are left out
  */
-export function tellInStack(
+export function setLazyStack(
   error: Error & { readonly detail: string },
   below: NonNullable<Parameters<typeof Error.captureStackTrace>[1]>,
 ): void {
@@ -28,7 +28,7 @@ export function tellInStack(
 }
 
 /**
- * Lets errors be made without a trace until `again()`: of an error that gets its own by `tellInStack` the first one would only cost, half of what
+ * Lets errors be made without a trace until `again()`: of an error that gets its own by `setLazyStack` the first one would only cost, half of what
  * it takes to make one, which counts where thousands of callers time out at once.
  */
 export function withoutTraces(): { again(): void } {

@@ -1,5 +1,5 @@
 import { LockError } from './lock.error.js';
-import { namesOf } from './names-of.js';
+import { lockNames } from './messages.js';
 import { quotedStart } from './messages.js';
 
 /**
@@ -20,14 +20,14 @@ const WHAT_HAPPENED: Record<LostReason, string> = {
 };
 
 /** Who took a lock away by force, and why, as they say. */
-export interface Forced {
+export interface ForcedUnlock {
   /** At most 200 characters. */
   readonly by?: string | undefined;
   /** At most 200 characters. */
   readonly reason?: string | undefined;
 }
 
-function byForce({ by, reason }: Forced): string {
+function byForce({ by, reason }: ForcedUnlock): string {
   const who = by === undefined ? 'somebody' : quotedStart(by, 200);
   return `${who} took it away with forceUnlock()${reason === undefined ? '' : `, because ${quotedStart(reason, 200)}`}`;
 }
@@ -38,7 +38,7 @@ export interface LostFacts {
   readonly reason: LostReason;
   /** How long it was held, in ms. */
   readonly heldMs: number;
-  readonly forced?: Forced | undefined;
+  readonly forced?: ForcedUnlock | undefined;
   /** The error of the work that ran under the lock, if it had one. */
   readonly cause?: unknown;
 }
@@ -52,13 +52,13 @@ export class LockLostError extends LockError {
   readonly reason: LostReason;
   readonly heldMs: number;
   /** Who took it with `forceUnlock`, and why, as they say; undefined when it was lost otherwise, or nobody told. */
-  readonly forced: Forced | undefined;
+  readonly forced: ForcedUnlock | undefined;
 
   constructor({ keys, label, reason, heldMs, forced, cause }: LostFacts) {
     super('LockLostError', 'The work was interrupted and may be incomplete. Check its result before trying again.', {
       code: 'LOCK_LOST',
       status: 503,
-      detail: `Lost ${namesOf(keys, label)} after ${Math.round(heldMs)} ms: ${forced ? byForce(forced) : WHAT_HAPPENED[reason]}.`,
+      detail: `Lost ${lockNames(keys, label)} after ${Math.round(heldMs)} ms: ${forced ? byForce(forced) : WHAT_HAPPENED[reason]}.`,
       cause,
     });
     this.keys = keys;

@@ -1,5 +1,5 @@
 import { HALF_DONE, LockError } from './lock.error.js';
-import { namesOf } from './names-of.js';
+import { lockNames } from './messages.js';
 
 /** Why a call got no lock: somebody else had it for all of `wait`, or `maxWaiters` callers were waiting already. */
 export type TimeoutReason = 'held' | 'too-many-waiters';
@@ -103,7 +103,7 @@ function textOf({
   holding,
   deadlock,
 }: TimeoutFacts): string {
-  const lock = namesOf(keys, label);
+  const lock = lockNames(keys, label);
   if (reason === 'too-many-waiters') {
     return `Did not wait for ${lock}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
   }
@@ -120,8 +120,8 @@ function textOf({
 function remedyFor(holding: readonly string[], deadlock: readonly string[] | undefined): string {
   const inOrder = 'Take these keys together, or everywhere in the same order.';
   if (deadlock)
-    return `It was a deadlock: this call holds ${namesOf(deadlock)}, which a call that it waited for waits for. ${inOrder}`;
+    return `It was a deadlock: this call holds ${lockNames(deadlock)}, which a call that it waited for waits for. ${inOrder}`;
   if (holding.length > 0)
-    return `This call holds ${namesOf(holding)} meanwhile: if the holder waits for that, neither goes on. ${inOrder}`;
+    return `This call holds ${lockNames(holding)} meanwhile: if the holder waits for that, neither goes on. ${inOrder}`;
   return 'Raise "wait", or do less while holding it.';
 }

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { HttpException } from '@nestjs/common';
-import { tellInStack, withoutTraces } from './error-stack.js';
+import { setLazyStack, withoutTraces } from './error-stack.js';
 
 /** The stable code of each lock error. */
 export type LockErrorCode =
@@ -84,7 +84,7 @@ export abstract class LockError extends HttpException {
     this.detail = detail;
     this.retryable = retryable;
     this.retryAfter = retryAfter;
-    tellInStack(this, new.target);
+    setLazyStack(this, new.target);
     Object.defineProperty(this, BRAND, { value: true });
   }
 

@@ -59,3 +59,13 @@ function shownObject(value: object): string {
     return "an object that can't be read";
   }
 }
+
+/** The most keys that a message names. */
+const MOST_KEYS = 5;
+
+/** Names keys, and the caller they are for, in the detail of an error: `lock "account:42"`, `locks "account:1", "account:2" for "Bank.transfer"`. */
+export function lockNames(keys: readonly string[], label?: string): string {
+  const named = keys.slice(0, MOST_KEYS).map(quoted).join(', ');
+  const more = keys.length > MOST_KEYS ? ` and ${keys.length - MOST_KEYS} more` : '';
+  return `${keys.length === 1 ? 'lock' : 'locks'} ${named}${more}${label === undefined ? '' : ` for ${quoted(label)}`}`;
+}

@@ -12,7 +12,7 @@ export type LockExceptionFactory = (error: LockError, context: ExecutionContext)
 const logger = new Logger('RedisLock');
 
 /** What the factory of a module makes of an error. Undefined where it makes nothing, or nothing that can be an answer, which is logged. */
-export function exceptionOf(
+export function callExceptionFactory(
   factory: LockExceptionFactory,
   error: LockError,
   context: ExecutionContext,

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from '@nestjs/common';
 import { isLockError, LockError, type LockErrorCode } from '../errors/lock.error.js';
-import { exceptionOf, type LockExceptionFactory } from './exception-factory.js';
+import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
 import { destroyOnceReset } from './reset-stream.js';
 import { routeOf } from './handler-names.js';
 import { isClosed, onceEnded } from './response-end.js';
@@ -58,7 +58,7 @@ class HttpRequest {
     const response = this.#response;
     // One of another copy of the package knows no such answers, perhaps.
     if (factory && error instanceof LockError && !MISTAKES.has(error.code))
-      error.answerWith(() => exceptionOf(factory, error, this.#context));
+      error.answerWith(() => callExceptionFactory(factory, error, this.#context));
     const seenBefore = this.#error !== undefined;
     this.#error = error;
     if (response.headersSent && Reflect.hasMetadata(SSE, this.#context.getHandler())) this.#guardEvents();
@@ -155,7 +155,7 @@ export function clientGoneSignal(): AbortSignal | undefined {
  *
  * @param factory of the module whose lock it is about
  */
-export function reported<E>(error: E, factory?: LockExceptionFactory): E {
+export function attachToRequest<E>(error: E, factory?: LockExceptionFactory): E {
   if (isLockError(error)) requests.getStore()?.failedWith(error, factory);
   return error;
 }

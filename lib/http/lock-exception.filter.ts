@@ -45,7 +45,7 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
 }
 
 /** Binds the filter while Nest still builds the app, so that those of the app are added later and go first: globally, and to each gateway, as global filters are not for these. */
-export function answerErrors(app: ApplicationConfig, http: HttpAdapterHost, modules: ModulesContainer): void {
+export function bindExceptionFilter(app: ApplicationConfig, http: HttpAdapterHost, modules: ModulesContainer): void {
   if (app.getGlobalFilters().some((filter) => filter instanceof LockExceptionFilter)) return;
   app.addGlobalFilter(new LockExceptionFilter(http));
   for (const module of modules.values()) {

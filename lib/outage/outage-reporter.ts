@@ -1,7 +1,7 @@
 import type { Logger } from '@nestjs/common';
 import { now } from '../clock/deadline.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import { ServerNews } from './subscription-reporter.js';
+import { SubscriptionReporter } from './subscription-reporter.js';
 
 /** How often a long outage is told of again, in ms. */
 const SUM_EVERY_MS = 60_000;
@@ -22,14 +22,14 @@ interface Outage {
 }
 
 /** Tells the log of an outage in which calls get no lock: when it begins, a sum every minute, and when it is over. Not of each call. */
-export class OutageNews {
-  readonly servers: ServerNews;
+export class OutageReporter {
+  readonly servers: SubscriptionReporter;
   readonly #log: Pick<Logger, 'log' | 'warn'>;
   #outage: Outage | undefined;
 
   constructor(log: Pick<Logger, 'log' | 'warn'>) {
     this.#log = log;
-    this.servers = new ServerNews(log);
+    this.servers = new SubscriptionReporter(log);
   }
 
   /** @param what is wrong, as a sentence */
@@ -54,7 +54,7 @@ export class OutageNews {
     if (outage.lastFailedAt - outage.toldAt < SUM_EVERY_MS) return;
     outage.toldAt = outage.lastFailedAt;
     this.#log.warn(
-      `No locks for ${lasting(now() - outage.since)} now, ${calls(outage)} so far. The last: ${error.detail}`,
+      `No locks for ${shownDuration(now() - outage.since)} now, ${calls(outage)} so far. The last: ${error.detail}`,
     );
   }
 
@@ -71,7 +71,7 @@ export class OutageNews {
     const outage = this.#outage;
     if (!outage || (server !== undefined && outage.server !== server)) return;
     this.#outage = undefined;
-    this.#log.log(`${what}, after ${lasting(now() - outage.since)}; ${calls(outage)}.`);
+    this.#log.log(`${what}, after ${shownDuration(now() - outage.since)}; ${calls(outage)}.`);
   }
 
   close(): void {
@@ -80,7 +80,7 @@ export class OutageNews {
 }
 
 /** Says a time in ms as people do. */
-export function lasting(ms: number): string {
+export function shownDuration(ms: number): string {
   const seconds = ms / 1000;
   return seconds < 120 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : `${Math.round(seconds / 60)} min`;
 }

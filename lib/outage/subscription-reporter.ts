@@ -18,7 +18,7 @@ interface Server {
  * Knows which servers can't be reached, and tells the log of subscriptions that are down though their server is up: an outage takes both, and is told
  * of once.
  */
-export class ServerNews {
+export class SubscriptionReporter {
   readonly #log: Pick<Logger, 'log' | 'warn'>;
   readonly #servers = new Map<string, Server>();
 

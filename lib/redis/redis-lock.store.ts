@@ -1,5 +1,5 @@
 import { now } from '../clock/deadline.js';
-import { otherPermits } from '../errors/other-permits.js';
+import { otherPermits } from '../errors/lock-options.error.js';
 import {
   FENCES_OF_A_RUN,
   fencesFor,

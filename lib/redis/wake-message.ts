@@ -1,4 +1,4 @@
-import { FIRST_LEASE_MS, fencesFor, type Cancellation, type Forced, type Granted } from '../store/lock-store.js';
+import { FIRST_LEASE_MS, fencesFor, type Cancellation, type ForcedUnlock, type Granted } from '../store/lock-store.js';
 import { readKind } from './lock-kind.js';
 
 /** What processes are told on their wake channels. */
@@ -13,7 +13,7 @@ export type WakeMessage =
   /** Somebody waits for the lock of this token; or it waits, and is to ask for it now. */
   | { readonly what: 'wanted' | 'called'; readonly token: string }
   /** The lock of this token was taken away by force. */
-  | { readonly what: 'lost'; readonly token: string; readonly forced: Forced }
+  | { readonly what: 'lost'; readonly token: string; readonly forced: ForcedUnlock }
   /** Somebody asks on a channel what is known of the lock of this token. */
   | { readonly what: 'describe'; readonly token: string; readonly question: string; readonly channel: string }
   /** The answer to a question, as JSON. */
@@ -54,11 +54,11 @@ export function wakeMessage(text: string): WakeMessage | undefined {
 }
 
 /** Who and why as one word, for the locks script, which passes it on. */
-export function forcedText({ by, reason }: Forced): string {
+export function forcedText({ by, reason }: ForcedUnlock): string {
   return encodeURIComponent(JSON.stringify({ by, reason }));
 }
 
-function readForced(text: string): Forced {
+function readForced(text: string): ForcedUnlock {
   try {
     const { by, reason } = JSON.parse(decodeURIComponent(text)) as Record<string, unknown>;
     return { by: shortText(by), reason: shortText(reason) };

@@ -2,7 +2,7 @@ import type { LockRequest, Refusal } from '../core/lock-request.js';
 import { Lock } from '../core/lock.js';
 import { LockLostError } from '../errors/lock-lost.error.js';
 import type { LockExceptionFactory } from '../http/exception-factory.js';
-import { clientGoneSignal, reported } from '../http/http-request.js';
+import { clientGoneSignal, attachToRequest } from '../http/http-request.js';
 
 /** The signals that end the wait of a call: its own, and that its HTTP client has gone. */
 export function waitSignals(this: LockRequest): readonly AbortSignal[] {
@@ -17,7 +17,10 @@ export function lostError(
   cause?: unknown,
 ): LockLostError {
   const { keys, label, reason, heldMs, forced } = lost;
-  return reported(cause === lost ? lost : new LockLostError({ keys, label, reason, heldMs, forced, cause }), factory);
+  return attachToRequest(
+    cause === lost ? lost : new LockLostError({ keys, label, reason, heldMs, forced, cause }),
+    factory,
+  );
 }
 
 /** Whether the call that it is nested in has ended since it was let in: it has to take the lock anew. */

@@ -19,11 +19,11 @@ import { WaitingCalls } from '../core/waiting-calls.js';
 import { isLockError } from '../errors/lock.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { GuardedMethod } from '../decorators/method/locked-methods.js';
+import type { LockedMethodInfo } from './locked-method-info.js';
 import type { LockExceptionFactory } from '../http/exception-factory.js';
-import { reported } from '../http/http-request.js';
+import { attachToRequest } from '../http/http-request.js';
 import { isOutlived, lostError, waitSignals } from './lock.calls.js';
-import type { OutageNews } from '../outage/outage-reporter.js';
+import type { OutageReporter } from '../outage/outage-reporter.js';
 import type { ForceUnlockOptions, LockStore } from '../store/lock-store.js';
 
 /** What a `LockService` is made of. */
@@ -33,7 +33,7 @@ export interface LockServiceParts {
   readonly terms: LockTerms;
   readonly shutdownGraceMs: number;
   /** Hears which calls get no lock in an outage. */
-  readonly outage?: OutageNews | undefined;
+  readonly outage?: OutageReporter | undefined;
   /** Makes what HTTP clients get in the place of its errors. */
   readonly exceptionFactory?: LockExceptionFactory | undefined;
 }
@@ -57,8 +57,8 @@ export class LockService {
   readonly #acquirer: LockAcquirer;
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
-  readonly #outage: OutageNews | undefined;
-  #methods: readonly GuardedMethod[] = [];
+  readonly #outage: OutageReporter | undefined;
+  #methods: readonly LockedMethodInfo[] = [];
   /** Terms of options objects that can't change, such as a decorator's: read once. */
   readonly #frozenTerms = new WeakMap<object, LockTerms>();
 
@@ -216,12 +216,12 @@ export class LockService {
   }
 
   /** The methods of the app that take their locks from this service, by `@WithLock`. Known when the app has been initialised. */
-  methods(): readonly GuardedMethod[] {
+  methods(): readonly LockedMethodInfo[] {
     return this.#methods;
   }
 
   /** @internal */
-  noteMethods(methods: readonly GuardedMethod[]): void {
+  noteMethods(methods: readonly LockedMethodInfo[]): void {
     this.#methods = Object.freeze(methods);
   }
 
@@ -269,14 +269,14 @@ export class LockService {
   #failed(error: unknown, signal: AbortSignal | undefined): unknown {
     const isReason = signal?.aborted && signal.reason === error;
     if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError))
-      return reported(error, this.exceptionFactory);
+      return attachToRequest(error, this.exceptionFactory);
     const nested = this.#context.isInside();
     // Several calls may have failed with one error, and each is answered by itself.
     const told =
       nested || this.exceptionFactory ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
     // The lease of one call that is too short is no outage.
     if (!this.isEnding && !(error instanceof TooSlowError)) this.#outage?.failed(told);
-    return reported(told, this.exceptionFactory);
+    return attachToRequest(told, this.exceptionFactory);
   }
 
   /** @throws LockOptionsError */

@@ -1,4 +1,4 @@
-import type { Forced, Granted, LockDetails, StoreListener } from './lock-store.js';
+import type { ForcedUnlock, Granted, LockDetails, StoreListener } from './lock-store.js';
 
 /** All who listen to a store. */
 export class Listeners {
@@ -26,7 +26,7 @@ export class Listeners {
     for (const listener of this.#all) listener.wanted(token);
   }
 
-  lost(token: string, forced: Forced): void {
+  lost(token: string, forced: ForcedUnlock): void {
     for (const listener of this.#all) listener.lost(token, forced);
   }
 

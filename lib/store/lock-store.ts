@@ -1,6 +1,6 @@
-import type { Forced } from '../errors/lock-lost.error.js';
+import type { ForcedUnlock } from '../errors/lock-lost.error.js';
 
-export type { Forced };
+export type { ForcedUnlock };
 
 /**
  * How a lock shares its keys: with nobody; with all readers; or with so many others that all named the same number
@@ -120,7 +120,7 @@ export interface LockDetails {
 }
 
 /** What is said to `forceUnlock`. */
-export interface ForceUnlockOptions extends Forced {
+export interface ForceUnlockOptions extends ForcedUnlock {
   /**
    * Only the lock of this token is taken: of the holder that `inspect()` names, if it also knows its `fence`; or of who has read `lock.token`.
    * @default that of whoever has the key
@@ -139,7 +139,7 @@ export interface StoreListener {
   /** Somebody waits for a lock: of one whose token ends in `+`, or where waiters ask again and again. */
   wanted(token: string): void;
   /** The lock of a token was taken away by force. */
-  lost(token: string, forced: Forced): void;
+  lost(token: string, forced: ForcedUnlock): void;
   /** What is known of the lock of a token, which is that of its present holder alone from now on; undefined when it is not held here. */
   describe(token: string): LockDetails | undefined;
   /** Messages may have been missed, or locks been lost: whoever waits should ask again, whoever holds a lock should look. */

@@ -1,6 +1,6 @@
 import { now } from '../clock/deadline.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { namesOf } from '../errors/names-of.js';
+import { lockNames } from '../errors/messages.js';
 import { Listeners } from './listeners.js';
 import {
   FENCES_OF_A_RUN,
@@ -9,7 +9,7 @@ import {
   RUN_MARK,
   type AcquireCommand,
   type Cancellation,
-  type Forced,
+  type ForcedUnlock,
   type ForceUnlockOptions,
   type Granted,
   type Held,
@@ -216,7 +216,7 @@ export class QuorumLockStore implements LockStore {
   }
 
   /** One node alone can't take a lock away. */
-  #lost(token: string, at: number, forced: Forced): void {
+  #lost(token: string, at: number, forced: ForcedUnlock): void {
     const attempt = this.#held.get(token);
     if (attempt?.lostOn.add(at).size === this.#nodes.majority) this.#listeners.lost(token, forced);
   }
@@ -249,5 +249,5 @@ function unsupported({ keys, sharing, fair }: AcquireCommand): LockOptionsError 
 
 function impossible(what: string, why: string, keys: readonly string[] = []): LockOptionsError {
   const text = (of: string): string => `${what}${of} is not possible on a quorum: ${why}. Use one Redis for it.`;
-  return new LockOptionsError(text(''), keys.length > 0 ? text(` of ${namesOf(keys)}`) : undefined);
+  return new LockOptionsError(text(''), keys.length > 0 ? text(` of ${lockNames(keys)}`) : undefined);
 }

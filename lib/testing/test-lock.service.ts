@@ -10,7 +10,7 @@ import { booleanOption, wrongValue } from '../core/lock-options.js';
 import { nearest } from '../errors/nearest.js';
 import { shown } from '../errors/messages.js';
 import { moduleNameIn } from '../service/lock.tokens.js';
-import { moduleOptions, resolveLockOptions, type RedisLockModuleOptions } from '../redis-lock.options.js';
+import { moduleOptions, resolveModuleOptions, type RedisLockModuleOptions } from '../redis-lock.options.js';
 import { MemoryLockStore } from '../store/memory-lock.store.js';
 import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.js';
 
@@ -39,7 +39,7 @@ export class TestLockService extends LockService {
    */
   constructor(options: LockTestingModuleOptions = {}) {
     const given = inMemory(options);
-    const { terms, shutdownGraceMs, exceptionFactory, store } = resolveLockOptions({
+    const { terms, shutdownGraceMs, exceptionFactory, store } = resolveModuleOptions({
       ...given,
       store: given.store === undefined ? new MemoryLockStore() : given.store,
     });

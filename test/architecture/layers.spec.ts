@@ -14,7 +14,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   core: ['core', 'store', 'clock', 'errors'],
   http: ['http', 'errors', ...NEST, 'rxjs'],
   outage: ['outage', 'clock', 'errors', ...NEST],
-  service: ['service', 'outage', 'http', 'core', 'store', 'clock', 'errors', 'decorators', ...NEST, 'rxjs'],
+  service: ['service', 'outage', 'http', 'core', 'store', 'clock', 'errors', ...NEST, 'rxjs'],
   decorators: ['decorators', 'service', 'http', 'core', 'errors', ...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
   boot: ['boot', 'decorators', 'service', 'http', 'errors', ...NEST],
   '.': ['.', 'boot', 'decorators', 'service', 'outage', 'http', 'core', 'redis', 'store', 'clock', 'errors', ...NEST],

@@ -6,8 +6,8 @@ import { Redis } from 'ioredis';
 import request from 'supertest';
 import { until } from '../support/deferred.js';
 import { type RedisServer, startRedis } from '../support/redis/redis-server.js';
-import { OutageNews } from '../../lib/outage/outage-reporter.js';
-import { ServerNews } from '../../lib/outage/subscription-reporter.js';
+import { OutageReporter } from '../../lib/outage/outage-reporter.js';
+import { SubscriptionReporter } from '../../lib/outage/subscription-reporter.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 @Controller('accounts')
@@ -208,7 +208,7 @@ describe('News of an outage', () => {
   const news = () => {
     performance.now = () => time;
     lines.length = 0;
-    return new OutageNews({ log: (line: string) => lines.push(line), warn: (line: string) => lines.push(line) });
+    return new OutageReporter({ log: (line: string) => lines.push(line), warn: (line: string) => lines.push(line) });
   };
 
   afterEach(() => {
@@ -260,12 +260,15 @@ describe('News of an outage', () => {
 
 describe('News of a subscription', () => {
   const lines: string[] = [];
-  let servers: ServerNews;
+  let servers: SubscriptionReporter;
 
   beforeEach(() => {
     jest.useFakeTimers();
     lines.length = 0;
-    servers = new ServerNews({ log: (line: string) => lines.push(line), warn: (line: string) => lines.push(line) });
+    servers = new SubscriptionReporter({
+      log: (line: string) => lines.push(line),
+      warn: (line: string) => lines.push(line),
+    });
   });
   afterEach(() => void jest.useRealTimers());
 

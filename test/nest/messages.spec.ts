@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockKeyError, LockTimeoutError } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
-import { namesOf } from '../../lib/errors/names-of.js';
+import { lockNames } from '../../lib/errors/messages.js';
 import { shown, shownError } from '../../lib/errors/messages.js';
 import { lockService } from '../support/stores/lock-services.js';
 
@@ -69,7 +69,7 @@ describe('a value of a client never breaks a message', () => {
     const error: unknown = await locks.lock('a\nb\u001b[32m', { wait: 0 }).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockTimeoutError);
     expect((error as LockTimeoutError).detail).toContain('"a\\nb\\u001b[32m"');
-    expect(namesOf(Array.from({ length: 100 }, (_, at) => `k${at}`))).toBe(
+    expect(lockNames(Array.from({ length: 100 }, (_, at) => `k${at}`))).toBe(
       'locks "k0", "k1", "k2", "k3", "k4" and 95 more',
     );
     await held.unlock();

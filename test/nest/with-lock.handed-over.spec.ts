@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { Lock, LockOptions } from 'nest-redis-lock';
 import { of } from 'rxjs';
-import { abandon, heldToItsEnd } from '../../lib/decorators/stream/held-stream.js';
+import { releaseUnread, holdUntilEnd } from '../../lib/decorators/stream/held-stream.js';
 import { until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ShortGrantStore } from '../support/stores/short-grant-store.js';
@@ -36,10 +36,10 @@ async function handedOver(options?: LockOptions): Promise<Lock> {
 /** For how long a stream that keeps this lock waits for its first reader, in ms. */
 function waitsForReader(lock: Lock): number | undefined {
   const timer = jest.spyOn(globalThis, 'setTimeout');
-  const stream = heldToItsEnd(of(1), { lock, onLost: 'throw', exceptionFactory: undefined });
+  const stream = holdUntilEnd(of(1), { lock, onLost: 'throw', exceptionFactory: undefined });
   const [delay, ...others] = timer.mock.calls.map(([, delayMs]) => delayMs);
   timer.mockRestore();
-  abandon(stream);
+  releaseUnread(stream);
   expect(others).toEqual([]);
   return delay;
 }

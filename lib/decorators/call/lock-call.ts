@@ -4,21 +4,21 @@ import type { WithLockOptions } from '../../core/lock-options.js';
 import { LockNotWiredError } from '../../errors/lock-not-wired.error.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
 import type { LockExceptionFactory } from '../../http/exception-factory.js';
-import { reported } from '../../http/http-request.js';
+import { attachToRequest } from '../../http/http-request.js';
 import type { LockService } from '../../service/lock.service.js';
 import { lockServiceSlot } from '../../service/lock.tokens.js';
 import { notAPromise, type Method } from '../method/checked-method.js';
-import { heldToItsEnd } from '../stream/held-stream.js';
+import { holdUntilEnd } from '../stream/held-stream.js';
 import { openServiceOf } from './shared-object.js';
 import { isForeignObservable } from '../stream/stream-kind.js';
-import { warnOfUnheld } from '../stream/uncovered-stream.js';
-import type { CheckedOptions } from '../with-lock.options.js';
+import { warnIfUncovered } from '../stream/uncovered-stream.js';
+import type { ResolvedDecoratorOptions } from '../with-lock.options.js';
 
 /** What a call of a locked method needs to know of it. */
 export interface LockedSite {
   /** `AccountService.withdraw` */
   readonly site: string;
-  readonly options: CheckedOptions;
+  readonly options: ResolvedDecoratorOptions;
   readonly keyOf: (args: unknown[]) => LockKey;
   /** The parameters that `@CurrentLock()` stands on. */
   readonly lockParameters: readonly number[];
@@ -28,18 +28,18 @@ export interface LockedSite {
 export type LockCall = (body: Method, self: object, args: unknown[], unsubscribed?: AbortSignal) => Promise<unknown>;
 
 export function lockCall(site: LockedSite): LockCall {
-  return site.options.onTimeout === 'throw' ? plainCall(site) : callOr(site);
+  return site.options.onTimeout === 'throw' ? callOrThrow(site) : callWithFallback(site);
 }
 
 /** @throws LockNotWiredError */
 export function locksOf(self: object, site: string, module: string): LockService {
   const slot = lockServiceSlot(module);
   const locks = (self as Partial<Record<symbol, LockService>> | undefined)?.[slot];
-  if (!locks) throw reported(new LockNotWiredError(site, module));
+  if (!locks) throw attachToRequest(new LockNotWiredError(site, module));
   return locks.isEnding ? (openServiceOf(self, slot) ?? locks) : locks;
 }
 
-function plainCall({ site, options, keyOf, lockParameters }: LockedSite): LockCall {
+function callOrThrow({ site, options, keyOf, lockParameters }: LockedSite): LockCall {
   const { module, lockOptions } = options;
   const onLost = lockOptions.onLost ?? 'throw';
   // Not an async function: a lock costs little enough that one more promise shows.
@@ -51,18 +51,18 @@ function plainCall({ site, options, keyOf, lockParameters }: LockedSite): LockCa
         unsubscribed?.throwIfAborted();
         const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
         return Promise.resolve(result).then((value) =>
-          checkedResult(heldToItsEnd(value, { lock, onLost, exceptionFactory }), site),
+          checkedResult(holdUntilEnd(value, { lock, onLost, exceptionFactory }), site),
         );
       };
-      return locks.withLock(reportedKey(keyOf, args, exceptionFactory), work, endedBy(unsubscribed, lockOptions));
+      return locks.withLock(resolvedKey(keyOf, args, exceptionFactory), work, endedBy(unsubscribed, lockOptions));
     } catch (error) {
       return Promise.reject(error);
     }
   };
 }
 
-function callOr(locked: LockedSite): LockCall {
-  const call = plainCall(locked);
+function callWithFallback(locked: LockedSite): LockCall {
+  const call = callOrThrow(locked);
   const { onTimeout } = locked.options;
   return async (body, self, args, unsubscribed) => {
     let began = false;
@@ -87,7 +87,7 @@ export function endedBy(signal: AbortSignal | undefined, options: WithLockOption
 }
 
 /** Makes the key of a call, or hands the error to the HTTP request of the call. */
-export function reportedKey<A>(
+export function resolvedKey<A>(
   keyOf: (args: A) => LockKey,
   args: A,
   factory: LockExceptionFactory | undefined,
@@ -95,14 +95,14 @@ export function reportedKey<A>(
   try {
     return keyOf(args);
   } catch (error) {
-    throw reported(error, factory);
+    throw attachToRequest(error, factory);
   }
 }
 
 /** Looks for what would go on without the lock: an Observable of another library is refused, a stream may be read by then. */
 function checkedResult(result: unknown, site: string): unknown {
   if (isForeignObservable(result)) throw notAPromise(site);
-  warnOfUnheld(result, site);
+  warnIfUncovered(result, site);
   return result;
 }
 

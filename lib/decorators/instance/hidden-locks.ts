@@ -1,20 +1,16 @@
 import { mistake } from '../../errors/mistakes.js';
 import { fieldSource, ownMethod } from '../source/class-source.js';
-import { hasGuardedMark, isGuarded } from '../method/lock-mark.js';
+import { shownMethod } from '../method/method-name.js';
+import { hasLockMark, isLockedMethod } from '../method/lock-mark.js';
 import { lockedMethods } from '../method/locked-methods.js';
 import { contains } from '../source/source-nodes.js';
 import { bindsOwn, callsSuper, functionCallsSuper } from '../source/super-calls.js';
 import { isTestDouble } from './test-double.js';
 
 /** A method whose lock something hides, so that a call would not take it. */
-export interface LostLock {
+export interface HiddenLock {
   readonly name: string | symbol;
   readonly mistake: string;
-}
-
-/** `Jobs.run()` */
-export function methodName(prototype: object, method: string | symbol): string {
-  return `${prototype.constructor.name}.${String(method)}()`;
 }
 
 /** The method that a call comes to first, and those above it, which it may call by `super`. */
@@ -28,15 +24,15 @@ export function ownerOf(prototype: object, name: string | symbol): object | unde
 }
 
 /** The locks that the classes of an object hide. */
-export function lostByClass(prototype: object): readonly LostLock[] {
+export function hiddenByClass(prototype: object): readonly HiddenLock[] {
   return namesOf(prototype).flatMap((name) => {
-    const text = fieldOf(prototype, name) ?? lostOverride(prototype, name);
+    const text = fieldOf(prototype, name) ?? hidingOverride(prototype, name);
     return text === undefined ? [] : [{ name, mistake: text }];
   });
 }
 
 /** The locks that an object hides by properties of its own: class fields, and what a constructor has put there. */
-export function lostByObject(instance: object): readonly LostLock[] {
+export function hiddenByObject(instance: object): readonly HiddenLock[] {
   const prototype = Object.getPrototypeOf(instance) as object;
   return namesOf(prototype).flatMap((name) => {
     if (!Object.hasOwn(instance, name) || isHarmless(instance, name)) return [];
@@ -54,17 +50,17 @@ function isLockedAt(prototype: object, owner: object, name: string | symbol): bo
 }
 
 /** An override hides the lock of the method it overrides, unless it has one itself or calls that method. */
-function lostOverride(prototype: object, name: string | symbol): string | undefined {
+function hidingOverride(prototype: object, name: string | symbol): string | undefined {
   for (const owner of ownersOf(prototype, name)) {
     if (isLockedAt(prototype, owner, name)) return undefined;
     const method = ownMethod(owner, name);
-    if (isGuarded(method) || isTestDouble(method)) return undefined;
+    if (isLockedMethod(method) || isTestDouble(method)) return undefined;
     const goesOn = callsSuper(owner, name);
     if (goesOn) continue;
     if (goesOn === false) return overridden(prototype, owner, name);
     // The class has no such method of its own, so what has the mark wraps the method that it inherits.
-    if (hasGuardedMark(method)) return undefined;
-    return hidden(prototype, `What stands in ${methodName(owner, name)}`, name);
+    if (hasLockMark(method)) return undefined;
+    return hidden(prototype, `What stands in ${shownMethod(owner, name)}`, name);
   }
   return undefined;
 }
@@ -96,11 +92,11 @@ function* chainOf(prototype: object): Generator<object> {
 function isHarmless(instance: object, name: string | symbol): boolean {
   const method = ownMethod(instance, name);
   if (typeof method !== 'function') return false;
-  if (isGuarded(method) || hasGuardedMark(method) || isTestDouble(method)) return true;
+  if (isLockedMethod(method) || hasLockMark(method) || isTestDouble(method)) return true;
   const prototype = Object.getPrototypeOf(instance) as Record<string | symbol, unknown>;
   const hiddenMethod = prototype[name];
   // A decorator above @WithLock has put a function of its own around it. What is bound then does not show of what it is, but the source does.
-  const isWrapped = typeof hiddenMethod === 'function' && !isGuarded(hiddenMethod);
+  const isWrapped = typeof hiddenMethod === 'function' && !isLockedMethod(hiddenMethod);
   if (isWrapped && method.name === `bound ${hiddenMethod.name}`)
     return [...chainOf(prototype)].some((owner) => bindsOwn(owner, name));
   const text = Function.prototype.toString.call(method);
@@ -109,9 +105,9 @@ function isHarmless(instance: object, name: string | symbol): boolean {
 
 function overridden(prototype: object, owner: object, name: string | symbol): string {
   const locked = lockedMethods(prototype).filter((method) => method.name === name);
-  const what = `${methodName(owner, name)} overrides ${methodName(locked[0]!.owner, name)}`;
+  const what = `${shownMethod(owner, name)} overrides ${shownMethod(locked[0]!.owner, name)}`;
   return mistake(`${what}, which has @WithLock, and would run without the lock.`, [
-    `Put @WithLock on ${methodName(owner, name)} too.`,
+    `Put @WithLock on ${shownMethod(owner, name)} too.`,
     ...(locked.some(({ scope }) => scope === 'request') ? [] : [`Call super.${String(name)}() in it.`]),
     'If it needs no lock, give it another name.',
   ]);
@@ -121,7 +117,7 @@ function overridden(prototype: object, owner: object, name: string | symbol): st
 function hidden(prototype: object, what: string, name: string | symbol): string {
   const { owner } = lockedMethods(prototype).find((method) => method.name === name)!;
   return mistake(
-    `${what} hides ${methodName(owner, name)}, which has @WithLock, and nothing shows that it takes the lock.`,
+    `${what} hides ${shownMethod(owner, name)}, which has @WithLock, and nothing shows that it takes the lock.`,
     [
       'If it wraps that method, let it copy the metadata: what Reflect.getMetadataKeys() has for the one, set on the other.',
       'Write it as a method of the class, with @WithLock or with a call of the method that it overrides by super.',

@@ -2,7 +2,7 @@ import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { mistakeList } from '../../errors/mistakes.js';
 import type { Method } from '../method/checked-method.js';
 import { lockedMethods } from '../method/locked-methods.js';
-import { lostByClass, lostByObject, type LostLock } from './hidden-locks.js';
+import { hiddenByClass, hiddenByObject, type HiddenLock } from './hidden-locks.js';
 import { refusal } from '../method-wrapper.js';
 
 /** What stands on an object in the place of methods that would run without their lock, and why. */
@@ -26,7 +26,7 @@ export function defineSlot(prototype: object, slot: symbol): void {
  * @throws LockOptionsError where a lock is lost, and its calls can't be refused
  */
 export function giveService(instance: object, slot: symbol, value: unknown): boolean {
-  refuseLost(instance);
+  refuseHidden(instance);
   if (!Object.isExtensible(instance) && !Object.hasOwn(instance, slot)) return false;
   // Writable, as an object given by useValue can live on in the next app of a test.
   // Enumerable, as what Nest injects is: so a copy of the object that Object.assign() fills has its locks, too.
@@ -36,7 +36,7 @@ export function giveService(instance: object, slot: symbol, value: unknown): boo
 /** What is wrong with an object: with properties of its own, or with the methods of its classes. */
 export function refusedCalls(instance: object): readonly string[] {
   const told = lockedMethods(instance).flatMap(({ name }) => refusedAt(instance, name) ?? []);
-  const others = lostByObject(instance).filter(({ name }) => refusedAt(instance, name) === undefined);
+  const others = hiddenByObject(instance).filter(({ name }) => refusedAt(instance, name) === undefined);
   return [...told, ...others.map(({ mistake }) => mistake)];
 }
 
@@ -45,13 +45,13 @@ function refusedAt(instance: object, name: string | symbol): string | undefined 
   return typeof method === 'function' ? refusals.get(method) : undefined;
 }
 
-function refuseLost(instance: object): void {
-  const lost = [...lostByClass(Object.getPrototypeOf(instance) as object), ...lostByObject(instance)];
+function refuseHidden(instance: object): void {
+  const lost = [...hiddenByClass(Object.getPrototypeOf(instance) as object), ...hiddenByObject(instance)];
   const open = lost.filter((one) => refusedAt(instance, one.name) === undefined && !refuse(instance, one));
   if (open.length > 0) throw new LockOptionsError(mistakeList(open.map(({ mistake }) => mistake)));
 }
 
-function refuse(instance: object, { name, mistake }: LostLock): boolean {
+function refuse(instance: object, { name, mistake }: HiddenLock): boolean {
   const { kind } = lockedMethods(instance).find((method) => method.name === name)!;
   const { around } = refusal(new LockOptionsError(mistake), kind);
   const method: Method = (...args) => around(method, instance, args);

@@ -4,7 +4,7 @@ import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { mistake } from '../../errors/mistakes.js';
 import { shown } from '../../errors/messages.js';
 import type { ArgumentPath } from '../source/parameter-names.js';
-import { separatorsIn, takeApart, type Placeholder } from './template-text.js';
+import { separatorsIn, parseTemplate, type Placeholder } from './template-text.js';
 
 /** Where a template stands, and what it can be filled with. */
 export interface TemplateSite {
@@ -60,7 +60,7 @@ export class KeyTemplate {
     this.#template = template;
     this.#site = site;
     if (!isWellFormed(template)) throw this.#wrong('has half a surrogate pair in it', ['Write the whole character.']);
-    const { fixed, placeholders } = takeApart(template);
+    const { fixed, placeholders } = parseTemplate(template);
     this.#fixed = this.#checkedFixed(fixed);
     this.#slots = this.#slotsOf(placeholders);
   }

@@ -1,4 +1,4 @@
-import { PARTER, takeApart, type TemplateText } from './template-text.js';
+import { KEY_SEPARATOR, parseTemplate, type TemplateText } from './template-text.js';
 
 /** How two templates can make one key. */
 export interface Clash {
@@ -17,7 +17,7 @@ export interface ReadTemplate {
 
 /** Reads a template once, for all that it is compared with. */
 export function readTemplate(template: string): ReadTemplate {
-  return { parts: shapeOf(template).split(PARTER), tokens: tokensOf(takeApart(template)) };
+  return { parts: shapeOf(template).split(KEY_SEPARATOR), tokens: tokensOf(parseTemplate(template)) };
 }
 
 /** Whether two templates can make one key without being meant to. Templates of one shape are: `order:<id>` and `order:<kind>` name one thing. */

@@ -13,13 +13,13 @@ export interface TemplateText {
 }
 
 /** What stands between the parts of a key. */
-export const PARTER = ':';
+export const KEY_SEPARATOR = ':';
 const PLACEHOLDER = /<([^<>]*)>/;
 /** What keeps two values apart that stand in one part of a key. */
 const SEPARATOR = /[^\p{L}\p{N}]/gu;
 
 /** Takes a template apart. Any text can be: one without placeholders is a fixed text. */
-export function takeApart(template: string): TemplateText {
+export function parseTemplate(template: string): TemplateText {
   // Splitting by a pattern with a group puts what the group caught at the odd places.
   const texts = template.split(PLACEHOLDER);
   const fixed = texts.filter((_, at) => at % 2 === 0);
@@ -42,7 +42,7 @@ export function separatorsIn(fixed: string): readonly string[] {
 function separatorsOf(fixed: readonly string[]): readonly ReadonlySet<string>[] {
   let ofPart = new Set<string>();
   return fixed.slice(1).map((_, at) => {
-    if (at > 0 && fixed[at]!.includes(PARTER)) ofPart = new Set();
+    if (at > 0 && fixed[at]!.includes(KEY_SEPARATOR)) ofPart = new Set();
     else if (at > 0) for (const char of separatorsIn(fixed[at]!)) ofPart.add(char);
     return ofPart;
   });

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { mistake } from '../../errors/mistakes.js';
 import { isSourceOf, methodSource } from '../source/class-source.js';
+import { methodName } from './method-name.js';
 import { isStandard, notLegacy, type StandardContext } from './standard-decorator.js';
 import { isObservable } from '../stream/stream-kind.js';
 import { isSynchronous, passedOn } from '../source/synchronous.js';
@@ -47,7 +48,7 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   if (isOpen && source && isSourceOf(source, prototype, method) && isGenerator(prototype, passedOn(source)))
     return 'iterator';
   if (!isOpen || (source && isSourceOf(source, prototype, method) && isSynchronous(source)))
-    throw notAPromise(`${prototype.constructor.name}.${String(name)}`);
+    throw notAPromise(methodName(prototype, name));
   return 'unknown';
 }
 

@@ -1,15 +1,6 @@
 import 'reflect-metadata';
 import type { ReturnKind } from './checked-method.js';
 
-/** A method that `@WithLock` guards. */
-export interface GuardedMethod {
-  readonly className: string;
-  readonly method: string;
-  /** The templates of its keys. Undefined where a function makes them. */
-  readonly templates: readonly string[] | undefined;
-  readonly scope: 'call' | 'request';
-}
-
 /** What `@WithLock` notes of a method, for the boot checks. */
 export interface LockedMethod {
   /** The prototype it stands on. */

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { Method } from './checked-method.js';
-import { bindGuarded, GUARDED, markGuarded } from './lock-mark.js';
+import { bindLockedMethod, LOCKED, markLockedMethod } from './lock-mark.js';
 import type { TransactionWatch } from './transaction-order.js';
 
 /** What is called instead of a method. */
@@ -14,12 +14,12 @@ export function wrapMethod(method: Method, around: Around, watch: TransactionWat
   const wrapped = new Proxy(method, {
     apply: (target, self: object, args: unknown[]) => around(target, self, args),
     get: (target, name, proxy): unknown =>
-      name === GUARDED ? GUARDED : name === 'bind' ? bindGuarded : Reflect.get(target, name, proxy),
+      name === LOCKED ? LOCKED : name === 'bind' ? bindLockedMethod : Reflect.get(target, name, proxy),
     getPrototypeOf: (target) => watch.getPrototypeOf(target),
   });
   for (const key of Reflect.getMetadataKeys(method) as unknown[]) {
     Reflect.defineMetadata(key, Reflect.getMetadata(key, method), wrapped);
   }
-  markGuarded(wrapped);
+  markLockedMethod(wrapped);
   return wrapped;
 }

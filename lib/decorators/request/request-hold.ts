@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Lock } from '../../core/lock.js';
 import type { LockExceptionFactory } from '../../http/exception-factory.js';
-import { clientGone, reported } from '../../http/http-request.js';
+import { clientGone, attachToRequest } from '../../http/http-request.js';
 import { isOver, onceEnded } from '../../http/response-end.js';
 import { assertNotLost } from '../stream/stream-hold.js';
 
@@ -65,7 +65,7 @@ export class RequestHold {
     try {
       this.lock.assertHeld();
     } catch (error) {
-      throw reported(error, this.exceptionFactory);
+      throw attachToRequest(error, this.exceptionFactory);
     }
     this.#working++;
     let left = false;

@@ -13,23 +13,23 @@ import type { LockKey } from '../../core/lock-key.js';
 import { isThenable, settled } from '../../core/settled.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
-import { clientGone, insideRequest, rawResponse, reported } from '../../http/http-request.js';
+import { clientGone, insideRequest, rawResponse, attachToRequest } from '../../http/http-request.js';
 import { isOver, onceEnded } from '../../http/response-end.js';
 import { lostError } from '../../service/lock.calls.js';
 import type { LockService } from '../../service/lock.service.js';
 import { lockServiceToken } from '../../service/lock.tokens.js';
 import { readWhileHeld } from '../stream/held-stream.js';
-import { endedBy, reportedKey, withCurrentLock } from '../call/lock-call.js';
+import { endedBy, resolvedKey, withCurrentLock } from '../call/lock-call.js';
 import { RequestHold } from './request-hold.js';
 import { isObservable } from '../stream/stream-kind.js';
-import { untilLeft } from '../stream/until-unsubscribed.js';
-import type { CheckedOptions } from '../with-lock.options.js';
+import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
+import type { ResolvedDecoratorOptions } from '../with-lock.options.js';
 import type { Around } from '../method/wrap-method.js';
 
 interface RequestSite {
   /** `OrdersController.confirm` */
   readonly site: string;
-  readonly options: CheckedOptions;
+  readonly options: ResolvedDecoratorOptions;
   readonly keyOf: (context: ExecutionContext) => LockKey;
   readonly lockParameters: readonly number[];
 }
@@ -51,7 +51,7 @@ export function bindRequestLock(request: RequestSite): { around: Around; bind: M
   const { onLost = 'throw' } = request.options.lockOptions;
   const around: Around = (body, self, args) => {
     const hold = holds.getStore()?.of(token);
-    if (!hold) return Promise.reject(reported(notARequest(request.site)));
+    if (!hold) return Promise.reject(attachToRequest(notARequest(request.site)));
     let leave: () => void;
     try {
       leave = hold.enter();
@@ -105,7 +105,7 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
 
     #inLock(context: ExecutionContext, response: ServerResponse, next: CallHandler): Promise<Observable<unknown>> {
       const { exceptionFactory } = this.locks;
-      const key = reportedKey(keyOf, context, exceptionFactory);
+      const key = resolvedKey(keyOf, context, exceptionFactory);
       const over = new AbortController();
       // Where an interceptor has answered meanwhile, nobody waits for the handler. An answer that was given before this handler is no reason.
       if (!isOver(response)) onceEnded(response, () => over.abort(clientGone()));
@@ -140,7 +140,7 @@ function requestLockInterceptor({ site, options, keyOf }: RequestSite, token: ob
 function answer(hold: RequestHold, source: Observable<unknown>, onLost: 'throw' | 'ignore'): Observable<unknown> {
   return new Observable((subscriber) => {
     const leave = hold.enter();
-    const answers = untilLeft(source, subscriber);
+    const answers = untilUnsubscribed(source, subscriber);
     subscriber.add(leave);
     const unlessLost = (tell: () => void, cause?: unknown): void => {
       if (subscriber.closed) return;

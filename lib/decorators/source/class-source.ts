@@ -8,7 +8,7 @@ import {
   type MethodDefinition,
   type PropertyDefinition,
 } from 'acorn';
-import { nameOf, nodesIn } from './source-nodes.js';
+import { memberName, nodesIn } from './source-nodes.js';
 
 /** The source of a class, in the text that the positions of its nodes refer to. */
 export interface ClassSource {
@@ -40,14 +40,15 @@ export function methodSource(prototype: object, method: string | symbol): Method
   const text = textOf(ownMethod(prototype, method));
   return (
     methods.find((node) => source.text.slice(node.start, node.end) === text) ??
-    methods.find((node) => nameOf(node) === method)
+    methods.find((node) => memberName(node) === method)
   );
 }
 
 /** Finds the field of a class that hides the method of this name. */
 export function fieldSource(prototype: object, name: string | symbol): PropertyDefinition | undefined {
   return classSource(prototype)?.body.body.find(
-    (node): node is PropertyDefinition => node.type === 'PropertyDefinition' && !node.static && nameOf(node) === name,
+    (node): node is PropertyDefinition =>
+      node.type === 'PropertyDefinition' && !node.static && memberName(node) === name,
   );
 }
 

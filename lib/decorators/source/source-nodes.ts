@@ -22,7 +22,7 @@ export function nodesIn<N extends AnyNode>(value: unknown, isIt: (node: AnyNode)
 }
 
 /** The name of a member where the source says it: `run`, `'run'`, `['run']`. Undefined for `[NAME]`. */
-export function nameOf({ key, computed }: Named): string | undefined {
+export function memberName({ key, computed }: Named): string | undefined {
   return computed ? textOf(key) : key.type === 'Identifier' ? key.name : textOf(key);
 }
 

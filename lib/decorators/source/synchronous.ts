@@ -1,5 +1,5 @@
 import type { Expression, MethodDefinition } from 'acorn';
-import { contains, nameOf } from './source-nodes.js';
+import { contains, memberName } from './source-nodes.js';
 
 /** Whether all is done when it returns: it is not async, and what it returns, if anything, is surely no promise or stream. One that only throws never returns. */
 export function isSynchronous({ value }: MethodDefinition): boolean {
@@ -40,7 +40,7 @@ function isPlain(node: Expression): boolean {
     case 'ObjectExpression':
       return node.properties.every(
         (property) =>
-          property.type === 'Property' && !property.computed && !ASYNC_FIELDS.includes(nameOf(property) ?? ''),
+          property.type === 'Property' && !property.computed && !ASYNC_FIELDS.includes(memberName(property) ?? ''),
       );
     default:
       return false;

@@ -3,11 +3,11 @@ import { Observable, type Subscriber } from 'rxjs';
 import type { Lock } from '../../core/lock.js';
 import { noteEnd } from '../../core/stream-end.js';
 import type { LockExceptionFactory } from '../../http/exception-factory.js';
-import { reported } from '../../http/http-request.js';
+import { attachToRequest } from '../../http/http-request.js';
 import type { RequestHold } from '../request/request-hold.js';
 import { assertNotLost, StreamHold } from './stream-hold.js';
 import { isAsyncIterator, isObservable } from './stream-kind.js';
-import { untilLeft } from './until-unsubscribed.js';
+import { untilUnsubscribed } from './until-unsubscribed.js';
 
 /** The lock of a stream. */
 interface StreamLock {
@@ -23,7 +23,7 @@ const holds = new WeakMap<object, StreamHold>();
  * Makes an Observable or async iterator that a method has returned keep the lock until it completes, fails, or is left:
  * unsubscribed, or ended by `return()`. It says so only when the key is free. Any other result is returned as it is.
  */
-export function heldToItsEnd(result: unknown, by: StreamLock): unknown {
+export function holdUntilEnd(result: unknown, by: StreamLock): unknown {
   if (isObservable(result)) return heldObservable(result, by);
   if (isAsyncIterator(result)) return heldIterator(result, by);
   return result;
@@ -39,15 +39,15 @@ export function readWhileHeld(source: Observable<unknown>, hold: RequestHold): O
     try {
       hold.assertReadable();
     } catch (error) {
-      throw inside(() => reported(error, hold.exceptionFactory));
+      throw inside(() => attachToRequest(error, hold.exceptionFactory));
     }
     subscriber.add(failWhenLost(hold, subscriber, inside));
-    inside(() => untilLeft(source, subscriber, inside).subscribe(subscriber));
+    inside(() => untilUnsubscribed(source, subscriber, inside).subscribe(subscriber));
   });
 }
 
 /** Gives back the lock of a stream that nobody will read. */
-export function abandon(stream: unknown): void {
+export function releaseUnread(stream: unknown): void {
   if (typeof stream === 'object' && stream !== null) void holds.get(stream)?.end();
 }
 
@@ -68,7 +68,7 @@ function heldObservable(source: Observable<unknown>, by: StreamLock): Observable
     };
     const failed = (error: unknown): void => end(() => subscriber.error(error));
     const read = (): unknown =>
-      untilLeft(source, subscriber, inside).subscribe({
+      untilUnsubscribed(source, subscriber, inside).subscribe({
         next: (value) => subscriber.next(value),
         error: failed,
         complete: () => end(() => subscriber.complete()),
@@ -88,7 +88,7 @@ function failWhenLost(
   inside: ReturnType<typeof AsyncLocalStorage.snapshot>,
 ): () => void {
   const { signal } = lock;
-  const fail = () => inside(() => subscriber.error(reported(signal.reason, exceptionFactory)));
+  const fail = () => inside(() => subscriber.error(attachToRequest(signal.reason, exceptionFactory)));
   signal.addEventListener('abort', fail, { once: true });
   return () => signal.removeEventListener('abort', fail);
 }
@@ -111,7 +111,7 @@ function heldIterator(
     } catch (error) {
       await hold.end();
       if (error === lock.lost) void inside(async () => source.return?.()).catch(() => undefined);
-      throw reported(error, exceptionFactory);
+      throw attachToRequest(error, exceptionFactory);
     }
   };
   const held: AsyncIterableIterator<unknown> = {

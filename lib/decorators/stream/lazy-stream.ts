@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs';
-import { abandon } from './held-stream.js';
+import { releaseUnread } from './held-stream.js';
 import { isAsyncIterable, isObservable } from './stream-kind.js';
 
 /** Calls when somebody subscribes, so that a method can return an Observable before it has its lock. `unsubscribed` ends the wait. */
@@ -8,7 +8,7 @@ export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unkn
     const unsubscribed = new AbortController();
     call(unsubscribed.signal).then(
       (result) => {
-        if (subscriber.closed) return abandon(result);
+        if (subscriber.closed) return releaseUnread(result);
         if (isObservable(result)) return void subscriber.add(result.subscribe(subscriber));
         subscriber.next(result);
         subscriber.complete();
@@ -52,7 +52,7 @@ async function* valuesOf(
     if (left.aborted && error === left.reason) return undefined;
     throw error;
   }
-  if (left.aborted) return void abandon(result);
+  if (left.aborted) return void releaseUnread(result);
   if (isAsyncIterable(result)) return yield* result as AsyncGenerator<unknown, unknown, unknown>;
   if (result !== undefined) yield result;
   return undefined;

@@ -5,7 +5,7 @@ const logger = new Logger('RedisLock');
 const told = new Set<string>();
 
 /** Says, once for each method, that what it has returned is going to be read without its lock. */
-export function warnOfUnheld(result: unknown, site: string): void {
+export function warnIfUncovered(result: unknown, site: string): void {
   if (!isOtherStream(result) || told.has(site)) return;
   told.add(site);
   logger.warn(

@@ -6,7 +6,7 @@ import { Observable, Subject, takeUntil, type Subscriber } from 'rxjs';
  *
  * @param inside runs what ends the source
  */
-export function untilLeft(
+export function untilUnsubscribed(
   source: Observable<unknown>,
   reader: Subscriber<unknown>,
   inside = (end: () => void): void => end(),

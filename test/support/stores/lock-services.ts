@@ -1,7 +1,7 @@
 import type { LockStore, RedisLockModuleOptions } from 'nest-redis-lock';
 import { LockService } from '../../../lib/service/lock.service.js';
 import type { OutageLog } from '../../../lib/redis/redis-connection.js';
-import { resolveLockOptions } from '../../../lib/redis-lock.options.js';
+import { resolveModuleOptions } from '../../../lib/redis-lock.options.js';
 import { RedisLockStore } from '../../../lib/redis/redis-lock.store.js';
 import { redisStore as storeOn } from '../../../lib/redis/redis-store.js';
 import { QuorumLockStore } from '../../../lib/store/quorum-lock.store.js';
@@ -16,7 +16,7 @@ const QUIET: OutageLog = {
 
 /** A store on Redis, as the module makes it. */
 export function redisStore(options: RedisLockModuleOptions, log: Partial<OutageLog> = {}): LockStore {
-  const { terms, ...resolved } = resolveLockOptions(options);
+  const { terms, ...resolved } = resolveModuleOptions(options);
   return storeOn({ ...resolved, leaseMs: terms.leaseMs, log: { ...QUIET, ...log } });
 }
 
@@ -35,7 +35,7 @@ export function lockService(
   store: LockStore,
   options: RedisLockModuleOptions = {},
 ): LockService & { close(): Promise<void> } {
-  const { terms, shutdownGraceMs } = resolveLockOptions(options);
+  const { terms, shutdownGraceMs } = resolveModuleOptions(options);
   const service = new LockService({ name: 'default', store, terms, shutdownGraceMs });
   return Object.assign(service, { close: () => service.onApplicationShutdown() });
 }
