@@ -6,7 +6,7 @@ import { redisVersion } from './redis.mjs';
 
 const DOCUMENT = new URL('../../docs/performance.md', import.meta.url);
 
-/** A scenario on the terminal, its tables aligned. */
+/** Prints a scenario on the terminal, with aligned tables. */
 export function print({ title, about, tables }) {
   console.log(`\n${title}\n${about}\n`.replaceAll('`', ''));
   for (const table of tables) {
@@ -19,7 +19,7 @@ export function print({ title, about, tables }) {
   }
 }
 
-/** All scenarios as docs/performance.md. */
+/** Writes all scenarios to docs/performance.md. */
 export async function write(scenarios) {
   const libraries = { head: ['library', 'options'], rows: await lineUp() };
   const sections = scenarios.map(
@@ -36,7 +36,7 @@ function measured() {
   const pinned =
     pinnings.length > 1
       ? ''
-      : ' It could not pin the processes to two cores, so the ratios wander more than they should.';
+      : ' The processes could not be pinned to two cores, so the ratios vary more than they should.';
   return `Measured on ${when} on ${where}.${pinned}`;
 }
 
@@ -48,18 +48,25 @@ function markdown({ head, rows }) {
 
 const INTRODUCTION = `# How fast is it?
 
-\`npm run bench\` writes this page; \`npm run bench -- uncontended\` runs one scenario, \`npm run bench -- --quick\` takes a short look.
+\`npm run bench\` writes this page. \`npm run bench -- uncontended\` runs one scenario; \`npm run bench -- --quick\` takes a short look.
 
 **How it is measured.** Each figure is a ratio to a *floor*: what a careful person would write by hand for that scenario on the same Redis.
-Each contender is a process of its own with one more \`AsyncLocalStorage\` in use, as real Nest apps have it, because that makes every await dearer,
-and warms up first: the compiler needs some thousand sections. The contenders take turns, in a new order each round, and each round gives a ratio; the tables show the median of these ratios and, in
-brackets, where four of five rounds lie. *Same core* has clients and server on one core, so nothing a client does can hide behind the server; *split* gives
-them a core each. Commands are those that clients send, counted outside the timed rounds; commands inside a script cost no round trip and do
-not count. The other libraries run with the options below: what their own pages advise, with waits set for fast retries.`;
 
-const LIMITS = `## What this does not show
+- Each contender is its own process. It has one more \`AsyncLocalStorage\` in use, as real Nest apps do, because that makes every await more expensive. It
+  warms up first, because the compiler needs some thousand sections.
+- The contenders take turns, in a new order each round. Each round gives a ratio. The tables show the median of these ratios and, in
+  brackets, the range of four rounds out of five.
+- *Same core* runs clients and server on one core, so nothing that a client does can hide behind the server. *Split* gives
+  each of them a core.
+- Commands are those that clients send, counted outside the timed rounds. Commands inside a script cost no round trip and do
+  not count.
+- The other libraries run with the options below: what their own pages advise, with waits set for fast retries.`;
+
+const LIMITS = `## What does this not show?
 
 One Redis on the loopback interface of a small machine: no network but the simulated one, no cluster, no replicas, no TLS. Waking the other
-core can take longer here than the whole lock, so *split* hides differences that *same core* shows, and absolute times say little about your servers; the
-ratios carry over, the microseconds do not. The libraries do not promise the same things: some renew the lease and some do not, some give a
-fence, some keep an order, and the BLPOP baton is lost for ever when its holder dies. Nothing here is about behaviour in a crash or an outage; the tests are.`;
+core can take longer here than the whole lock, so *split* hides differences that *same core* shows. Absolute times say little about your servers: the
+ratios carry over, the microseconds do not.
+
+The libraries do not promise the same things. Some renew the lease and some do not; some give a fence; some keep an order. The BLPOP baton is lost for ever when its holder dies.
+Nothing here is about behaviour in a crash or an outage; the tests are.`;

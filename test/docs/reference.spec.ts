@@ -42,7 +42,7 @@ async function messageOf(attempt: () => unknown): Promise<string> {
 describe('the reference of options has all that there are, and no others,', () => {
   it('of the module', async () => {
     const message = await messageOf(() => RedisLockModule.forRoot({ nothing: 1 } as object));
-    expect(optionsUnder('## Of the module').sort()).toEqual(known(message).sort());
+    expect(optionsUnder('## Options of the module').sort()).toEqual(known(message).sort());
   });
 
   it('of a call and of @WithLock', async () => {
@@ -51,7 +51,7 @@ describe('the reference of options has all that there are, and no others,', () =
       async run() {}
     }
     const message = await messageOf(() => boot(Jobs));
-    expect([...optionsUnder('## Of a call'), ...optionsUnder('## Of `@WithLock`')].sort()).toEqual(
+    expect([...optionsUnder('## Options of a call'), ...optionsUnder('## Options of `@WithLock`')].sort()).toEqual(
       known(message).sort(),
     );
   });
@@ -96,7 +96,7 @@ describe.each(['docs/reference/errors.md', 'README.md'])('the table of errors in
 });
 
 it('the reference of errors has all their fields', () => {
-  const documented = table('docs/reference/errors.md', '## Their fields').flatMap(([, fields]) => fields!.split(', '));
+  const documented = table('docs/reference/errors.md', '## Which fields do they have?').flatMap(([, fields]) => fields!.split(', '));
   const facts = {
     keys: [],
     label: 'l',

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** docs/reliability.md: the text beside this file, with the figures of a run. */
+/** Returns docs/reliability.md: the template beside this file, with the figures of a run. */
 export function page(figures, { failed, when, machine }) {
   const rows = figures.map(({ name, promise, line }) => `| ${[name, promise, line].map(cell).join(' | ')} |`);
   const table = ['| scenario | what must hold | measured |', '| --- | --- | --- |', ...rows].join('\n');
