@@ -96,7 +96,9 @@ describe.each(['docs/reference/errors.md', 'README.md'])('the table of errors in
 });
 
 it('the reference of errors has all their fields', () => {
-  const documented = table('docs/reference/errors.md', '## Which fields do they have?').flatMap(([, fields]) => fields!.split(', '));
+  const documented = table('docs/reference/errors.md', '## Which fields do they have?').flatMap(([, fields]) =>
+    fields!.split(', '),
+  );
   const facts = {
     keys: [],
     label: 'l',
