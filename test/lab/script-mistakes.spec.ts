@@ -48,10 +48,10 @@ const PATIENCE_MS = 30_000;
 /** Makes no difference for what happens, but for how long it takes at most; or by a ms. */
 const HARMLESS: readonly RegExp[] = [
   // The quick way does nothing that the rest of the script would not do.
-  /local count = .*=> {2}local count = \(#ARGV - a\)/,
-  /if not behind and #KEYS == first - 1 \+ 2 \* count then {2}=> {2}(if false|if not behind and #KEYS ~=|if not behind and #KEYS == first \+)/,
-  /if count > 1 then {2}=> {2}if false/,
-  /if \(count == 1 and call\('EXISTS', queues\[first \+ 1\]\) or .*=> {2}(if false|if \(count == 1 and .* and )/,
+  /local calls = .*=> {2}local calls = \(#ARGV - a\)/,
+  /if not behind and #KEYS == first - 1 \+ 2 \* calls then {2}=> {2}(if false|if not behind and #KEYS ~=|if not behind and #KEYS == first \+)/,
+  /if calls > 1 then {2}=> {2}if false/,
+  /if \(calls == 1 and call\('EXISTS', queues\[first \+ 1\]\) or .*=> {2}(if false|if \(calls == 1 and .* and )/,
   /if what == 'queue' or what == 'run' .*=> {2}(if false|if what == 'queue' and)/,
   /if not set or set\.err then break end {2}=> {2}if true/,
   /elseif what == 'release' and redis\.pcall\('GET', KEYS\[first\]\) == token then {2}=> {2}elseif false/,

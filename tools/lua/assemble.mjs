@@ -1,5 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const LUA_FOLDER = fileURLToPath(new URL('../../lib/redis/lua/', import.meta.url));
 
 const INCLUDE = /^-- @include (\S+)$/;
 const PARAMETER = /^--- @param ([A-Z_]+)$/;
@@ -34,6 +37,13 @@ function linesOf(folder, path) {
     const included = INCLUDE.exec(text)?.[1];
     return included ? linesOf(folder, included) : [{ path, number: index + 1, text }];
   });
+}
+
+/** The names that constants.ts of a folder exports. */
+export function constantsIn(folder) {
+  const text = readFileSync(join(folder, 'constants.ts'), 'utf8');
+  const exported = text.matchAll(/^export (?:const (\w+)|\{([^}]*)\})/gm);
+  return [...exported].flatMap(([, one, several]) => (one ? [one] : several.match(/\w+/g)));
 }
 
 /** Puts something in the place of each constant of a line. */

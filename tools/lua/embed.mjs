@@ -4,15 +4,11 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { argv, exit } from 'node:process';
-import { fileURLToPath } from 'node:url';
-import { replaceConstants, scriptsIn } from './assemble.mjs';
+import { constantsIn, LUA_FOLDER, replaceConstants, scriptsIn } from './assemble.mjs';
 
-const FOLDER = fileURLToPath(new URL('../../lib/redis/lua/', import.meta.url));
-const GENERATED = `${FOLDER}sources.generated.ts`;
+const GENERATED = `${LUA_FOLDER}sources.generated.ts`;
 
-const constants = [
-  ...readFileSync(`${FOLDER}constants.ts`, 'utf8').matchAll(/^export (?:const (\w+)|\{([^}]*)\})/gm),
-].flatMap(([, one, several]) => (one ? [one] : several.match(/\w+/g)));
+const constants = constantsIn(LUA_FOLDER);
 const used = new Set();
 
 function embedded({ name, parameters, lines }) {
@@ -30,7 +26,7 @@ function embedded({ name, parameters, lines }) {
   return `export const ${constant}${takes ? ` = (${takes}): string =>` : ': string ='} \`\n${texts.join('\n')}\n\`;\n`;
 }
 
-const sources = scriptsIn(FOLDER).map(embedded).join('\n');
+const sources = scriptsIn(LUA_FOLDER).map(embedded).join('\n');
 const generated = `/* eslint-disable max-lines */
 // Written by "npm run lua" from the .lua files of this folder. Change those.
 import {

@@ -76,28 +76,28 @@ export const LOCKS_IN_CLUSTER_SOURCE = (WAKE_CHANNELS: string): string => `
 --            all others                how many keys were the token's
 local call, note, replies, first, a = redis.call, KEYS[1], {}, 3, 1
 
-local behind, lasts -- what the note is still to be brought up to; and how long it is to last then, in ms
+local behind, noteLasts -- what the note is still to be brought up to; and how long it is to last then, in ms
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   local least, time = ARGV[3], call('TIME')
   time = time[1] * 1000000 + time[2]
   if ARGV[1] == 'clock' then least = string.format('%.0f', math.max(least, time)) end
   -- Without it, fences begin at the time again: so it must be there until that is past it.
-  lasts = string.format('%.0f', 86400000 + math.max(0, least - time) / 1000)
+  noteLasts = string.format('%.0f', 86400000 + math.max(0, least - time) / 1000)
   -- What can't be counted on, as somebody else has written it, is as good as gone: the time is above all that were given.
   local last = redis.pcall('GET', note)
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
-  if (not last or last >= 2^53 or last < tonumber(least)) and redis.pcall('SET', note, least, 'PX', lasts).err then behind = least end
+  if (not last or last >= 2^53 or last < tonumber(least)) and redis.pcall('SET', note, least, 'PX', noteLasts).err then behind = least end
   a = 4
 end
 
-local count = (#ARGV - a + 1) / 3
-if not behind and #KEYS == first - 1 + 2 * count then
+local calls = (#ARGV - a + 1) / 3
+if not behind and #KEYS == first - 1 + 2 * calls then
   local queues = KEYS
-  if count > 1 then
+  if calls > 1 then
     queues = {}
-    for i = 1, count do queues[i] = KEYS[first + 2 * i - 1] end
+    for i = 1, calls do queues[i] = KEYS[first + 2 * i - 1] end
   end
-  if (count == 1 and call('EXISTS', queues[first + 1]) or call('EXISTS', unpack(queues))) == 0 then
+  if (calls == 1 and call('EXISTS', queues[first + 1]) or call('EXISTS', unpack(queues))) == 0 then
     local fences, granted = 0, {}
     while a <= #ARGV do
       local what, token = ARGV[a], ARGV[a + 1]
@@ -125,7 +125,7 @@ if not behind and #KEYS == first - 1 + 2 * count then
       end
       for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
     end
-    if a > #ARGV then return count == 1 and replies[1] or replies end
+    if a > #ARGV then return calls == 1 and replies[1] or replies end
   end
 end
 
@@ -135,7 +135,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Brings the note up after all. Out of memory, Redis refuses that until something has been written, such as the DEL of a release.
 local function bringUp()
   if not behind then return end
-  call('SET', note, behind, 'PX', lasts)
+  call('SET', note, behind, 'PX', noteLasts)
   behind = nil
 end
 
@@ -586,9 +586,9 @@ local function attempt(does, ...)
 end
 
 while a <= #ARGV do
-  local what, token, lease, last, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil, nil
+  local what, token, lease, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil
   local verb, count, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
-  last = first + 2 * ((tonumber(count) or 1) - 1)
+  local last = first + 2 * ((tonumber(count) or 1) - 1)
   if kind == '' then kind = 'exclusive' end
   if onAll[verb] then
     reply = attempt(onAll[verb], last, token, lease, kind)
@@ -622,28 +622,28 @@ export const LOCKS_SOURCE: string = `
 --            all others                how many keys were the token's
 local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
 
-local behind, lasts -- what the note is still to be brought up to; and how long it is to last then, in ms
+local behind, noteLasts -- what the note is still to be brought up to; and how long it is to last then, in ms
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   local least, time = ARGV[3], call('TIME')
   time = time[1] * 1000000 + time[2]
   if ARGV[1] == 'clock' then least = string.format('%.0f', math.max(least, time)) end
   -- Without it, fences begin at the time again: so it must be there until that is past it.
-  lasts = string.format('%.0f', 86400000 + math.max(0, least - time) / 1000)
+  noteLasts = string.format('%.0f', 86400000 + math.max(0, least - time) / 1000)
   -- What can't be counted on, as somebody else has written it, is as good as gone: the time is above all that were given.
   local last = redis.pcall('GET', note)
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
-  if (not last or last >= 2^53 or last < tonumber(least)) and redis.pcall('SET', note, least, 'PX', lasts).err then behind = least end
+  if (not last or last >= 2^53 or last < tonumber(least)) and redis.pcall('SET', note, least, 'PX', noteLasts).err then behind = least end
   a = 4
 end
 
-local count = (#ARGV - a + 1) / 3
-if not behind and #KEYS == first - 1 + 2 * count then
+local calls = (#ARGV - a + 1) / 3
+if not behind and #KEYS == first - 1 + 2 * calls then
   local queues = KEYS
-  if count > 1 then
+  if calls > 1 then
     queues = {}
-    for i = 1, count do queues[i] = KEYS[first + 2 * i - 1] end
+    for i = 1, calls do queues[i] = KEYS[first + 2 * i - 1] end
   end
-  if (count == 1 and call('EXISTS', queues[first + 1]) or call('EXISTS', unpack(queues))) == 0 then
+  if (calls == 1 and call('EXISTS', queues[first + 1]) or call('EXISTS', unpack(queues))) == 0 then
     local fences, granted = 0, {}
     while a <= #ARGV do
       local what, token = ARGV[a], ARGV[a + 1]
@@ -671,7 +671,7 @@ if not behind and #KEYS == first - 1 + 2 * count then
       end
       for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
     end
-    if a > #ARGV then return count == 1 and replies[1] or replies end
+    if a > #ARGV then return calls == 1 and replies[1] or replies end
   end
 end
 
@@ -681,7 +681,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Brings the note up after all. Out of memory, Redis refuses that until something has been written, such as the DEL of a release.
 local function bringUp()
   if not behind then return end
-  call('SET', note, behind, 'PX', lasts)
+  call('SET', note, behind, 'PX', noteLasts)
   behind = nil
 end
 
@@ -1135,9 +1135,9 @@ local function attempt(does, ...)
 end
 
 while a <= #ARGV do
-  local what, token, lease, last, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil, nil
+  local what, token, lease, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil
   local verb, count, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
-  last = first + 2 * ((tonumber(count) or 1) - 1)
+  local last = first + 2 * ((tonumber(count) or 1) - 1)
   if kind == '' then kind = 'exclusive' end
   if onAll[verb] then
     reply = attempt(onAll[verb], last, token, lease, kind)

@@ -1,11 +1,11 @@
-local count = (#ARGV - a + 1) / 3
-if not behind and #KEYS == first - 1 + 2 * count then
+local calls = (#ARGV - a + 1) / 3
+if not behind and #KEYS == first - 1 + 2 * calls then
   local queues = KEYS
-  if count > 1 then
+  if calls > 1 then
     queues = {}
-    for i = 1, count do queues[i] = KEYS[first + 2 * i - 1] end
+    for i = 1, calls do queues[i] = KEYS[first + 2 * i - 1] end
   end
-  if (count == 1 and call('EXISTS', queues[first + 1]) or call('EXISTS', unpack(queues))) == 0 then
+  if (calls == 1 and call('EXISTS', queues[first + 1]) or call('EXISTS', unpack(queues))) == 0 then
     local fences, granted = 0, {}
     while a <= #ARGV do
       local what, token = ARGV[a], ARGV[a + 1]
@@ -33,6 +33,6 @@ if not behind and #KEYS == first - 1 + 2 * count then
       end
       for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
     end
-    if a > #ARGV then return count == 1 and replies[1] or replies end
+    if a > #ARGV then return calls == 1 and replies[1] or replies end
   end
 end

@@ -4,7 +4,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Brings the note up after all. Out of memory, Redis refuses that until something has been written, such as the DEL of a release.
 local function bringUp()
   if not behind then return end
-  call('SET', note, behind, 'PX', lasts)
+  call('SET', note, behind, 'PX', noteLasts)
   behind = nil
 end
 

@@ -12,9 +12,9 @@ local function attempt(does, ...)
 end
 
 while a <= #ARGV do
-  local what, token, lease, last, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil, nil
+  local what, token, lease, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil
   local verb, count, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
-  last = first + 2 * ((tonumber(count) or 1) - 1)
+  local last = first + 2 * ((tonumber(count) or 1) - 1)
   if kind == '' then kind = 'exclusive' end
   if onAll[verb] then
     reply = attempt(onAll[verb], last, token, lease, kind)

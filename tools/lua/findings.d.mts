@@ -1,0 +1,1 @@
+export declare function findingsIn(source: string, constants: readonly string[]): { line: number; text: string }[];
