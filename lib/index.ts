@@ -23,12 +23,12 @@ export { LockExceptionFilter } from './http/lock-exception.filter.js';
 export type { LockExceptionFactory } from './http/exception-factory.js';
 export { LockInterceptor } from './http/lock.interceptor.js';
 
-export { Lock } from './core/lock.js';
-export type { LockKey } from './core/lock-key.js';
-export type { HeldMode } from './core/lock.js';
-export type { HeldLockEvent, LockCallEvent, LockEvent } from './core/lock-event.js';
+export { Lock } from './core/lock/lock.js';
+export type { LockKey } from './core/request/lock-key.js';
+export type { HeldMode } from './core/lock/lock.js';
+export type { HeldLockEvent, LockCallEvent, LockEvent } from './core/lock/lock-event.js';
 export type { LockHolder, LockInfo, LockWaiter } from './core/lock-info.js';
-export type { LockMode, LockOptions, WithLockOptions } from './core/lock-options.js';
+export type { LockMode, LockOptions, WithLockOptions } from './core/request/lock-options.js';
 export type { Duration } from './clock/duration.js';
 export type {
   AcquireCommand,

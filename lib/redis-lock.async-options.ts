@@ -1,6 +1,6 @@
 import type { FactoryProvider, Provider } from '@nestjs/common';
 import { plainOptions } from './errors/plain-options.js';
-import { booleanOption, wrongValue } from './core/lock-options.js';
+import { booleanOption, wrongValue } from './core/request/lock-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { shown } from './errors/messages.js';
 import { mistake } from './errors/mistakes.js';

@@ -1,7 +1,13 @@
 import { durationMs, type Duration } from './clock/duration.js';
-import { booleanOption, DEFAULT_TERMS, lockTerms, wrongValue, type LockTerms } from './core/lock-options.js';
+import {
+  booleanOption,
+  DEFAULT_LOCK_OPTIONS,
+  resolveCallOptions,
+  wrongValue,
+  type ResolvedLockOptions,
+} from './core/request/lock-options.js';
 import type { LockExceptionFactory } from './http/exception-factory.js';
-import { isWellFormed } from './core/lock-key.js';
+import { isWellFormed } from './core/request/lock-key.js';
 import { plainOptions } from './errors/plain-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { shown } from './errors/messages.js';
@@ -87,7 +93,7 @@ export interface ResolvedModuleOptions {
   readonly connection: RedisConnectionsOption;
   readonly store: LockStore | undefined;
   readonly keyPrefix: string;
-  readonly terms: LockTerms;
+  readonly terms: ResolvedLockOptions;
   readonly commandTimeoutMs: number;
   readonly shutdownGraceMs: number;
   readonly http: boolean;
@@ -143,7 +149,9 @@ export function resolveModuleOptions(given: RedisLockModuleOptions = {}): Resolv
     connection: connection === undefined ? 'redis://127.0.0.1:6379' : connection,
     store,
     keyPrefix,
-    terms: Object.freeze(lockTerms({ wait, lease, watchdog, maxHold, maxWaiters, reentrant }, DEFAULT_TERMS)),
+    terms: Object.freeze(
+      resolveCallOptions({ wait, lease, watchdog, maxHold, maxWaiters, reentrant }, DEFAULT_LOCK_OPTIONS),
+    ),
     commandTimeoutMs,
     shutdownGraceMs: durationMs('shutdownGrace', shutdownGrace, { min: 0 }),
     http: booleanOption('http', http),

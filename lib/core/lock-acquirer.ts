@@ -1,50 +1,50 @@
 import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { isRun, type Granted, type Held, type LockStore, type Renewal } from '../store/lock-store.js';
-import { isGrant, type Answer, type Claim } from './claim.js';
-import { acquireWithin } from './acquire-within.js';
-import { enterKeys, queueFor } from './enter-keys.js';
-import { hearStore } from './hear-store.js';
-import { KeyGate } from './key-gate.js';
-import { Lease } from './lease.js';
-import { LeaseChanges } from './lease-changes.js';
-import { LocalRun } from './local-run.js';
-import type { LockEvents } from './lock-events.js';
-import { gated, handsOn, turnsOf, type LockRequest, type Refusal } from './lock-request.js';
-import { TokenSource } from './lock-token.js';
-import { Lock, type LockGiver } from './lock.js';
-import { OpenLeases } from './open-leases.js';
+import { isGrant, type Answer, type PendingAcquire } from './waiting/pending-acquire.js';
+import { acquireNested } from './nesting/acquire-nested.js';
+import { enterKeys, queueFor } from './waiting/enter-keys.js';
+import { listenToStore } from './waiting/store-listener.js';
+import { LocalQueue } from './waiting/local-queue.js';
+import { Lease } from './lease/lease.js';
+import { LeaseChanges } from './lease/lease-changes.js';
+import { HandOffRun } from './lease/hand-off-run.js';
+import type { LockEvents } from './lock/lock-events.js';
+import { usesLocalQueue, allowsHandOff, turnsOf, type LockRequest, type Refusal } from './request/lock-request.js';
+import { TokenSource } from './request/lock-token.js';
+import { Lock, type LockIssuer } from './lock/lock.js';
+import { LeaseRegistry } from './lease/lease-registry.js';
 import { Shutdown } from './shutdown.js';
-import { StoreQueue } from './store-queue.js';
+import { PendingAcquires } from './waiting/pending-acquires.js';
 import { TooSlowError } from './too-slow.error.js';
-import type { WaitingCalls } from './waiting-calls.js';
-import { Watchdog } from './watchdog.js';
+import type { DeadlockDetector } from './nesting/deadlock-detector.js';
+import { Watchdog } from './lease/watchdog.js';
 
 /** Gets locks and gives them back: from and to other callers of this process where it may, else the store. */
-export class LockAcquirer implements LockGiver {
+export class LockAcquirer implements LockIssuer {
   readonly changes: LeaseChanges;
   readonly events: LockEvents;
   readonly shutdown: Shutdown;
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
-  readonly #gate = new KeyGate();
+  readonly #gate = new LocalQueue();
   readonly #tokens = new TokenSource();
-  readonly #open = new OpenLeases(() => this.#doubt());
-  readonly #queue: StoreQueue;
+  readonly #open = new LeaseRegistry(() => this.#doubt());
+  readonly #queue: PendingAcquires;
   readonly #replied: () => void;
 
   /** @param replied is called when the store has answered a call, with or without a lock */
-  constructor(store: LockStore, events: LockEvents, waiting: WaitingCalls, replied: () => void) {
+  constructor(store: LockStore, events: LockEvents, waiting: DeadlockDetector, replied: () => void) {
     this.events = events;
     this.#replied = replied;
     this.#store = store;
     this.#watchdog = new Watchdog(store);
     this.changes = new LeaseChanges(store, this.#watchdog);
-    this.#queue = new StoreQueue({ store, gate: this.#gate, waiting });
+    this.#queue = new PendingAcquires({ store, gate: this.#gate, waiting });
     const failAll = (refusal: LockUnavailableError) =>
       [this.#gate, this.#queue].forEach((waiting) => waiting.failAll(refusal));
     this.shutdown = new Shutdown({ open: this.#open, failAll, close: () => this.#close() });
-    hearStore(store, {
+    listenToStore(store, {
       source: this.#tokens.name,
       queue: this.#queue,
       open: this.#open,
@@ -64,7 +64,8 @@ export class LockAcquirer implements LockGiver {
     if (this.shutdown.refusal) return Promise.reject(this.shutdown.refusal);
     const [key] = request.keys;
     const single = request.keys.length === 1;
-    if (!gated(request) || (single && this.#gate.tryEnter(key!))) return this.#ask(request, startedAt, startedAt);
+    if (!usesLocalQueue(request) || (single && this.#gate.tryEnter(key!)))
+      return this.#ask(request, startedAt, startedAt);
     const here = { startedAt, holder: this.#tokens.holder, waiting: this.#queue.waiting };
     const passage = single ? queueFor(key!, this.#gate, request, here) : enterKeys(() => this.#gate, request, here);
     return passage.then((passage) => (passage === 'turn' ? this.#entered(request, startedAt) : passage));
@@ -72,7 +73,7 @@ export class LockAcquirer implements LockGiver {
 
   /** Takes keys that outer calls hold already: for each the innermost lock that has it. Answers `'outlived'` when one has ended. */
   acquireWithin(outers: ReadonlyMap<string, Lock>, request: LockRequest): Promise<Lock | Refusal | 'outlived'> {
-    return acquireWithin(outers, request, { holder: this.#tokens.holder, giver: this, waiting: this.#queue.waiting });
+    return acquireNested(outers, request, { holder: this.#tokens.holder, giver: this, waiting: this.#queue.waiting });
   }
 
   /** Gives a lock back. Never rejects: the store itself goes on trying when it can't be reached. */
@@ -85,7 +86,7 @@ export class LockAcquirer implements LockGiver {
       void this.#released(lease, lease.keepMs);
       return Promise.resolve(false);
     }
-    if (this.#handOn(lease, lock)) return Promise.resolve(true);
+    if (this.#handOff(lease, lock)) return Promise.resolve(true);
     return this.#giveBack(lock);
   }
 
@@ -100,13 +101,13 @@ export class LockAcquirer implements LockGiver {
   /** It is through the gates, and may have waited there. */
   #entered(request: LockRequest, startedAt: number): Promise<Lock | Refusal> {
     if (!this.shutdown.refusal) return this.#ask(request, startedAt, now());
-    this.#queue.leaveGate(request.keys);
+    this.#queue.leaveLocalQueue(request.keys);
     throw this.shutdown.refusal;
   }
 
   /** Asks the store with a new token: what happens to an earlier one does not touch it. */
   #ask(request: LockRequest, startedAt: number, sentAt: number): Promise<Lock | Refusal> {
-    const claim = this.#queue.stake(request, this.#tokens.next(this.#mayRun(request)), startedAt);
+    const claim = this.#queue.register(request, this.#tokens.next(this.#mayRun(request)), startedAt);
     this.#open.startAsking();
     // Not an async function: an uncontended lock is nothing but this, and each "await" costs it a µs.
     return this.#queue.ask(claim).then(
@@ -115,7 +116,7 @@ export class LockAcquirer implements LockGiver {
         const answer = { reply, sentAt, again: claim.again };
         const lock = isGrant(answer) ? this.#begin(claim, answer, request) : undefined;
         if (!lock) return this.#askOn(claim, answer, request, startedAt);
-        this.#queue.drop(claim);
+        this.#queue.unregister(claim);
         this.#open.stopAsking();
         return lock;
       },
@@ -124,7 +125,7 @@ export class LockAcquirer implements LockGiver {
   }
 
   /** The first answer brought no lock: waits, or asks again. */
-  async #askOn(claim: Claim, first: Answer, asked: LockRequest, startedAt: number): Promise<Lock | Refusal> {
+  async #askOn(claim: PendingAcquire, first: Answer, asked: LockRequest, startedAt: number): Promise<Lock | Refusal> {
     const request = isGrant(first) ? asked : this.#queue.stepAside(asked);
     let answer: Lock | Refusal | undefined;
     try {
@@ -136,35 +137,40 @@ export class LockAcquirer implements LockGiver {
     } catch (error) {
       return this.#failed(claim, request, error);
     }
-    this.#queue.drop(claim);
+    this.#queue.unregister(claim);
     this.#open.stopAsking();
     if (!answer) return this.#ask(request, startedAt, now());
-    if (!(answer instanceof Lock)) this.#queue.leaveGate(turnsOf(request));
+    if (!(answer instanceof Lock)) this.#queue.leaveLocalQueue(turnsOf(request));
     return answer;
   }
 
-  #failed(claim: Claim, request: LockRequest, error: unknown): never {
-    this.#queue.drop(claim);
+  #failed(claim: PendingAcquire, request: LockRequest, error: unknown): never {
+    this.#queue.unregister(claim);
     this.#open.stopAsking();
     const isOwn =
       error instanceof TooSlowError || request.waitSignals().some(({ aborted, reason }) => aborted && reason === error);
     const turns = turnsOf(request);
     if (error instanceof LockUnavailableError && !isOwn)
       for (const key of turns) this.#gate.fail(key, error, request.keys);
-    this.#queue.leaveGate(turns);
+    this.#queue.leaveLocalQueue(turns);
     throw error;
   }
 
   /** Whether there are callers here that the lock could be handed on to. */
   #mayRun(request: LockRequest): boolean {
-    return handsOn(request) && this.#gate.next(request.keys[0]!) !== undefined;
+    return allowsHandOff(request) && this.#gate.next(request.keys[0]!) !== undefined;
   }
 
-  #begin(claim: Claim, { reply, sentAt, again = false }: Answer<Granted>, request: LockRequest): Lock | undefined {
+  #begin(
+    claim: PendingAcquire,
+    { reply, sentAt, again = false }: Answer<Granted>,
+    request: LockRequest,
+  ): Lock | undefined {
     const { token = claim.token } = reply;
-    const lease = new Lease(request, token, handsOn(request) ? (reply.fences ?? 1) : 1, sentAt, reply.leaseMs);
-    if (lease.fences > 1 && (isRun(token) || reply.contended)) lease.run = new LocalRun(reply, lease.heardAt);
-    if (claim.wanted) lease.run?.contend();
+    const lease = new Lease(request, token, allowsHandOff(request) ? (reply.fences ?? 1) : 1, sentAt, reply.leaseMs);
+    if (lease.fenceCount > 1 && (isRun(token) || reply.contended))
+      lease.handOffRun = new HandOffRun(reply, lease.heardAt);
+    if (claim.contended) lease.handOffRun?.markContended();
     if (!lease.isHeld || claim.lost || request.signal?.aborted || this.shutdown.refusal) return undefined;
     lease.onLost = this.#lost;
     lease.isRegained = again;
@@ -180,7 +186,7 @@ export class LockAcquirer implements LockGiver {
 
   /** The grant came too late to be of use: the lease is over already, or was taken away, or the caller has gone, or the app is going. */
   async #tooLate(
-    { keys, token, leaseMs }: Claim,
+    { keys, token, leaseMs }: PendingAcquire,
     { reply, sentAt }: Answer<Granted>,
     request: LockRequest,
     startedAt: number,
@@ -198,29 +204,29 @@ export class LockAcquirer implements LockGiver {
   }
 
   /** Gives the lock straight to the next caller of this process, if it may have it. */
-  #handOn(lease: Lease, { key, fence }: Lock): boolean {
-    const next = lease.fences > 1 ? this.#gate.next(key) : undefined;
+  #handOff(lease: Lease, { key, fence }: Lock): boolean {
+    const next = lease.fenceCount > 1 ? this.#gate.next(key) : undefined;
     if (
       !next ||
       lease.isNamed ||
       lease.sharing !== 'exclusive' ||
       lease.keepMs > 0 ||
-      !handsOn(next) ||
+      !allowsHandOff(next) ||
       !lease.isGoodFor(next)
     )
       return false;
     // Nobody told it who else waits: as if somebody did.
-    const run = (lease.run ??= new LocalRun(
-      { granted: true, fence, fences: lease.fences, contended: true },
+    const run = (lease.handOffRun ??= new HandOffRun(
+      { granted: true, fence, fences: lease.fenceCount, contended: true },
       lease.heardAt,
     ));
-    if (!run.goesOn) return false;
+    if (!run.canHandOff) return false;
     const { renewUntil } = lease;
     const lock = this.#admit(lease, next, run.takeFence());
     // Else a renewal that is under way would be sent again with each hand-off.
     if (lease.renewUntil !== renewUntil) this.#watchdog.replan(lease);
-    this.#gate.pass(key, lock);
-    if (run.wantsMore(this.#gate.next(key) !== undefined)) void run.refill(this.#store, lease);
+    this.#gate.handOff(key, lock);
+    if (run.needsRefill(this.#gate.next(key) !== undefined)) void run.refill(this.#store, lease);
     return true;
   }
 
@@ -234,7 +240,7 @@ export class LockAcquirer implements LockGiver {
       return !lock.lost;
     });
     // Whoever is next in this process asks in the same tick, so "mine is free, queue me again" is one command.
-    this.#queue.leaveGate(lease.turns);
+    this.#queue.leaveLocalQueue(lease.turns);
     return released;
   }
 
@@ -250,7 +256,7 @@ export class LockAcquirer implements LockGiver {
   readonly #lost = (lease: Lease): void => {
     this.#watchdog.unwatch(lease);
     this.#open.delete(lease);
-    this.#queue.leaveGate(lease.turns);
+    this.#queue.leaveLocalQueue(lease.turns);
   };
 
   #doubt(): void {

@@ -1,7 +1,7 @@
 import type { HolderView, LockStore, Sharing } from '../store/lock-store.js';
 import { permitsOf } from '../store/sharing.js';
-import { partsOf } from './lock-token.js';
-import type { HeldMode } from './lock.js';
+import { partsOf } from './request/lock-token.js';
+import type { HeldMode } from './lock/lock.js';
 
 /** A process that has to do with a lock. Nothing is known of one that is not ours, such as another tool. */
 interface LockProcess {

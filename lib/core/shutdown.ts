@@ -1,9 +1,9 @@
 import { now, timerAt } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { OpenLeases } from './open-leases.js';
+import type { LeaseRegistry } from './lease/lease-registry.js';
 
 interface ShutdownParts {
-  readonly open: OpenLeases;
+  readonly open: LeaseRegistry;
   /** Turns away those who wait. */
   readonly failAll: (refusal: LockUnavailableError) => void;
   /** Takes back what is left, and closes the store. */

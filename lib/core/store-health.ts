@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { LockStore } from '../store/lock-store.js';
-import { TokenSource } from './lock-token.js';
+import { TokenSource } from './request/lock-token.js';
 
 /** Whether locks can be had. */
 export interface StoreHealth {

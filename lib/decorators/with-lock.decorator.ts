@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { type ExecutionContext, Inject } from '@nestjs/common';
 import type { Observable } from 'rxjs';
-import type { LockKey } from '../core/lock-key.js';
+import type { LockKey } from '../core/request/lock-key.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { Mistakes } from '../errors/mistakes.js';
 import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../service/lock.tokens.js';

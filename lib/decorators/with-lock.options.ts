@@ -1,12 +1,12 @@
 import {
-  DEFAULT_TERMS,
+  DEFAULT_LOCK_OPTIONS,
   LONGEST_LABEL,
   LOCK_OPTIONS,
-  lockTerms,
+  resolveCallOptions,
   oneOf,
   wrongValue,
   type WithLockOptions,
-} from '../core/lock-options.js';
+} from '../core/request/lock-options.js';
 import { plainOptions } from '../errors/plain-options.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
@@ -80,7 +80,7 @@ function checkedOptions(site: string, given: WithLockDecoratorOptions): Resolved
     ...rest,
     label: rest.label === undefined ? labelFor(site) : rest.label,
   });
-  lockTerms(lockOptions, DEFAULT_TERMS, OF_DECORATOR);
+  resolveCallOptions(lockOptions, DEFAULT_LOCK_OPTIONS, OF_DECORATOR);
   oneOf('scope', scope, ['call', 'request']);
   return { module: 'module' in options ? checkedModuleName('module', module) : DEFAULT_MODULE, onTimeout, lockOptions };
 }

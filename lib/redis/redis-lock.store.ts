@@ -223,7 +223,7 @@ export class RedisLockStore implements QuorumNode {
     return this.#take(this.#verbFor(command), command);
   }
 
-  #verbFor({ queue, token, waits }: AcquireCommand): Verb {
+  #verbFor({ queue, token, polls: waits }: AcquireCommand): Verb {
     if (!queue) return waits ? 'ask' : 'try';
     if (this.#channel.state !== 'up') return 'deaf';
     return isRun(token) ? 'run' : 'queue';

@@ -1,5 +1,5 @@
-import type { LockRequest, Refusal } from '../core/lock-request.js';
-import { Lock } from '../core/lock.js';
+import type { LockRequest, Refusal } from '../core/request/lock-request.js';
+import { Lock } from '../core/lock/lock.js';
 import { LockLostError } from '../errors/lock-lost.error.js';
 import type { LockExceptionFactory } from '../http/exception-factory.js';
 import { clientGoneSignal, attachToRequest } from '../http/http-request.js';

@@ -1,21 +1,26 @@
 import { Observable } from 'rxjs';
-import { Lock } from '../core/lock.js';
+import { Lock } from '../core/lock/lock.js';
 import { LockAcquirer } from '../core/lock-acquirer.js';
 import { now } from '../clock/deadline.js';
-import { LockContext, type LockNode } from '../core/lock-context.js';
-import type { LockEvent } from '../core/lock-event.js';
-import { LockEvents } from '../core/lock-events.js';
-import { forceOptions } from '../core/force-options.js';
+import { LockContext, type LockNode } from '../core/nesting/lock-context.js';
+import type { LockEvent } from '../core/lock/lock-event.js';
+import { LockEvents } from '../core/lock/lock-events.js';
+import { forceOptions } from '../core/request/force-options.js';
 import { inspected, type LockInfo } from '../core/lock-info.js';
-import { checkedKey, orderedKeys, type LockKey } from '../core/lock-key.js';
-import { lockTerms, type LockOptions, type LockTerms, type WithLockOptions } from '../core/lock-options.js';
-import { changedRequest, lockRequest, type LockRequest, type Refusal } from '../core/lock-request.js';
+import { checkedKey, orderedKeys, type LockKey } from '../core/request/lock-key.js';
+import {
+  resolveCallOptions,
+  type LockOptions,
+  type ResolvedLockOptions,
+  type WithLockOptions,
+} from '../core/request/lock-options.js';
+import { changedRequest, lockRequest, type LockRequest, type Refusal } from '../core/request/lock-request.js';
 import { healthOf, type StoreHealth } from '../core/store-health.js';
-import { notReentrant, partlyHeld } from '../core/nesting-errors.js';
+import { notReentrant, partlyHeld } from '../core/nesting/nesting-errors.js';
 import { settled } from '../core/settled.js';
 import { endOf } from '../core/stream-end.js';
 import { TooSlowError } from '../core/too-slow.error.js';
-import { WaitingCalls } from '../core/waiting-calls.js';
+import { DeadlockDetector } from '../core/nesting/deadlock-detector.js';
 import { isLockError } from '../errors/lock.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
@@ -30,7 +35,7 @@ import type { ForceUnlockOptions, LockStore } from '../store/lock-store.js';
 export interface LockServiceParts {
   readonly name: string;
   readonly store: LockStore;
-  readonly terms: LockTerms;
+  readonly terms: ResolvedLockOptions;
   readonly shutdownGraceMs: number;
   /** Hears which calls get no lock in an outage. */
   readonly outage?: OutageReporter | undefined;
@@ -50,9 +55,9 @@ export class LockService {
   /** @internal */
   readonly exceptionFactory: LockExceptionFactory | undefined;
   readonly #store: LockStore;
-  readonly #terms: LockTerms;
+  readonly #terms: ResolvedLockOptions;
   /** `tryLock` does not wait unless it is told to. */
-  readonly #tryTerms: LockTerms;
+  readonly #tryTerms: ResolvedLockOptions;
   readonly #events = new LockEvents();
   readonly #acquirer: LockAcquirer;
   readonly #context = new LockContext();
@@ -60,7 +65,7 @@ export class LockService {
   readonly #outage: OutageReporter | undefined;
   #methods: readonly LockedMethodInfo[] = [];
   /** Terms of options objects that can't change, such as a decorator's: read once. */
-  readonly #frozenTerms = new WeakMap<object, LockTerms>();
+  readonly #frozenTerms = new WeakMap<object, ResolvedLockOptions>();
 
   /** Nest builds it: import `RedisLockModule`. @internal */
   constructor({ name, store, terms, shutdownGraceMs, outage, exceptionFactory }: LockServiceParts) {
@@ -71,7 +76,9 @@ export class LockService {
     this.#shutdownGraceMs = shutdownGraceMs;
     this.#outage = outage;
     this.exceptionFactory = exceptionFactory;
-    this.#acquirer = new LockAcquirer(store, this.#events, new WaitingCalls(this.#context), () => outage?.succeeded());
+    this.#acquirer = new LockAcquirer(store, this.#events, new DeadlockDetector(this.#context), () =>
+      outage?.succeeded(),
+    );
     this.events = new Observable((subscriber) => {
       this.#events.add(subscriber);
       return () => this.#events.delete(subscriber);
@@ -88,7 +95,7 @@ export class LockService {
    * @throws LockKeyError, LockOptionsError for a bad key or option
    */
   async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
-    let terms: LockTerms;
+    let terms: ResolvedLockOptions;
     let lock: Lock | Refusal;
     try {
       terms = this.#read(options, this.#terms);
@@ -280,15 +287,15 @@ export class LockService {
   }
 
   /** @throws LockOptionsError */
-  #read(options: WithLockOptions | undefined, defaults: LockTerms): LockTerms {
-    if (!options || defaults !== this.#terms || !Object.isFrozen(options)) return lockTerms(options, defaults);
+  #read(options: WithLockOptions | undefined, defaults: ResolvedLockOptions): ResolvedLockOptions {
+    if (!options || defaults !== this.#terms || !Object.isFrozen(options)) return resolveCallOptions(options, defaults);
     let terms = this.#frozenTerms.get(options);
-    if (!terms) this.#frozenTerms.set(options, (terms = lockTerms(options, defaults)));
+    if (!terms) this.#frozenTerms.set(options, (terms = resolveCallOptions(options, defaults)));
     return terms;
   }
 
   /** @throws LockKeyError, LockOptionsError */
-  #take(key: LockKey, terms: LockTerms): Promise<Lock | Refusal> {
+  #take(key: LockKey, terms: ResolvedLockOptions): Promise<Lock | Refusal> {
     const request = lockRequest(terms, { keys: orderedKeys(key), waitSignals });
     return this.#events.isHeard
       ? this.#events.follow(request, (request) => this.#acquire(request))

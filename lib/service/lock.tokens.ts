@@ -1,4 +1,4 @@
-import { wrongValue } from '../core/lock-options.js';
+import { wrongValue } from '../core/request/lock-options.js';
 import { noteCopy } from './package-copies.js';
 import { LockService } from './lock.service.js';
 

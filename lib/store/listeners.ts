@@ -23,7 +23,7 @@ export class Listeners {
   }
 
   wanted(token: string): void {
-    for (const listener of this.#all) listener.wanted(token);
+    for (const listener of this.#all) listener.contended(token);
   }
 
   lost(token: string, forced: ForcedUnlock): void {

@@ -28,7 +28,7 @@ export interface AcquireCommand {
   /** Whether it was told that it has the lock now, and asks to make sure of it. */
   readonly told?: boolean;
   /** Without `queue`: whether the caller waits all the same, by asking again; the holder is told that somebody does. */
-  readonly waits?: boolean;
+  readonly polls?: boolean;
   /** Until when the caller waits, by the monotonic clock (`performance.now()`): a store that tells it when to ask again lets it ask just before that. */
   readonly waitsUntil?: number;
   /** Whether the caller wants strict order over all processes. A store that has no common queue refuses it. */
@@ -137,7 +137,7 @@ export interface StoreListener {
   /** A waiter should ask for the lock again: it was given it, or is to be given it now. Answers false when it is not one of its waiters. */
   called(token: string): boolean;
   /** Somebody waits for a lock: of one whose token ends in `+`, or where waiters ask again and again. */
-  wanted(token: string): void;
+  contended(token: string): void;
   /** The lock of a token was taken away by force. */
   lost(token: string, forced: ForcedUnlock): void;
   /** What is known of the lock of a token, which is that of its present holder alone from now on; undefined when it is not held here. */

@@ -39,7 +39,7 @@ export class MemoryLockStore implements LockStore {
   }
 
   async acquire(command: AcquireCommand): Promise<Granted | Held> {
-    const { keys, token, leaseMs, sharing, queue, waits } = command;
+    const { keys, token, leaseMs, sharing, queue, polls: waits } = command;
     if (!queue) {
       const obstacle = keys.map((key) => this.#key(key)).find((key) => !this.#mayHave(key, command));
       if (obstacle && waits) for (const holder of obstacle.holders.keys()) this.#listeners.wanted(holder);

@@ -66,7 +66,7 @@ export class QuorumLockStore implements LockStore {
       node.listen({
         source: listener.source,
         granted: () => false,
-        wanted: (token) => this.#wanted(token),
+        contended: (token) => this.#wanted(token),
         lost: (token, forced) => this.#lost(token, at, forced),
         describe: (token) => listener.describe(token),
         // Nobody is told of his turn here.
@@ -94,7 +94,7 @@ export class QuorumLockStore implements LockStore {
       sharing,
       label,
       queue: false,
-      waits: queue,
+      polls: queue,
     });
     const askedAt = now();
     return attempt.start().then((answer) => {

@@ -6,7 +6,7 @@ import {
   LockService,
   type WithLockOptions,
 } from '../index.js';
-import { booleanOption, wrongValue } from '../core/lock-options.js';
+import { booleanOption, wrongValue } from '../core/request/lock-options.js';
 import { nearest } from '../errors/nearest.js';
 import { shown } from '../errors/messages.js';
 import { moduleNameIn } from '../service/lock.tokens.js';

@@ -1,6 +1,6 @@
-import type { Lock } from '../../core/lock.js';
-import type { LockKey } from '../../core/lock-key.js';
-import type { WithLockOptions } from '../../core/lock-options.js';
+import type { Lock } from '../../core/lock/lock.js';
+import type { LockKey } from '../../core/request/lock-key.js';
+import type { WithLockOptions } from '../../core/request/lock-options.js';
 import { LockNotWiredError } from '../../errors/lock-not-wired.error.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
 import type { LockExceptionFactory } from '../../http/exception-factory.js';

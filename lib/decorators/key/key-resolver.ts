@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { type ExecutionContext, HttpException } from '@nestjs/common';
-import type { LockKey } from '../../core/lock-key.js';
+import type { LockKey } from '../../core/request/lock-key.js';
 import { LockKeyError } from '../../errors/lock-key.error.js';
 import { isLockError } from '../../errors/lock.error.js';
 import { shownError } from '../../errors/messages.js';

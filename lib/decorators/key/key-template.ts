@@ -1,4 +1,4 @@
-import { isWellFormed, LONGEST_KEY } from '../../core/lock-key.js';
+import { isWellFormed, LONGEST_KEY } from '../../core/request/lock-key.js';
 import { LockKeyError } from '../../errors/lock-key.error.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { mistake } from '../../errors/mistakes.js';

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Lock } from '../../core/lock.js';
+import type { Lock } from '../../core/lock/lock.js';
 import type { LockExceptionFactory } from '../../http/exception-factory.js';
 import { clientGone, attachToRequest } from '../../http/http-request.js';
 import { isOver, onceEnded } from '../../http/response-end.js';

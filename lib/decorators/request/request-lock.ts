@@ -9,7 +9,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { Observable, of } from 'rxjs';
-import type { LockKey } from '../../core/lock-key.js';
+import type { LockKey } from '../../core/request/lock-key.js';
 import { isThenable, settled } from '../../core/settled.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Subscriber } from 'rxjs';
-import type { Lock } from '../../core/lock.js';
+import type { Lock } from '../../core/lock/lock.js';
 import { noteEnd } from '../../core/stream-end.js';
 import type { LockExceptionFactory } from '../../http/exception-factory.js';
 import { attachToRequest } from '../../http/http-request.js';

@@ -1,4 +1,4 @@
-import type { Lock } from '../../core/lock.js';
+import type { Lock } from '../../core/lock/lock.js';
 
 /** The longest time that a timer can be set to, in ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

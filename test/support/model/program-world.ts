@@ -28,7 +28,7 @@ export class ProgramProcess {
         tell({ what: 'granted', token, fence, contended });
         return this.isAlive && this.known.has(token);
       },
-      wanted: (token) => {
+      contended: (token) => {
         const marker = this.#markers.get(token);
         if (marker) marker.resolve();
         else tell({ what: 'wanted', token });

@@ -20,7 +20,7 @@ export async function waitSilently(
     source,
     granted: (token) => isTold(token),
     called: (token) => isTold(token),
-    wanted: () => undefined,
+    contended: () => undefined,
     lost: () => undefined,
     describe: () => undefined,
     doubt: () => undefined,

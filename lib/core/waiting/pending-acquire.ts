@@ -1,6 +1,6 @@
-import { waitFor } from '../clock/wait-for.js';
-import type { AcquireCommand, Granted, Held, Sharing } from '../store/lock-store.js';
-import type { LockRequest } from './lock-request.js';
+import { waitFor } from '../../clock/wait-for.js';
+import type { AcquireCommand, Granted, Held, Sharing } from '../../store/lock-store.js';
+import type { LockRequest } from '../request/lock-request.js';
 
 /** An answer of the store, and when it was asked. */
 export interface Answer<Reply extends Granted | Held = Granted | Held> {
@@ -13,7 +13,7 @@ export interface Answer<Reply extends Granted | Held = Granted | Held> {
 export const isGrant = (answer: Answer): answer is Answer<Granted> => answer.reply.granted;
 
 /** A token that a caller asks the store for a lock with, and maybe waits with. */
-export class Claim implements AcquireCommand {
+export class PendingAcquire implements AcquireCommand {
   readonly keys: readonly string[];
   readonly token: string;
   readonly leaseMs: number;
@@ -26,12 +26,12 @@ export class Claim implements AcquireCommand {
   again = false;
   told = false;
   /** Whether others wait for the lock that it is being given: that can be heard of before the grant. */
-  wanted = false;
+  contended = false;
   /** Whether the lock that it is being given was taken away by force: that can be heard of before the grant, too. */
   lost = false;
   #refusedAt = 0;
   #grant: Granted | undefined;
-  #called = false;
+  #offered = false;
   #wake: (() => void) | undefined;
   #fail: ((error: unknown) => void) | undefined;
   #failed: { readonly error: unknown } | undefined;
@@ -65,8 +65,8 @@ export class Claim implements AcquireCommand {
   }
 
   /** It was given the lock, and has to ask for it: now, or as soon as it waits. */
-  call(): void {
-    this.#called = true;
+  offer(): void {
+    this.#offered = true;
     this.#wake?.();
   }
 
@@ -83,7 +83,7 @@ export class Claim implements AcquireCommand {
    */
   async wait(untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
     if (this.#failed) throw this.#failed.error;
-    if (!this.#grant && !this.#called) {
+    if (!this.#grant && !this.#offered) {
       await waitFor<true>(
         untilMs,
         signals,
@@ -95,9 +95,9 @@ export class Claim implements AcquireCommand {
       );
     }
     const grant = this.#grant;
-    this.told = grant !== undefined || this.#called;
+    this.told = grant !== undefined || this.#offered;
     this.#grant = undefined;
-    this.#called = false;
+    this.#offered = false;
     return grant;
   }
 }

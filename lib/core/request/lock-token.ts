@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { RUN_MARK } from '../store/lock-store.js';
+import { RUN_MARK } from '../../store/lock-store.js';
 
 /** Characters of a host name that would blur a token. */
 const NOT_HOST = /[^\w.-]/g;

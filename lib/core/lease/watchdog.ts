@@ -1,7 +1,7 @@
-import type { LockStore, Renewal, RenewalOutcome } from '../store/lock-store.js';
-import { now, roundedDown, timerAt } from '../clock/deadline.js';
+import type { LockStore, Renewal, RenewalOutcome } from '../../store/lock-store.js';
+import { now, roundedDown, timerAt } from '../../clock/deadline.js';
 import type { Lease } from './lease.js';
-import { TimeWheel } from '../clock/time-wheel.js';
+import { TimeWheel } from '../../clock/time-wheel.js';
 
 /** Keys in one call to the store, and so locks, but that one lock may have more. */
 const BATCH = 128;

@@ -1,8 +1,8 @@
-import { now, roundedDown } from '../clock/deadline.js';
-import type { LostReason } from '../errors/lock-lost.error.js';
-import type { ForcedUnlock, LockDetails, Renewal, Sharing } from '../store/lock-store.js';
-import type { LocalRun } from './local-run.js';
-import { canBeginWith, turnsOf, type LockRequest } from './lock-request.js';
+import { now, roundedDown } from '../../clock/deadline.js';
+import type { LostReason } from '../../errors/lock-lost.error.js';
+import type { ForcedUnlock, LockDetails, Renewal, Sharing } from '../../store/lock-store.js';
+import type { HandOffRun } from './hand-off-run.js';
+import { canStartWith, turnsOf, type LockRequest } from '../request/lock-request.js';
 
 /** What our clock and the server's may differ by over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
 const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
@@ -28,9 +28,9 @@ export class Lease implements Renewal {
   readonly keys: readonly string[];
   readonly token: string;
   /** Hand-offs inside this process; none yet, or none ever for a lock that always goes through the store. */
-  run: LocalRun | undefined;
+  handOffRun: HandOffRun | undefined;
   /** How many fences it came with; one, if it is not handed on. */
-  readonly fences: number;
+  readonly fenceCount: number;
   /** Changes when a writer becomes a reader. */
   sharing: Sharing;
   /** For which of its keys its holder has its turn in this process. */
@@ -64,7 +64,7 @@ export class Lease implements Renewal {
   constructor(request: LockRequest, token: string, fences: number, sentAt: number, lastsMs = request.leaseMs) {
     this.keys = request.keys;
     this.token = token;
-    this.fences = fences;
+    this.fenceCount = fences;
     this.sharing = request.sharing;
     this.turns = turnsOf(request);
     this.keepFor(request.atLeastMs);
@@ -129,7 +129,7 @@ export class Lease implements Renewal {
   isGoodFor(request: LockRequest): boolean {
     return (
       request.leaseMs === this.leaseMs &&
-      canBeginWith(this.#lastsMs, request) &&
+      canStartWith(this.#lastsMs, request) &&
       now() < this.#endsAt - this.#lastsMs / 2
     );
   }

@@ -1,27 +1,27 @@
-import type { LockStore } from '../store/lock-store.js';
-import type { OpenLeases } from './open-leases.js';
-import type { StoreQueue } from './store-queue.js';
-import type { Watchdog } from './watchdog.js';
+import type { LockStore } from '../../store/lock-store.js';
+import type { LeaseRegistry } from '../lease/lease-registry.js';
+import type { PendingAcquires } from './pending-acquires.js';
+import type { Watchdog } from '../lease/watchdog.js';
 
 /** Who hears what the store tells. */
 interface Ears {
   /** What all tokens of this process begin with. */
   readonly source: string;
-  readonly queue: StoreQueue;
-  readonly open: OpenLeases;
+  readonly queue: PendingAcquires;
+  readonly open: LeaseRegistry;
   readonly watchdog: Watchdog;
   readonly doubt: () => void;
 }
 
 /** Passes on what the store tells, to those who ask it for a lock and to the leases. A message may overtake the answer that it belongs to. */
-export function hearStore(store: LockStore, { source, queue, open, watchdog, doubt }: Ears): void {
+export function listenToStore(store: LockStore, { source, queue, open, watchdog, doubt }: Ears): void {
   store.listen({
     source,
     granted: (token, grant) => queue.granted(token, grant) || open.get(token) !== undefined,
-    called: (token) => queue.called(token) || open.get(token) !== undefined,
-    wanted: (token) => {
-      queue.wanted(token);
-      open.get(token)?.run?.contend();
+    called: (token) => queue.offered(token) || open.get(token) !== undefined,
+    contended: (token) => {
+      queue.markContended(token);
+      open.get(token)?.handOffRun?.markContended();
     },
     lost: (token, forced) => {
       queue.lost(token);

@@ -1,8 +1,8 @@
 /** Somebody in a line. Belongs to one line at a time. */
-export class Place<T> {
+export class QueueNode<T> {
   readonly who: T;
-  before: Place<T> | undefined;
-  behind: Place<T> | undefined;
+  before: QueueNode<T> | undefined;
+  behind: QueueNode<T> | undefined;
 
   constructor(who: T) {
     this.who = who;
@@ -13,9 +13,9 @@ export class Place<T> {
  * First come, first served; and everybody may leave at any time. Joining, leaving and looking who is first take the same time
  * however long the line is, which is not so for the first of a `Set` that others have left.
  */
-export class WaitingLine<T> {
-  #first: Place<T> | undefined;
-  #last: Place<T> | undefined;
+export class LinkedQueue<T> {
+  #first: QueueNode<T> | undefined;
+  #last: QueueNode<T> | undefined;
   #size = 0;
 
   get size(): number {
@@ -26,8 +26,8 @@ export class WaitingLine<T> {
     return this.#first?.who;
   }
 
-  join(who: T): Place<T> {
-    const place = new Place(who);
+  join(who: T): QueueNode<T> {
+    const place = new QueueNode(who);
     place.before = this.#last;
     if (this.#last) this.#last.behind = place;
     else this.#first = place;
@@ -36,7 +36,7 @@ export class WaitingLine<T> {
     return place;
   }
 
-  leave(place: Place<T>): void {
+  leave(place: QueueNode<T>): void {
     const { before, behind } = place;
     if (before) before.behind = behind;
     else this.#first = behind;

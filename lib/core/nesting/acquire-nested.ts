@@ -1,18 +1,18 @@
-import { now } from '../clock/deadline.js';
-import { LockOptionsError } from '../errors/lock-options.error.js';
-import { lockNames } from '../errors/messages.js';
-import type { Sharing } from '../store/lock-store.js';
-import { enterKeys, leaveKeys, type GateOf } from './enter-keys.js';
-import type { Lease } from './lease.js';
-import { changedRequest, type LockRequest, type Refusal } from './lock-request.js';
-import { Lock, type LockGiver } from './lock.js';
-import type { WaitingCalls } from './waiting-calls.js';
+import { now } from '../../clock/deadline.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { lockNames } from '../../errors/messages.js';
+import type { Sharing } from '../../store/lock-store.js';
+import { enterKeys, leaveKeys, type GateOf } from '../waiting/enter-keys.js';
+import type { Lease } from '../lease/lease.js';
+import { changedRequest, type LockRequest, type Refusal } from '../request/lock-request.js';
+import { Lock, type LockIssuer } from '../lock/lock.js';
+import type { DeadlockDetector } from './deadlock-detector.js';
 
 interface Outside {
   /** `host:pid` of this process, to name who has the key. */
   readonly holder: string;
-  readonly giver: LockGiver;
-  readonly waiting: WaitingCalls;
+  readonly giver: LockIssuer;
+  readonly waiting: DeadlockDetector;
 }
 
 /**
@@ -24,14 +24,14 @@ interface Outside {
  * @throws LockOptionsError when an outer lock does not allow what is asked for
  * @throws LockUnavailableError, or the reason of a signal that aborts the wait
  */
-export async function acquireWithin(
+export async function acquireNested(
   outers: ReadonlyMap<string, Lock>,
   request: LockRequest,
   outside: Outside,
 ): Promise<Lock | Refusal | 'outlived'> {
   request.signal?.throwIfAborted();
   const { keys, sharing } = request;
-  const doorOf = (key: string): Lock => outers.get(key)!.door(key);
+  const doorOf = (key: string): Lock => outers.get(key)!.queueOwner(key);
   const gateOf: GateOf = (key) => doorOf(key).inner;
   for (const key of keys) checkSharing(doorOf(key).sharing(key), request);
 
@@ -99,7 +99,7 @@ export async function acquireWithin(
     leases,
     giver: outside.giver,
     request,
-    nesting: { outers: around, isShared, leave },
+    nesting: { parents: around, isShared, leave },
   });
   for (const door of doors) door.readers.add(lock);
   return lock;

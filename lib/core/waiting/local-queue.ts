@@ -1,15 +1,15 @@
-import { now } from '../clock/deadline.js';
-import { waitFor } from '../clock/wait-for.js';
-import type { LockRequest } from './lock-request.js';
-import type { Lock } from './lock.js';
-import { WaitingLine, type Place } from './waiting-line.js';
+import { now } from '../../clock/deadline.js';
+import { waitFor } from '../../clock/wait-for.js';
+import type { LockRequest } from '../request/lock-request.js';
+import type { Lock } from '../lock/lock.js';
+import { LinkedQueue, type QueueNode } from './linked-queue.js';
 
 /** What a caller gets from the gate: its turn, or the lock itself from the one before. */
-export type Passage = Lock | 'turn';
+export type Entry = Lock | 'turn';
 
 interface Waiter {
   readonly request: LockRequest;
-  readonly pass: (passage: Passage) => void;
+  readonly pass: (passage: Entry) => void;
   readonly fail: (error: unknown) => void;
 }
 
@@ -31,12 +31,12 @@ interface Turn {
   /** The lease of who has the lock: the front, or who is in its way. */
   end: End | undefined;
   /** Those who wait behind, by arrival. */
-  queue: WaitingLine<Waiter> | undefined;
+  queue: LinkedQueue<Waiter> | undefined;
   /** Those who only want to know what the front's first answer is. */
-  curious: WaitingLine<Curious> | undefined;
+  probes: LinkedQueue<Probe> | undefined;
 }
 
-interface Curious {
+interface Probe {
   readonly request: LockRequest;
   readonly tell: () => void;
   readonly fail: (error: unknown) => void;
@@ -46,10 +46,10 @@ interface Curious {
  * Lets the callers of one process through one at a time for each key, first come, first served.
  * So a process sends the store one caller for a key, however many wait.
  */
-export class KeyGate {
+export class LocalQueue {
   readonly #turns = new Map<string, Turn>();
   /** How many wait in the store on their own, not in the queue here. */
-  readonly #beside = new Map<string, number>();
+  readonly #waitingInStore = new Map<string, number>();
   /** Why nobody waits here any more. */
   #closed: { readonly error: unknown } | undefined;
 
@@ -61,7 +61,7 @@ export class KeyGate {
   /** Goes in if nobody of this process is through. */
   tryEnter(key: string): boolean {
     if (this.#turns.has(key)) return false;
-    this.#turns.set(key, { front: 'asking', end: undefined, queue: undefined, curious: undefined });
+    this.#turns.set(key, { front: 'asking', end: undefined, queue: undefined, probes: undefined });
     return true;
   }
 
@@ -76,16 +76,16 @@ export class KeyGate {
     signals: readonly AbortSignal[],
     request: LockRequest,
     late: () => Late,
-  ): Promise<Passage | Late> {
+  ): Promise<Entry | Late> {
     const turn = this.#turns.get(key);
     if (!turn) {
       this.tryEnter(key);
       return Promise.resolve('turn');
     }
     if (this.#closed) return Promise.reject(this.#closed.error);
-    const queue = (turn.queue ??= new WaitingLine());
-    let place: Place<Waiter>;
-    return waitFor<Passage, Late>(
+    const queue = (turn.queue ??= new LinkedQueue());
+    let place: QueueNode<Waiter>;
+    return waitFor<Entry, Late>(
       untilMs,
       signals,
       (pass, fail) => (place = queue.join({ request, pass, fail })),
@@ -98,8 +98,8 @@ export class KeyGate {
   async answered(key: string, signals: readonly AbortSignal[], request: LockRequest): Promise<void> {
     const turn = this.#turns.get(key);
     if (turn?.front !== 'asking') return;
-    const line = (turn.curious ??= new WaitingLine());
-    let place: Place<Curious>;
+    const line = (turn.probes ??= new LinkedQueue());
+    let place: QueueNode<Probe>;
     await waitFor<void>(
       Infinity,
       signals,
@@ -114,7 +114,7 @@ export class KeyGate {
   }
 
   /** Gives the first in the queue the lock of the one who is through. */
-  pass(key: string, lock: Lock): void {
+  handOff(key: string, lock: Lock): void {
     this.#turns.get(key)?.queue?.first?.pass(lock);
   }
 
@@ -122,7 +122,7 @@ export class KeyGate {
   leave(key: string): void {
     const turn = this.#turns.get(key);
     if (!turn) return;
-    tell(turn.curious);
+    tell(turn.probes);
     const next = turn.queue?.first;
     if (!next) {
       this.#turns.delete(key);
@@ -139,7 +139,7 @@ export class KeyGate {
    */
   fail(key: string, error: unknown, wanted: readonly string[] = []): void {
     const turn = this.#turns.get(key);
-    for (const { request, fail } of [...(turn?.curious?.all() ?? []), ...(turn?.queue?.all() ?? [])]) {
+    for (const { request, fail } of [...(turn?.probes?.all() ?? []), ...(turn?.queue?.all() ?? [])]) {
       if (wanted.every((one) => request.keys.includes(one))) fail(error);
     }
   }
@@ -154,7 +154,7 @@ export class KeyGate {
   open(): void {
     const turns = [...this.#turns.values()];
     this.#turns.clear();
-    for (const { queue, curious } of turns) {
+    for (const { queue, probes: curious } of turns) {
       tell(curious);
       for (const waiter of queue?.all() ?? []) waiter.pass('turn');
     }
@@ -164,7 +164,7 @@ export class KeyGate {
     const turn = this.#turns.get(key);
     if (!turn) return;
     turn.front = front;
-    if (front !== 'asking') tell(turn.curious);
+    if (front !== 'asking') tell(turn.probes);
   }
 
   /** Notes the lease of who has the lock. */
@@ -180,14 +180,14 @@ export class KeyGate {
   }
 
   /** Counts a caller that waits in the store without a turn, as long as `waiting` lasts. */
-  async beside<T>(key: string, waiting: Promise<T>): Promise<T> {
-    this.#beside.set(key, (this.#beside.get(key) ?? 0) + 1);
+  async countWaiting<T>(key: string, waiting: Promise<T>): Promise<T> {
+    this.#waitingInStore.set(key, (this.#waitingInStore.get(key) ?? 0) + 1);
     try {
       return await waiting;
     } finally {
-      const left = this.#beside.get(key)! - 1;
-      if (left === 0) this.#beside.delete(key);
-      else this.#beside.set(key, left);
+      const left = this.#waitingInStore.get(key)! - 1;
+      if (left === 0) this.#waitingInStore.delete(key);
+      else this.#waitingInStore.set(key, left);
     }
   }
 
@@ -203,12 +203,12 @@ export class KeyGate {
   }
 
   /** How many callers of this process wait for the key. */
-  waiters(key: string): number {
+  waiterCount(key: string): number {
     const turn = this.#turns.get(key);
-    return (turn?.queue?.size ?? 0) + (turn?.front === 'waiting' ? 1 : 0) + (this.#beside.get(key) ?? 0);
+    return (turn?.queue?.size ?? 0) + (turn?.front === 'waiting' ? 1 : 0) + (this.#waitingInStore.get(key) ?? 0);
   }
 }
 
-function tell(line: WaitingLine<Curious> | undefined): void {
+function tell(line: LinkedQueue<Probe> | undefined): void {
   for (const curious of line?.all() ?? []) curious.tell();
 }

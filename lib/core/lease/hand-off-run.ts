@@ -1,5 +1,5 @@
-import { now } from '../clock/deadline.js';
-import type { Granted, LockStore } from '../store/lock-store.js';
+import { now } from '../../clock/deadline.js';
+import type { Granted, LockStore } from '../../store/lock-store.js';
 import type { Lease } from './lease.js';
 
 /** How often, and for how long in ms, a lock may be handed on inside one process while other processes wait for it. */
@@ -19,7 +19,7 @@ const LAST_FENCES = 2;
  *
  * The bounds are those of cohort locking (Dice, Marathe, Shavit: Lock Cohorting, 2012).
  */
-export class LocalRun {
+export class HandOffRun {
   readonly #startedAt = now();
   #nextFence = 0;
   #fencesLeft = 0;
@@ -38,7 +38,7 @@ export class LocalRun {
   }
 
   /** Whether it may be handed on once more. */
-  get goesOn(): boolean {
+  get canHandOff(): boolean {
     return this.#fencesLeft > 0 && this.#isWithinBounds;
   }
 
@@ -47,7 +47,7 @@ export class LocalRun {
    *
    * @param othersFollow whether there is somebody for one more hand-off
    */
-  wantsMore(othersFollow: boolean): boolean {
+  needsRefill(othersFollow: boolean): boolean {
     if (this.#asking) return false;
     if (this.#contended) return othersFollow && this.#fencesLeft <= LAST_FENCES && this.#isWithinBounds;
     return this.#fencesLeft <= FEW_FENCES || now() > this.#heardAt + SILENCE_MS;
@@ -60,7 +60,7 @@ export class LocalRun {
   }
 
   /** Another process waits from now on. */
-  contend(): void {
+  markContended(): void {
     this.#contended = true;
   }
 

@@ -1,10 +1,10 @@
-import { LockOptionsError } from '../errors/lock-options.error.js';
-import { unknownOption } from '../errors/unknown-option.js';
-import { shown } from '../errors/messages.js';
-import { durationMs, type Duration } from '../clock/duration.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { unknownOption } from '../../errors/unknown-option.js';
+import { shown } from '../../errors/messages.js';
+import { durationMs, type Duration } from '../../clock/duration.js';
 import { isWellFormed } from './lock-key.js';
-import { plainOptions } from '../errors/plain-options.js';
-import type { Sharing } from '../store/lock-store.js';
+import { plainOptions } from '../../errors/plain-options.js';
+import type { Sharing } from '../../store/lock-store.js';
 
 /** How a key is asked for. */
 export type LockMode = 'exclusive' | 'read' | 'write';
@@ -73,7 +73,7 @@ export interface WithLockOptions extends LockOptions {
 }
 
 /** The options of one call, read and checked, with nothing left open. */
-export interface LockTerms {
+export interface ResolvedLockOptions {
   readonly waitMs: number;
   readonly leaseMs: number;
   readonly watchdog: boolean;
@@ -99,7 +99,7 @@ export const LONGEST_LABEL = 100;
 
 const MOST_PERMITS = 1_000_000;
 
-export const DEFAULT_TERMS: LockTerms = Object.freeze({
+export const DEFAULT_LOCK_OPTIONS: ResolvedLockOptions = Object.freeze({
   waitMs: 10_000,
   leaseMs: 30_000,
   watchdog: true,
@@ -117,7 +117,7 @@ export const DEFAULT_TERMS: LockTerms = Object.freeze({
 });
 
 /** How each option is read into the terms. The only list of the options there are. */
-const READERS: { readonly [name in keyof WithLockOptions]-?: (value: never) => Partial<LockTerms> } = {
+const READERS: { readonly [name in keyof WithLockOptions]-?: (value: never) => Partial<ResolvedLockOptions> } = {
   wait: (value: Duration) => ({ waitMs: durationMs('wait', value, { min: 0, unlimited: true }) }),
   lease: (value: Duration) => ({ leaseMs: durationMs('lease', value, { min: SMALLEST_LEASE_MS }) }),
   watchdog: (value: unknown) => ({ watchdog: booleanOption('watchdog', value) }),
@@ -141,11 +141,11 @@ export const LOCK_OPTIONS: readonly string[] = Object.keys(READERS);
  *
  * @throws LockOptionsError for an unknown option or a bad value
  */
-export function lockTerms(
+export function resolveCallOptions(
   given: WithLockOptions | undefined,
-  defaults: LockTerms,
+  defaults: ResolvedLockOptions,
   besides: readonly string[] = [],
-): LockTerms {
+): ResolvedLockOptions {
   if (given === undefined) return defaults;
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new LockOptionsError(`Lock options must be an object, not ${shown(given)}.`);
@@ -163,7 +163,9 @@ export function lockTerms(
 }
 
 /** Copies terms property by property: V8 needs microseconds to spread an object of this size. */
-function copyOf(terms: LockTerms): { -readonly [name in keyof LockTerms]: LockTerms[name] } {
+function copyOf(terms: ResolvedLockOptions): {
+  -readonly [name in keyof ResolvedLockOptions]: ResolvedLockOptions[name];
+} {
   return {
     waitMs: terms.waitMs,
     leaseMs: terms.leaseMs,
@@ -182,7 +184,7 @@ function copyOf(terms: LockTerms): { -readonly [name in keyof LockTerms]: LockTe
   };
 }
 
-function sharingOf({ mode, permits }: LockTerms): Sharing {
+function sharingOf({ mode, permits }: ResolvedLockOptions): Sharing {
   if (permits === undefined) return mode === 'read' ? 'read' : 'exclusive';
   if (mode === 'exclusive') return `permits:${permits}`;
   throw new LockOptionsError(

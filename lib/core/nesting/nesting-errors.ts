@@ -1,7 +1,7 @@
-import { LockOptionsError } from '../errors/lock-options.error.js';
-import { lockNames } from '../errors/messages.js';
-import { quoted } from '../errors/messages.js';
-import type { Lock } from './lock.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { lockNames } from '../../errors/messages.js';
+import { quoted } from '../../errors/messages.js';
+import type { Lock } from '../lock/lock.js';
 
 export function notReentrant(keys: readonly string[]): LockOptionsError {
   const text = (locks: string): string =>

@@ -1,17 +1,17 @@
-import { waitFor } from '../clock/wait-for.js';
+import { waitFor } from '../../clock/wait-for.js';
 import type { Lease } from './lease.js';
-import { Standstill } from './standstill.js';
+import { SuspensionDetector } from '../../clock/suspension-detector.js';
 
 /** What shutdown has to wait for: calls that ask for a lock, and leases that are neither lost nor fully given back. */
-export class OpenLeases implements Iterable<Lease> {
+export class LeaseRegistry implements Iterable<Lease> {
   readonly #leases = new Map<string, Lease>();
-  readonly #standstill: Standstill;
+  readonly #standstill: SuspensionDetector;
   #asking = 0;
   #onChange: (() => void) | undefined;
 
   /** @param doubt is called when leases may have ended on the server while this machine stood still */
   constructor(doubt: () => void) {
-    this.#standstill = new Standstill(() => this.#leases.size > 0, doubt);
+    this.#standstill = new SuspensionDetector(() => this.#leases.size > 0, doubt);
   }
 
   add(lease: Lease): void {

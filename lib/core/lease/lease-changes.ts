@@ -1,8 +1,8 @@
-import { now } from '../clock/deadline.js';
-import { atRoot } from '../clock/root-context.js';
-import { LockOptionsError } from '../errors/lock-options.error.js';
-import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { Granted, LockStore } from '../store/lock-store.js';
+import { now } from '../../clock/deadline.js';
+import { atRoot } from '../../clock/root-context.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import type { Granted, LockStore } from '../../store/lock-store.js';
 import type { Lease } from './lease.js';
 import type { Watchdog } from './watchdog.js';
 

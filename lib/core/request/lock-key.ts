@@ -1,5 +1,5 @@
-import { LockKeyError } from '../errors/lock-key.error.js';
-import { quotedStart, shown } from '../errors/messages.js';
+import { LockKeyError } from '../../errors/lock-key.error.js';
+import { quotedStart, shown } from '../../errors/messages.js';
 
 /** What is locked: one key, or several that are taken together, all or none. */
 export type LockKey = string | readonly string[];

@@ -1,20 +1,20 @@
-import { LockOptionsError } from '../errors/lock-options.error.js';
-import type { ForcedUnlock, LockDetails, Sharing } from '../store/lock-store.js';
-import { LockLostError, type LostReason } from '../errors/lock-lost.error.js';
-import { quoted } from '../errors/messages.js';
-import { now } from '../clock/deadline.js';
-import { durationMs, type Duration } from '../clock/duration.js';
-import { KeyGate } from './key-gate.js';
-import type { Lease } from './lease.js';
-import type { LeaseChanges } from './lease-changes.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import type { ForcedUnlock, LockDetails, Sharing } from '../../store/lock-store.js';
+import { LockLostError, type LostReason } from '../../errors/lock-lost.error.js';
+import { quoted } from '../../errors/messages.js';
+import { now } from '../../clock/deadline.js';
+import { durationMs, type Duration } from '../../clock/duration.js';
+import { LocalQueue } from '../waiting/local-queue.js';
+import type { Lease } from '../lease/lease.js';
+import type { LeaseChanges } from '../lease/lease-changes.js';
 import type { HeldNews } from './lock-event.js';
 import type { LockEvents } from './lock-events.js';
-import { SMALLEST_LEASE_MS, type LockMode } from './lock-options.js';
-import type { LockRequest } from './lock-request.js';
+import { SMALLEST_LEASE_MS, type LockMode } from '../request/lock-options.js';
+import type { LockRequest } from '../request/lock-request.js';
 import { OwnedSignal } from './owned-signal.js';
 
 /** What a lock asks of whoever gave it. */
-export interface LockGiver {
+export interface LockIssuer {
   readonly changes: LeaseChanges;
   readonly events: LockEvents;
   unlock(lock: Lock): Promise<boolean>;
@@ -22,7 +22,7 @@ export interface LockGiver {
 
 /** What a lock has to do with the locks of the outer calls that it is nested in. */
 interface Nesting {
-  readonly outers: readonly Lock[];
+  readonly parents: readonly Lock[];
   /** Whether it reads a key together with siblings. */
   isShared(key: string): boolean;
   /** Lets siblings go on. */
@@ -34,7 +34,7 @@ interface LockParts {
   readonly fence: number;
   /** What it is held by: one, or those of all locks that it is nested in. */
   readonly leases: readonly Lease[];
-  readonly giver: LockGiver;
+  readonly giver: LockIssuer;
   readonly request: Pick<LockRequest, 'mode' | 'sharing' | 'label'>;
   readonly nesting?: Nesting;
 }
@@ -52,7 +52,7 @@ export class Lock implements AsyncDisposable {
   readonly #nesting: Nesting | undefined;
   readonly #label: string | undefined;
   #mode: HeldMode;
-  readonly #giver: LockGiver;
+  readonly #giver: LockIssuer;
   readonly #acquiredAt = Date.now();
   #ended = false;
   /** The latest who has heard of this lock, of those who hear of events; `0`: nobody. */
@@ -61,7 +61,7 @@ export class Lock implements AsyncDisposable {
   #lost: LockLostError | undefined;
   /** Made when first asked for: most work never looks. */
   #signal: OwnedSignal | undefined;
-  #inner: KeyGate | undefined;
+  #inner: LocalQueue | undefined;
   #nested: Set<Lock> | undefined;
   #readers: Set<Lock> | undefined;
 
@@ -74,7 +74,7 @@ export class Lock implements AsyncDisposable {
     this.#giver = giver;
     this.#label = request.label;
     this.#mode = request.sharing.startsWith('permits') ? 'permit' : request.mode;
-    if (nesting) for (const outer of nesting.outers) (outer.#nested ??= new Set()).add(this);
+    if (nesting) for (const outer of nesting.parents) (outer.#nested ??= new Set()).add(this);
   }
 
   /** All keys of this lock, without duplicates, in the order they are taken. */
@@ -256,9 +256,9 @@ export class Lock implements AsyncDisposable {
   }
 
   /** Where those queue who are nested in this lock: readers who share a key do so with the siblings of the call they are in. @internal */
-  door(key: string): Lock {
+  queueOwner(key: string): Lock {
     if (!this.nesting?.isShared(key)) return this;
-    return this.#outerOf(key).door(key);
+    return this.#outerOf(key).queueOwner(key);
   }
 
   /** Those who read together, nested in this lock. @internal */
@@ -268,7 +268,7 @@ export class Lock implements AsyncDisposable {
 
   /** Whether it is that lock, or nested in it. @internal */
   isWithin(other: Lock): boolean {
-    return this === other || (this.nesting?.outers.some((outer) => outer.isWithin(other)) ?? false);
+    return this === other || (this.nesting?.parents.some((outer) => outer.isWithin(other)) ?? false);
   }
 
   /** What people who inspect the key get to know. @internal */
@@ -277,12 +277,12 @@ export class Lock implements AsyncDisposable {
   }
 
   /** Where calls nested in this lock queue, one at a time for each key. @internal */
-  get inner(): KeyGate {
-    return (this.#inner ??= new KeyGate());
+  get inner(): LocalQueue {
+    return (this.#inner ??= new LocalQueue());
   }
 
   #outerOf(key: string): Lock {
-    return this.nesting!.outers.find((outer) => outer.keys.includes(key))!;
+    return this.nesting!.parents.find((outer) => outer.keys.includes(key))!;
   }
 
   get #endsAt(): number {
@@ -291,7 +291,7 @@ export class Lock implements AsyncDisposable {
 
   #end(): Promise<boolean> {
     this.#ended = true;
-    for (const outer of this.nesting?.outers ?? []) outer.#nested?.delete(this);
+    for (const outer of this.nesting?.parents ?? []) outer.#nested?.delete(this);
     this.#unlocking = this.#giver.unlock(this);
     if (this.#heardBy > 0) void this.#unlocking.then((ours) => ours && this.#tell({ type: 'released' }));
     // Last, because it tells the user's own listeners.

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { now } from '../clock/deadline.js';
-import { LockKeyError } from '../errors/lock-key.error.js';
-import { LockOptionsError } from '../errors/lock-options.error.js';
+import { now } from '../../clock/deadline.js';
+import { LockKeyError } from '../../errors/lock-key.error.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
 import type { LockEvent, LockCallEvent } from './lock-event.js';
-import { changedRequest, type LockRequest, type Refusal } from './lock-request.js';
+import { changedRequest, type LockRequest, type Refusal } from '../request/lock-request.js';
 import { Lock } from './lock.js';
 
 /** Who hears of what happens to locks. */

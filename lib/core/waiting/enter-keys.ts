@@ -1,16 +1,16 @@
-import type { KeyGate, Passage } from './key-gate.js';
-import { refusal, type LockRequest, type Refusal } from './lock-request.js';
-import type { WaitingCalls } from './waiting-calls.js';
+import type { LocalQueue, Entry } from './local-queue.js';
+import { refusal, type LockRequest, type Refusal } from '../request/lock-request.js';
+import type { DeadlockDetector } from '../nesting/deadlock-detector.js';
 
 export interface Circumstances {
   readonly startedAt: number;
   /** `host:pid` of this process, to name who has the key. */
   readonly holder: string;
-  readonly waiting: WaitingCalls;
+  readonly waiting: DeadlockDetector;
 }
 
 /** Where the callers of a key queue. */
-export type GateOf = (key: string) => KeyGate;
+export type GateOf = (key: string) => LocalQueue;
 
 /**
  * Goes through the gates of all keys of the request. Waits for those that are busy one by one, and takes none meanwhile: others may
@@ -23,7 +23,7 @@ export async function enterKeys(
   gateOf: GateOf,
   request: LockRequest,
   circumstances: Circumstances,
-): Promise<Passage | Refusal> {
+): Promise<Entry | Refusal> {
   const { keys } = request;
   const enterAll = (but?: string): boolean => {
     const others = keys.filter((key) => key !== but);
@@ -47,12 +47,12 @@ async function enterInOrder(
   gateOf: GateOf,
   request: LockRequest,
   circumstances: Circumstances,
-): Promise<Passage | Refusal> {
+): Promise<Entry | Refusal> {
   const entered: string[] = [];
   try {
     for (const key of request.keys) {
       const gate = gateOf(key);
-      let passage: Passage | Refusal = 'turn';
+      let passage: Entry | Refusal = 'turn';
       if (!gate.tryEnter(key)) {
         // Who only tries one of these keys need not know how this ends.
         for (const before of entered) gateOf(before).setFront(before, 'waiting');
@@ -82,14 +82,14 @@ export function leaveKeys(gateOf: GateOf, keys: readonly string[]): void {
  */
 export function queueFor(
   key: string,
-  gate: KeyGate,
+  gate: LocalQueue,
   request: LockRequest,
   circumstances: Circumstances,
-): Promise<Passage | Refusal> {
+): Promise<Entry | Refusal> {
   const { waitMs, maxWaiters } = request;
   const { startedAt, waiting } = circumstances;
   if (waitMs === 0) return tryAgain(key, gate, request, circumstances);
-  const ahead = gate.waiters(key);
+  const ahead = gate.waiterCount(key);
   const holder = gate.isInside(key) ? circumstances.holder : undefined;
   if (ahead >= maxWaiters)
     return Promise.resolve(
@@ -111,14 +111,14 @@ export function queueFor(
 /** A caller that does not wait only wants to know what the one in front is told. */
 async function tryAgain(
   key: string,
-  gate: KeyGate,
+  gate: LocalQueue,
   request: LockRequest,
   { startedAt, holder }: Circumstances,
-): Promise<Passage | Refusal> {
+): Promise<Entry | Refusal> {
   await gate.answered(key, request.waitSignals(), request);
   const facts = {
     holder: gate.isInside(key) ? holder : undefined,
-    ahead: gate.waiters(key),
+    ahead: gate.waiterCount(key),
     leaseLeftMs: gate.leaseLeftMs(key),
   };
   return gate.tryEnter(key) ? 'turn' : refusal('held', request, startedAt, facts);

@@ -1,24 +1,24 @@
-import { now } from '../clock/deadline.js';
-import type { Granted, Held, LockStore } from '../store/lock-store.js';
-import { nextCheckAt } from './check-time.js';
-import { Claim, type Answer } from './claim.js';
-import type { KeyGate } from './key-gate.js';
+import { now } from '../../clock/deadline.js';
+import type { Granted, Held, LockStore } from '../../store/lock-store.js';
+import { nextCheckAt } from './safety-check.js';
+import { PendingAcquire, type Answer } from './pending-acquire.js';
+import type { LocalQueue } from './local-queue.js';
 import {
-  canBeginWith,
+  canStartWith,
   changedRequest,
-  gated,
+  usesLocalQueue,
   heldBy,
   refusal,
   turnsOf,
   type LockRequest,
   type Refusal,
-} from './lock-request.js';
-import type { FindDeadlock, WaitingCalls } from './waiting-calls.js';
+} from '../request/lock-request.js';
+import type { FindDeadlock, DeadlockDetector } from '../nesting/deadlock-detector.js';
 
 interface StoreQueueParts {
   readonly store: LockStore;
-  readonly gate: KeyGate;
-  readonly waiting: WaitingCalls;
+  readonly gate: LocalQueue;
+  readonly waiting: DeadlockDetector;
 }
 
 interface StoreWait {
@@ -30,13 +30,13 @@ interface StoreWait {
 type Waited = Answer<Granted> | Refusal | undefined;
 
 /** The callers of this process that ask the store for a lock. The one loop that waits is here. */
-export class StoreQueue {
-  readonly waiting: WaitingCalls;
+export class PendingAcquires {
+  readonly waiting: DeadlockDetector;
   readonly #store: LockStore;
-  readonly #gate: KeyGate;
-  readonly #claims = new Map<string, Claim>();
+  readonly #gate: LocalQueue;
+  readonly #claims = new Map<string, PendingAcquire>();
   /** Claims that their callers left to the next in the gate, by key. */
-  readonly #left = new Map<string, Claim>();
+  readonly #left = new Map<string, PendingAcquire>();
 
   constructor({ store, gate, waiting }: StoreQueueParts) {
     this.#store = store;
@@ -48,10 +48,10 @@ export class StoreQueue {
    * Registers a claim before the store is asked: the lock may be given to it before the answer is here. It is the one of the
    * caller before, if that has left his to us.
    */
-  stake(request: LockRequest, token: string, startedAt: number): Claim {
+  register(request: LockRequest, token: string, startedAt: number): PendingAcquire {
     const key = request.keys[0]!;
-    const left = gated(request) ? this.#left.get(key) : undefined;
-    const claim = left ? askedAgain(left) : new Claim(request, token);
+    const left = usesLocalQueue(request) ? this.#left.get(key) : undefined;
+    const claim = left ? askedAgain(left) : new PendingAcquire(request, token);
     if (left) {
       this.#left.delete(key);
       left.told = false;
@@ -61,7 +61,7 @@ export class StoreQueue {
   }
 
   /** Asks the store. One of the app's own may throw where it should reject. */
-  ask(claim: Claim): Promise<Granted | Held> {
+  ask(claim: PendingAcquire): Promise<Granted | Held> {
     try {
       return this.#store.acquire(claim);
     } catch (error) {
@@ -69,12 +69,12 @@ export class StoreQueue {
     }
   }
 
-  drop(claim: Claim): void {
+  unregister(claim: PendingAcquire): void {
     if (this.#left.get(claim.keys[0]!) !== claim) this.#claims.delete(claim.token);
   }
 
   /** Lets the next in the gate through; and gives up what was left to another than that. */
-  leaveGate(keys: readonly string[]): void {
+  leaveLocalQueue(keys: readonly string[]): void {
     for (const key of keys) {
       const left = this.#left.get(key);
       const next = this.#gate.next(key);
@@ -95,16 +95,16 @@ export class StoreQueue {
   }
 
   /** The store gave the lock to a token, which is to ask for it. Answers false when nobody asks with it. */
-  called(token: string): boolean {
+  offered(token: string): boolean {
     const claim = this.#claims.get(token);
-    claim?.call();
+    claim?.offer();
     return claim !== undefined;
   }
 
   /** Somebody waits for the lock of a token. */
-  wanted(token: string): void {
+  markContended(token: string): void {
     const claim = this.#claims.get(token);
-    if (claim) claim.wanted = true;
+    if (claim) claim.contended = true;
   }
 
   /** The lock of a token was taken away by force. */
@@ -131,10 +131,10 @@ export class StoreQueue {
    */
   stepAside(request: LockRequest): LockRequest {
     const { keys, waitMs } = request;
-    if (keys.length === 1 || waitMs === 0 || !gated(request) || request.keptTurns) return request;
+    if (keys.length === 1 || waitMs === 0 || !usesLocalQueue(request) || request.keptTurns) return request;
     const first = this.#store.firstOf ? this.#store.firstOf(keys) : keys[0]!;
     if (first === undefined) return request;
-    this.leaveGate(keys.filter((key) => key !== first));
+    this.leaveLocalQueue(keys.filter((key) => key !== first));
     return changedRequest(request, { keptTurns: [first] });
   }
 
@@ -144,10 +144,10 @@ export class StoreQueue {
    *
    * @throws LockUnavailableError, the reason of a signal that aborts, or what all are failed with
    */
-  async wait(claim: Claim, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Waited> {
+  async wait(claim: PendingAcquire, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Waited> {
     const key = request.keys[0]!;
     // Who comes through the gate has been counted there.
-    const waiters = gated(request) ? 0 : this.#gate.waiters(key);
+    const waiters = usesLocalQueue(request) ? 0 : this.#gate.waiterCount(key);
     if (request.waitMs > 0 && waiters >= request.maxWaiters) {
       if (claim.queue) await this.#store.cancel(claim);
       return refusal('too-many-waiters', request, startedAt, heldBy(refused.reply));
@@ -155,13 +155,13 @@ export class StoreQueue {
     const waiting = this.waiting.during(request, (findDeadlock) => {
       return this.#standInLine(claim, refused, { request, startedAt, findDeadlock });
     });
-    if (!gated(request)) return this.#gate.beside(key, waiting);
+    if (!usesLocalQueue(request)) return this.#gate.countWaiting(key, waiting);
     for (const key of turnsOf(request)) this.#gate.setFront(key, 'waiting');
     return waiting;
   }
 
   /** Asks again now and then: messages get lost, and a holder that crashed releases nothing. */
-  async #standInLine(claim: Claim, refused: Answer<Held>, wait: StoreWait): Promise<Waited> {
+  async #standInLine(claim: PendingAcquire, refused: Answer<Held>, wait: StoreWait): Promise<Waited> {
     const { request, startedAt, findDeadlock } = wait;
     const until = startedAt + request.waitMs;
     const signals = request.waitSignals();
@@ -188,7 +188,7 @@ export class StoreQueue {
   }
 
   async #wakeUp(
-    claim: Claim,
+    claim: PendingAcquire,
     request: LockRequest,
     untilMs: number,
     signals: readonly AbortSignal[],
@@ -205,24 +205,24 @@ export class StoreQueue {
    * Leaves the queue of the store; or leaves the place there to the next in the gate. It belongs to the process: else, where
    * many give up, each would send the next one to the end.
    */
-  async #giveUp(claim: Claim, request: LockRequest): Promise<void> {
+  async #giveUp(claim: PendingAcquire, request: LockRequest): Promise<void> {
     if (!claim.queue) return;
     const key = claim.keys[0]!;
-    const heir = gated(request) && claim.keys.length === 1 ? this.#gate.next(key) : undefined;
+    const heir = usesLocalQueue(request) && claim.keys.length === 1 ? this.#gate.next(key) : undefined;
     if (heir && canTakeOver(claim, heir)) this.#left.set(key, claim);
     else await this.#store.cancel(claim);
   }
 }
 
 /** What was heard of before is older than the answer to come. */
-function askedAgain(claim: Claim): Claim {
+function askedAgain(claim: PendingAcquire): PendingAcquire {
   claim.again = true;
   claim.lost = false;
   return claim;
 }
 
 /** Whether the place of a claim is as good as one of the caller's own. */
-function canTakeOver(claim: Claim, { keys, leaseMs }: LockRequest): boolean {
+function canTakeOver(claim: PendingAcquire, { keys, leaseMs }: LockRequest): boolean {
   return keys.length === 1 && claim.keys.length === 1 && leaseMs === claim.leaseMs;
 }
 
@@ -234,7 +234,7 @@ function isFresh({ leaseMs }: Granted, request: LockRequest, sentAt: number): bo
   const lastsMs = leaseMs ?? request.leaseMs;
   return (
     request.keys.length === 1 &&
-    canBeginWith(lastsMs, request) &&
+    canStartWith(lastsMs, request) &&
     now() - sentAt < lastsMs * (request.watchdog ? 2 / 3 : 1 / 10)
   );
 }

@@ -1,6 +1,6 @@
-import { now, roundedDown } from '../clock/deadline.js';
-import type { AcquireCommand, Held } from '../store/lock-store.js';
-import { holderOf } from './lock-token.js';
+import { now, roundedDown } from '../../clock/deadline.js';
+import type { AcquireCommand, Held } from '../../store/lock-store.js';
+import { holderOf } from '../request/lock-token.js';
 
 /** How often a waiter asks again, in ms: between these two, by chance, so that processes don't ask in step. */
 const REGULAR_MS = [750, 1250] as const;

@@ -1,8 +1,8 @@
-import { LockOptionsError } from '../errors/lock-options.error.js';
-import { plainOptions } from '../errors/plain-options.js';
-import { shown } from '../errors/messages.js';
-import { unknownOption } from '../errors/unknown-option.js';
-import type { ForceUnlockOptions } from '../store/lock-store.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { plainOptions } from '../../errors/plain-options.js';
+import { shown } from '../../errors/messages.js';
+import { unknownOption } from '../../errors/unknown-option.js';
+import type { ForceUnlockOptions } from '../../store/lock-store.js';
 import { isWellFormed } from './lock-key.js';
 import { wrongValue } from './lock-options.js';
 

@@ -1,6 +1,6 @@
-import type { LostReason } from '../errors/lock-lost.error.js';
-import type { ForcedUnlock } from '../store/lock-store.js';
-import type { TimeoutReason } from '../errors/lock-timeout.error.js';
+import type { LostReason } from '../../errors/lock-lost.error.js';
+import type { ForcedUnlock } from '../../store/lock-store.js';
+import type { TimeoutReason } from '../../errors/lock-timeout.error.js';
 
 interface Told {
   readonly keys: readonly string[];

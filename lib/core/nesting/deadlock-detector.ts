@@ -1,6 +1,6 @@
 import type { LockContext, LockNode } from './lock-context.js';
-import type { LockRequest } from './lock-request.js';
-import type { Lock } from './lock.js';
+import type { LockRequest } from '../request/lock-request.js';
+import type { Lock } from '../lock/lock.js';
 
 /** A call that waits while it holds locks. */
 interface WaitingCall {
@@ -27,7 +27,7 @@ export type FindDeadlock = () => readonly string[] | undefined;
  * The calls of this process that wait while they hold locks, to say when they wait for each other.
  * Nobody is refused for that: a call need not wait for those it has started.
  */
-export class WaitingCalls {
+export class DeadlockDetector {
   readonly #context: LockContext;
   readonly #calls = new Set<WaitingCall>();
 
@@ -87,8 +87,8 @@ function excludes(lock: Lock, key: string, { sharing }: LockRequest, within: Loc
   const outer = locksOf(within).find(({ keys }) => keys.includes(key));
   const { nesting } = lock;
   if (nesting) {
-    const around = nesting.outers.find(({ keys }) => keys.includes(key));
-    return !nesting.isShared(key) && around?.door(key) === outer?.door(key);
+    const around = nesting.parents.find(({ keys }) => keys.includes(key));
+    return !nesting.isShared(key) && around?.queueOwner(key) === outer?.queueOwner(key);
   }
   if (outer) return false;
   const held = lock.sharing(key);

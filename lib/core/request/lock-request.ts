@@ -1,7 +1,7 @@
-import { now } from '../clock/deadline.js';
-import type { TimeoutFacts, TimeoutReason } from '../errors/lock-timeout.error.js';
-import type { Held } from '../store/lock-store.js';
-import type { LockTerms } from './lock-options.js';
+import { now } from '../../clock/deadline.js';
+import type { TimeoutFacts, TimeoutReason } from '../../errors/lock-timeout.error.js';
+import type { Held } from '../../store/lock-store.js';
+import type { ResolvedLockOptions } from './lock-options.js';
 import { holderOf } from './lock-token.js';
 
 /** What a call has besides its terms. */
@@ -18,13 +18,13 @@ interface CallParts {
 }
 
 /** One call for a lock, with nothing left open. */
-export interface LockRequest extends LockTerms, CallParts {}
+export interface LockRequest extends ResolvedLockOptions, CallParts {}
 
 /**
  * Makes a request. All requests are made here, property by property, so that they have one shape: V8 needs microseconds to spread
  * an object of this size.
  */
-export function lockRequest(terms: LockTerms, parts: CallParts, waitMs = terms.waitMs): LockRequest {
+export function lockRequest(terms: ResolvedLockOptions, parts: CallParts, waitMs = terms.waitMs): LockRequest {
   const { keys, waitSignals, onWait, isPassing, keptTurns } = parts;
   return {
     keys,
@@ -92,16 +92,16 @@ export function refusal(reason: TimeoutReason, request: LockRequest, startedAt: 
 }
 
 /** Whether the lock of such a request may come from, and go to, another caller of its process without a word to the store. */
-export function handsOn(request: LockRequest): boolean {
+export function allowsHandOff(request: LockRequest): boolean {
   const { keys, watchdog, waitMs, maxWaiters, atLeastMs } = request;
-  return watchdog && gated(request) && keys.length === 1 && waitMs > 0 && maxWaiters > 0 && atLeastMs === 0;
+  return watchdog && usesLocalQueue(request) && keys.length === 1 && waitMs > 0 && maxWaiters > 0 && atLeastMs === 0;
 }
 
 /**
  * Whether the caller may begin with so little of its lease, in ms: the watchdog will lengthen it. Nobody does so for a fixed lease;
  * and what is to be kept after a release must outlast one that fails.
  */
-export function canBeginWith(lastsMs: number, { leaseMs, watchdog, maxHoldMs, atLeastMs }: LockRequest): boolean {
+export function canStartWith(lastsMs: number, { leaseMs, watchdog, maxHoldMs, atLeastMs }: LockRequest): boolean {
   return lastsMs >= leaseMs || (watchdog && maxHoldMs > lastsMs && atLeastMs === 0);
 }
 
@@ -109,13 +109,13 @@ export function canBeginWith(lastsMs: number, { leaseMs, watchdog, maxHoldMs, at
  * Whether the caller goes through the gate of this process: those who want it fair all queue in the store, and so do those
  * who share it.
  */
-export function gated({ fair, sharing }: Pick<LockRequest, 'fair' | 'sharing'>): boolean {
+export function usesLocalQueue({ fair, sharing }: Pick<LockRequest, 'fair' | 'sharing'>): boolean {
   return !fair && sharing === 'exclusive';
 }
 
 /** For which keys the caller has its turn in this process, once it is through the gate. */
 export function turnsOf(request: LockRequest): readonly string[] {
-  return gated(request) ? (request.keptTurns ?? request.keys) : NONE;
+  return usesLocalQueue(request) ? (request.keptTurns ?? request.keys) : NONE;
 }
 
 const NONE: readonly string[] = [];

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Lock } from './lock.js';
+import type { Lock } from '../lock/lock.js';
 
 /** A lock in an async context, and what is around it. */
 export interface LockNode {

@@ -1,5 +1,5 @@
-import { now } from '../clock/deadline.js';
-import { atRoot } from '../clock/root-context.js';
+import { now } from './deadline.js';
+import { atRoot } from './root-context.js';
 
 /** How often the clocks are compared while locks are held, in ms. */
 const LOOKS_EVERY_MS = 1000;
@@ -11,7 +11,7 @@ const STEP_MS = 250;
  * Notices that the machine was suspended: the monotonic clock stands still then, and with it the end of each lease, but not that on the server.
  * Only the time of day tells, once it has been put right. It may have been set forward as well: who is told is to ask the server, which does no harm.
  */
-export class Standstill {
+export class SuspensionDetector {
   readonly #isWatched: () => boolean;
   readonly #over: () => void;
   /** How far the time of day was ahead of the monotonic clock. */
