@@ -47,8 +47,7 @@ export type {
   StoreListener,
   WaiterView,
 } from './store/lock-store.js';
-export type { RedisConnectionOption } from './redis/connection-option.js';
-export type { RedisConnectionsOption } from './redis/redis-store.js';
+export type { RedisConnectionOption, RedisConnectionsOption } from './redis/connection/connection-option.js';
 
 export { isLockError, LockError } from './errors/lock.error.js';
 export type { LockErrorBody, LockErrorCode } from './errors/lock.error.js';

@@ -16,10 +16,10 @@ import {
   type RedisLockOptions,
   type ResolvedModuleOptions,
 } from './redis-lock.options.js';
-import { describeConnection } from './redis/describe-connection.js';
-import type { OutageLog } from './redis/redis-connection.js';
+import { describeConnection } from './redis/connection/describe-connection.js';
+import type { OutageLog } from './redis/connection/redis-connection.js';
 import { redisStore } from './redis/redis-store.js';
-import { diagnosis } from './redis/trouble.js';
+import { diagnosis } from './redis/connection/redis-diagnosis.js';
 
 const logger = new Logger('RedisLock');
 const HTTP = Symbol('nest-redis-lock:http');

@@ -12,8 +12,8 @@ import { plainOptions } from './errors/plain-options.js';
 import { LockOptionsError } from './errors/lock-options.error.js';
 import { shown } from './errors/messages.js';
 import { unknownOption } from './errors/unknown-option.js';
-import type { DurabilityTerms } from './redis/durable-lock.store.js';
-import type { RedisConnectionsOption } from './redis/redis-store.js';
+import type { DurabilityTerms } from './redis/durability/durable-lock.store.js';
+import type { RedisConnectionsOption } from './redis/connection/connection-option.js';
 import type { LockStore } from './store/lock-store.js';
 
 /** What a module can be told, besides its name. */

@@ -29,7 +29,7 @@ export class LockAcquirer implements LockIssuer {
   readonly #watchdog: Watchdog;
   readonly #gate = new LocalQueue();
   readonly #tokens = new TokenSource();
-  readonly #open = new LeaseRegistry(() => this.#doubt());
+  readonly #open = new LeaseRegistry(() => this.#resync());
   readonly #queue: PendingAcquires;
   readonly #replied: () => void;
 
@@ -49,7 +49,7 @@ export class LockAcquirer implements LockIssuer {
       queue: this.#queue,
       open: this.#open,
       watchdog: this.#watchdog,
-      doubt: () => this.#doubt(),
+      resync: () => this.#resync(),
     });
   }
 
@@ -259,7 +259,7 @@ export class LockAcquirer implements LockIssuer {
     this.#queue.leaveLocalQueue(lease.turns);
   };
 
-  #doubt(): void {
+  #resync(): void {
     this.#queue.wakeAll();
     void this.#watchdog.verify([...this.#open]);
   }

@@ -1,19 +1,16 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/messages.js';
 import type { LockStore } from '../store/lock-store.js';
-import { QuorumLockStore } from '../store/quorum-lock.store.js';
+import { QuorumLockStore } from '../store/quorum/quorum-lock.store.js';
 import { ClusterLockStore } from './cluster/cluster-lock.store.js';
-import { DurableLockStore, type DurabilityTerms } from './durable-lock.store.js';
-import type { RedisConnectionOption } from './connection-option.js';
-import { isCluster, redisClient } from './redis-client.js';
-import type { ReachOptions } from './reach.js';
-import { RedisLockStore } from './redis-lock.store.js';
-import { WaryLockStore } from './wary-lock.store.js';
+import { DurableLockStore, type DurabilityTerms } from './durability/durable-lock.store.js';
+import type { RedisConnectionOption, RedisConnectionsOption } from './connection/connection-option.js';
+import { isCluster, redisClient } from './connection/redis-client.js';
+import type { TransportOptions } from './single/transport.js';
+import { RedisLockStore } from './single/redis-lock.store.js';
+import { RestartSafeLockStore } from './durability/restart-safe-lock.store.js';
 
-/** One Redis; or three or more independent masters, of which a majority decides (Redlock). */
-export type RedisConnectionsOption = RedisConnectionOption | readonly RedisConnectionOption[];
-
-interface RedisStoreOptions extends Omit<ReachOptions, 'connection' | 'isNode' | 'renewsApart'> {
+interface RedisStoreOptions extends Omit<TransportOptions, 'connection' | 'isNode' | 'renewsApart'> {
   readonly connection: RedisConnectionsOption;
   readonly durability: DurabilityTerms | undefined;
   /** The lease of those who don't name one, in ms. */
@@ -50,7 +47,7 @@ export function redisStore({ connection, durability, leaseMs, ...options }: Redi
     );
   }
   return new QuorumLockStore(
-    connections.map((one) => new WaryLockStore({ ...options, leaseMs, connection: one, isNode: true })),
+    connections.map((one) => new RestartSafeLockStore({ ...options, leaseMs, connection: one, isNode: true })),
   );
 }
 

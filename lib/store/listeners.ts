@@ -38,7 +38,7 @@ export class Listeners {
     return undefined;
   }
 
-  doubt(): void {
-    for (const listener of this.#all) listener.doubt();
+  resync(): void {
+    for (const listener of this.#all) listener.resync();
   }
 }

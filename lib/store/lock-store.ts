@@ -143,7 +143,7 @@ export interface StoreListener {
   /** What is known of the lock of a token, which is that of its present holder alone from now on; undefined when it is not held here. */
   describe(token: string): LockDetails | undefined;
   /** Messages may have been missed, or locks been lost: whoever waits should ask again, whoever holds a lock should look. */
-  doubt(): void;
+  resync(): void;
 }
 
 /** How long a waiter counts as alive after it asked, in ms. */

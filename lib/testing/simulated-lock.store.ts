@@ -48,7 +48,7 @@ export class SimulatedLockStore implements LockStore {
     this.situation = situation;
     for (const lock of [...this.#asked.values()]) if (this.#isLost(lock)) this.#lose(lock);
     // Who waits asks again, and meets the new situation.
-    for (const listener of this.#listeners) listener.doubt();
+    for (const listener of this.#listeners) listener.resync();
   }
 
   firstOf(keys: readonly string[]): string | undefined {

@@ -11,7 +11,7 @@ import { nearest } from '../errors/nearest.js';
 import { shown } from '../errors/messages.js';
 import { moduleNameIn } from '../service/lock.tokens.js';
 import { moduleOptions, resolveModuleOptions, type RedisLockModuleOptions } from '../redis-lock.options.js';
-import { MemoryLockStore } from '../store/memory-lock.store.js';
+import { MemoryLockStore } from '../store/memory/memory-lock.store.js';
 import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.js';
 
 /** What `RedisLockModule` can be told, but for where Redis is. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import ts from 'typescript';
 
-/** One import statement of a library file; `to` is a folder of `lib/` (`.` for its root) or the name of a package. */
+/** One import statement of a file; `from` is the file's folder (`.` for the root), `to` is a folder or the name of a package. */
 export interface Import {
   readonly file: string;
   readonly from: string;
@@ -24,8 +24,7 @@ export function importsOf(root: string, file: string, source: string): Import[] 
 }
 
 function folder(file: string): string {
-  const [first, ...rest] = file.split(sep);
-  return rest.length === 0 ? '.' : first!;
+  return dirname(file).split(sep).join('/');
 }
 
 function packageName(specifier: string): string {

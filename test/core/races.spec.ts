@@ -23,7 +23,7 @@ describe('A lock, when things happen in an unlucky order,', () => {
     const askAgain: (() => void)[] = [];
     const listen = store.listen.bind(store);
     store.listen = (listener: StoreListener) => {
-      askAgain.push(() => listener.doubt());
+      askAgain.push(() => listener.resync());
       listen({ ...listener, granted: (token, grant) => news.push(() => listener.granted(token, grant)) > 0 });
     };
     const late = lockService(store, OPTIONS);

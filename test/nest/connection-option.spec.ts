@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { LockOptionsError, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { redisClient } from '../../lib/redis/redis-client.js';
+import { redisClient } from '../../lib/redis/connection/redis-client.js';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 async function boot(options: unknown): Promise<void> {

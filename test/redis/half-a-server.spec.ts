@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { LockUnavailableError } from 'nest-redis-lock';
-import { diagnosis } from '../../lib/redis/trouble.js';
+import { diagnosis } from '../../lib/redis/connection/redis-diagnosis.js';
 import { until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';

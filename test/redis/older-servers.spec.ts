@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { redisClient } from '../../lib/redis/redis-client.js';
-import { refusedBy } from '../../lib/redis/redis-connection.js';
+import { redisClient } from '../../lib/redis/connection/redis-client.js';
+import { refusedBy } from '../../lib/redis/connection/redis-connection.js';
 
 /** As Redis 6.2 says what went wrong in a script. */
 const inScript = (words: string) =>

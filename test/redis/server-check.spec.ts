@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { LockService } from 'nest-redis-lock';
-import { problemsOf } from '../../lib/redis/server-check.js';
+import { problemsOf } from '../../lib/redis/connection/server-check.js';
 import { lockService, redisStore } from '../support/stores/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { expect, it, jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import { WakeChannel } from '../../lib/redis/wake-channel.js';
+import { WakeChannel } from '../../lib/redis/wake/wake-channel.js';
 import { deferred, turn } from '../support/deferred.js';
 
 it('A wake channel that is closed while it subscribes says nothing of that, and does not try again', async () => {

@@ -1,4 +1,4 @@
-import { QuorumLockStore } from '../../lib/store/quorum-lock.store.js';
+import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
 import { until } from '../support/deferred.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
 import type { Backing } from './backing.js';

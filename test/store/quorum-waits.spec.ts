@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import type { Held } from 'nest-redis-lock';
-import { QuorumLockStore } from '../../lib/store/quorum-lock.store.js';
-import { QuorumTurns } from '../../lib/store/quorum-turns.js';
+import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
+import { QuorumTurns } from '../../lib/store/quorum/quorum-turns.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
 

@@ -10,11 +10,11 @@ interface Ears {
   readonly queue: PendingAcquires;
   readonly open: LeaseRegistry;
   readonly watchdog: Watchdog;
-  readonly doubt: () => void;
+  readonly resync: () => void;
 }
 
 /** Passes on what the store tells, to those who ask it for a lock and to the leases. A message may overtake the answer that it belongs to. */
-export function listenToStore(store: LockStore, { source, queue, open, watchdog, doubt }: Ears): void {
+export function listenToStore(store: LockStore, { source, queue, open, watchdog, resync }: Ears): void {
   store.listen({
     source,
     granted: (token, grant) => queue.granted(token, grant) || open.get(token) !== undefined,
@@ -31,6 +31,6 @@ export function listenToStore(store: LockStore, { source, queue, open, watchdog,
       else lease?.lose('taken', forced);
     },
     describe: (token) => open.get(token)?.describe(),
-    doubt,
+    resync,
   });
 }

@@ -1,6 +1,6 @@
 import type { Cluster, Command } from 'ioredis';
-import type { Call } from '../plain-call.js';
-import { ScriptCommand, type Outcome } from '../script-command.js';
+import type { Call } from '../connection/plain-call.js';
+import { ScriptCommand, type Outcome } from '../connection/script-command.js';
 
 /** Hears what becomes of a command in a cluster. */
 export interface ClusterOutcome extends Outcome {

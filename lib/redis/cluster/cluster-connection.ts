@@ -1,13 +1,13 @@
 import type { Cluster } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { InFlight } from '../in-flight.js';
+import { InFlight } from '../connection/in-flight.js';
 import type { LuaScript } from '../lua/lua-script.js';
-import { PlainCall, type Call } from '../plain-call.js';
-import { NotSentError, refusedBy, type Connection, type RefusedError } from '../redis-connection.js';
-import { bulks } from '../resp.js';
-import { AwaitedCall } from '../script-call.js';
-import { diagnosis, withoutCommand } from '../trouble.js';
+import { PlainCall, type Call } from '../connection/plain-call.js';
+import { NotSentError, refusedBy, type Connection, type RefusedError } from '../connection/redis-connection.js';
+import { bulks } from '../wire/resp.js';
+import { AwaitedCall } from '../connection/script-call.js';
+import { diagnosis, withoutCommand } from '../connection/redis-diagnosis.js';
 import { ClusterCommand } from './cluster-command.js';
 import { slotOf } from './cluster-slot.js';
 import { Topology } from './topology.js';
@@ -138,7 +138,7 @@ export class ClusterConnection implements Connection {
   /** @internal */
   sentAgain(): void {
     this.#resends++;
-    this.#topology.doubt();
+    this.#topology.announceChange();
   }
 
   #write(call: Call, withSource: boolean): void {

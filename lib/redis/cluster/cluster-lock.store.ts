@@ -10,9 +10,9 @@ import {
   type RenewalOutcome,
   type StoreListener,
 } from '../../store/lock-store.js';
-import type { Reach, ReachOptions } from '../reach.js';
-import { ServerCheck } from '../server-check.js';
-import { RedisLockStore } from '../redis-lock.store.js';
+import type { Transport, TransportOptions } from '../single/transport.js';
+import { ServerCheck } from '../connection/server-check.js';
+import { RedisLockStore } from '../single/redis-lock.store.js';
 import { ClusterConnection } from './cluster-connection.js';
 import { ClusterNames } from './cluster-names.js';
 import { subscriberIn } from './cluster-subscriber.js';
@@ -40,12 +40,12 @@ export class ClusterLockStore extends RedisLockStore {
   readonly #renewals: SlotRenewals;
   readonly #progress = new WeakMap<AcquireCommand, Progress>();
 
-  constructor(cluster: Cluster, options: ReachOptions) {
+  constructor(cluster: Cluster, options: TransportOptions) {
     const names = new ClusterNames(options.keyPrefix);
     let redis: ClusterConnection | undefined;
     let batches: SlotBatches | undefined;
     let renewals: SlotRenewals | undefined;
-    super(options, (_, connected): Reach => {
+    super(options, (_, connected): Transport => {
       const connection = new ClusterConnection(cluster, options.commandTimeoutMs, (again) => {
         connected(again);
         void serverCheck.run();

@@ -1,6 +1,6 @@
 import { LockKeyError } from '../../errors/lock-key.error.js';
 import { quoted } from '../../errors/messages.js';
-import { KeyNames } from '../key-names.js';
+import { KeyNames } from '../wire/key-names.js';
 import { slotOf } from './cluster-slot.js';
 
 /** The names of our keys in a cluster, for one key prefix. */

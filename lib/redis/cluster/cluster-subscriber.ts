@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { subscriberOf } from '../redis-client.js';
+import { subscriberOf } from '../connection/redis-client.js';
 
 /**
  * A connection of our own to one of the masters, for a subscription: what is published on one node reaches all. When it is

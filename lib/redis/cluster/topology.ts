@@ -42,7 +42,7 @@ export class Topology {
   }
 
   /** Something may have changed. */
-  doubt(): void {
+  announceChange(): void {
     if (this.#isClosed) return;
     if (this.#pause) {
       this.#isDue = true;
@@ -56,7 +56,7 @@ export class Topology {
     this.#pause = undefined;
     if (!this.#isDue) return;
     this.#isDue = false;
-    this.doubt();
+    this.announceChange();
   }
 
   readonly #becameReady = (): void => {
@@ -67,7 +67,7 @@ export class Topology {
 
   readonly #changed = (): void => {
     this.#changes++;
-    if (this.#wasReady) this.doubt();
+    if (this.#wasReady) this.announceChange();
   };
 
   /** The client has learnt anew who serves which slot. Whoever is master now may not have the last fences of the one before. */
@@ -76,7 +76,7 @@ export class Topology {
     const masters = this.#nodesNow();
     if (masters === this.#masters) return;
     this.#masters = masters;
-    if (this.#wasReady) this.doubt();
+    if (this.#wasReady) this.announceChange();
   };
 
   #nodesNow(): string {

@@ -1,5 +1,5 @@
 import type { KeyView, Sharing } from '../../store/lock-store.js';
-import { readKind } from '../lock-kind.js';
+import { readKind } from '../wire/lock-kind.js';
 import { LuaScript } from './lua-script.js';
 import { SHARED } from './constants.js';
 import { INSPECT_SOURCE } from './sources.generated.js';

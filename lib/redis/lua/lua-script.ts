@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { bulk } from '../resp.js';
+import { bulk } from '../wire/resp.js';
 
 interface LuaScriptParts<Reply> {
   readonly source: string;

@@ -36,7 +36,7 @@ export class ProgramProcess {
       lost: (token) => tell({ what: 'lost', token }),
       describe: () => undefined,
       called: () => false,
-      doubt: () => undefined,
+      resync: () => undefined,
     });
   }
 

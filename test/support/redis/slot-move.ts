@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { slotOf } from '../../../lib/redis/cluster/cluster-slot.js';
-import { KeyNames } from '../../../lib/redis/key-names.js';
+import { KeyNames } from '../../../lib/redis/wire/key-names.js';
 import type { ClusterNode, RedisCluster } from './redis-cluster.js';
 
 const NAMES = new KeyNames('lock:');

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { KeyNames } from '../../../lib/redis/key-names.js';
+import { KeyNames } from '../../../lib/redis/wire/key-names.js';
 import type { LuaScript } from '../../../lib/redis/lua/lua-script.js';
 import { LOCKS } from '../../../lib/redis/lua/locks.script.js';
 import { ALIVE_MS } from '../../../lib/store/lock-store.js';

@@ -1,10 +1,10 @@
 import type { LockStore, RedisLockModuleOptions } from 'nest-redis-lock';
 import { LockService } from '../../../lib/service/lock.service.js';
-import type { OutageLog } from '../../../lib/redis/redis-connection.js';
+import type { OutageLog } from '../../../lib/redis/connection/redis-connection.js';
 import { resolveModuleOptions } from '../../../lib/redis-lock.options.js';
-import { RedisLockStore } from '../../../lib/redis/redis-lock.store.js';
+import { RedisLockStore } from '../../../lib/redis/single/redis-lock.store.js';
 import { redisStore as storeOn } from '../../../lib/redis/redis-store.js';
-import { QuorumLockStore } from '../../../lib/store/quorum-lock.store.js';
+import { QuorumLockStore } from '../../../lib/store/quorum/quorum-lock.store.js';
 
 const QUIET: OutageLog = {
   down: () => undefined,

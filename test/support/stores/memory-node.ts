@@ -9,7 +9,7 @@ import {
   type RenewalOutcome,
 } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
-import type { QuorumNode } from '../../../lib/store/quorum-nodes.js';
+import type { QuorumNode } from '../../../lib/store/quorum/quorum-nodes.js';
 
 interface Faults {
   /** What the clock that its fences come from is ahead of ours, in µs; and how far off its answers are, in ms. */

@@ -23,7 +23,7 @@ export async function waitSilently(
     contended: () => undefined,
     lost: () => undefined,
     describe: () => undefined,
-    doubt: () => undefined,
+    resync: () => undefined,
   });
   const { granted: atOnce } = await store.acquire({
     keys: [key],

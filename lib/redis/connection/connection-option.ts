@@ -1,0 +1,239 @@
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import { plainOptions } from '../../errors/plain-options.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { nearest } from '../../errors/nearest.js';
+import { shown } from '../../errors/messages.js';
+
+/** Where Redis is: a URL, ioredis options (Sentinel included), or a client that the app already has. */
+export type RedisConnectionOption = string | URL | RedisOptions | Redis | Cluster;
+
+/** One Redis; or three or more independent masters, of which a majority decides (Redlock). */
+export type RedisConnectionsOption = RedisConnectionOption | readonly RedisConnectionOption[];
+
+/** What a connection may be, in messages. */
+const ALLOWED = 'a redis:// or rediss:// URL, ioredis options, or an ioredis client';
+
+/** Options that ioredis 6 has and ioredis 5 has not. */
+type NewInIoredis6 = 'himportFieldsets' | 'protocol' | 'replyMapping';
+
+/** The options of ioredis 5 and 6. The type check notices when a version adds one. */
+const IOREDIS_OPTIONS: Readonly<Record<keyof RedisOptions | NewInIoredis6, true>> = {
+  autoPipeliningIgnoredCommands: true,
+  autoResendUnfulfilledCommands: true,
+  autoResubscribe: true,
+  blockingTimeout: true,
+  blockingTimeoutGrace: true,
+  clientInfoTag: true,
+  commandQueue: true,
+  commandTimeout: true,
+  connectionName: true,
+  Connector: true,
+  connectTimeout: true,
+  db: true,
+  disableClientInfo: true,
+  disconnectTimeout: true,
+  enableAutoPipelining: true,
+  enableOfflineQueue: true,
+  enableReadyCheck: true,
+  enableTLSForSentinelMode: true,
+  failoverDetector: true,
+  family: true,
+  himportFieldsets: true,
+  host: true,
+  keepAlive: true,
+  keyPrefix: true,
+  lazyConnect: true,
+  maxLoadingRetryTime: true,
+  maxRetriesPerRequest: true,
+  monitor: true,
+  name: true,
+  natMap: true,
+  noDelay: true,
+  offlineQueue: true,
+  password: true,
+  path: true,
+  port: true,
+  preferredSlaves: true,
+  protocol: true,
+  readOnly: true,
+  reconnectOnError: true,
+  replyMapping: true,
+  retryStrategy: true,
+  role: true,
+  scripts: true,
+  sentinelCommandTimeout: true,
+  sentinelMaxConnections: true,
+  sentinelPassword: true,
+  sentinelReconnectStrategy: true,
+  sentinelRetryStrategy: true,
+  sentinels: true,
+  sentinelTLS: true,
+  sentinelUsername: true,
+  showFriendlyErrorStack: true,
+  socketTimeout: true,
+  stringNumbers: true,
+  tls: true,
+  updateSentinels: true,
+  username: true,
+};
+
+const NAMES = Object.keys(IOREDIS_OPTIONS);
+
+/** The options that say which server it is. At least one is given: nobody locks on a server by accident. */
+const ADDRESS = ['host', 'port', 'path', 'sentinels'] as const;
+
+/** Names that other clients and tools use, and what to write here instead. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  url: 'Give the URL itself: connection: "redis://…".',
+  uri: 'Give the URL itself: connection: "redis://…".',
+  socket: 'That is an option of node-redis. Here "host", "port" and "tls" stand in "connection" itself.',
+  database: 'ioredis calls it "db".',
+  hostname: 'ioredis calls it "host".',
+  nodes: 'For a Redis Cluster give an ioredis Cluster client: new Cluster([...]).',
+  cluster: 'For a Redis Cluster give an ioredis Cluster client: new Cluster([...]).',
+  rootNodes: 'For a Redis Cluster give an ioredis Cluster client: new Cluster([...]).',
+};
+
+/**
+ * Checks where Redis is, so that a slip can't end up on a server by accident.
+ *
+ * @param option how the option is named in a message, e.g. `connection[1]`
+ * @throws LockOptionsError for anything that is not a URL, known ioredis options that name a server, or an ioredis client
+ */
+export function connectionOption(connection: unknown, option = 'connection'): string | RedisOptions | Redis | Cluster {
+  if (typeof connection === 'string') return checkedUrl(connection, option);
+  if (connection instanceof URL) return checkedUrl(connection.href, option);
+  if (typeof connection !== 'object' || connection === null) throw wrong(option, connection);
+  if (isIoredisClient(connection)) return refuseIoredis4(connection, option);
+  refuseOtherObjects(connection, option);
+  // The same for the check, the log and the client: ioredis takes own properties only, and an object can have others.
+  const options: RedisOptions = plainOptions(connection, NAMES);
+  checkNames(Object.keys(options), option);
+  checkAddress(options, option);
+  return options;
+}
+
+function wrong(option: string, connection: unknown, remedy = ''): LockOptionsError {
+  return new LockOptionsError(`"${option}" must be ${ALLOWED}, not ${shown(connection)}.${remedy}`);
+}
+
+/** Whether it has what the store asks of a client of ioredis, 5 or 6. */
+export function isIoredisClient(value: object): value is Redis | Cluster {
+  const { status, options, evalsha, sendCommand } = value as Partial<Redis>;
+  return (
+    typeof evalsha === 'function' &&
+    typeof sendCommand === 'function' &&
+    typeof status === 'string' &&
+    typeof options === 'object'
+  );
+}
+
+/**
+ * Returns the client, unless it is too old. ioredis 5 added `mode` to its client, and dropped this method of the cluster's.
+ *
+ * @throws LockOptionsError for a client of ioredis 4
+ */
+export function refuseIoredis4<Client extends Redis | Cluster>(client: Client, option: string): Client {
+  const isOld = client.isCluster ? 'clearAddedScriptHashesCleanInterval' in client : !('mode' in client);
+  if (isOld)
+    throw wrong(option, client, ' It looks like a client of ioredis 4: give one of ioredis 5.11 or later, or the URL.');
+  return client;
+}
+
+function refuseOtherObjects(connection: object, option: string): void {
+  const { then, evalSha, sendCommand, evalsha, get, close, disconnect } = connection as Readonly<
+    Record<string, unknown>
+  >;
+  if (typeof then === 'function')
+    throw wrong(option, connection, ' Await it first, in the "useFactory" of forRootAsync().');
+  if (typeof evalSha === 'function' && typeof sendCommand === 'function') {
+    throw wrong(
+      option,
+      connection,
+      ' It looks like a client of node-redis: give the URL that createClient() got, and the module makes its own connection.',
+    );
+  }
+  if (typeof evalsha === 'function' || (typeof get === 'function' && typeof (close ?? disconnect) === 'function')) {
+    throw wrong(
+      option,
+      connection,
+      ' It is a client, but not one of ioredis 5 or 6: give the URL, and the module makes its own connection; in a test use LockTestingModule.',
+    );
+  }
+  if (Array.isArray(connection)) throw wrong(option, connection);
+}
+
+function checkNames(names: readonly string[], option: string): void {
+  const unknown = names.find((name) => !NAMES.includes(name));
+  if (unknown === undefined) return;
+  const meant = nearest(unknown, NAMES);
+  const remedy = Object.hasOwn(ELSEWHERE, unknown)
+    ? ELSEWHERE[unknown]
+    : meant
+      ? `Did you mean "${meant}"?`
+      : 'The options are those of the Redis class of ioredis.';
+  throw new LockOptionsError(`"${option}.${unknown}" is no option of ioredis. ${remedy}`);
+}
+
+function checkAddress(connection: RedisOptions, option: string): void {
+  const isNamed = (name: (typeof ADDRESS)[number]) => connection[name] !== undefined && connection[name] !== null;
+  const isElsewhere = isNamed('sentinels') || isNamed('path');
+  // ioredis itself notes what is left out as null: of these one is enough.
+  const missing = ADDRESS.find(
+    (name) =>
+      name in connection &&
+      !isNamed(name) &&
+      !isElsewhere &&
+      !(isNamed('host') && (name === 'path' || name === 'sentinels')),
+  );
+  if (missing)
+    throw new LockOptionsError(
+      `"${option}.${missing}" is ${shown(connection[missing])}: a setting is missing. Set it, or leave it out.`,
+    );
+  if (!ADDRESS.some(isNamed)) {
+    throw new LockOptionsError(
+      `"${option}" names no server: give "host" and "port", "path" or "sentinels", as ioredis does, or a URL.`,
+    );
+  }
+  const { host, port, path, db, sentinels } = connection;
+  for (const [name, value] of Object.entries({ host, path, ...sentinelHosts(sentinels, option) })) {
+    if (value !== undefined && value !== null && (typeof value !== 'string' || value === ''))
+      throw new LockOptionsError(`"${option}.${name}" is ${shown(value)}, but must be a text.`);
+  }
+  if (db !== undefined && !/^\d+$/.test(String(db)))
+    throw new LockOptionsError(`"${option}.db" is ${shown(db)}, but must be the number of a database.`);
+  if (port !== undefined && port !== null && !isPort(port))
+    throw new LockOptionsError(`"${option}.port" is ${shown(port)}, but must be a number from 1 to 65535.`);
+}
+
+/** The hosts of Sentinels that are named, even if by `undefined`. */
+function sentinelHosts(sentinels: RedisOptions['sentinels'], option: string): Record<string, unknown> {
+  if (sentinels === undefined || sentinels === null) return {};
+  if (!Array.isArray(sentinels) || sentinels.length === 0)
+    throw new LockOptionsError(`"${option}.sentinels" must be an array of { host, port }, not ${shown(sentinels)}.`);
+  return Object.fromEntries(sentinels.map(({ host }, at) => [`sentinels[${at}].host`, host ?? '']));
+}
+
+/** Settings come as text, and ioredis takes them as such. */
+function isPort(port: unknown): boolean {
+  if (typeof port !== 'number' && !(typeof port === 'string' && /^\d+$/.test(port))) return false;
+  return Number.isInteger(Number(port)) && Number(port) >= 1 && Number(port) <= 65_535;
+}
+
+/** None of these messages shows the URL: it can hold a password. */
+function checkedUrl(text: string, option: string): string {
+  if (!/^rediss?:\/\/./.test(text) || !URL.canParse(text)) {
+    throw new LockOptionsError(
+      `"${option}" is a string, but not a URL that starts with redis:// or rediss://, e.g. "redis://127.0.0.1:6379".`,
+    );
+  }
+  const { hostname, pathname, searchParams } = new URL(text);
+  if (hostname === '')
+    throw new LockOptionsError(`"${option}" is a URL without a host, e.g. "redis://127.0.0.1:6379".`);
+  if (!/^\/?\d*$/.test(pathname))
+    throw new LockOptionsError(
+      `"${option}" is a URL whose path is not the number of a database, e.g. "redis://127.0.0.1:6379/2".`,
+    );
+  checkNames([...searchParams.keys()], option);
+  return text;
+}

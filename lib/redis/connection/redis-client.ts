@@ -1,0 +1,117 @@
+import { Redis, type Cluster, type RedisOptions } from 'ioredis';
+import { atRoot } from '../../clock/root-context.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { shown } from '../../errors/messages.js';
+import { databaseOf } from './borrowed-state.js';
+import { connectionOption, isIoredisClient, refuseIoredis4 } from './connection-option.js';
+import { saidBy } from './redis-diagnosis.js';
+
+export interface RedisClient {
+  readonly redis: Redis;
+  /** The app's own client: never closed, never reconfigured. */
+  readonly borrowed: boolean;
+}
+
+/** What our own connection must do whatever the app says: fail fast. Waiting and sending again is `RedisConnection`'s own. */
+const OWN = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+} as const satisfies RedisOptions;
+
+/**
+ * Whether it is the app's client of a Redis Cluster.
+ *
+ * @throws LockOptionsError when it has a key prefix of its own, or is one of ioredis 4
+ */
+export function isCluster(connection: unknown): connection is Cluster {
+  const client = connection as Partial<Cluster> | null;
+  if (typeof client !== 'object' || client === null || client.isCluster !== true || typeof client.nodes !== 'function')
+    return false;
+  withoutPrefix(refuseIoredis4(client as Cluster, 'connection'));
+  return true;
+}
+
+/**
+ * Makes the client of one Redis, or borrows the one that the app gave.
+ *
+ * @param option how the option is named in a message
+ * @throws LockOptionsError when it is none of the things a connection to one Redis can be
+ */
+export function redisClient(connection: unknown, commandTimeoutMs: number, option = 'connection'): RedisClient {
+  const checked = connectionOption(connection, option);
+  if (typeof checked === 'string') {
+    const redis = new Redis(checked, { ...defaultsFor(commandTimeoutMs), ...OWN });
+    // What stands behind "?" in a URL beats the options.
+    Object.assign(redis.options, OWN);
+    return { redis: outsideRequests(withoutPrefix(redis, option)), borrowed: false };
+  }
+  if (!isIoredisClient(checked)) {
+    const redis = new Redis({ ...defaultsFor(commandTimeoutMs), ...checked, ...OWN });
+    return { redis: outsideRequests(withoutPrefix(redis, option)), borrowed: false };
+  }
+  if (checked.isCluster)
+    throw new LockOptionsError('A Redis Cluster client can only be the whole "connection", not one of several.');
+  return { redis: withoutPrefix(checked as Redis, option), borrowed: true };
+}
+
+/** A connection of our own beside the client's, to the same server, for a subscription. */
+export function subscriberOf(client: Redis, commandTimeoutMs: number, more: RedisOptions = {}): Redis {
+  const redis = client.duplicate({
+    ...defaultsFor(commandTimeoutMs, client),
+    ...OWN,
+    autoResubscribe: false,
+    // It is silent for hours; but when it stays so while a command is under way, it is dead: the client connects anew.
+    socketTimeout: commandTimeoutMs,
+    ...more,
+  });
+  return outsideRequests(redis);
+}
+
+/** Another connection for commands of our own, to the same server. */
+export function besides({ redis }: RedisClient, commandTimeoutMs: number): RedisClient {
+  return {
+    redis: outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), db: databaseOf(redis), ...OWN })),
+    borrowed: false,
+  };
+}
+
+/**
+ * Makes a client of ours connect, connect again and tell its events outside of all requests. What comes on a connection is heard
+ * in the async context that it was made in; and the end of a connection in that of the request whose write met it.
+ */
+function outsideRequests(redis: Redis): Redis {
+  const connect = redis.connect.bind(redis);
+  const emit = redis.emit.bind(redis);
+  redis.connect = (callback) => atRoot(() => connect(callback));
+  redis.emit = (...event) => atRoot(() => emit(...event));
+  return redis;
+}
+
+function defaultsFor(commandTimeoutMs: number, client?: Redis): RedisOptions {
+  const patientMs = Math.max(commandTimeoutMs, 1000);
+  return {
+    connectionName: 'nest-redis-lock',
+    connectTimeout: patientMs,
+    // A Sentinel that takes the connection and says nothing: ask the next one. The connecting counts, too.
+    sentinelCommandTimeout: client?.options.sentinelCommandTimeout ?? patientMs,
+    // How soon to look again whether a server that loads its data is ready.
+    maxLoadingRetryTime: 200,
+    // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.
+    disconnectTimeout: 100,
+    // A master that became a replica: look for the new one.
+    reconnectOnError: (error) => saidBy(error).startsWith('READONLY'),
+    failoverDetector: true,
+    retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2),
+  };
+}
+
+function withoutPrefix<Client extends Redis | Cluster>(client: Client, option = 'connection'): Client {
+  const { keyPrefix } = client.options;
+  if (!keyPrefix) return client;
+  throw new LockOptionsError(
+    `"${option}.keyPrefix" is ${shown(keyPrefix)}, so lock keys would not live where other tools look for them. ` +
+      'Use the module\'s own "keyPrefix"; for a client of yours give a duplicate without it.',
+  );
+}

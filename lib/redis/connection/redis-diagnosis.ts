@@ -1,0 +1,102 @@
+import type { Redis } from 'ioredis';
+import { now } from '../../clock/deadline.js';
+
+/** What to do about what a server or the network said. */
+const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [/^NOAUTH/, 'It asks for a password: put it into "connection".'],
+  [/^WRONGPASS|invalid password/, 'Look at the user and the password in "connection".'],
+  [
+    /^NOPERM|user executing the script can't|ACL failure in script/,
+    'Its user lacks rights: docs/redis.md has a list of those it needs.',
+  ],
+  [
+    /unknown command.{1,3}(EVAL|EVALSHA|SCRIPT)\b/i,
+    'This server or proxy runs no Lua scripts, which all locks need: connect to Redis itself.',
+  ],
+  [/unknown command.{1,3}SUBSCRIBE\b/i, 'This server or proxy has no pub/sub: connect to Redis itself.'],
+  [/^READONLY/, 'It is a replica: give the master as "connection", or the Sentinels that know it.'],
+  [
+    /^NOREPLICAS/,
+    'Fewer replicas follow it than its "min-replicas-to-write" asks for: look at them, and whether another one is the master now.',
+  ],
+  [/^OOM/, 'It is out of memory and evicts nothing: raise its "maxmemory", or delete something.'],
+  [
+    /unknown command '?WAITAOF/i,
+    'Only Redis 7.2 or later, and Valkey, can wait for a disk: upgrade it, or leave out "durability.aof".',
+  ],
+  [
+    /WAITAOF cannot be used when numlocal/,
+    'It keeps no append-only file: set "appendonly yes", or leave out "durability.aof".',
+  ],
+  [/^MISCONF/, "It can't write to its disk: look at its log."],
+  [/^LOADING/, 'It is reading its data from disk: wait, or look at its log.'],
+  [
+    /^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)/,
+    'It is a node of a Redis Cluster: give an ioredis Cluster client as "connection", and look at "CLUSTER INFO".',
+  ],
+  [
+    /max number of clients|EPIPE|ECONNRESET|Connection is closed|max retries per request/,
+    'It closes new connections: look at its "maxclients", at firewalls and proxies, and whether it wants TLS (rediss://).',
+  ],
+  [/certificate|altnames/i, 'Its certificate is not trusted: give the authority that signed it, "connection.tls.ca".'],
+  [
+    /TLS|SSL|socket disconnected before secure/,
+    'Look whether this port speaks TLS; if not, use redis:// or leave out "tls".',
+  ],
+  [/ENOTFOUND|EAI_AGAIN/, 'Look at the host name in "connection".'],
+  [
+    /ETIMEDOUT|EHOSTUNREACH|ENETUNREACH/,
+    'Look at the host and the port in "connection", at the network and at firewalls.',
+  ],
+  [/./, 'Check that it runs and that "connection" is right.'],
+];
+
+/** What is wrong, and what to do about it. */
+export function diagnosis(error: Error): string {
+  const said = wordsOf(error);
+  const about = error.cause instanceof Error ? wordsOf(error.cause) : said;
+  const words = about === said ? said : `${said}: ${about}`;
+  return `${words}. ${ADVICE.find(([pattern]) => pattern.test(about))![1]}`;
+}
+
+/** Where an error has no message, its code. Without the place in a script, which says nothing to a reader. */
+function wordsOf(error: NodeJS.ErrnoException): string {
+  const words = saidBy(error) || error.code || 'unknown error';
+  return words.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.?$/, '').replace(/\.$/, '');
+}
+
+/** What a server said: Redis 6 puts the place in a script before the words. */
+export function saidBy({ message }: Error): string {
+  return message
+    .replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )*-?(?=[A-Z]+ )/, '')
+    .trimEnd();
+}
+
+/** What a client library said, without the command that it notes there: that of the handshake has the password in it. */
+export function withoutCommand(error: Error): Error {
+  const { name, message, stack, lastNodeError } = error as Error & { readonly lastNodeError?: Error };
+  if (!('command' in error) && !lastNodeError) return error;
+  return Object.assign(new Error(message, lastNodeError && { cause: withoutCommand(lastNodeError) }), { name, stack });
+}
+
+/** What is known of a connection on which a call got no answer in time. */
+interface Silence {
+  /** When it was made last. */
+  readonly connectedAt: number;
+  readonly timeoutMs: number;
+  readonly lastError: Error | undefined;
+}
+
+/** Why a call got no answer, as far as the state of the connection tells; else what the client library said last. */
+export function silence({ status, stream, options }: Redis, { connectedAt, timeoutMs, lastError }: Silence): Error {
+  if (status === 'ready') return new Error(`it said nothing for ${timeoutMs} ms`);
+  // Not just one more try that is to fail like those before it.
+  if (status === 'connect' && now() - connectedAt > timeoutMs / 2) {
+    // Those who have answered the handshake, and are not ready all the same.
+    if (stream.bytesRead > 0) return new Error('LOADING Redis is loading its data, or not ready for another reason');
+    return new Error(`it takes connections and says nothing for ${timeoutMs} ms: it hangs`);
+  }
+  if (options.tls && (!lastError || lastError.message.includes('ETIMEDOUT')))
+    return new Error('the TLS handshake got no answer');
+  return lastError ?? new Error(`no connection for ${timeoutMs} ms`);
+}

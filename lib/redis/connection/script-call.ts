@@ -1,0 +1,94 @@
+import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import type { LuaScript } from '../lua/lua-script.js';
+import type { Call } from './plain-call.js';
+import { bulk } from '../wire/resp.js';
+
+/** Keys and arguments of a script call, encoded. */
+export interface ScriptArguments {
+  readonly text: string;
+  readonly keyCount: number;
+  /** How many keys and arguments the text holds. */
+  readonly count: number;
+}
+
+/** One call of a script: sent as often as it takes, settled once. */
+export abstract class ScriptCall implements Call {
+  startedAt = 0;
+  readonly #script: LuaScript<unknown>;
+  #sent = false;
+  #settled = false;
+
+  constructor(script: LuaScript<unknown>) {
+    this.#script = script;
+  }
+
+  /** Whether it has left this process. */
+  get sent(): boolean {
+    return this.#sent;
+  }
+
+  get settled(): boolean {
+    return this.#settled;
+  }
+
+  /** The command as it goes over the wire now, naming the script by its SHA1 or bringing it along. */
+  encode(withSource: boolean): string {
+    const { text, keyCount, count } = this.encodeArguments(this.#sent);
+    this.#sent = true;
+    return `*${3 + count}\r\n${withSource ? this.#script.bySource : this.#script.bySha1}${bulk(keyCount)}${text}`;
+  }
+
+  succeed(reply: unknown): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.onReply(reply);
+  }
+
+  fail(error: LockUnavailableError): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.onError(error);
+  }
+
+  /** @param again whether it was sent before, maybe to another server */
+  protected abstract encodeArguments(again: boolean): ScriptArguments;
+  protected abstract onReply(reply: unknown): void;
+  protected abstract onError(error: LockUnavailableError): void;
+}
+
+/** A call with a promise for what came of it. */
+export class AwaitedCall<Reply> extends ScriptCall {
+  slot: number | undefined;
+  isImpatient = false;
+  readonly promise: Promise<Reply>;
+  readonly #arguments: ScriptArguments;
+  #resolve!: (reply: unknown) => void;
+  #reject!: (error: Error) => void;
+
+  constructor(script: LuaScript<Reply>, args: ScriptArguments, refused: (error: Error) => Error) {
+    super(script);
+    this.#arguments = args;
+    this.promise = new Promise((resolve, reject) => {
+      this.#reject = reject;
+      this.#resolve = (reply) => {
+        try {
+          resolve(script.decode(reply));
+        } catch (error) {
+          reject(refused(error as Error));
+        }
+      };
+    });
+  }
+
+  protected encodeArguments(): ScriptArguments {
+    return this.#arguments;
+  }
+
+  protected onReply(reply: unknown): void {
+    this.#resolve(reply);
+  }
+
+  protected onError(error: LockUnavailableError): void {
+    this.#reject(error);
+  }
+}

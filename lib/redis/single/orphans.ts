@@ -1,0 +1,118 @@
+import { now } from '../../clock/deadline.js';
+import { atRoot } from '../../clock/root-context.js';
+import { ALIVE_MS, type Cancellation } from '../../store/lock-store.js';
+
+const FIRST_RETRY_MS = 500;
+
+interface Orphan {
+  /** When its lease is over, and its time in the queue: Redis has dropped it by itself then. */
+  until: number;
+  /** Until when its keys are to stay, though nobody has them any more; long past once Redis knows. */
+  keepUntil: number;
+  tryAt: number;
+  delayMs: number;
+  /** How many commands may have taken it, or may still take it. */
+  copies: number;
+}
+
+/**
+ * Locks that Redis may or may not hold for us: a command was sent and its answer never came. Each is released by its token
+ * as soon as Redis answers again, and then ever more rarely until Redis drops it by itself: a command that was lost on a slow
+ * connection can still arrive.
+ */
+export class Orphans {
+  readonly #release: (lock: Cancellation) => Promise<number>;
+  readonly #keep: (lock: Cancellation, keepMs: number) => Promise<number>;
+  readonly #orphans = new Map<Cancellation, Orphan>();
+  #timer: NodeJS.Timeout | undefined;
+  #trying = false;
+  #isClosed = false;
+
+  /** @param keep lets the keys of a lock stay for so long, in ms, as nobody's */
+  constructor(
+    release: (lock: Cancellation) => Promise<number>,
+    keep: (lock: Cancellation, keepMs: number) => Promise<number>,
+  ) {
+    this.#release = release;
+    this.#keep = keep;
+  }
+
+  /**
+   * @param copies how many commands may have taken it, or may still arrive and take it
+   * @param keepMs how long its keys are to stay before they are released, in ms
+   */
+  add(lock: Cancellation, copies: number, keepMs = 0): void {
+    // The end of a store fails the commands that are under way.
+    if (this.#isClosed) return;
+    const time = now();
+    const until = Math.max(knownUntil(lock), time + keepMs);
+    this.#orphans.set(lock, {
+      until,
+      keepUntil: time + keepMs,
+      tryAt: time + FIRST_RETRY_MS,
+      delayMs: FIRST_RETRY_MS,
+      copies,
+    });
+    this.#tryLater();
+  }
+
+  /** Releases them all now, because Redis can be reached again. */
+  async reconnected(): Promise<void> {
+    await this.#tryAll([...this.#orphans.keys()]);
+  }
+
+  /** Tries each once more, and gives up. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    const left = [...this.#orphans];
+    this.#orphans.clear();
+    await Promise.all(left.map(([lock, orphan]) => this.#giveBack(lock, orphan)));
+  }
+
+  async #tryAll(locks: readonly Cancellation[]): Promise<void> {
+    if (this.#trying) return;
+    this.#trying = true;
+    await Promise.all(locks.map((lock) => this.#tryOne(lock)));
+    this.#trying = false;
+    this.#tryLater();
+  }
+
+  async #tryOne(lock: Cancellation): Promise<void> {
+    const orphan = this.#orphans.get(lock);
+    if (!orphan) return;
+    const isOver = now() >= orphan.until;
+    const freed = isOver ? 0 : await this.#giveBack(lock, orphan);
+    if (isOver || (freed > 0 && --orphan.copies <= 0)) return void this.#orphans.delete(lock);
+    orphan.tryAt = now() + orphan.delayMs;
+    orphan.delayMs *= 2;
+  }
+
+  /** Answers how many keys were its own: 0 also if it may be tried again. */
+  async #giveBack(lock: Cancellation, orphan: Orphan): Promise<number> {
+    const keepMs = Math.ceil(orphan.keepUntil - now());
+    try {
+      if (keepMs <= 0) return await this.#release(lock);
+      const kept = await this.#keep(lock, keepMs);
+      orphan.keepUntil = -Infinity;
+      orphan.until = knownUntil(lock);
+      return kept;
+    } catch {
+      return 0;
+    }
+  }
+
+  #tryLater(): void {
+    if (this.#orphans.size === 0 || this.#timer) return;
+    this.#timer = atRoot(() => setTimeout(() => this.#tryDue(), FIRST_RETRY_MS).unref());
+  }
+
+  #tryDue(): void {
+    this.#timer = undefined;
+    const due = [...this.#orphans].filter(([, { tryAt, until }]) => Math.min(tryAt, until) <= now());
+    void this.#tryAll(due.map(([lock]) => lock));
+  }
+}
+
+/** Until when Redis may know a lock that it has just been asked for. */
+const knownUntil = ({ leaseMs }: Cancellation): number => now() + Math.max(leaseMs, ALIVE_MS);

@@ -1,0 +1,70 @@
+import { waitFor } from '../../clock/wait-for.js';
+import { now } from '../../clock/deadline.js';
+import type { LockDetails } from '../../store/lock-store.js';
+
+/** How long to wait for another process to answer, in ms. One that is stalled does not. */
+export const PATIENCE_MS = 250;
+
+/** Publishes a message on a channel, and answers how many heard it. */
+type Publish = (channel: string, message: string) => Promise<number>;
+
+/** Asks other processes what they know of their locks, and answers them. */
+export class HolderQueries {
+  readonly #publish: Publish;
+  readonly #onSilence: () => void;
+  readonly #open = new Map<string, (details: LockDetails | undefined) => void>();
+  #last = 0;
+
+  /** @param onSilence hears of each question that stays without an answer: perhaps it is we who don't hear */
+  constructor(publish: Publish, onSilence: () => void) {
+    this.#publish = publish;
+    this.#onSilence = onSilence;
+  }
+
+  /** Asks the process that listens on a channel; it answers on `replyTo`. Undefined when there is no answer in time. */
+  async ask(token: string, channel: string, replyTo: string): Promise<LockDetails | undefined> {
+    const question = String(++this.#last);
+    return waitFor<LockDetails | undefined>(
+      now() + PATIENCE_MS,
+      [],
+      (done) => {
+        this.#open.set(question, done);
+        this.#publish(channel, `describe ${token} ${question} ${replyTo}`).then(
+          (heard) => heard > 0 || done(undefined),
+          () => done(undefined),
+        );
+      },
+      () => this.#open.delete(question),
+      () => void this.#onSilence(),
+    );
+  }
+
+  /** Answers a question of another process. */
+  answer(question: string, replyTo: string, details: LockDetails): void {
+    this.#publish(replyTo, `described ${question} ${JSON.stringify(details)}`).catch(() => undefined);
+  }
+
+  /** Another process has answered. */
+  answered(question: string, details: string): void {
+    this.#open.get(question)?.(detailsOf(details));
+  }
+
+  close(): void {
+    for (const done of this.#open.values()) done(undefined);
+  }
+}
+
+/** Whoever may publish can say anything. */
+function detailsOf(json: string): LockDetails | undefined {
+  try {
+    const { fence, acquiredAt, label } = JSON.parse(json) as Record<keyof LockDetails, unknown>;
+    if (!Number.isSafeInteger(fence) || !Number.isSafeInteger(acquiredAt)) return undefined;
+    return {
+      fence: fence as number,
+      acquiredAt: acquiredAt as number,
+      label: typeof label === 'string' ? label : undefined,
+    };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,35 @@
+import type { Listeners } from '../../store/listeners.js';
+import type { Cancellation } from '../../store/lock-store.js';
+import type { HolderQueries } from './holder-queries.js';
+import { wakeMessage } from './wake-message.js';
+
+interface WakeTargets {
+  readonly listeners: Listeners;
+  readonly holderQueries: HolderQueries;
+  /** Gives back a lock of that name in Redis. */
+  readonly cancel: (name: string, lock: Omit<Cancellation, 'keys'>) => Promise<void>;
+}
+
+/** Passes on what came on the wake channel. */
+export function handleWakeMessage(text: string, { listeners, holderQueries, cancel }: WakeTargets): void {
+  const message = wakeMessage(text);
+  switch (message?.what) {
+    case 'granted':
+      // If nobody waits for it any more: on to the next.
+      if (!listeners.granted(message.lock.token, message.grant)) void cancel(message.name, message.lock);
+      return;
+    case 'wanted':
+      return listeners.wanted(message.token);
+    case 'lost':
+      return listeners.lost(message.token, message.forced);
+    case 'called':
+      return listeners.called(message.token);
+    case 'describe': {
+      const details = listeners.describe(message.token);
+      if (details) holderQueries.answer(message.question, message.channel, details);
+      return;
+    }
+    case 'described':
+      return holderQueries.answered(message.question, message.details);
+  }
+}

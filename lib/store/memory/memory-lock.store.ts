@@ -1,0 +1,241 @@
+import { now } from '../../clock/deadline.js';
+import { otherPermits } from '../../errors/lock-options.error.js';
+import { Listeners } from '../listeners.js';
+import {
+  ALIVE_MS,
+  FENCES_OF_A_RUN,
+  fencesFor,
+  isRun,
+  KEPT_MARK,
+  type AcquireCommand,
+  type Cancellation,
+  type ForceUnlockOptions,
+  type Granted,
+  type Held,
+  type KeyView,
+  type LockDetails,
+  type LockStore,
+  type Renewal,
+  type RenewalOutcome,
+  type StoreListener,
+} from '../lock-store.js';
+import { MemoryKey } from './memory-key.js';
+import { permitsOf } from '../sharing.js';
+import { Sweep } from '../sweep.js';
+
+/**
+ * Locks in the memory of one process, with the same rules and the same order as Redis: for tests and for apps that run once.
+ * Two `MemoryLockStore`s know nothing of each other; share one between modules to let them exclude each other.
+ */
+export class MemoryLockStore implements LockStore {
+  readonly #keys = new Map<string, MemoryKey>();
+  /** Drops the keys of leases that ended without a release. */
+  readonly #leasesEnded = new Sweep(this.#keys, (key) => key.isUnused);
+  readonly #listeners = new Listeners();
+  #lastFence = 0;
+
+  listen(listener: StoreListener): void {
+    this.#listeners.add(listener);
+  }
+
+  async acquire(command: AcquireCommand): Promise<Granted | Held> {
+    const { keys, token, leaseMs, sharing, queue, polls: waits } = command;
+    if (!queue) {
+      const obstacle = keys.map((key) => this.#key(key)).find((key) => !this.#mayHave(key, command));
+      if (obstacle && waits) for (const holder of obstacle.holders.keys()) this.#listeners.wanted(holder);
+      if (obstacle) return this.#held(obstacle, obstacle.queue.size, sharing);
+    }
+    this.#leasesEnded.ifDue();
+    for (const [index, name] of keys.entries()) {
+      const key = this.#key(name);
+      if (!this.#mayHave(key, command)) {
+        // Whatever it has of later keys, it would hold them out of order: that is how callers deadlock.
+        void this.cancel({ ...command, keys: keys.slice(index + 1) });
+        return this.#held(key, this.#join(key, command), sharing);
+      }
+      if (key.has(token)) key.extend(token, leaseMs);
+      else key.give(token, sharing, leaseMs);
+      key.queue.delete(token);
+    }
+    return this.#granted(keys, fencesFor(token));
+  }
+
+  async cancel({ keys, token }: Cancellation): Promise<void> {
+    const left = keys.filter((key) => this.#keys.get(key)?.queue.delete(token));
+    // Those behind it may be able to share the key now.
+    for (const key of left) this.#handOver(this.#key(key));
+    this.#free(keys, token);
+  }
+
+  async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
+    return { gone: renewals.filter((lock) => !this.#renew(lock)), unknown: [] };
+  }
+
+  async reserve(lock: Renewal): Promise<Granted | undefined> {
+    const isExclusive = lock.keys
+      .map((key) => this.#keys.get(key))
+      .every((key) => key?.sharing === 'exclusive' && key.upgrade === 0);
+    return isExclusive && this.#renew(lock) ? this.#granted(lock.keys, FENCES_OF_A_RUN) : undefined;
+  }
+
+  async release({ keys, token }: Renewal, keepMs = 0): Promise<boolean> {
+    if (keepMs === 0) return this.#free(keys, token) === keys.length;
+    const kept = this.#ours(keys, token + KEPT_MARK);
+    const ours = this.#ours(keys, token).map((key) => this.#key(key));
+    for (const key of ours) {
+      const wrote = key.upgrade > 0;
+      key.keep(token, keepMs);
+      if (!wrote) continue;
+      key.read(token, key.upgrade);
+      this.#handOver(key);
+    }
+    return ours.length + kept.length === keys.length;
+  }
+
+  async upgrade({ keys, token, leaseMs }: Renewal, number: number): Promise<Granted | undefined> {
+    const ours = this.#ours(keys, token).map((key) => this.#key(key));
+    const isAlone = ours.every((key) => key.holders.size === 1 && key.awaits(token, number));
+    for (const key of ours) {
+      if (!isAlone || ours.length < keys.length) {
+        if (key.sharing === 'read') key.read(token, number);
+        continue;
+      }
+      key.write(number);
+      key.extend(token, leaseMs);
+    }
+    return isAlone && ours.length === keys.length ? this.#granted(keys, fencesFor(token)) : undefined;
+  }
+
+  async downgrade({ keys, token }: Renewal, number: number): Promise<boolean> {
+    const ours = this.#ours(keys, token).map((key) => this.#key(key));
+    for (const key of ours) {
+      const wrote = key.sharing !== 'read';
+      key.read(token, number);
+      if (wrote) this.#handOver(key);
+    }
+    return ours.length === keys.length;
+  }
+
+  async isLocked(key: string): Promise<boolean> {
+    return (this.#keys.get(key)?.holders.size ?? 0) > 0;
+  }
+
+  async inspect(key: string): Promise<KeyView | undefined> {
+    const found = this.#keys.get(key);
+    if (!found || found.holders.size === 0) return undefined;
+    const time = now();
+    return {
+      sharing: found.sharing,
+      holders: [...found.holders].map(([token, endsAt]) => ({ token, leaseLeftMs: endsAt - time })),
+      waiters: [...found.queue]
+        .filter(([, { aliveUntil }]) => aliveUntil >= time)
+        .map(([token, { sharing, label }]) => ({ token, sharing, label })),
+    };
+  }
+
+  async describe(token: string): Promise<LockDetails | undefined> {
+    return this.#listeners.describe(token);
+  }
+
+  async forceRelease(key: string, { token: only, ...forced }: ForceUnlockOptions = {}): Promise<boolean> {
+    const tokens = [...(this.#keys.get(key)?.holders.keys() ?? [])].filter(
+      (token) => only === undefined || token === only,
+    );
+    for (const token of tokens) {
+      this.#listeners.lost(token, forced);
+      this.#free([key], token);
+    }
+    return tokens.length > 0;
+  }
+
+  /** How many are queued for the key. */
+  waiters(key: string): number {
+    return this.#keys.get(key)?.queue.size ?? 0;
+  }
+
+  /** Nothing to close: it has no connection and no timer. */
+  async close(): Promise<void> {}
+
+  #key(name: string): MemoryKey {
+    let key = this.#keys.get(name);
+    if (!key) this.#keys.set(name, (key = new MemoryKey(name)));
+    return key;
+  }
+
+  /**
+   * Whether the key is the caller's, or may be now, as nobody waits who came before.
+   *
+   * @throws LockOptionsError when it is shared by another number of permits
+   */
+  #mayHave(key: MemoryKey, command: AcquireCommand): boolean {
+    const { keys, token, sharing } = command;
+    if (key.has(token)) return true;
+    const permits = permitsOf(key.sharing);
+    if (key.holders.size > 0 && key.sharing !== sharing && permits !== undefined && permitsOf(sharing) !== undefined) {
+      void this.cancel(command);
+      throw otherPermits(keys, permitsOf(sharing)!, permits);
+    }
+    return this.#handOver(key, token) && key.admits(sharing);
+  }
+
+  /** Gives a key to its live waiters in order, while the next may have it. Answers whether nobody before the asker has to wait. */
+  #handOver(key: MemoryKey, asker?: string): boolean {
+    for (const [token, { sharing, leaseMs, aliveUntil }] of key.queue) {
+      if (token === asker) return true;
+      if (aliveUntil < now()) {
+        key.queue.delete(token);
+        continue;
+      }
+      if (!key.admits(sharing)) return false;
+      key.queue.delete(token);
+      key.give(token, sharing, leaseMs);
+      const grant = this.#granted([key.name], fencesFor(token));
+      if (!this.#listeners.granted(token, grant)) key.take(token);
+    }
+    return true;
+  }
+
+  #ours(keys: readonly string[], token: string): string[] {
+    return keys.filter((key) => this.#keys.get(key)?.has(token));
+  }
+
+  #free(keys: readonly string[], token: string): number {
+    const ours = this.#ours(keys, token);
+    for (const name of ours) {
+      const key = this.#key(name);
+      key.take(token);
+      this.#handOver(key);
+    }
+    for (const name of keys) if (this.#keys.get(name)?.isUnused) this.#keys.delete(name);
+    return ours.length;
+  }
+
+  #join(key: MemoryKey, { token, leaseMs, sharing, label }: AcquireCommand): number {
+    const { queue } = key;
+    const waiter = queue.get(token);
+    if (waiter) waiter.aliveUntil = now() + ALIVE_MS;
+    else key.join(token, { leaseMs, sharing, label, aliveUntil: now() + ALIVE_MS });
+    const [holder] = key.holders.keys();
+    if (!waiter && queue.size === 1 && holder !== undefined && isRun(holder)) this.#listeners.wanted(holder);
+    return key.ahead(token);
+  }
+
+  #renew({ keys, token, leaseMs }: Renewal): boolean {
+    const ours = this.#ours(keys, token);
+    for (const key of ours) this.#key(key).extend(token, leaseMs);
+    return ours.length === keys.length;
+  }
+
+  #granted(keys: readonly string[], fences: number): Granted {
+    const fence = Math.max(this.#lastFence + 1, Date.now() * 1000);
+    this.#lastFence = fence + fences - 1;
+    return { granted: true, fence, fences, contended: keys.some((key) => this.waiters(key) > 0) };
+  }
+
+  #held(key: MemoryKey, ahead: number, sharing: AcquireCommand['sharing']): Held {
+    // A permit is free when the first of them ends, all of it when the last one does.
+    const ends = [...key.holders].sort(([, one], [, other]) => one - other);
+    const [token, endsAt] = (sharing === key.sharing ? ends[0] : ends.at(-1)) ?? ['', now()];
+    return { granted: false, holder: token, leaseLeftMs: endsAt - now(), ahead, fence: this.#lastFence };
+  }
+}

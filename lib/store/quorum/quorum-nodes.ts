@@ -1,0 +1,169 @@
+import { now } from '../../clock/deadline.js';
+import { detailOf } from '../../errors/lock.error.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import type { LockStore } from '../lock-store.js';
+
+/** One of the stores that a quorum is made of. */
+export interface QuorumNode extends LockStore {
+  /** Soon lets every fence it gives be larger than this one: with its next answer at the latest. Neither waits nor throws. */
+  raise(fence: number): void;
+}
+
+/** Who asks all nodes something. Hears every answer, also those that come when it has decided. */
+export interface Question<Answer> {
+  /** Whether it rather decides with what it has than wait for nodes that take much longer than the majority. */
+  readonly isImpatient?: boolean;
+  ask(node: QuorumNode, at: number): Promise<Answer>;
+  answered(answer: Answer, at: number): void;
+  failed?(error: Error, at: number): void;
+  /** Looks whether that is enough. When it is the last call there will be no more answers in good time: then it has to decide. */
+  decides(round: Round): boolean;
+}
+
+/** How far a question to all nodes is. */
+export interface Round {
+  readonly errors: readonly Error[];
+  /** How many may still answer in good time. */
+  readonly pending: number;
+}
+
+/**
+ * How long to wait for the other nodes when a majority has answered and that decides nothing, in ms: twice as long as the majority took,
+ * and at least this long.
+ */
+const LEAST_GRACE_MS = 20;
+
+/** A node that has not answered for so long, while it was asked, is taken for one that hangs, in ms. */
+const SILENCE_MS = 50;
+
+/** Several independent stores, asked all at once. Nobody waits for the slowest of them. */
+export class QuorumNodes {
+  readonly all: readonly QuorumNode[];
+  /** How many of them are more than half. */
+  readonly majority: number;
+  /** Of each node: how many questions are open, and since when it has not answered any. */
+  readonly #open: number[];
+  readonly #silentSince: number[];
+  #underWay = 0;
+  #onIdle: (() => void) | undefined;
+
+  /** @throws LockOptionsError for a number of nodes that makes no sense */
+  constructor(nodes: readonly QuorumNode[]) {
+    if (nodes.length < 3)
+      throw new LockOptionsError(
+        `A quorum needs at least 3 nodes, not ${nodes.length}: with fewer, one that fails stops all locks.`,
+      );
+    if (nodes.length % 2 === 0) {
+      throw new LockOptionsError(
+        `A quorum needs an odd number of nodes, not ${nodes.length}: it bears no more failures than ${nodes.length - 1} would, and two callers can get half each.`,
+      );
+    }
+    this.all = nodes;
+    this.majority = (nodes.length + 1) / 2;
+    this.#open = nodes.map(() => 0);
+    this.#silentSince = nodes.map(() => 0);
+  }
+
+  /** Asks all nodes at once. */
+  put<Answer>(question: Question<Answer>): void {
+    const askedAt = now();
+    const errors: Error[] = [];
+    let answers = 0;
+    let decided = false;
+    let grace: NodeJS.Timeout | undefined;
+    const look = (late = false) => {
+      if (decided) return;
+      const pending = this.all.length - answers - errors.length;
+      decided = question.decides({ errors, pending: late ? 0 : pending });
+      if (decided) return clearTimeout(grace);
+      if (!question.isImpatient || answers < this.majority || pending === 0 || grace) return;
+      // Timers run before sockets are read: after a stall of the process, the answers may be there already.
+      grace = setTimeout(() => setImmediate(() => look(true)), Math.max(LEAST_GRACE_MS, 2 * (now() - askedAt)));
+    };
+    for (let at = 0; at < this.all.length; at++) {
+      if (this.#open[at]!++ === 0) this.#silentSince[at] = askedAt;
+      const answered = question.ask(this.all[at]!, at);
+      this.#underWay++;
+      answered.then(
+        (answer) => {
+          this.#ended();
+          this.#open[at]!--;
+          this.#silentSince[at] = now();
+          answers++;
+          question.answered(answer, at);
+          look();
+        },
+        (error: Error) => {
+          this.#ended();
+          this.#open[at]!--;
+          errors.push(error);
+          question.failed?.(error, at);
+          look();
+        },
+      );
+    }
+  }
+
+  /** Whether a node seems to hang, or to be away. */
+  isSilent(at: number): boolean {
+    return this.#open[at]! > 0 && now() - this.#silentSince[at]! > SILENCE_MS;
+  }
+
+  /**
+   * Asks all nodes what a majority can decide.
+   *
+   * @throws LockUnavailableError when too many fail; or what they refuse it with
+   */
+  decide<Answer, Verdict>(
+    ask: (node: QuorumNode, at: number) => Promise<Answer>,
+    verdict: (answers: readonly Answer[]) => Verdict | undefined,
+  ): Promise<Verdict> {
+    const answers: Answer[] = [];
+    return new Promise((resolve, reject) => {
+      this.put({
+        ask,
+        answered: (answer) => void answers.push(answer),
+        decides: ({ errors, pending }) => {
+          const decided = verdict(answers);
+          if (decided !== undefined) resolve(decided);
+          else if (pending > 0 && !this.isOutage(errors)) return false;
+          else reject(this.unavailable(errors));
+          return true;
+        },
+      });
+    });
+  }
+
+  /** Whether so many failed that the others are no majority; or one said that the question itself is bad. */
+  isOutage(errors: readonly Error[]): boolean {
+    return errors.length >= this.majority || errors.some((error) => !(error instanceof LockUnavailableError));
+  }
+
+  /** What to tell a caller when too many nodes failed: their own words. */
+  unavailable(errors: readonly Error[]): Error {
+    const refused = errors.find((error) => !(error instanceof LockUnavailableError));
+    if (refused) return refused;
+    const reasons = [...new Set(errors.map(detailOf))].join(' ');
+    return new LockUnavailableError(
+      `${errors.length} of ${this.all.length} nodes failed, and a lock needs ${this.majority} that agree. ${reasons}`,
+      new AggregateError(errors, reasons),
+    );
+  }
+
+  /** Lets `idle` wait for this, too. */
+  watched<T>(answer: Promise<T>): Promise<T> {
+    this.#underWay++;
+    answer.then(this.#ended, this.#ended);
+    return answer;
+  }
+
+  /** Waits until nothing is under way: each call settles within the time-out of its node. */
+  async idle(): Promise<void> {
+    while (this.#underWay > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+  }
+
+  readonly #ended = (): void => {
+    if (--this.#underWay === 0) this.#onIdle?.();
+  };
+}

@@ -1,0 +1,73 @@
+import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import type { Renewal, RenewalOutcome } from '../lock-store.js';
+import type { QuorumNode, QuorumNodes, Question, Round } from './quorum-nodes.js';
+
+interface Votes {
+  renewed: number;
+  gone: number;
+}
+
+/** Renews many locks on a majority of the nodes, each lock for itself. */
+export class QuorumRenewal implements Question<RenewalOutcome> {
+  readonly isImpatient = true;
+  readonly #nodes: QuorumNodes;
+  readonly #votes: ReadonlyMap<Renewal, Votes>;
+  readonly #resolve: (outcome: RenewalOutcome) => void;
+  readonly #reject: (error: Error) => void;
+
+  private constructor(
+    nodes: QuorumNodes,
+    locks: readonly Renewal[],
+    resolve: (outcome: RenewalOutcome) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#nodes = nodes;
+    this.#votes = new Map(locks.map((lock) => [lock, { renewed: 0, gone: 0 }]));
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  /**
+   * Gone is what a majority says is gone, and unknown what no majority agrees on.
+   *
+   * @throws LockUnavailableError when too many nodes fail
+   */
+  static of(nodes: QuorumNodes, locks: readonly Renewal[]): Promise<RenewalOutcome> {
+    return new Promise((resolve, reject) => nodes.put(new QuorumRenewal(nodes, locks, resolve, reject)));
+  }
+
+  ask(node: QuorumNode): Promise<RenewalOutcome> {
+    return node.renew([...this.#votes.keys()]);
+  }
+
+  answered({ gone, unknown }: RenewalOutcome): void {
+    const goneThere = new Set(gone);
+    const unknownThere = new Set(unknown);
+    for (const [lock, votes] of this.#votes) {
+      if (goneThere.has(lock)) votes.gone++;
+      else if (!unknownThere.has(lock)) votes.renewed++;
+    }
+  }
+
+  decides({ errors, pending }: Round): boolean {
+    const { majority } = this.#nodes;
+    const gone: Renewal[] = [];
+    const unknown: Renewal[] = [];
+    for (const [lock, votes] of this.#votes) {
+      if (votes.gone >= majority) gone.push(lock);
+      else if (votes.renewed < majority) unknown.push(lock);
+    }
+    if (unknown.length === 0) this.#resolve({ gone, unknown });
+    else if (this.#nodes.isOutage(errors)) this.#reject(this.#nodes.unavailable(errors));
+    else if (pending > 0) return false;
+    else if (unknown.length < this.#votes.size) this.#resolve({ gone, unknown });
+    else
+      this.#reject(
+        new LockUnavailableError(
+          'No majority of the nodes said whether the locks were renewed.',
+          new AggregateError(errors),
+        ),
+      );
+    return true;
+  }
+}
