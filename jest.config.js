@@ -36,12 +36,14 @@ export default {
       },
     ],
   },
-  // One after the other, as most tests are about time. What ES modules leave behind in a process adds up to gigabytes, whose
-  // garbage collections stop everything for longer than a lease: so the process is a new one now and then.
+  // One after the other, as most tests are about time; those that are not run beside them: test/lanes.mjs.
+  runner: '<rootDir>/test/support/jest/two-lanes.mjs',
   maxWorkers: 1,
+  // What ES modules leave behind in a process adds up to gigabytes, whose garbage collections stop everything for longer than a
+  // lease: so the process is a new one now and then.
+  workerIdleMemoryLimit: '512MB',
   // A busy machine may take its time: what has to be quick says so itself.
   testTimeout: 15_000,
-  workerIdleMemoryLimit: '512MB',
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/sample-app/dist/'],
   globalSetup: '<rootDir>/test/support/redis/redis-server-installed.mjs',
   coverageProvider: 'v8',

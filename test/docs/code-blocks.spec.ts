@@ -49,6 +49,9 @@ function asFile({ name, code }: CodeBlock): { file: string; text: string } {
   return { file, text: PRELUDE + app.map(([, declaration]) => declaration).join('\n') + '\n' + code };
 }
 
+/** Files on the disk, for one compilation after the other. */
+const PARSED = new Map<string, ts.SourceFile | undefined>();
+
 /** What the compiler has to say, with the types of the built package. */
 function problems(blocks: readonly CodeBlock[]): string[] {
   const files = new Map(blocks.map((block) => [asFile(block).file, { name: block.name, text: asFile(block).text }]));
@@ -65,7 +68,9 @@ function problems(blocks: readonly CodeBlock[]): string[] {
   const disk = { ...host };
   host.getSourceFile = (file, target, ...rest) => {
     const text = files.get(file)?.text;
-    return text === undefined ? disk.getSourceFile(file, target, ...rest) : ts.createSourceFile(file, text, target);
+    if (text !== undefined) return ts.createSourceFile(file, text, target);
+    if (!PARSED.has(file)) PARSED.set(file, disk.getSourceFile(file, target, ...rest));
+    return PARSED.get(file);
   };
   host.fileExists = (file) => files.has(file) || disk.fileExists(file);
   host.directoryExists = (folder) => folders.has(folder) || disk.directoryExists!(folder);

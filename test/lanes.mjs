@@ -1,0 +1,22 @@
+/**
+ * Specs that run beside the others, in a second process of low priority: those that are not about time, start no server and no
+ * process, and so can be hurt by nothing that runs at the same time. Patterns of paths.
+ */
+export const TIMELESS = [
+  'test/api/',
+  'test/architecture/',
+  'test/docs/(?!fencing)',
+  'test/lab/checker\\.spec',
+  `test/nest/(?!(?:${[
+    'default-label',
+    'http',
+    'http-shutdown',
+    'http2-reset',
+    'logs',
+    'module\\.redis',
+    'terminus',
+    'testing-module',
+    'with-lock\\.loss',
+    'with-lock\\.streams',
+  ].join('|')})\\.spec)`,
+];
