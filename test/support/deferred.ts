@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 export interface Deferred<T = void> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;
@@ -21,11 +23,16 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
 /** Lets every callback that is ready now run. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+/** How long `until` looks in each turn of the event loop, and how often it looks after that: what takes long needs the processor itself. */
+const EAGER_MS = 50;
+const LOOKS_EVERY_MS = 3;
+
 /** Resolves when the condition holds, for what nobody announces; gives up after 12 s if not told otherwise: busy machines take that long to start processes. */
 export async function until(condition: () => boolean | Promise<boolean>, patienceMs = 12_000): Promise<void> {
-  const giveUpAt = performance.now() + patienceMs;
+  const begunAt = performance.now();
   while (!(await condition())) {
-    if (performance.now() > giveUpAt) throw new Error(`This never came true: ${condition.toString()}`);
-    await turn();
+    const passedMs = performance.now() - begunAt;
+    if (passedMs > patienceMs) throw new Error(`This never came true: ${condition.toString()}`);
+    await (passedMs < EAGER_MS ? turn() : sleep(LOOKS_EVERY_MS));
   }
 }
