@@ -79,7 +79,7 @@ beforeAll(async () => {
     providers: [LockHealthIndicator, HealthIndicatorService],
   }).compile();
   locks = module.get(TestLockService);
-  held = await locks.lock('held');
+  held = await locks.lock('held', { lease: '10m' });
 });
 
 afterAll(async () => {

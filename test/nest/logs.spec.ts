@@ -81,7 +81,7 @@ describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
   it('has two lines of an outage, however many requests it fails', async () => {
     const server = await startRedis();
     app = await startApp(adapter, {
-      imports: [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '300ms' })],
+      imports: [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '800ms' })],
       controllers: [Accounts],
     });
     await post('42/withdraw').expect(201);

@@ -77,7 +77,7 @@ class Feeds {
   }
 
   @Sse('waiting')
-  @WithLock('feed', { wait: '50ms' })
+  @WithLock('feed', { wait: '200ms' })
   waiting(): Observable<MessageEvent> {
     return feed;
   }
@@ -96,7 +96,7 @@ class Feeds {
   }
 
   @Sse('waiting-request')
-  @WithLock('feed', { wait: '50ms', scope: 'request' })
+  @WithLock('feed', { wait: '200ms', scope: 'request' })
   waitingRequest(): Observable<MessageEvent> {
     return feed;
   }

@@ -15,7 +15,7 @@ import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 const SAFETY_CHECK_MS = 1500;
 
 /** A hand-off that is told, with a lot left for a busy machine; less than the soonest safety check. */
-const TOLD_MS = 400;
+const TOLD_MS = 550;
 
 describe('A caller that waits', () => {
   let server: RedisServer;
@@ -144,6 +144,7 @@ describe('A caller that waits', () => {
 
     beforeEach(async () => {
       await redis.acl('SETUSER', 'locks', ...RIGHTS);
+      await there.close();
       there = thereAs(`redis://locks:password@127.0.0.1:${proxy.port}`, 2000);
     });
 
@@ -224,6 +225,8 @@ describe('A caller that waits', () => {
     it('comes in, though no call walks through all of them', async () => {
       const holder = await here.lock('account:1');
       await leaveDead();
+      await there.close();
+      there = thereAs(proxy.url, 5000);
       const waiting = there.lock('account:1', { wait: '20s' });
       await queued(DEAD + 1);
       const removed = await removedByEach(async () => {
