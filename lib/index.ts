@@ -9,12 +9,9 @@ export { LockService } from './service/lock.service.js';
 export { lockServiceToken as getLockServiceToken } from './service/lock.tokens.js';
 export type { LockedMethodInfo } from './service/locked-method-info.js';
 export { WithLock } from './decorators/with-lock.decorator.js';
-export type { WithLockDecorator } from './decorators/with-lock.decorator.js';
-export type {
-  LockTimeoutContext,
-  RequestLockOptions,
-  WithLockDecoratorOptions,
-} from './decorators/with-lock.options.js';
+export type { WithLockDecorator } from './decorators/options/with-lock.types.js';
+export type { LockTimeoutContext } from './decorators/options/timeout-types.js';
+export type { RequestLockOptions, WithLockDecoratorOptions } from './decorators/options/with-lock.options.js';
 export { lockKey } from './decorators/key/lock-key.js';
 export type { LockKeyValues } from './decorators/key/lock-key.js';
 export { InjectLocks } from './decorators/inject-locks.decorator.js';

@@ -3,7 +3,7 @@ import { lockedMethods, lockOwners, type LockedMethod } from '../decorators/meth
 import { currentLockMethods } from '../decorators/current-lock.decorator.js';
 import { hiddenByClass, ownerOf, ownersOf } from '../decorators/instance/hidden-locks.js';
 import { shownMethod } from '../decorators/method/method-name.js';
-import { isRequestLock } from '../decorators/request/request-lock.js';
+import { isRequestLock } from '../decorators/request/request-lock.interceptor.js';
 import { callsSuper } from '../decorators/source/super-calls.js';
 import { mistake } from '../errors/mistakes.js';
 import { isGateway } from '../http/gateways.js';

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { lockedMethods } from '../decorators/method/locked-methods.js';
 import { giveService, refusedCalls } from '../decorators/instance/service-slot.js';
-import { noteShared } from '../decorators/call/shared-object.js';
+import { noteEarlierService } from '../decorators/call/service-of.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistake, mistakeList } from '../errors/mistakes.js';
 import { mistakesOf } from './boot-checks.js';
@@ -31,7 +31,7 @@ export class InstanceWiring {
       const hasItsOwn = isBuiltByNest && had !== undefined;
       if (!value || had === value || hasItsOwn) continue;
       if (!giveService(instance, slot, value)) mistakes.push(frozen(instance, isBuiltByNest));
-      else if (noteShared(instance, slot, had)) logger.warn(shared(instance));
+      else if (noteEarlierService(instance, slot, had)) logger.warn(shared(instance));
     }
     return mistakes;
   }

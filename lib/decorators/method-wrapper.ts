@@ -1,63 +1,48 @@
-import type { LockOptionsError } from '../errors/lock-options.error.js';
-import { attachToRequest } from '../http/http-request.js';
-import type { ReturnKind } from './method/checked-method.js';
-import { methodName } from './method/method-name.js';
+import { aroundCall } from './call/around-call.js';
+import { lockCall } from './call/lock-call.js';
 import { currentLockParameters } from './current-lock.decorator.js';
 import { keyResolver, requestKeyResolver } from './key/key-resolver.js';
-import { lazyIterator, lazyObservable, readable } from './stream/lazy-stream.js';
-import { lockCall, type LockCall } from './call/lock-call.js';
-import { bindRequestLock } from './request/request-lock.js';
-import type { ResolvedDecoratorOptions } from './with-lock.options.js';
+import type { ReturnKind } from './method/checked-method.js';
+import { methodName } from './method/method-name.js';
 import type { Around } from './method/wrap-method.js';
+import type { ResolvedDecoratorOptions } from './options/with-lock.options.js';
+import { bindRequestLock } from './request/request-lock.js';
 
-/** What is put around a method, and what else is bound to it. */
+/** What `@WithLock` puts around a method, and a further decorator that it binds to the method. */
 export interface MethodWrapper {
   readonly around: Around;
   readonly bind?: MethodDecorator;
 }
 
-/** @throws LockOptionsError when the key does not fit the method */
+/**
+ * Makes the wrapper of a method that holds its lock for each call.
+ *
+ * @throws LockOptionsError when the key does not fit the method
+ */
 export function wrapForCall(
   key: unknown,
   prototype: object,
-  name: string | symbol,
+  method: string | symbol,
   kind: ReturnKind,
 ): (options: ResolvedDecoratorOptions) => MethodWrapper {
-  const site = methodName(prototype, name);
-  const locked = {
-    site,
-    keyOf: keyResolver(key, prototype, name, site),
-    lockParameters: currentLockParameters(prototype, name),
-  };
-  return (options) => ({ around: ofKind(kind, lockCall({ ...locked, options })) });
+  const name = methodName(prototype, method);
+  const keyOf = keyResolver(key, prototype, method, name);
+  const lockParameters = currentLockParameters(prototype, method);
+  return (options) => ({ around: aroundCall(kind, lockCall({ name, keyOf, lockParameters, options })) });
 }
 
-/** @throws LockOptionsError for a bad key */
+/**
+ * Makes the wrapper of an HTTP handler that holds its lock until the response has been sent.
+ *
+ * @throws LockOptionsError for a bad key
+ */
 export function wrapForRequest(
   key: unknown,
   prototype: object,
-  name: string | symbol,
+  method: string | symbol,
 ): (options: ResolvedDecoratorOptions) => MethodWrapper {
-  const site = methodName(prototype, name);
-  const locked = { site, keyOf: requestKeyResolver(key, site), lockParameters: currentLockParameters(prototype, name) };
-  return (options) => bindRequestLock({ ...locked, options });
-}
-
-/** Refuses each call of a method that is not decorated rightly, also where no app has started that could have told so. */
-export function refusal(error: LockOptionsError, kind: ReturnKind): MethodWrapper {
-  return { around: ofKind(kind, () => Promise.reject(attachToRequest(error))) };
-}
-
-/** A stream is returned at once; the call begins when somebody reads it. */
-function ofKind(kind: ReturnKind, call: LockCall): Around {
-  switch (kind) {
-    case 'observable':
-      return (body, self, args) => lazyObservable((unsubscribed) => call(body, self, args, unsubscribed));
-    case 'iterator':
-      return (body, self, args) => lazyIterator((left) => call(body, self, args, left));
-    case 'unknown':
-      return (body, self, args) => readable(call(body, self, args));
-    case 'promise':
-      return call;
-  }
+  const name = methodName(prototype, method);
+  const keyOf = requestKeyResolver(key, name);
+  const lockParameters = currentLockParameters(prototype, method);
+  return (options) => bindRequestLock({ name, keyOf, lockParameters, options });
 }

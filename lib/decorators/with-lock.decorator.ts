@@ -1,6 +1,5 @@
 import 'reflect-metadata';
 import { type ExecutionContext, Inject } from '@nestjs/common';
-import type { Observable } from 'rxjs';
 import type { LockKey } from '../core/request/lock-key.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { Mistakes } from '../errors/mistakes.js';
@@ -8,65 +7,32 @@ import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../service/lo
 import { checkedMethod, returnKind } from './method/checked-method.js';
 import { methodName } from './method/method-name.js';
 import { noteLockedMethod } from './method/locked-methods.js';
-import { wrapForCall, refusal, wrapForRequest } from './method-wrapper.js';
+import { type MethodWrapper, wrapForCall, wrapForRequest } from './method-wrapper.js';
+import { refuseCalls } from './call/around-call.js';
 import { defineSlot } from './instance/service-slot.js';
 import { isStandard } from './method/standard-decorator.js';
-import type { AllowsFallback } from './timeout-types.js';
-import type { Fills } from './key/template-types.js';
 import { TransactionWatch } from './method/transaction-order.js';
 import {
   resolveDecoratorOptions,
   type RequestLockOptions,
   type WithLockDecoratorOptions,
-} from './with-lock.options.js';
+} from './options/with-lock.options.js';
+import type { CallOptions, WithLockDecorator } from './options/with-lock.types.js';
 import { wrapMethod } from './method/wrap-method.js';
-
-type CallOptions<Word, Result, Asked extends readonly unknown[]> = WithLockDecoratorOptions<Word, Result, Asked> & {
-  readonly scope?: 'call';
-};
-
-/** Whose work has an end that can be waited for. */
-type AsyncMethod = (...args: never[]) => Promise<unknown> | Observable<unknown> | AsyncIterator<unknown>;
-
-/** Holds for a method whose parameters begin with `Args`. */
-type Takes<Args extends unknown[], M extends AsyncMethod> =
-  Parameters<M> extends [...Args, ...unknown[]]
-    ? unknown
-    : { 'the key function asks for other parameters than the method has': Parameters<M> };
-
-/**
- * Decorates a method that returns a promise, an Observable or an async iterator, whose parameters begin with `Args`, and can fill what
- * `Key` names by position, and whose result allows for what is answered to a time-out: `undefined` with the `Word` `'skip'`, or the `Result` of a function that asks for
- * arguments `Asked`.
- */
-export type WithLockDecorator<
-  Args extends unknown[],
-  Key = unknown,
-  Word = 'throw',
-  Result = never,
-  Asked extends readonly unknown[] = readonly unknown[],
-> = <M extends AsyncMethod>(
-  prototype: object,
-  name: string | symbol,
-  descriptor: TypedPropertyDescriptor<M> &
-    Takes<Args, M> &
-    Fills<Key, Parameters<M>> &
-    AllowsFallback<Word, Result, Asked, M>,
-) => void;
 
 /**
  * Runs the method while holding a lock on the key. If the lock can't be had, the method does not run.
  *
- * The key is a template filled from the arguments: by name (`account:<userId>`), by path (`order:<dto.items.0.sku>`),
- * by position (`account:<0>`), several of them, or a function of the arguments. The lock is held until the promise that the method
- * returns is settled, or the Observable or async iterator has ended.
+ * The key is a template filled from the arguments: by name (`account:<userId>`), by path (`order:<dto.items.0.sku>`) or
+ * by position (`account:<0>`); several templates; or a function of the arguments. The lock is held until the promise that the method
+ * returns is settled, or until the Observable or async iterator that it returns has ended.
  *
  * With `scope: 'request'`, on an HTTP handler, the key is made from `<params.id>`, `<query.x>`, `<body.x>` and `<headers.x>` or by a
  * function of the `ExecutionContext`, and the lock is held until the response has been sent.
  *
- * A bad template or option is told when the app starts, in one list with all others, and its method refuses to be called.
+ * The app refuses to start with a bad template or option. One error lists all of them, and each call of such a method is refused.
  *
- * @throws LockOptionsError when the class is defined, where it does not stand on a method of an instance
+ * @throws LockOptionsError when the class is defined, if the decorator does not stand on an instance method
  * @throws LockTimeoutError, LockUnavailableError, LockLostError, LockKeyError, LockOptionsError, LockNotWiredError from the decorated method
  */
 export function WithLock(
@@ -97,22 +63,23 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     const watch = new TransactionWatch();
 
     const mistakes = new Mistakes();
-    const checked = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), options));
+    const resolved = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), options));
     const kind = mistakes.try(() => (scope === 'call' ? returnKind(prototype, name, method) : 'promise')) ?? 'promise';
-    const guard = mistakes.try(() =>
+    const wrapper = mistakes.try(() =>
       scope === 'call' ? wrapForCall(key, prototype, name, kind) : wrapForRequest(key, prototype, name),
     );
     const { error } = mistakes;
 
-    const { around, bind } = checked && guard && !error ? guard(checked) : refusal(error!, kind);
+    const { around, bind }: MethodWrapper =
+      resolved && wrapper && !error ? wrapper(resolved) : { around: refuseCalls(error!, kind) };
     descriptor.value = wrapMethod(method, around, watch) as unknown as typeof descriptor.value;
     bind?.(prototype, name, descriptor);
-    if (checked) {
-      const slot = lockServiceSlot(checked.module);
-      Inject(lockServiceToken(checked.module))(prototype, slot);
+    if (resolved) {
+      const slot = lockServiceSlot(resolved.module);
+      Inject(lockServiceToken(resolved.module))(prototype, slot);
       defineSlot(prototype, slot);
     }
-    const module = checked?.module ?? DEFAULT_MODULE;
+    const module = resolved?.module ?? DEFAULT_MODULE;
     noteLockedMethod(prototype, {
       owner: prototype,
       name,
@@ -126,7 +93,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
   };
 }
 
-/** Without brackets it gets what it would decorate in the place of a key. */
+/** Refuses `@WithLock` without brackets, which gets the decorated thing instead of a key. */
 function refuseBare(key: unknown, options: unknown): void {
   const isTarget = typeof key === 'object' && key !== null && !Array.isArray(key);
   if ((isTarget && ['string', 'symbol'].includes(typeof options)) || isStandard(options))

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { Lock, LockOptions } from 'nest-redis-lock';
 import { of } from 'rxjs';
-import { releaseUnread, holdUntilEnd } from '../../lib/decorators/stream/held-stream.js';
+import { holdUntilEnd } from '../../lib/decorators/stream/hold-until-end.js';
+import { releaseUnread } from '../../lib/decorators/stream/stream-hold.js';
 import { until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ShortGrantStore } from '../support/stores/short-grant-store.js';

@@ -1,9 +1,9 @@
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { mistakeList } from '../../errors/mistakes.js';
+import { refuseCalls } from '../call/around-call.js';
 import type { Method } from '../method/checked-method.js';
 import { lockedMethods } from '../method/locked-methods.js';
 import { hiddenByClass, hiddenByObject, type HiddenLock } from './hidden-locks.js';
-import { refusal } from '../method-wrapper.js';
 
 /** What stands on an object in the place of methods that would run without their lock, and why. */
 const refusals = new WeakMap<object, string>();
@@ -53,7 +53,7 @@ function refuseHidden(instance: object): void {
 
 function refuse(instance: object, { name, mistake }: HiddenLock): boolean {
   const { kind } = lockedMethods(instance).find((method) => method.name === name)!;
-  const { around } = refusal(new LockOptionsError(mistake), kind);
+  const around = refuseCalls(new LockOptionsError(mistake), kind);
   const method: Method = (...args) => around(method, instance, args);
   refusals.set(method, mistake);
   return Reflect.defineProperty(instance, name, { value: method, writable: true, configurable: true });

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockExceptionFactory } from '../../http/exception-factory.js';
@@ -6,42 +7,44 @@ import { isOver, onceEnded } from '../../http/response-end.js';
 import { assertNotLost } from '../stream/stream-hold.js';
 
 interface HoldParts {
-  /** The handler it is for. */
-  readonly site: object;
+  /** Identifies the handler that the lock is for. */
+  readonly handler: object;
   readonly lock: Lock;
   readonly response: ServerResponse;
-  /** The lock of the same request that was taken before. */
+  /** The hold that the same request took before. */
   readonly outer: RequestHold | undefined;
-  /** Of the module whose lock it is. */
+  /** The factory of the module that the lock belongs to. */
   readonly exceptionFactory: LockExceptionFactory | undefined;
 }
 
-/** A lock that an HTTP request holds: until the response has been sent, or its client has gone, and nothing works for it any more. */
+/**
+ * Holds a lock for an HTTP request: until the response has been sent or its client has gone, and nothing works for the request any more.
+ */
 export class RequestHold {
-  readonly site: object;
   readonly lock: Lock;
-  readonly outer: RequestHold | undefined;
   readonly exceptionFactory: LockExceptionFactory | undefined;
-  /** When the lock may be given back. Never rejects. */
+  /** Resolves when the lock may be released. Never rejects. */
   readonly ended: Promise<void>;
+  readonly #handler: object;
+  readonly #outer: RequestHold | undefined;
   #resolve!: () => void;
   #working = 0;
-  #isAnswered = false;
+  #hasResponded = false;
   #isOver = false;
 
-  constructor({ site, lock, response, outer, exceptionFactory }: HoldParts) {
-    this.site = site;
+  constructor({ handler, lock, response, outer, exceptionFactory }: HoldParts) {
+    this.#handler = handler;
     this.lock = lock;
-    this.outer = outer;
+    this.#outer = outer;
     this.exceptionFactory = exceptionFactory;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
-    const answered = (): void => {
-      this.#isAnswered = true;
-      this.#look();
+    const responded = (): void => {
+      this.#hasResponded = true;
+      this.#endIfDone();
     };
-    // It says nothing any more. A handler that does its work after an early answer begins before this.
-    if (isOver(response)) setImmediate(answered);
-    else onceEnded(response, answered);
+    // A response that is over emits nothing any more. A handler that works on after an early response has begun before this runs.
+    if (isOver(response)) setImmediate(responded);
+    else onceEnded(response, responded);
   }
 
   /** Whether the lock is still held, and nothing works for the request just now. */
@@ -49,15 +52,16 @@ export class RequestHold {
     return this.lock.isHeld && this.#working === 0 && !this.#isOver;
   }
 
-  /** This one, or the one around it that is for that handler. */
-  of(site: object): RequestHold | undefined {
-    return this.site === site ? this : this.outer?.of(site);
+  /** Finds the hold of a handler: this one, or one around it. */
+  ofHandler(handler: object): RequestHold | undefined {
+    return this.#handler === handler ? this : this.#outer?.ofHandler(handler);
   }
 
   /**
-   * Something begins to work for the request; returns what says that it has ended. Pipes and interceptors may have run since the lock was
-   * taken, so it is asked again.
+   * Notes that something begins to work for the request. Checks the lock again, because pipes and interceptors may have run since it was
+   * taken.
    *
+   * @returns a function that notes the end of that work
    * @throws LockLostError when the lock is not held any more
    */
   enter(): () => void {
@@ -73,19 +77,31 @@ export class RequestHold {
       if (left) return;
       left = true;
       this.#working--;
-      this.#look();
+      this.#endIfDone();
     };
   }
 
-  /** @throws LockLostError when the lock is lost, or the request has given it back: the handler itself may have done so */
+  /** @throws LockLostError when the lock is lost, or the request has released it; the handler itself may have released it */
   assertReadable(): void {
     if (this.#isOver) this.lock.assertHeld();
     else assertNotLost(this.lock);
   }
 
-  #look(): void {
-    if (!this.#isAnswered || this.#working > 0) return;
+  #endIfDone(): void {
+    if (!this.#hasResponded || this.#working > 0) return;
     this.#isOver = true;
     this.#resolve();
   }
+}
+
+const current = new AsyncLocalStorage<RequestHold>();
+
+/** Returns the innermost hold of the request that the running async context works for. */
+export function currentHold(): RequestHold | undefined {
+  return current.getStore();
+}
+
+/** Runs work inside a hold. */
+export function insideHold<T>(hold: RequestHold, work: () => T): T {
+  return current.run(hold, work);
 }

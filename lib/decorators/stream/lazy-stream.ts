@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs';
-import { releaseUnread } from './held-stream.js';
+import { releaseUnread } from './stream-hold.js';
 import { isAsyncIterable, isObservable } from './stream-kind.js';
 
 /** Calls when somebody subscribes, so that a method can return an Observable before it has its lock. `unsubscribed` ends the wait. */
@@ -20,7 +20,7 @@ export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unkn
 }
 
 /** Lets a promise of an async iterator be read as the iterator itself: its method says that it returns one. */
-export function readable(promise: Promise<unknown>): Promise<unknown> & AsyncIterable<unknown> {
+export function promiseOrIterator(promise: Promise<unknown>): Promise<unknown> & AsyncIterable<unknown> {
   const iterator = () => {
     // The reader is told at its first value, however late it asks for that.
     promise.catch(() => undefined);

@@ -1,14 +1,25 @@
 import type { Lock } from '../../core/lock/lock.js';
+import { noteEnd } from '../../core/stream-end.js';
+import type { LockExceptionFactory } from '../../http/exception-factory.js';
+
+/** The lock of a stream. */
+export interface StreamLock {
+  readonly lock: Lock;
+  readonly onLost: 'throw' | 'ignore';
+  /** The factory of the module that the lock belongs to. */
+  readonly exceptionFactory: LockExceptionFactory | undefined;
+}
 
 /** The longest time that a timer can be set to, in ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** How long a reader may take to come: the lease that was asked for. A lock that was handed over lasts less at first, and is renewed soon. */
+/**
+ * How long a reader may take to come: the lease that the caller asked for. A lock that was handed off lasts less at first, and is renewed soon.
+ */
 const readerMs = (lock: Lock): number => (lock.isHeld ? Math.min(...lock.leases.map(({ leaseMs }) => leaseMs)) : 0);
 
 /**
- * Asks the clock, so that a loss that no timer has told of yet is known.
- * A lock that its owner has given back is not lost.
+ * Throws when the lock is lost. Reads the clock, so it knows a loss that no timer has reported yet. A lock that its owner has released is not lost.
  *
  * @throws LockLostError
  */
@@ -17,47 +28,64 @@ export function assertNotLost(lock: Lock): void {
 }
 
 /**
- * A lock that a stream keeps. If nobody has begun to read the stream when the lease would be over, the lock is given back: else it would
- * be renewed for ever.
+ * Holds a lock for a stream. If nobody begins to read the stream within the lease, it releases the lock: otherwise the watchdog would renew it
+ * for ever.
  */
 export class StreamHold {
-  /** When the lock may be given back. Never rejects. */
+  /** Resolves when the lock may be released. Never rejects. */
   readonly ended: Promise<void>;
   readonly #lock: Lock;
-  readonly #unread: NodeJS.Timeout;
+  readonly #unreadTimer: NodeJS.Timeout;
   #resolve!: () => void;
   #hasEnded = false;
-  /** Whether the stream has given its lock back. A method that did so before wants its stream to be read without the lock. */
-  #gaveBack = false;
+  /** Whether the stream released its lock. A method that released the lock itself wants its stream to be read without the lock. */
+  #released = false;
 
   constructor(lock: Lock) {
     this.#lock = lock;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
-    this.#unread = setTimeout(() => this.#giveBack(), Math.min(readerMs(lock), LONGEST_TIMER_MS)).unref();
+    this.#unreadTimer = setTimeout(() => this.#release(), Math.min(readerMs(lock), LONGEST_TIMER_MS)).unref();
   }
 
-  /** Whether it was read to its end. */
+  /** Whether the stream was read to its end. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
 
-  /** @throws LockLostError when the stream has given the lock back, or it is lost and that matters */
-  begin(onLost: 'throw' | 'ignore'): void {
-    clearTimeout(this.#unread);
-    if (this.#gaveBack || (this.#hasEnded && this.#lock.lost)) this.#lock.assertHeld();
+  /**
+   * Notes that a reader has come.
+   *
+   * @throws LockLostError when the stream has released the lock, or when the lock is lost and `onLost` is `'throw'`
+   */
+  startReading(onLost: 'throw' | 'ignore'): void {
+    clearTimeout(this.#unreadTimer);
+    if (this.#released || (this.#hasEnded && this.#lock.lost)) this.#lock.assertHeld();
     else if (onLost === 'throw') assertNotLost(this.#lock);
   }
 
-  /** Gives the lock back; settles when the key is free. */
+  /** Releases the lock; settles when the key is free. */
   async end(): Promise<void> {
     this.#hasEnded = true;
-    clearTimeout(this.#unread);
-    this.#giveBack();
+    clearTimeout(this.#unreadTimer);
+    this.#release();
     await this.#lock.unlock();
   }
 
-  #giveBack(): void {
-    this.#gaveBack ||= this.#lock.isHeld;
+  #release(): void {
+    this.#released ||= this.#lock.isHeld;
     this.#resolve();
   }
+}
+
+const holds = new WeakMap<object, StreamHold>();
+
+/** Notes which hold a stream ends, for `releaseUnread` and for `LockService.withLock`. */
+export function noteHold<T extends object>(stream: T, hold: StreamHold): T {
+  holds.set(stream, hold);
+  return noteEnd(stream, hold.ended);
+}
+
+/** Releases the lock of a stream that nobody will read. */
+export function releaseUnread(stream: unknown): void {
+  if (typeof stream === 'object' && stream !== null) void holds.get(stream)?.end();
 }

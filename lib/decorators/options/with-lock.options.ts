@@ -6,20 +6,12 @@ import {
   oneOf,
   wrongValue,
   type WithLockOptions,
-} from '../core/request/lock-options.js';
-import { plainOptions } from '../errors/plain-options.js';
-import { LockOptionsError } from '../errors/lock-options.error.js';
-import type { LockTimeoutError } from '../errors/lock-timeout.error.js';
-import { shown } from '../errors/messages.js';
-import { checkedModuleName, DEFAULT_MODULE } from '../service/lock.tokens.js';
+} from '../../core/request/lock-options.js';
+import { plainOptions } from '../../errors/plain-options.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { shown } from '../../errors/messages.js';
+import { checkedModuleName, DEFAULT_MODULE } from '../../service/lock.tokens.js';
 import type { TimeoutFallback } from './timeout-types.js';
-
-/** What an `onTimeout` function gets to know. */
-export interface LockTimeoutContext<Args extends readonly unknown[] = readonly unknown[]> {
-  readonly error: LockTimeoutError;
-  /** The arguments of the call that did not run; with `scope: 'request'`, the `ExecutionContext` of the request. */
-  readonly args: Args;
-}
 
 export interface WithLockDecoratorOptions<
   Word = 'throw' | 'skip',

@@ -1,4 +1,11 @@
-import type { LockTimeoutContext } from './with-lock.options.js';
+import type { LockTimeoutError } from '../../errors/lock-timeout.error.js';
+
+/** What an `onTimeout` function gets. */
+export interface LockTimeoutContext<Args extends readonly unknown[] = readonly unknown[]> {
+  readonly error: LockTimeoutError;
+  /** The arguments of the call that did not run; with `scope: 'request'`, the `ExecutionContext` of the request. */
+  readonly args: Args;
+}
 
 /** Makes the answer to a time-out. It may ask for arguments of certain types: those of the method are checked against them. */
 export type TimeoutFallback<Result, Args extends readonly unknown[]> = {

@@ -1,0 +1,103 @@
+import type { ServerResponse } from 'node:http';
+import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
+import { type Observable, of } from 'rxjs';
+import type { LockKey } from '../../core/request/lock-key.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
+import { clientGone, insideRequest, rawResponse } from '../../http/http-request.js';
+import { isOver, onceEnded } from '../../http/response-end.js';
+import type { LockService } from '../../service/lock.service.js';
+import { lockServiceToken } from '../../service/lock.tokens.js';
+import { endedBy, keyOrAttachedError } from '../call/call-parts.js';
+import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
+import { currentHold, insideHold, RequestHold } from './request-hold.js';
+import { responseUnlessLost } from './request-stream.js';
+
+/** A handler with `scope: 'request'`, as its requests need to know it. */
+export interface LockedHandler {
+  /** `OrdersController.confirm` */
+  readonly name: string;
+  readonly options: ResolvedDecoratorOptions;
+  readonly keyOf: (context: ExecutionContext) => LockKey;
+  /** The parameters that `@CurrentLock()` stands on. */
+  readonly lockParameters: readonly number[];
+}
+
+const interceptors = new WeakSet<object>();
+
+/** Whether a class is the interceptor of a handler with `scope: 'request'`. */
+export const isRequestLock = (type: unknown): boolean => typeof type === 'function' && interceptors.has(type);
+
+/**
+ * Makes the interceptor that takes the lock of one handler, and holds it until the request is over.
+ *
+ * @param id identifies the handler in its holds
+ */
+export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, id: object): new () => NestInterceptor {
+  const { onTimeout, lockOptions, module } = options;
+  const { onLost = 'throw' } = lockOptions;
+  /**
+   * The hold of each response: an interceptor around this one may try the handler again. While the first try still works, the second waits
+   * for the lock.
+   */
+  const holds = new WeakMap<ServerResponse, RequestHold>();
+
+  const handle = (hold: RequestHold, next: CallHandler): Observable<unknown> => {
+    const response = insideHold(hold, () => next.handle());
+    return responseUnlessLost(hold, response, onLost);
+  };
+
+  @Injectable()
+  class RequestLockInterceptor implements NestInterceptor {
+    @Inject(lockServiceToken(module)) readonly locks!: LockService;
+
+    intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+      const response = rawResponse(context);
+      if (!response) return Promise.reject(notARequest(name));
+      return insideRequest(context, () => {
+        const hold = holds.get(response);
+        return hold?.isIdle
+          ? Promise.resolve(this.locks.goOn(hold, () => handle(hold, next)))
+          : this.#inLock(context, response, next);
+      });
+    }
+
+    #inLock(context: ExecutionContext, response: ServerResponse, next: CallHandler): Promise<Observable<unknown>> {
+      const { exceptionFactory } = this.locks;
+      const key = keyOrAttachedError(keyOf, context, exceptionFactory);
+      const over = new AbortController();
+      // Nobody waits for the handler any more once another interceptor has responded. A response that came before this handler is no reason.
+      if (!isOver(response)) onceEnded(response, () => over.abort(clientGone()));
+      return new Promise((resolve, reject) => {
+        let began = false;
+        this.locks
+          .withLock(
+            key,
+            (lock) => {
+              over.signal.throwIfAborted();
+              began = true;
+              const hold = new RequestHold({ handler: id, lock, response, outer: currentHold(), exceptionFactory });
+              holds.set(response, hold);
+              resolve(handle(hold, next));
+              return hold.ended;
+            },
+            endedBy(over.signal, lockOptions),
+          )
+          .catch(async (error: unknown) => {
+            if (began || onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
+            resolve(of(typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined));
+          })
+          .catch(reject);
+      });
+    }
+  }
+  interceptors.add(RequestLockInterceptor);
+  return RequestLockInterceptor;
+}
+
+export function notARequest(name: string): LockOptionsError {
+  return new LockOptionsError(
+    `${name}() has a lock with scope: 'request', but was not called as the handler of an HTTP request, so it did not run. ` +
+      `Leave out the scope to hold the lock for each call.`,
+  );
+}

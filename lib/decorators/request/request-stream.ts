@@ -1,0 +1,49 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Observable } from 'rxjs';
+import { attachToRequest } from '../../http/http-request.js';
+import { lostError } from '../../service/lock.calls.js';
+import { failWhenLost } from '../stream/held-observable.js';
+import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
+import type { RequestHold } from './request-hold.js';
+
+/**
+ * Lets an Observable that a handler has returned be read only while the lock is not lost and the request is not over.
+ * The end of the request releases the lock.
+ */
+export function readableWhileHeld(source: Observable<unknown>, hold: RequestHold): Observable<unknown> {
+  const inside = AsyncLocalStorage.snapshot();
+  return new Observable((subscriber) => {
+    try {
+      hold.assertReadable();
+    } catch (error) {
+      throw inside(() => attachToRequest(error, hold.exceptionFactory));
+    }
+    subscriber.add(failWhenLost(hold, subscriber, inside));
+    inside(() => untilUnsubscribed(source, subscriber, inside).subscribe(subscriber));
+  });
+}
+
+/** Sends on the response of the handler, or the loss of the lock if that comes first. */
+export function responseUnlessLost(
+  hold: RequestHold,
+  source: Observable<unknown>,
+  onLost: 'throw' | 'ignore',
+): Observable<unknown> {
+  return new Observable((subscriber) => {
+    const leave = hold.enter();
+    const response = untilUnsubscribed(source, subscriber);
+    subscriber.add(leave);
+    const unlessLost = (send: () => void, cause?: unknown): void => {
+      if (subscriber.closed) return;
+      // `isHeld` reads the clock, so it knows a loss that no timer has reported yet. A lock that the handler has released is not lost.
+      const lost = onLost === 'throw' && !hold.lock.isHeld ? hold.lock.lost : undefined;
+      if (!lost) send();
+      else subscriber.error(lostError(lost, hold.exceptionFactory, cause));
+    };
+    response.subscribe({
+      next: (value) => unlessLost(() => subscriber.next(value)),
+      error: (error: unknown) => unlessLost(() => subscriber.error(error), error),
+      complete: () => unlessLost(() => subscriber.complete()),
+    });
+  });
+}
