@@ -12,12 +12,15 @@ type Unit =
 type AnyCase = Unit | Uppercase<Unit> | Capitalize<Unit>;
 
 /**
- * A number of milliseconds, or a string of the `ms` package such as `'250ms'`, `'30s'`, `'5 minutes'`. Say `as Duration` of a text that comes from
- * the configuration: its value is checked at boot.
+ * A number of milliseconds, or a string of the `ms` package such as `'250ms'`, `'30s'`, `'5 minutes'`. Cast a string
+ * from the configuration with `as Duration`: its value is checked at boot.
  */
 export type Duration = number | `${number}` | `${number}${AnyCase}` | `${number} ${AnyCase}`;
 
-/** Longest duration that is not `Infinity`, in ms: about 30 years. Redis counts no further than some powers of ten beyond it. */
+/**
+ * Longest duration that is not `Infinity`, in ms: about 30 years. Redis counts no further than some powers of ten
+ * beyond it.
+ */
 const LONGEST_MS = 1e12;
 
 interface Bounds {

@@ -3,24 +3,24 @@ import { permitsOf } from '../store/sharing.js';
 import { partsOf } from './request/lock-token.js';
 import type { HeldMode } from './lock/lock.js';
 
-/** A process that has to do with a lock. Nothing is known of one that is not ours, such as another tool. */
+/** A process that holds a lock or waits for it. Host, pid and instance are undefined for another tool. */
 interface LockProcess {
-  /** The owner's token, as it stands in Redis. */
+  /** The owner's token, as stored in Redis. */
   readonly token: string;
   readonly host: string | undefined;
   readonly pid: number | undefined;
   /** Names the `LockService` within its process. */
   readonly instance: string | undefined;
-  /** The `label` that the caller gave; `Class.method` where `@WithLock` was given none. */
+  /** The `label` of the call; `Class.method` if `@WithLock` has none. */
   readonly label: string | undefined;
 }
 
 export interface LockHolder extends LockProcess {
   /** How long its lease lasts if nobody renews it, in ms. */
   readonly remaining: number;
-  /** The fence of its lock. Undefined when its process did not answer at once: it is stalled, gone, or not ours. */
+  /** The fence of its lock. Undefined when its process did not answer in time: it is stalled, gone, or another tool. */
   readonly fence: number | undefined;
-  /** Since when it has the lock, by its own clock. Undefined when its process did not answer. */
+  /** Since when it holds the lock, by its own clock. Undefined when its process did not answer in time. */
   readonly since: Date | undefined;
 }
 
@@ -28,17 +28,20 @@ export interface LockWaiter extends LockProcess {
   readonly mode: Exclude<HeldMode, 'write'>;
 }
 
-/** Who holds a key, and who waits for it. */
+/** Describes who holds a key, and who waits for it. */
 export interface LockInfo {
   readonly key: string;
   readonly mode: Exclude<HeldMode, 'write'>;
-  /** How many may hold it at once, if it is a semaphore. */
+  /** How many may hold the key at once, if it is a semaphore. */
   readonly permits: number | undefined;
   /** The first of `holders`. */
   readonly holder: LockHolder;
-  /** One; or all readers, or all who have a permit. */
+  /** The holder; or all readers, or all holders of a permit. */
   readonly holders: readonly LockHolder[];
-  /** In the order they will be served. Of a process that does not ask for `fair` only the first is here, for all its callers. */
+  /**
+   * The waiters, in the order in which they will be served. Without `fair`, a process has one waiter here for all its
+   * callers.
+   */
   readonly waiters: readonly LockWaiter[];
 }
 

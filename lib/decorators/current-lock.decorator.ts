@@ -13,10 +13,10 @@ export interface CurrentLockMethod {
 }
 
 /**
- * Gives a parameter of a `@WithLock` method the `Lock` that the call holds. Nest knows nothing of it: of a message handler whose
- * parameters have decorators it would take the payload away.
+ * Fills a parameter of a `@WithLock` method with the `Lock` that the call holds. Nest does not see this decorator: it
+ * would pass no payload to a message handler whose parameters have decorators.
  *
- * @throws LockOptionsError when the class is defined, where it does not stand on a parameter of a method of an instance
+ * @throws LockOptionsError when the class is defined, if it does not stand on a parameter of a method of an instance
  */
 export function CurrentLock(): ParameterDecorator;
 export function CurrentLock(...given: readonly unknown[]): ParameterDecorator {

@@ -3,11 +3,12 @@ import { lockNames } from './messages.js';
 import { quotedStart } from './messages.js';
 
 /**
- * How a lock was lost:
- * - `expired`: the lease ended by our own clock before a renewal was confirmed (or `watchdog: false`, or `maxHold` was over);
- * - `taken`: Redis says the key is not ours any more (deleted, forced, evicted, or gone with a failover);
- * - `unlocked`: it was given back with `unlock()`, or the call it was nested in ended before it did;
- * - `shutdown`: the app shut down and `shutdownGrace` was over.
+ * Says how a lock was lost:
+ * - `expired`: the lease ended by the process's own clock before a renewal was confirmed (or `watchdog: false`, or
+ *   `maxHold` was over);
+ * - `taken`: Redis says that this owner no longer holds the key (deleted, forced, evicted, or gone with a failover);
+ * - `unlocked`: it was released with `unlock()`, or its parent call ended first;
+ * - `shutdown`: the app was shutting down and `shutdownGrace` was over.
  */
 export type LostReason = 'expired' | 'taken' | 'unlocked' | 'shutdown';
 
@@ -19,7 +20,7 @@ const WHAT_HAPPENED: Record<LostReason, string> = {
   shutdown: 'the app shut down and "shutdownGrace" was over. Raise it, or stop the work when "signal" aborts',
 };
 
-/** Who took a lock away by force, and why, as they say. */
+/** Says who released a lock by force, and why, in their own words. */
 export interface ForcedUnlock {
   /** At most 200 characters. */
   readonly by?: string | undefined;
@@ -43,15 +44,18 @@ export interface LostFacts {
   readonly cause?: unknown;
 }
 
-/** Says that a lock was lost while its work ran: somebody else may be inside by now. HTTP 503. */
+/** Says that a lock was lost while its work ran: another caller may be inside by now. HTTP 503. */
 export class LockLostError extends LockError {
   declare readonly code: 'LOCK_LOST';
   readonly keys: readonly string[];
-  /** Who had the lock: the `label` of the call; `Class.method` where `@WithLock` was given none. */
+  /** Who held the lock: the `label` of the call; `Class.method` if `@WithLock` has none. */
   readonly label: string | undefined;
   readonly reason: LostReason;
   readonly heldMs: number;
-  /** Who took it with `forceUnlock`, and why, as they say; undefined when it was lost otherwise, or nobody told. */
+  /**
+   * Who released it with `forceUnlock`, and why, in their own words; undefined when it was lost in another way, or the
+   * holder was not told.
+   */
   readonly forced: ForcedUnlock | undefined;
 
   constructor({ keys, label, reason, heldMs, forced, cause }: LostFacts) {

@@ -1,7 +1,9 @@
 import { HALF_DONE, LockError } from './lock.error.js';
 import { lockNames } from './messages.js';
 
-/** Why a call got no lock: somebody else had it for all of `wait`, or `maxWaiters` callers were waiting already. */
+/**
+ * Says why a call got no lock: another caller held it for all of `wait`, or `maxWaiters` callers were already waiting.
+ */
 export type TimeoutReason = 'held' | 'too-many-waiters';
 
 export interface TimeoutFacts {
@@ -10,22 +12,22 @@ export interface TimeoutFacts {
   readonly reason: TimeoutReason;
   /** How long the caller really waited, in ms. */
   readonly waitedMs: number;
-  /** How long it was ready to wait, in ms. */
+  /** How long the caller would have waited at most, in ms. */
   readonly waitMs: number;
-  /** `host:pid` of the holder, where it is known. */
+  /** `host:pid` of the holder, if it is known. */
   readonly holder: string | undefined;
   /**
-   * How many waited before this caller when it last asked, as far as this process knows: of other processes it sees one
-   * waiter each.
+   * How many callers were ahead of this one when it last asked, as far as this process knows: of each other process it
+   * sees one waiter.
    */
   readonly ahead: number;
-  /** How long the lease of the holder lasts if nobody renews it, in ms, where it is known. */
+  /** How long the lease of the holder lasts if nobody renews it, in ms, if it is known. */
   readonly leaseLeftMs: number | undefined;
   /** How many were allowed to wait in this process. */
   readonly maxWaiters: number;
-  /** All keys that the call holds, which it is inside the work of. */
+  /** The keys of all locks that the call is inside the work of. */
   readonly holding: readonly string[];
-  /** Whether the call is inside the work of another lock, held or lost meanwhile. @default whether it holds any */
+  /** Whether the call is inside the work of another lock, held or lost by now. @default whether it holds any */
   readonly nested?: boolean;
   /** Keys that this call holds, and that those wait for whom it waited for: a circle. Undefined when none was found. */
   readonly deadlock?: readonly string[] | undefined;
@@ -35,7 +37,7 @@ export interface TimeoutFacts {
 export class LockTimeoutError extends LockError {
   declare readonly code: 'LOCK_TIMEOUT';
   readonly keys: readonly string[];
-  /** Who wanted the lock: the `label` of the call; `Class.method` where `@WithLock` was given none. */
+  /** Who wanted the lock: the `label` of the call; `Class.method` if `@WithLock` has none. */
   readonly label: string | undefined;
   readonly reason: TimeoutReason;
   readonly waitedMs: number;
@@ -43,13 +45,15 @@ export class LockTimeoutError extends LockError {
   readonly holder: string | undefined;
   readonly ahead: number;
   /**
-   * The keys that this call held while it waited, of locks that it is inside of; those taken by `lock()` are not known. If whoever had the key
-   * waited for one of these, both waited in vain. Where there are any, part of the work may be done, so the error is not `retryable`.
+   * The keys that this call held while it waited, of locks that it is inside of; those from `lock()` are not known. If
+   * the holder waited for one of these, both waited in vain. If there are any, part of the work may be done, so the
+   * error is not `retryable`.
    */
   readonly holding: readonly string[];
   /**
    * Whether this call and others of this process waited for each other. Take those keys together, or everywhere in the
-   * same order. Not found where one of them waits for a permit, holds its lock by `lock()`, or runs in another process.
+   * same order. A deadlock is not detected if one of the calls waits for a permit, holds its lock by `lock()`, or runs
+   * in another process.
    */
   readonly isDeadlock: boolean;
 
@@ -82,8 +86,9 @@ export class LockTimeoutError extends LockError {
 const LONGEST_RETRY_AFTER = 60;
 
 /**
- * When to try again, in seconds. The lease of a live holder is renewed, so its end says only when the key is free at the latest. Until
- * then the best guess is the time waited so far, at least a second: it grows with the contention. A second more for each waiter ahead.
+ * When to try again, in seconds. The lease of a live holder is renewed, so its end says only when the key is free at
+ * the latest. Until then the best guess is the time waited so far, at least a second: it grows with the contention. A
+ * second more for each waiter ahead.
  */
 function retryAfterOf({ leaseLeftMs = Infinity, waitedMs, ahead }: TimeoutFacts): number | undefined {
   if (leaseLeftMs === Infinity) return undefined;

@@ -1,8 +1,8 @@
 import { HALF_DONE, LockError } from './lock.error.js';
 
 /**
- * Thrown when the store can't answer: Redis is down, hung, or refuses, or this app is shutting down. HTTP 503.
- * `cause` is what the client library said. The body of the method has not run.
+ * Thrown when the store can't grant a lock: Redis is down, hangs, or refuses the command, or this app is shutting down.
+ * HTTP 503. `cause` is the error of the client library. The body of the method has not run.
  */
 export class LockUnavailableError extends LockError {
   declare readonly code: 'LOCK_UNAVAILABLE';

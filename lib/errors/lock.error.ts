@@ -6,7 +6,7 @@ import { setLazyStack, withoutTraces } from './error-stack.js';
 export type LockErrorCode =
   'LOCK_TIMEOUT' | 'LOCK_UNAVAILABLE' | 'LOCK_LOST' | 'LOCK_KEY_INVALID' | 'LOCK_OPTIONS_INVALID' | 'LOCK_NOT_WIRED';
 
-/** What an HTTP client gets to read: never the key, which can name a customer. */
+/** The body that an HTTP client gets: never with the key, which can name a customer. */
 export interface LockErrorBody {
   readonly statusCode: number;
   readonly code: LockErrorCode;
@@ -14,7 +14,7 @@ export interface LockErrorBody {
   readonly error: string;
   /** Whether nothing has been done, so that the same request may be sent again. */
   readonly retryable: boolean;
-  /** When it may be sent again, in seconds, where that is known. */
+  /** When it may be sent again, in seconds, if that is known. */
   readonly retryAfter?: number;
 }
 
@@ -38,11 +38,11 @@ export const HALF_DONE = ', and part of the work may be done. Check its result b
 const BRAND = Symbol.for('nest-redis-lock:error');
 
 /**
- * The base of every error this library throws. `message` may be shown to anybody; `detail` is for the developer and the log, and names the key.
- * What prints the error, by its `stack` or `util.inspect`, tells both.
+ * The base of every error of this library. `message` may be shown to anybody; `detail` is for the developer and the
+ * log, and names the key. Printing the error, by its `stack` or `util.inspect`, shows both.
  *
- * It is an `HttpException`, so Nest answers with the right status whoever catches it, an app's own catch-all
- * filter included, and a request that takes no lock pays nothing for it.
+ * It is an `HttpException`, so Nest sends the right status whichever filter catches it, even an app's own catch-all
+ * filter, and a request that uses no lock pays nothing for it.
  */
 export abstract class LockError extends HttpException {
   readonly code: LockErrorCode;
@@ -51,8 +51,8 @@ export abstract class LockError extends HttpException {
   /** Whether nothing has been done, so that the same call may be made again. */
   readonly retryable: boolean;
   /**
-   * When it may be made again, in seconds, where that is known: as many as the call has waited, at least one, at most to the end of the holder's lease; one more
-   * for each waiter ahead; at most 60.
+   * When it may be made again, in seconds, if that is known: as long as the call has waited, at least one, at most
+   * until the end of the holder's lease; one more for each waiter ahead; at most 60.
    */
   readonly retryAfter: number | undefined;
   #answered = false;
@@ -145,7 +145,7 @@ export function isLockError(value: unknown): value is LockError {
   }
 }
 
-/** What is to be logged of an error: of ours the detail. */
+/** Returns the text of an error for the log: the detail of a lock error. */
 export function detailOf(error: Error): string {
   return isLockError(error) ? error.detail : error.message;
 }

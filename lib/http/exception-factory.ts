@@ -4,14 +4,18 @@ import { shown } from '../errors/messages.js';
 import { routeOf } from './handler-names.js';
 
 /**
- * Makes the exception that an HTTP request is answered with in the place of a lock error; `undefined`: the answer is the default one. Neither a
- * promise nor anything else will do. `error.getStatus()` and `error.getResponse()` give it the default answer.
+ * Returns the exception to send to an HTTP client instead of a lock error; `undefined` keeps the default response. It
+ * must return neither a promise nor anything else. Inside it, `error.getStatus()` and `error.getResponse()` return the
+ * default response.
  */
 export type LockExceptionFactory = (error: LockError, context: ExecutionContext) => HttpException | undefined;
 
 const logger = new Logger('RedisLock');
 
-/** What the factory of a module makes of an error. Undefined where it makes nothing, or nothing that can be an answer, which is logged. */
+/**
+ * What the factory of a module makes of an error. Undefined where it makes nothing, or nothing that can be an answer,
+ * which is logged.
+ */
 export function callExceptionFactory(
   factory: LockExceptionFactory,
   error: LockError,

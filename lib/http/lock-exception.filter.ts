@@ -18,11 +18,13 @@ interface Told {
 }
 
 /**
- * Answers lock errors in the way of the context: microservices and gateways get `{ status: 'error', code, statusCode, message }`, GraphQL
- * `extensions: { code, status }`, HTTP what Nest itself answers. None of them gets the key; the log has it.
+ * Turns lock errors into the format of the context: microservices and gateways get `{ status: 'error', code,
+ * statusCode, message }`, GraphQL gets `extensions: { code, status }`, HTTP gets what Nest itself sends. None of them
+ * gets the key; the log has it.
  *
- * The module binds it before all filters of the app, so these go first. In a hybrid app, `connectMicroservice` does not hand global filters on: give it
- * `{ inheritAppConfig: true }`, or put `@UseFilters(LockExceptionFilter)` on the controller.
+ * The module binds it before all filters of the app, so these go first. In a hybrid app, `connectMicroservice` does not
+ * pass global filters on: give it `{ inheritAppConfig: true }`, or put `@UseFilters(LockExceptionFilter)` on the
+ * controller.
  */
 @Catch(LockError)
 export class LockExceptionFilter implements ExceptionFilter<LockError> {
@@ -44,7 +46,10 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
   }
 }
 
-/** Binds the filter while Nest still builds the app, so that those of the app are added later and go first: globally, and to each gateway, as global filters are not for these. */
+/**
+ * Binds the filter while Nest still builds the app, so that those of the app are added later and go first: globally,
+ * and to each gateway, as global filters are not for these.
+ */
 export function bindExceptionFilter(app: ApplicationConfig, http: HttpAdapterHost, modules: ModulesContainer): void {
   if (app.getGlobalFilters().some((filter) => filter instanceof LockExceptionFilter)) return;
   app.addGlobalFilter(new LockExceptionFilter(http));

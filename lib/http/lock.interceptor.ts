@@ -3,10 +3,11 @@ import type { Observable } from 'rxjs';
 import { insideRequest } from './http-request.js';
 
 /**
- * Ties the locks of a handler to its HTTP request: a time-out answers 409 and an outage 503 with `Retry-After`, the log gets
- * the message that names the key, and a request whose client has gone stops waiting.
+ * Ties the locks of a handler to its HTTP request: a time-out becomes a 409 and an outage a 503 with `Retry-After`, the
+ * log gets the detail that names the key, and a request whose client has gone stops waiting.
  *
- * The module does this for every handler already. Use the interceptor with `http: false`, to choose the handlers yourself.
+ * The module does this for every handler already. Use the interceptor with `http: false`, to choose the handlers
+ * yourself.
  */
 @Injectable()
 export class LockInterceptor implements NestInterceptor {

@@ -5,8 +5,8 @@ import { MemoryLockStore } from '../store/memory/memory-lock.store.js';
 import { inMemory, type LockTestingModuleOptions, TestLockService } from './test-lock.service.js';
 
 /**
- * `RedisLockModule` for unit tests: the same locks, with the same rules, in memory. They really exclude. Its `LockService` is a
- * `TestLockService`, which can also say that a key is busy.
+ * Replaces `RedisLockModule` in unit tests: the same locks, with the same rules, in memory. They exclude each other.
+ * Its `LockService` is a `TestLockService`, which can also simulate that a key is busy.
  *
  * @example
  * ```ts

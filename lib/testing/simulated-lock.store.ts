@@ -14,24 +14,34 @@ import type {
   StoreListener,
 } from '../store/lock-store.js';
 
-/** What goes wrong while a test lasts. */
+/** Says what goes wrong in a test. */
 export interface LockSituation {
-  /** Somebody else has these keys, or with `true` all: callers get `LockTimeoutError` at once whatever their `wait` is, and `tryLock` gives null. */
+  /**
+   * Another caller holds these keys, or all keys with `true`: callers get `LockTimeoutError` at once whatever their
+   * `wait` is, and `tryLock` returns null.
+   */
   readonly busy?: LockKey | true;
   /**
-   * The locks on these keys, or with `true` all, are lost: of those held now the `signal` has aborted when `simulate` returns; one
-   * taken later is lost as soon as its work really waits for something, and at the latest when it is given back.
+   * The locks on these keys, or all locks with `true`, are lost. The `signal` of a lock that is held now has aborted
+   * when `simulate` returns. A lock that is acquired later is lost as soon as its work really waits for something, and
+   * at the latest when it is released.
    */
   readonly lost?: LockKey | true;
-  /** The store does not answer: callers get `LockUnavailableError` at once, and locks held now are lost when their lease ends. @default false */
+  /**
+   * The store does not answer: callers get `LockUnavailableError` at once, and locks held now are lost when their lease
+   * ends.
+   * @default false
+   */
   readonly down?: boolean;
 }
 
-/** How the one who keeps a busy key appears in errors and in `inspect`. */
+/** How the holder of a busy key appears in errors and in `inspect`. */
 const SOMEBODY = 'another-node:1:simulated-holder.1';
 const LEASE_LEFT_MS = 30_000;
 
-/** A store whose locks are busy or lost, or which is down, when a test says so; else it is the store it was given. */
+/**
+ * Simulates busy keys, lost locks or an outage when a test asks for it; otherwise passes each call to the given store.
+ */
 export class SimulatedLockStore implements LockStore {
   situation: LockSituation = {};
   readonly #store: LockStore;

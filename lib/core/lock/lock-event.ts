@@ -4,36 +4,42 @@ import type { TimeoutReason } from '../../errors/lock-timeout.error.js';
 
 interface Told {
   readonly keys: readonly string[];
-  /** As it was given to the call; `Class.method` where `@WithLock` was given none. Keys are too many for a metric, labels are few. */
+  /**
+   * The `label` of the call; `Class.method` if `@WithLock` has none. There are few labels, but too many keys for a
+   * metric.
+   */
   readonly label: string | undefined;
 }
 
-/** Of a call for a lock. All times are in ms. */
+/** Reports a call for a lock. All times are in ms. */
 export interface LockCallEvent extends Told {
   /** From the call until this event. */
   readonly waitedMs: number;
 }
 
-/** Of a lock that a call has. */
+/** Reports a lock that a call holds. */
 export interface HeldLockEvent extends Told {
   readonly fence: number;
-  /** Whether the call is inside another one that has the key. */
+  /** Whether the call is nested in a call that holds the key. */
   readonly nested: boolean;
   /** From the grant until this event. */
   readonly heldMs: number;
 }
 
 /**
- * What happened to a lock of this process. Each call for a lock ends in `acquired`, `timeout`, `unavailable` or `aborted`, after
- * `waited` if it had to queue (unless the call itself was wrong: a `LockOptionsError` or `LockKeyError` is no event); and each lock
- * that was `acquired` ends in `released` or `lost`.
+ * Reports what happened to a lock of this process. Each call for a lock ends in `acquired`, `timeout`, `unavailable` or
+ * `aborted`, after `waited` if it had to wait. A wrong call, which throws `LockOptionsError` or `LockKeyError`, makes
+ * no event. Each lock that was `acquired` ends in `released` or `lost`.
  */
 export type LockEvent =
-  /** The caller has the lock. `nested`: it is inside another call that has the key. */
+  /** The caller has acquired the lock. `nested`: inside a call that holds the key. */
   | (LockCallEvent & { readonly type: 'acquired'; readonly fence: number; readonly nested: boolean })
-  /** The caller had to queue, and does not any more; what came of it follows. */
+  /** The caller has stopped waiting; the event of its outcome follows. */
   | (LockCallEvent & { readonly type: 'waited' })
-  /** The key was held for all of `wait`, or too many waited. `waitMs`: what it was ready to wait, `0` if it only tried. */
+  /**
+   * The key was held for all of `wait`, or too many callers waited. `waitMs`: how long the call would have waited at
+   * most, `0` for one try.
+   */
   | (LockCallEvent & {
       readonly type: 'timeout';
       readonly reason: TimeoutReason;
@@ -43,15 +49,21 @@ export type LockEvent =
     })
   /** The store did not answer, or the app is shutting down. */
   | (LockCallEvent & { readonly type: 'unavailable'; readonly error: unknown })
-  /** The `signal` of the call aborted, or the client of its HTTP request went away. `reason`: what the call rejects with. */
+  /**
+   * The `signal` of the call aborted, or the client of its HTTP request went away. `reason`: what the call rejects
+   * with.
+   */
   | (LockCallEvent & { readonly type: 'aborted'; readonly reason: unknown })
-  /** The store confirmed that the lock goes on. `remainingMs`: for how long, if it is the last time. */
+  /** The store confirmed a renewal. `remainingMs`: how long the lock lasts without another renewal. */
   | (HeldLockEvent & { readonly type: 'renewed'; readonly remainingMs: number })
-  /** The caller gave it back. */
+  /** The caller released the lock. */
   | (HeldLockEvent & { readonly type: 'released' })
-  /** It ended while the caller was inside. `forced`: who took it with `forceUnlock`, and why. */
+  /** The lock ended while the caller was inside. `forced`: who released it with `forceUnlock`, and why. */
   | (HeldLockEvent & { readonly type: 'lost'; readonly reason: LostReason; readonly forced: ForcedUnlock | undefined })
-  /** This process took a key away with `forceUnlock`; whoever had it hears that it is `lost`, with `forced`. `token`: whose it had to be. */
+  /**
+   * This process released a key with `forceUnlock`; its holder gets `lost`, with `forced`. `token`: the only owner it
+   * was to be released from.
+   */
   | (Told & ForcedUnlock & { readonly type: 'forced'; readonly token: string | undefined });
 
 type News<Event> = Event extends HeldLockEvent ? Omit<Event, keyof HeldLockEvent> : never;

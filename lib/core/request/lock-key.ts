@@ -1,7 +1,7 @@
 import { LockKeyError } from '../../errors/lock-key.error.js';
 import { quotedStart, shown } from '../../errors/messages.js';
 
-/** What is locked: one key, or several that are taken together, all or none. */
+/** Names what is locked: one key, or several that are acquired together, all or none. */
 export type LockKey = string | readonly string[];
 
 /** Half a surrogate pair. In UTF-8, which Redis gets, all of them are the same character. */
@@ -16,8 +16,8 @@ export function isWellFormed(text: string): boolean {
 export const LONGEST_KEY = 1024;
 
 /**
- * Most keys of one call. Redis takes and renews them in one step and does nothing else meanwhile, about 1 ms for 100 of them:
- * a list that comes from a client must not stop it for all others.
+ * Most keys of one call. Redis takes and renews them in one step and does nothing else meanwhile, about 1 ms for 100 of
+ * them: a list that comes from a client must not stop it for all others.
  */
 export const MOST_KEYS = 100;
 

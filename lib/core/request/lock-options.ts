@@ -9,7 +9,7 @@ import type { Sharing } from '../../store/lock-store.js';
 /** How a key is asked for. */
 export type LockMode = 'exclusive' | 'read' | 'write';
 
-/** What can be said of one call. What it leaves out comes from the module. */
+/** Options of one call. What it leaves out comes from the module. */
 export interface LockOptions {
   /**
    * How long to wait for the key. `0`: one try.
@@ -18,42 +18,48 @@ export interface LockOptions {
   readonly wait?: Duration;
   /**
    * How long Redis keeps the lock if this process dies. The watchdog renews it while the work runs, so it need not
-   * cover the whole run; a longer lease only means a longer wait for the others after a crash.
+   * cover the whole run. A longer lease only means a longer wait for other callers after a crash.
    * @default the module's `lease` (`'30s'`); smallest `'100ms'`
    */
   readonly lease?: Duration;
   /**
-   * Whether to renew the lease every lease/3 while the lock is held. `false`: the lock ends at the lease, and its
+   * Whether to renew the lease every lease/3 while the lock is held. `false`: the lock ends with its lease, and its
    * signal aborts then.
    * @default the module's `watchdog` (`true`)
    */
   readonly watchdog?: boolean;
-  /** The watchdog stops renewing after this long, so a stuck body can't hold a key for ever. @default no limit */
+  /**
+   * How long the watchdog renews the lock at most, so that a stuck method can't hold a key for ever.
+   * @default no limit
+   */
   readonly maxHold?: Duration;
   /**
-   * The key stays locked for at least this long after the lock was taken, also when the work is done sooner: for jobs that must run once,
-   * on hosts whose clocks differ a little. After a crash it is free at the end of the lease.
+   * How long the key stays locked at least after the grant, even if the work is done sooner: for jobs that must run
+   * once, on hosts whose clocks differ a little. After a crash the key is free when the lease ends.
    * @default 0
    */
   readonly atLeast?: Duration;
   /**
-   * `'read'`: together with all other readers; `'write'` and `'exclusive'`: with nobody. First come, first served: readers
-   * who come after a waiting writer wait for it.
+   * `'read'` shares the key with all other readers; `'write'` and `'exclusive'` share it with nobody. First come, first
+   * served: readers that come after a waiting writer wait for it.
    * @default 'exclusive'
    */
   readonly mode?: LockMode;
-  /** A semaphore: up to this many hold the key at once. All callers of a key must name the same number. @default none */
+  /**
+   * Makes a semaphore: up to this many hold the key at once. All callers of a key must name the same number.
+   * @default none
+   */
   readonly permits?: number;
   /**
    * What errors, events and `inspect` call this caller: the name of a job, of a tenant. At most 100 characters.
-   * @default `Class.method` for `@WithLock`; else none
+   * @default `Class.method` for `@WithLock`; otherwise none
    */
   readonly label?: string;
   /** Waiters allowed for a key in this process; one more is refused at once. @default no limit */
   readonly maxWaiters?: number;
   /**
-   * `true`: strictly first come, first served over all processes. `false`: so between processes, with short runs inside one,
-   * which costs far fewer commands.
+   * `true`: strictly first come, first served over all callers of all processes. `false`: strict between processes,
+   * with short runs of hand-offs inside one process, which costs far fewer commands.
    * @default false
    */
   readonly fair?: boolean;
@@ -66,9 +72,13 @@ export interface LockOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What `withLock` can be told besides. */
+/** Options of `withLock` and `@WithLock`. */
 export interface WithLockOptions extends LockOptions {
-  /** `'throw'`: reject with `LockLostError` when the lock was lost while the work ran. `'ignore'`: return the work's own result. @default 'throw' */
+  /**
+   * `'throw'`: reject with `LockLostError` when the lock was lost while the work ran. `'ignore'`: return the work's own
+   * result.
+   * @default 'throw'
+   */
   readonly onLost?: 'throw' | 'ignore';
 }
 

@@ -2,7 +2,7 @@ import { shown } from '../../errors/messages.js';
 import { KeyTemplate, type TemplateSite } from './key-template.js';
 import type { KeyPart, Placeholders } from './template-types.js';
 
-/** What fills a template by hand: for `<id>` a value, for `<dto.id>` the object that has it. */
+/** The values that fill a template by hand: for `<id>` a value, for `<dto.id>` the object that has it. */
 export type LockKeyValues<Template extends string> = {
   readonly [
     Inside in Placeholders<Template> as Inside extends `${infer Name}.${string}` ? Name : Inside
@@ -14,7 +14,7 @@ type Given<Template extends string> = [Placeholders<Template>] extends [never]
   : [values: LockKeyValues<Template>];
 
 /**
- * Makes the key that `@WithLock` makes from the same template, for locks that are taken, looked at or taken away by hand:
+ * Makes the key that `@WithLock` makes from the same template, to acquire, inspect or force-unlock it by hand:
  * `locks.inspect(lockKey('pay-out:<id>', { id }))`.
  *
  * @param values one for each name in the template: `{ id }` for `<id>`, `{ dto }` for `<dto.id>`, `[id]` for `<0>`

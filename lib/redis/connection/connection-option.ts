@@ -4,10 +4,10 @@ import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { nearest } from '../../errors/nearest.js';
 import { shown } from '../../errors/messages.js';
 
-/** Where Redis is: a URL, ioredis options (Sentinel included), or a client that the app already has. */
+/** Says where Redis is: a URL, ioredis options (Sentinel included), or a client of the app. */
 export type RedisConnectionOption = string | URL | RedisOptions | Redis | Cluster;
 
-/** One Redis; or three or more independent masters, of which a majority decides (Redlock). */
+/** One Redis; or three or more independent masters, a majority of which decides (Redlock). */
 export type RedisConnectionsOption = RedisConnectionOption | readonly RedisConnectionOption[];
 
 /** What a connection may be, in messages. */
@@ -98,7 +98,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
  * Checks where Redis is, so that a slip can't end up on a server by accident.
  *
  * @param option how the option is named in a message, e.g. `connection[1]`
- * @throws LockOptionsError for anything that is not a URL, known ioredis options that name a server, or an ioredis client
+ * @throws LockOptionsError for anything that is not a URL, known ioredis options that name a server, or an ioredis
+ *   client
  */
 export function connectionOption(connection: unknown, option = 'connection'): string | RedisOptions | Redis | Cluster {
   if (typeof connection === 'string') return checkedUrl(connection, option);
@@ -129,7 +130,8 @@ export function isIoredisClient(value: object): value is Redis | Cluster {
 }
 
 /**
- * Returns the client, unless it is too old. ioredis 5 added `mode` to its client, and dropped this method of the cluster's.
+ * Returns the client, unless it is too old. ioredis 5 added `mode` to its client, and dropped this method of the
+ * cluster's.
  *
  * @throws LockOptionsError for a client of ioredis 4
  */
