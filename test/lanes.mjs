@@ -5,6 +5,9 @@
 export const TIMELESS = [
   'test/api/',
   'test/architecture/',
+  // Their clocks are set by the test.
+  'test/core/(?:lease-end|standstill|time-wheel)\\.spec',
+  'test/core/(?:late-news|queued-work)\\.spec',
   'test/docs/(?!fencing)',
   'test/lab/checker\\.spec',
   `test/nest/(?!(?:${[
@@ -19,4 +22,6 @@ export const TIMELESS = [
     'with-lock\\.loss',
     'with-lock\\.streams',
   ].join('|')})\\.spec)`,
+  'test/redis/(?:ioredis-version|older-servers|orphans|wake-channel)\\.spec',
+  'test/sample/environment\\.spec',
 ];

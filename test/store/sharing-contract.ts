@@ -95,7 +95,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
           await here.lock(KEY, { ...read, lease: 1000 }),
           await there.lock(KEY, { ...read, lease: 1000 }),
         ];
-        await expect(there.lock(KEY, { ...write, wait: 2000 })).rejects.toBeInstanceOf(LockTimeoutError);
+        await expect(there.lock(KEY, { ...write, wait: 1500 })).rejects.toBeInstanceOf(LockTimeoutError);
         expect(readers.every(({ isHeld }) => isHeld)).toBe(true);
       });
 
@@ -130,7 +130,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
       it('stay renewed after a downgrade', async () => {
         const lock = await here.lock(KEY, { lease: 1000 });
         await lock.downgrade();
-        await expect(there.lock(KEY, { wait: 2000 })).rejects.toBeInstanceOf(LockTimeoutError);
+        await expect(there.lock(KEY, { wait: 1500 })).rejects.toBeInstanceOf(LockTimeoutError);
         expect(lock.isHeld).toBe(true);
       });
 
