@@ -26,6 +26,7 @@ export const SLOW_TIER = [
     'quorum-amnesia',
     'quorum-schedules',
     'schedules',
+    'sentinel-failovers',
   ].join('|')})\\.spec`,
   'test/sample/(?:launcher\\.e2e|shared-pglite)\\.spec',
   'test/store/(?:cluster|programs|quorum|simulated)\\.spec',
