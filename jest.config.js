@@ -42,6 +42,7 @@ export default {
   // What ES modules leave behind in a process adds up to gigabytes, whose garbage collections stop everything for longer than a
   // lease: so the process is a new one now and then.
   workerIdleMemoryLimit: '512MB',
+  workerGracefulExitTimeout: 5_000,
   // A busy machine may take its time: what has to be quick says so itself.
   testTimeout: 15_000,
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/sample-app/dist/'],
