@@ -144,12 +144,12 @@ function outageLog(nodes: number, outage: OutageReporter): OutageLog {
       if (isQuorum) logger.log(`${line}, after ${shownDuration(lastedMs)}.`);
       else outage.end(line, server);
     },
-    deaf: (server, cause) =>
-      servers.deaf(
+    unsubscribed: (server, cause) =>
+      servers.unsubscribed(
         server,
         `The subscription at Redis at ${server}, which tells this app of its locks, is down${cause ? `: ${diagnosis(cause)}` : '.'} ${meanwhile}`,
       ),
-    hears: (server) => servers.hears(server, `The subscription at Redis at ${server} is up again.`),
+    subscribed: (server) => servers.subscribed(server, `The subscription at Redis at ${server} is up again.`),
     unfit: (server, problem) => logger.warn(`Redis at ${server} should not keep locks: ${problem}`),
   };
 }

@@ -1,6 +1,6 @@
 import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import { isRun, type Granted, type Held, type LockStore, type Renewal } from '../store/lock-store.js';
+import { isRun, type Granted, type Busy, type LockStore, type OwnedLock } from '../store/lock-store.js';
 import { isGrant, type Answer, type PendingAcquire } from './waiting/pending-acquire.js';
 import { acquireNested } from './nesting/acquire-nested.js';
 import { enterKeys, queueFor } from './waiting/enter-keys.js';
@@ -113,7 +113,7 @@ export class LockAcquirer implements LockIssuer {
     return this.#queue.ask(claim).then(
       (reply) => {
         this.#replied();
-        const answer = { reply, sentAt, again: claim.again };
+        const answer = { reply, sentAt, again: claim.isQueued };
         const lock = isGrant(answer) ? this.#begin(claim, answer, request) : undefined;
         if (!lock) return this.#askOn(claim, answer, request, startedAt);
         this.#queue.unregister(claim);
@@ -129,7 +129,7 @@ export class LockAcquirer implements LockIssuer {
     const request = isGrant(first) ? asked : this.#queue.stepAside(asked);
     let answer: Lock | Refusal | undefined;
     try {
-      const outcome = isGrant(first) ? first : await this.#queue.wait(claim, first as Answer<Held>, request, startedAt);
+      const outcome = isGrant(first) ? first : await this.#queue.wait(claim, first as Answer<Busy>, request, startedAt);
       if (outcome && 'reply' in outcome) {
         this.#replied();
         answer = this.#begin(claim, outcome, request) ?? (await this.#tooLate(claim, outcome, request, startedAt));
@@ -167,7 +167,13 @@ export class LockAcquirer implements LockIssuer {
     request: LockRequest,
   ): Lock | undefined {
     const { token = claim.token } = reply;
-    const lease = new Lease(request, token, allowsHandOff(request) ? (reply.fences ?? 1) : 1, sentAt, reply.leaseMs);
+    const lease = new Lease(
+      request,
+      token,
+      allowsHandOff(request) ? (reply.fenceCount ?? 1) : 1,
+      sentAt,
+      reply.leaseMs,
+    );
     if (lease.fenceCount > 1 && (isRun(token) || reply.contended))
       lease.handOffRun = new HandOffRun(reply, lease.heardAt);
     if (claim.contended) lease.handOffRun?.markContended();
@@ -217,7 +223,7 @@ export class LockAcquirer implements LockIssuer {
       return false;
     // Nobody told it who else waits: as if somebody did.
     const run = (lease.handOffRun ??= new HandOffRun(
-      { granted: true, fence, fences: lease.fenceCount, contended: true },
+      { granted: true, fence, fenceCount: lease.fenceCount, contended: true },
       lease.heardAt,
     ));
     if (!run.canHandOff) return false;
@@ -245,7 +251,7 @@ export class LockAcquirer implements LockIssuer {
   }
 
   /** Answers what `then` makes of it. Not ours is only what the store says is not; while it does not answer, it goes on trying. */
-  #released(lock: Renewal, keepMs = 0, then: (ours: boolean) => boolean = (ours) => ours): Promise<boolean> {
+  #released(lock: OwnedLock, keepMs = 0, then: (ours: boolean) => boolean = (ours) => ours): Promise<boolean> {
     try {
       return this.#store.release(lock, keepMs).then(then, () => then(true));
     } catch {

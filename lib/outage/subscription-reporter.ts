@@ -9,7 +9,7 @@ interface Server {
   /** Undefined while it can be reached. */
   downSince?: number | undefined;
   /** What to tell of its subscription, while that is down. */
-  deaf?: string | undefined;
+  unsubscribed?: string | undefined;
   isTold?: boolean;
   timer?: NodeJS.Timeout;
 }
@@ -43,18 +43,18 @@ export class SubscriptionReporter {
   }
 
   /** @param what is wrong with its subscription, as a sentence */
-  deaf(name: string, what: string): void {
+  unsubscribed(name: string, what: string): void {
     const server = this.#server(name);
-    server.deaf = what;
+    server.unsubscribed = what;
     this.#watch(server);
   }
 
   /** @param what is right again, as a sentence */
-  hears(name: string, what: string): void {
+  subscribed(name: string, what: string): void {
     const server = this.#server(name);
     clearTimeout(server.timer);
     if (server.isTold) this.#log.log(what);
-    server.deaf = undefined;
+    server.unsubscribed = undefined;
     server.isTold = false;
   }
 
@@ -71,12 +71,12 @@ export class SubscriptionReporter {
 
   #watch(server: Server): void {
     clearTimeout(server.timer);
-    if (server.deaf === undefined || server.isTold || server.downSince !== undefined) return;
+    if (server.unsubscribed === undefined || server.isTold || server.downSince !== undefined) return;
     server.timer = atRoot(() => setTimeout(() => this.#tell(server), DEAF_MS).unref());
   }
 
   #tell(server: Server): void {
     server.isTold = true;
-    this.#log.warn(server.deaf!);
+    this.#log.warn(server.unsubscribed!);
   }
 }

@@ -18,8 +18,8 @@ export class Listeners {
     return this.#all.some((listener) => listener.granted(token, grant));
   }
 
-  called(token: string): void {
-    for (const listener of this.#all) listener.called(token);
+  offered(token: string): void {
+    for (const listener of this.#all) listener.offered(token);
   }
 
   wanted(token: string): void {

@@ -24,9 +24,9 @@ export interface AcquireCommand {
    */
   readonly queue: boolean;
   /** Whether it queues already: if it has the lock now, it should have been told. */
-  readonly again?: boolean;
+  readonly isQueued?: boolean;
   /** Whether it was told that it has the lock now, and asks to make sure of it. */
-  readonly told?: boolean;
+  readonly wasOffered?: boolean;
   /** Without `queue`: whether the caller waits all the same, by asking again; the holder is told that somebody does. */
   readonly polls?: boolean;
   /** Until when the caller waits, by the monotonic clock (`performance.now()`): a store that tells it when to ask again lets it ask just before that. */
@@ -43,7 +43,7 @@ export interface Granted {
    * How many numbers, from `fence` on, are this grant's own: one for the caller, and one for each other of its process that the lock may go on to without a word
    * to the store. @default 1
    */
-  readonly fences?: number;
+  readonly fenceCount?: number;
   /** Whether somebody else is queued in the store for one of the keys. */
   readonly contended: boolean;
   /** How long it lasts at first, in ms, when that is less than was asked for: until it is renewed. @default what was asked for */
@@ -52,7 +52,7 @@ export interface Granted {
   readonly token?: string;
 }
 
-export interface Held {
+export interface Busy {
   readonly granted: false;
   /** The owner token found under the first key that is held. */
   readonly holder: string;
@@ -70,7 +70,7 @@ export interface Held {
 }
 
 /** One lock of a holder, to renew or release. */
-export interface Renewal {
+export interface OwnedLock {
   readonly keys: readonly string[];
   readonly token: string;
   readonly leaseMs: number;
@@ -79,9 +79,9 @@ export interface Renewal {
 /** What came of a renewal. The locks that it does not name were renewed. */
 export interface RenewalOutcome {
   /** Those that are not their token's any more, whole or in part. */
-  readonly gone: readonly Renewal[];
+  readonly gone: readonly OwnedLock[];
   /** Those of which it is not known. */
-  readonly unknown: readonly Renewal[];
+  readonly unknown: readonly OwnedLock[];
 }
 
 /** The lock that a waiter asked for, to cancel. */
@@ -135,7 +135,7 @@ export interface StoreListener {
   /** A waiter was given the lock. Answers false when the token is not one of its waiters. */
   granted(token: string, grant: Granted): boolean;
   /** A waiter should ask for the lock again: it was given it, or is to be given it now. Answers false when it is not one of its waiters. */
-  called(token: string): boolean;
+  offered(token: string): boolean;
   /** Somebody waits for a lock: of one whose token ends in `+`, or where waiters ask again and again. */
   contended(token: string): void;
   /** The lock of a token was taken away by force. */
@@ -170,7 +170,7 @@ export const KEPT_MARK = ' kept';
 export const isRun = (token: string): boolean => token.endsWith(RUN_MARK);
 
 /** How many fences a grant comes with: one for the caller, and one for each hand-off inside its process. */
-export const fencesFor = (token: string): number => (isRun(token) ? FENCES_OF_A_RUN : FENCES);
+export const fenceCountFor = (token: string): number => (isRun(token) ? FENCES_OF_A_RUN : FENCES);
 
 /**
  * Where locks live. Each call is atomic, touches nothing that belongs to another token, and settles within the
@@ -194,7 +194,7 @@ export interface LockStore {
    * @throws LockOptionsError when the key is shared by another number of permits; it has left the queue then. Or when the store can't do
    * what is asked for
    */
-  acquire(command: AcquireCommand): Promise<Granted | Held>;
+  acquire(command: AcquireCommand): Promise<Granted | Busy>;
   /** Leaves the queues, and gives back what the token may have been given meanwhile. Never rejects: the store goes on trying. */
   cancel(command: Cancellation): Promise<void>;
   /**
@@ -202,39 +202,39 @@ export interface LockStore {
    *
    * @throws LockUnavailableError when nothing is known of any
    */
-  renew(renewals: readonly Renewal[]): Promise<RenewalOutcome>;
+  renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome>;
   /**
    * Answers those that are not their token's any more, and pushes no lease out: it names what is left of it, or less. So it need not wait for
    * those whom `renew` waits for. Default: `renew`.
    */
-  missing?(locks: readonly Renewal[]): Promise<RenewalOutcome>;
+  missing?(locks: readonly OwnedLock[]): Promise<RenewalOutcome>;
   /** Splits locks into those that `renew` may take in one call: what can't be reached must not hold up the rest. Default: all in one. */
-  apart?<Lock extends Renewal>(locks: readonly Lock[]): readonly (readonly Lock[])[];
+  renewalGroups?<Lock extends OwnedLock>(locks: readonly Lock[]): readonly (readonly Lock[])[];
   /**
    * Which of several keys it takes first: a caller has that one while it waits for another. Answers undefined when a caller that waits has
    * nothing in the store. Default: the first of them.
    */
   firstOf?(keys: readonly string[]): string | undefined;
   /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's alone any more. */
-  reserve(lock: Renewal): Promise<Granted | undefined>;
+  reserve(lock: OwnedLock): Promise<Granted | undefined>;
   /**
    * Hands each key to its next waiter, or frees it; at once, or with `keepMs` when that time is over, and not before: nothing that the token
    * asks for changes that. Answers false when one of them was not the token's any more, and leaves that one alone.
    */
-  release(lock: Renewal, keepMs?: number): Promise<boolean>;
+  release(lock: OwnedLock, keepMs?: number): Promise<boolean>;
   /**
    * Makes the lock of a reader exclusive, with new fences, if it is the only one. Answers undefined when it is not, or lost.
    *
    * @param number which upgrade of this lock it is, from 1 on. One that comes late, after its end or a later one, is refused
    */
-  upgrade(lock: Renewal, number: number): Promise<Granted | undefined>;
+  upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined>;
   /**
    * Makes an exclusive lock that of a reader, and lets in those readers who are next. Answers false when it is lost.
    *
    * @param number ends all upgrades up to this one, whether they have come or not; and changes nothing when a later one has made it exclusive. 0: it came
    * as an exclusive one
    */
-  downgrade(lock: Renewal, number: number): Promise<boolean>;
+  downgrade(lock: OwnedLock, number: number): Promise<boolean>;
   isLocked(key: string): Promise<boolean>;
   /** Who has a key and who waits for it; undefined when it is free. */
   inspect(key: string): Promise<KeyView | undefined>;

@@ -5,11 +5,11 @@ import type {
   Cancellation,
   ForceUnlockOptions,
   Granted,
-  Held,
+  Busy,
   KeyView,
   LockDetails,
   LockStore,
-  Renewal,
+  OwnedLock,
   RenewalOutcome,
   StoreListener,
 } from '../store/lock-store.js';
@@ -47,7 +47,7 @@ export class SimulatedLockStore implements LockStore {
   readonly #store: LockStore;
   readonly #listeners: StoreListener[] = [];
   /** What was asked for and not given back yet, by token. */
-  readonly #asked = new Map<string, Renewal>();
+  readonly #asked = new Map<string, OwnedLock>();
 
   constructor(store: LockStore) {
     this.#store = store;
@@ -82,7 +82,7 @@ export class SimulatedLockStore implements LockStore {
     this.#store.listen(listener);
   }
 
-  async acquire(command: AcquireCommand): Promise<Granted | Held> {
+  async acquire(command: AcquireCommand): Promise<Granted | Busy> {
     this.#answer();
     if (this.isBusy(command.keys))
       return { granted: false, holder: SOMEBODY, leaseLeftMs: LEASE_LEFT_MS, ahead: 0, fence: 0 };
@@ -97,7 +97,7 @@ export class SimulatedLockStore implements LockStore {
     // Its work has begun by then.
     nextTick(() => this.#lose(lock));
     // Handed on, it would not be given back, and found to be lost.
-    return { ...reply, fences: 1 };
+    return { ...reply, fenceCount: 1 };
   }
 
   async cancel(command: Cancellation): Promise<void> {
@@ -105,30 +105,30 @@ export class SimulatedLockStore implements LockStore {
     await this.#store.cancel(command);
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
+  async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
     this.#answer();
     const { gone, unknown } = await this.#store.renew(renewals);
     return { gone: renewals.filter((lock) => gone.includes(lock) || this.#isLost(lock)), unknown };
   }
 
-  async reserve(lock: Renewal): Promise<Granted | undefined> {
+  async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     this.#answer();
     return this.#isLost(lock) ? undefined : this.#store.reserve(lock);
   }
 
   /** Also while it is down: a real store goes on trying until it has done it. */
-  async release(lock: Renewal, keepMs?: number): Promise<boolean> {
+  async release(lock: OwnedLock, keepMs?: number): Promise<boolean> {
     this.#asked.delete(lock.token);
     const wasOurs = await this.#store.release(lock, keepMs);
     return wasOurs && !this.#isLost(lock);
   }
 
-  async upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
+  async upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
     this.#answer();
     return this.#isLost(lock) ? undefined : this.#store.upgrade(lock, number);
   }
 
-  async downgrade(lock: Renewal, number: number): Promise<boolean> {
+  async downgrade(lock: OwnedLock, number: number): Promise<boolean> {
     this.#answer();
     return !this.#isLost(lock) && this.#store.downgrade(lock, number);
   }
@@ -167,11 +167,11 @@ export class SimulatedLockStore implements LockStore {
     if (this.situation.down) throw new LockUnavailableError('This test simulates a store that is down.');
   }
 
-  #isLost({ keys }: Renewal): boolean {
+  #isLost({ keys }: OwnedLock): boolean {
     return names(this.situation.lost, keys);
   }
 
-  #lose(lock: Renewal): void {
+  #lose(lock: OwnedLock): void {
     const holder = this.#listeners.find((listener) => listener.describe(lock.token));
     if (!holder) return; // given back, or not had yet
     holder.lost(lock.token, {});

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { AcquireCommand, Granted, Held, Lock, LockOptions } from 'nest-redis-lock';
+import type { AcquireCommand, Granted, Busy, Lock, LockOptions } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -8,7 +8,7 @@ import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 /** As anybody may write one: a grant, and its fence. */
 class OneFenceStore extends MemoryLockStore {
-  override async acquire(command: AcquireCommand): Promise<Granted | Held> {
+  override async acquire(command: AcquireCommand): Promise<Granted | Busy> {
     const answer = await super.acquire(command);
     return answer.granted ? { granted: true, fence: answer.fence, contended: answer.contended } : answer;
   }

@@ -14,7 +14,7 @@ class LateNewsStore extends MemoryLockStore {
 
   override listen(listener: StoreListener): void {
     const lost: StoreListener['lost'] = (...loss) => void this.news.push(() => listener.lost(...loss));
-    super.listen({ ...listener, granted: (token) => listener.called(token), lost });
+    super.listen({ ...listener, granted: (token) => listener.offered(token), lost });
   }
 }
 

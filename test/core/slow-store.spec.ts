@@ -83,7 +83,7 @@ describe('A store that takes its time', () => {
     store.acquire = async (command) => {
       tokens.push(command.token);
       const answer = await acquire(command);
-      if (answer.granted || !command.again || tokens.length > 3) return answer;
+      if (answer.granted || !command.isQueued || tokens.length > 3) return answer;
       await store.cancel(command);
       return { ...answer, spent: true };
     };

@@ -273,35 +273,35 @@ describe('News of a subscription', () => {
   afterEach(() => void jest.useRealTimers());
 
   it('come when it stays down for 2 s, and when it is up again', () => {
-    servers.deaf('a', 'Deaf.');
+    servers.unsubscribed('a', 'Deaf.');
     jest.advanceTimersByTime(1_999);
     expect(lines).toEqual([]);
     jest.advanceTimersByTime(1);
-    servers.deaf('a', 'Deaf for another reason.');
+    servers.unsubscribed('a', 'Deaf for another reason.');
     jest.advanceTimersByTime(10_000);
-    servers.hears('a', 'Hears.');
+    servers.subscribed('a', 'Hears.');
     expect(lines).toEqual(['Deaf.', 'Hears.']);
   });
 
   it('do not come when it is up again by then, or while its server is down, whichever is down first', () => {
-    servers.deaf('a', 'Deaf.');
+    servers.unsubscribed('a', 'Deaf.');
     jest.advanceTimersByTime(1_000);
-    servers.hears('a', 'Hears.');
-    servers.deaf('a', 'Deaf.');
+    servers.subscribed('a', 'Hears.');
+    servers.unsubscribed('a', 'Deaf.');
     servers.down('a');
     servers.down('b');
-    servers.deaf('b', 'Deaf.');
+    servers.unsubscribed('b', 'Deaf.');
     jest.advanceTimersByTime(60_000);
     expect([servers.up('a'), servers.up('b')]).toEqual([60_000, 60_000]);
     jest.advanceTimersByTime(1_999);
-    servers.hears('b', 'Hears.');
+    servers.subscribed('b', 'Hears.');
     expect(lines).toEqual([]);
     jest.advanceTimersByTime(1);
     expect(lines).toEqual(['Deaf.']);
   });
 
   it('do not come any more when the app has closed', () => {
-    servers.deaf('a', 'Deaf.');
+    servers.unsubscribed('a', 'Deaf.');
     servers.close();
     jest.advanceTimersByTime(60_000);
     expect(lines).toEqual([]);

@@ -22,7 +22,7 @@ describe('A server or a proxy that lacks a part of Redis', () => {
     const told: string[] = [];
     const make = () => {
       const locks = lockService(
-        redisStore({ connection: server.url }, { deaf: (_server, cause) => told.push(diagnosis(cause!)) }),
+        redisStore({ connection: server.url }, { unsubscribed: (_server, cause) => told.push(diagnosis(cause!)) }),
       );
       open.push(locks);
       return locks;

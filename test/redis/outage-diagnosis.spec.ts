@@ -235,7 +235,10 @@ describe('When Redis is of no use', () => {
   function serviceOn(connection: RedisLockModuleOptions['connection'], log: string[] = []): ClosableLockService {
     const note = (what: string) => (_server: string, cause?: Error) => log.push(`${what} ${cause?.message}`);
     const locks = lockService(
-      redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }, { down: note('down'), deaf: note('deaf') }),
+      redisStore(
+        { connection, commandTimeout: COMMAND_TIMEOUT_MS },
+        { down: note('down'), unsubscribed: note('deaf') },
+      ),
       { shutdownGrace: 0 },
     );
     open.push(() => locks.close());

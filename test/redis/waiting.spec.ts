@@ -44,7 +44,10 @@ describe('A caller that waits', () => {
 
   const thereAs = (connection: string, commandTimeout = 300) =>
     lockService(
-      redisStore({ connection, commandTimeout }, { deaf: () => said.push('deaf'), hears: () => said.push('hears') }),
+      redisStore(
+        { connection, commandTimeout },
+        { unsubscribed: () => said.push('deaf'), subscribed: () => said.push('hears') },
+      ),
       { shutdownGrace: 0 },
     );
 

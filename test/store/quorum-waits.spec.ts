@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import type { Held } from 'nest-redis-lock';
+import type { Busy } from 'nest-redis-lock';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
 import { QuorumTurns } from '../../lib/store/quorum/quorum-turns.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -68,7 +68,7 @@ describe('A caller of a quorum that waits for a short time', () => {
     await Promise.all(nodes.map((node) => node.acquire({ ...asked(['a']), token: 'theirs', queue: false })));
     const time = performance.now();
     const clock = jest.spyOn(performance, 'now').mockReturnValue(time);
-    const delay = async (waitsUntil: number) => ((await store.acquire(asked(['a'], waitsUntil))) as Held).leaseLeftMs;
+    const delay = async (waitsUntil: number) => ((await store.acquire(asked(['a'], waitsUntil))) as Busy).leaseLeftMs;
     expect(await delay(time + 15)).toBe(10);
     for (let tries = 0; tries < 20; tries++) expect(await delay(time + 60_000)).toBeGreaterThanOrEqual(20);
     // That was the last one.

@@ -89,9 +89,9 @@ export class HandOffRun {
     );
   }
 
-  #take({ fence, fences = 1, contended }: Granted, heardAt: number): void {
+  #take({ fence, fenceCount = 1, contended }: Granted, heardAt: number): void {
     this.#nextFence = fence;
-    this.#fencesLeft = fences;
+    this.#fencesLeft = fenceCount;
     // Who began to wait after the store answered has been heard of before its answer.
     this.#contended ||= contended;
     this.#heardAt = heardAt;

@@ -1,6 +1,6 @@
 import { now, roundedDown } from '../../clock/deadline.js';
 import type { LostReason } from '../../errors/lock-lost.error.js';
-import type { ForcedUnlock, LockDetails, Renewal, Sharing } from '../../store/lock-store.js';
+import type { ForcedUnlock, LockDetails, OwnedLock, Sharing } from '../../store/lock-store.js';
 import type { HandOffRun } from './hand-off-run.js';
 import { canStartWith, turnsOf, type LockRequest } from '../request/lock-request.js';
 
@@ -24,7 +24,7 @@ interface Holder {
  * It is good until the moment *before its last confirmed command was sent* plus the lease, less the drift:
  * the server can't have started its own count earlier than that.
  */
-export class Lease implements Renewal {
+export class Lease implements OwnedLock {
   readonly keys: readonly string[];
   readonly token: string;
   /** Hand-offs inside this process; none yet, or none ever for a lock that always goes through the store. */
@@ -61,10 +61,10 @@ export class Lease implements Renewal {
   #state: 'held' | 'releasing' | 'lost' = 'held';
 
   /** @param lastsMs how long the store gives it at first: what was asked for, or less */
-  constructor(request: LockRequest, token: string, fences: number, sentAt: number, lastsMs = request.leaseMs) {
+  constructor(request: LockRequest, token: string, fenceCount: number, sentAt: number, lastsMs = request.leaseMs) {
     this.keys = request.keys;
     this.token = token;
-    this.fenceCount = fences;
+    this.fenceCount = fenceCount;
     this.sharing = request.sharing;
     this.turns = turnsOf(request);
     this.keepFor(request.atLeastMs);

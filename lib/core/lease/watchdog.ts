@@ -1,4 +1,4 @@
-import type { LockStore, Renewal, RenewalOutcome } from '../../store/lock-store.js';
+import type { LockStore, OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
 import { now, roundedDown, timerAt } from '../../clock/deadline.js';
 import type { Lease } from './lease.js';
 import { TimeWheel } from '../../clock/time-wheel.js';
@@ -87,8 +87,8 @@ export class Watchdog {
   }
 
   #batches(leases: readonly Lease[]): (readonly Lease[])[] {
-    const apart = this.#store.apart?.(leases) ?? [leases];
-    return apart.flatMap((part) => batches(part));
+    const groups = this.#store.renewalGroups?.(leases) ?? [leases];
+    return groups.flatMap((group) => batches(group));
   }
 
   async #renew(leases: readonly Lease[]): Promise<void> {
@@ -154,7 +154,7 @@ function batches(leases: readonly Lease[]): Lease[][] {
 }
 
 /** To be asked for: what is left of a lease on the server is more than that, so it is not pushed out. */
-const asItIs = ({ keys, token, endsAt }: Lease): Renewal => ({
+const asItIs = ({ keys, token, endsAt }: Lease): OwnedLock => ({
   keys,
   token,
   leaseMs: Math.max(1, Math.floor(endsAt - now())),

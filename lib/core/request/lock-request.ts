@@ -1,6 +1,6 @@
 import { now } from '../../clock/deadline.js';
 import type { TimeoutFacts, TimeoutReason } from '../../errors/lock-timeout.error.js';
-import type { Held } from '../../store/lock-store.js';
+import type { Busy } from '../../store/lock-store.js';
 import type { ResolvedLockOptions } from './lock-options.js';
 import { holderOf } from './lock-token.js';
 
@@ -82,7 +82,7 @@ interface InTheWay {
   readonly deadlock?: readonly string[] | undefined;
 }
 
-export function heldBy({ holder, ahead, leaseLeftMs }: Held): InTheWay {
+export function heldBy({ holder, ahead, leaseLeftMs }: Busy): InTheWay {
   return { holder: holderOf(holder), ahead, leaseLeftMs };
 }
 

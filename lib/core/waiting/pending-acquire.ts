@@ -1,9 +1,9 @@
 import { waitFor } from '../../clock/wait-for.js';
-import type { AcquireCommand, Granted, Held, Sharing } from '../../store/lock-store.js';
+import type { AcquireCommand, Granted, Busy, Sharing } from '../../store/lock-store.js';
 import type { LockRequest } from '../request/lock-request.js';
 
 /** An answer of the store, and when it was asked. */
-export interface Answer<Reply extends Granted | Held = Granted | Held> {
+export interface Answer<Reply extends Granted | Busy = Granted | Busy> {
   readonly reply: Reply;
   readonly sentAt: number;
   /** Whether it had been asked with this token before. */
@@ -23,8 +23,8 @@ export class PendingAcquire implements AcquireCommand {
   readonly fair: boolean;
   /** Of the caller that has it now: one that gave up may have left it to another. */
   waitsUntil = Infinity;
-  again = false;
-  told = false;
+  isQueued = false;
+  wasOffered = false;
   /** Whether others wait for the lock that it is being given: that can be heard of before the grant. */
   contended = false;
   /** Whether the lock that it is being given was taken away by force: that can be heard of before the grant, too. */
@@ -54,7 +54,7 @@ export class PendingAcquire implements AcquireCommand {
   }
 
   /** The store refused it: what it was given before is over, however late it hears of that. */
-  refused({ fence }: Held): void {
+  refused({ fence }: Busy): void {
     this.#refusedAt = fence;
     if (this.#grant && this.#grant.fence <= fence) this.#grant = undefined;
   }
@@ -95,7 +95,7 @@ export class PendingAcquire implements AcquireCommand {
       );
     }
     const grant = this.#grant;
-    this.told = grant !== undefined || this.#offered;
+    this.wasOffered = grant !== undefined || this.#offered;
     this.#grant = undefined;
     this.#offered = false;
     return grant;

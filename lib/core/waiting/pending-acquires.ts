@@ -1,5 +1,5 @@
 import { now } from '../../clock/deadline.js';
-import type { Granted, Held, LockStore } from '../../store/lock-store.js';
+import type { Granted, Busy, LockStore } from '../../store/lock-store.js';
 import { nextCheckAt } from './safety-check.js';
 import { PendingAcquire, type Answer } from './pending-acquire.js';
 import type { LocalQueue } from './local-queue.js';
@@ -54,14 +54,14 @@ export class PendingAcquires {
     const claim = left ? askedAgain(left) : new PendingAcquire(request, token);
     if (left) {
       this.#left.delete(key);
-      left.told = false;
+      left.wasOffered = false;
     } else this.#claims.set(token, claim);
     claim.waitsUntil = startedAt + request.waitMs;
     return claim;
   }
 
   /** Asks the store. One of the app's own may throw where it should reject. */
-  ask(claim: PendingAcquire): Promise<Granted | Held> {
+  ask(claim: PendingAcquire): Promise<Granted | Busy> {
     try {
       return this.#store.acquire(claim);
     } catch (error) {
@@ -144,7 +144,7 @@ export class PendingAcquires {
    *
    * @throws LockUnavailableError, the reason of a signal that aborts, or what all are failed with
    */
-  async wait(claim: PendingAcquire, refused: Answer<Held>, request: LockRequest, startedAt: number): Promise<Waited> {
+  async wait(claim: PendingAcquire, refused: Answer<Busy>, request: LockRequest, startedAt: number): Promise<Waited> {
     const key = request.keys[0]!;
     // Who comes through the gate has been counted there.
     const waiters = usesLocalQueue(request) ? 0 : this.#gate.waiterCount(key);
@@ -161,7 +161,7 @@ export class PendingAcquires {
   }
 
   /** Asks again now and then: messages get lost, and a holder that crashed releases nothing. */
-  async #standInLine(claim: PendingAcquire, refused: Answer<Held>, wait: StoreWait): Promise<Waited> {
+  async #standInLine(claim: PendingAcquire, refused: Answer<Busy>, wait: StoreWait): Promise<Waited> {
     const { request, startedAt, findDeadlock } = wait;
     const until = startedAt + request.waitMs;
     const signals = request.waitSignals();
@@ -216,7 +216,7 @@ export class PendingAcquires {
 
 /** What was heard of before is older than the answer to come. */
 function askedAgain(claim: PendingAcquire): PendingAcquire {
-  claim.again = true;
+  claim.isQueued = true;
   claim.lost = false;
   return claim;
 }

@@ -1,5 +1,5 @@
 import { now, roundedDown } from '../../clock/deadline.js';
-import type { AcquireCommand, Held } from '../../store/lock-store.js';
+import type { AcquireCommand, Busy } from '../../store/lock-store.js';
 import { holderOf } from '../request/lock-token.js';
 
 /** How often a waiter asks again, in ms: between these two, by chance, so that processes don't ask in step. */
@@ -19,7 +19,7 @@ const STEP_MS = 50;
  * and the store wants to know who is alive. At the end of the holder's lease if that is sooner; and often enough to renew the
  * keys that a caller of several keys holds already. Where another library has the lock, several times a second.
  */
-export function nextCheckAt({ holder, leaseLeftMs }: Held, { keys, leaseMs }: AcquireCommand): number {
+export function nextCheckAt({ holder, leaseLeftMs }: Busy, { keys, leaseMs }: AcquireCommand): number {
   const time = now();
   const [soonest, latest] = isForeign(holder) ? FOREIGN_MS : REGULAR_MS;
   const regular = roundedDown(time + soonest + Math.random() * (latest - soonest), STEP_MS);

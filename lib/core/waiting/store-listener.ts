@@ -18,7 +18,7 @@ export function listenToStore(store: LockStore, { source, queue, open, watchdog,
   store.listen({
     source,
     granted: (token, grant) => queue.granted(token, grant) || open.get(token) !== undefined,
-    called: (token) => queue.offered(token) || open.get(token) !== undefined,
+    offered: (token) => queue.offered(token) || open.get(token) !== undefined,
     contended: (token) => {
       queue.markContended(token);
       open.get(token)?.handOffRun?.markContended();

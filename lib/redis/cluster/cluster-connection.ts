@@ -33,19 +33,19 @@ export class ClusterConnection implements Connection {
   #resends = 0;
   #isClosed = false;
 
-  constructor(cluster: Cluster, commandTimeoutMs: number, onReady: (again: boolean) => void) {
+  constructor(cluster: Cluster, commandTimeoutMs: number, onReady: (reconnected: boolean) => void) {
     this.#cluster = cluster;
     this.#timeoutMs = commandTimeoutMs;
     cluster.on('node error', this.#nodeFailed);
     this.#inFlight = new InFlight(commandTimeoutMs, (call) => this.#fail(call, this.#unreachable(call)));
-    this.#topology = new Topology(cluster, (again) => {
-      onReady(again);
+    this.#topology = new Topology(cluster, (reconnected) => {
+      onReady(reconnected);
       this.#flush();
     });
   }
 
   /** How often something happened after which a call may have run twice, or a slot be served by another node. */
-  get drops(): number {
+  get epoch(): number {
     return this.#resends + this.#topology.changes;
   }
 

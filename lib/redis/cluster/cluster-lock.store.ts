@@ -5,8 +5,8 @@ import {
   type AcquireCommand,
   type Cancellation,
   type Granted,
-  type Held,
-  type Renewal,
+  type Busy,
+  type OwnedLock,
   type RenewalOutcome,
   type StoreListener,
 } from '../../store/lock-store.js';
@@ -16,7 +16,7 @@ import { RedisLockStore } from '../single/redis-lock.store.js';
 import { ClusterConnection } from './cluster-connection.js';
 import { ClusterNames } from './cluster-names.js';
 import { subscriberIn } from './cluster-subscriber.js';
-import { briefly, keyGroups, locksApart, part, type KeyGroup } from './key-groups.js';
+import { briefly, keyGroups, renewalGroups, part, type KeyGroup } from './key-groups.js';
 import { SlotBatches } from './slot-batches.js';
 import { allOf, SlotRenewals } from './slot-renewals.js';
 
@@ -46,8 +46,8 @@ export class ClusterLockStore extends RedisLockStore {
     let batches: SlotBatches | undefined;
     let renewals: SlotRenewals | undefined;
     super(options, (_, connected): Transport => {
-      const connection = new ClusterConnection(cluster, options.commandTimeoutMs, (again) => {
-        connected(again);
+      const connection = new ClusterConnection(cluster, options.commandTimeoutMs, (reconnected) => {
+        connected(reconnected);
         void serverCheck.run();
       });
       const serverCheck = new ServerCheck(connection, options.log);
@@ -71,10 +71,10 @@ export class ClusterLockStore extends RedisLockStore {
 
   /** Who is given the lock while it waits has it only for a moment, and asks for it again: that shows that it lives. */
   override listen(listener: StoreListener): void {
-    super.listen({ ...listener, granted: (token) => listener.called(token) });
+    super.listen({ ...listener, granted: (token) => listener.offered(token) });
   }
 
-  override acquire(command: AcquireCommand): Promise<Granted | Held> {
+  override acquire(command: AcquireCommand): Promise<Granted | Busy> {
     const groups = keyGroups(this.#names, command.keys);
     return groups.length === 1 ? super.acquire(command) : this.#acquireAll(command, groups);
   }
@@ -83,11 +83,11 @@ export class ClusterLockStore extends RedisLockStore {
     await Promise.all(this.#partsOf(command).map((part) => super.cancel(part)));
   }
 
-  override async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
-    const bySlot = new Map<number, Map<Renewal, Renewal>>();
+  override async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
+    const bySlot = new Map<number, Map<OwnedLock, OwnedLock>>();
     for (const lock of renewals) {
       for (const { slot, keys } of keyGroups(this.#names, lock.keys)) {
-        const parts = bySlot.get(slot) ?? new Map<Renewal, Renewal>();
+        const parts = bySlot.get(slot) ?? new Map<OwnedLock, OwnedLock>();
         bySlot.set(slot, parts.set({ keys, token: lock.token, leaseMs: lock.leaseMs }, lock));
       }
     }
@@ -99,21 +99,21 @@ export class ClusterLockStore extends RedisLockStore {
     return allOf(await Promise.allSettled(outcomes), slots.map((parts) => [...parts.values()])); // prettier-ignore
   }
 
-  apart<Lock extends Renewal>(locks: readonly Lock[]): readonly (readonly Lock[])[] {
-    return locksApart(this.#names, locks);
+  renewalGroups<Lock extends OwnedLock>(locks: readonly Lock[]): readonly (readonly Lock[])[] {
+    return renewalGroups(this.#names, locks);
   }
 
   firstOf(keys: readonly string[]): string {
     return keyGroups(this.#names, keys)[0]!.keys[0]!;
   }
 
-  override async reserve(lock: Renewal): Promise<Granted | undefined> {
+  override async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     return this.#inTime(async () =>
       this.#together(await Promise.all(this.#partsOf(lock).map((part) => super.reserve(part))), lock),
     );
   }
 
-  override upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
+  override upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
     const parts = this.#partsOf(lock);
     return this.#inTime(async () => {
       const grants = await Promise.all(parts.map((part) => super.upgrade(part, number)));
@@ -124,31 +124,33 @@ export class ClusterLockStore extends RedisLockStore {
     });
   }
 
-  override async downgrade(lock: Renewal, number: number): Promise<boolean> {
+  override async downgrade(lock: OwnedLock, number: number): Promise<boolean> {
     return all(this.#partsOf(lock).map((part) => super.downgrade(part, number)));
   }
 
-  override async release(lock: Renewal, keepMs = 0): Promise<boolean> {
+  override async release(lock: OwnedLock, keepMs = 0): Promise<boolean> {
     return all(this.#partsOf(lock).map((part) => super.release(part, keepMs)));
   }
 
-  protected override connected(again: boolean): void {
-    super.connected(again);
+  protected override connected(reconnected: boolean): void {
+    super.connected(reconnected);
     // A subscription needs to know a node.
     this.open();
   }
 
   /** Keeps what it has of the slots before the one that it has to queue in, and has nothing of those after it. */
-  #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Held> {
+  #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Busy> {
     return this.#inTime((hurry) => this.#acquireEach(command, groups, hurry));
   }
 
   /** @param hurry throws when nobody waits for the answer any more: then it gives back what it has */
-  async #acquireEach(command: AcquireCommand, groups: readonly KeyGroup[], hurry: () => void): Promise<Granted | Held> {
+  async #acquireEach(command: AcquireCommand, groups: readonly KeyGroup[], hurry: () => void): Promise<Granted | Busy> {
     const parts = groups.map(({ keys }) => part(command, keys));
     const grants: Granted[] = [];
     try {
-      const held = command.told ? undefined : await this.#heldStill(parts, this.#progress.get(command)?.waitsIn ?? 0);
+      const held = command.wasOffered
+        ? undefined
+        : await this.#heldStill(parts, this.#progress.get(command)?.waitsIn ?? 0);
       hurry();
       if (held) return held;
       for (const part of parts) {
@@ -176,7 +178,7 @@ export class ClusterLockStore extends RedisLockStore {
    *
    * @throws LockUnavailableError
    */
-  async #heldStill(parts: readonly AcquireCommand[], waitsIn: number): Promise<Held | undefined> {
+  async #heldStill(parts: readonly AcquireCommand[], waitsIn: number): Promise<Busy | undefined> {
     if (waitsIn === 0) return undefined;
     const { gone, unknown } = await this.renew(parts.slice(0, waitsIn).map(briefly));
     const answer = gone.length + unknown.length > 0 ? undefined : await super.acquire(parts[waitsIn]!);
@@ -194,16 +196,16 @@ export class ClusterLockStore extends RedisLockStore {
       await Promise.all(parts.slice(0, index).map((part) => super.cancel(part)));
       return false;
     }
-    const asked = this.#progress.get(command)?.asked ?? (command.again ? parts.length : 0);
+    const asked = this.#progress.get(command)?.asked ?? (command.isQueued ? parts.length : 0);
     this.#progress.set(command, { waitsIn: index, asked: Math.max(asked, index + 1) });
-    const { drops } = this.#redis;
+    const { epoch } = this.#redis;
     const before = parts.slice(0, index).filter(({ leaseMs }) => leaseMs > ALIVE_MS);
     const after = parts.slice(index + 1, asked);
     await Promise.all([
       ...before.map((part) => this.count('shorten', briefly(part))),
       ...after.map((part) => this.giveUp(part)),
     ]);
-    const spent = before.length + after.length > 0 && drops !== this.#redis.drops;
+    const spent = before.length + after.length > 0 && epoch !== this.#redis.epoch;
     if (spent) for (const part of parts) void super.cancel(part);
     return spent;
   }
@@ -214,7 +216,7 @@ export class ClusterLockStore extends RedisLockStore {
    */
   async #together(
     grants: readonly (Granted | undefined)[],
-    { keys }: Pick<Renewal, 'keys'>,
+    { keys }: Pick<OwnedLock, 'keys'>,
   ): Promise<Granted | undefined> {
     if (!grants.every((grant) => grant !== undefined)) return undefined;
     if (grants.length === 1) return grants[0];
@@ -247,7 +249,7 @@ export class ClusterLockStore extends RedisLockStore {
     }
   }
 
-  #partsOf<Lock extends Renewal>(lock: Lock): readonly Lock[] {
+  #partsOf<Lock extends OwnedLock>(lock: Lock): readonly Lock[] {
     const groups = keyGroups(this.#names, lock.keys);
     return groups.length === 1 ? [lock] : groups.map(({ keys }) => part(lock, keys));
   }

@@ -1,4 +1,4 @@
-import { ALIVE_MS, type Renewal } from '../../store/lock-store.js';
+import { ALIVE_MS, type OwnedLock } from '../../store/lock-store.js';
 import type { ClusterNames } from './cluster-names.js';
 
 /** Those keys of a lock that lie in one slot, in their order. */
@@ -20,7 +20,7 @@ export function keyGroups(names: ClusterNames, keys: readonly string[]): readonl
 }
 
 /** Locks by slot; each of those that have keys in several stands alone. */
-export function locksApart<Lock extends Renewal>(
+export function renewalGroups<Lock extends OwnedLock>(
   names: ClusterNames,
   locks: readonly Lock[],
 ): readonly (readonly Lock[])[] {
@@ -37,7 +37,7 @@ export function locksApart<Lock extends Renewal>(
 }
 
 /** The same lock, for as long as a waiter counts as alive. */
-export const briefly = (lock: Renewal): Renewal => ({ ...lock, leaseMs: Math.min(lock.leaseMs, ALIVE_MS) });
+export const briefly = (lock: OwnedLock): OwnedLock => ({ ...lock, leaseMs: Math.min(lock.leaseMs, ALIVE_MS) });
 
 /** The same lock, as far as it has these keys. */
-export const part = <Lock extends Renewal>(lock: Lock, keys: readonly string[]): Lock => ({ ...lock, keys });
+export const part = <Lock extends OwnedLock>(lock: Lock, keys: readonly string[]): Lock => ({ ...lock, keys });

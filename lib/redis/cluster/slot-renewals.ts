@@ -1,4 +1,4 @@
-import type { Renewal, RenewalOutcome } from '../../store/lock-store.js';
+import type { OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
 import { RefusedError } from '../connection/redis-connection.js';
 import { RENEW_IN_CLUSTER } from '../lua/renew.script.js';
 import type { ClusterConnection } from './cluster-connection.js';
@@ -7,7 +7,7 @@ import type { ClusterNames } from './cluster-names.js';
 /** One key of a lock, to be renewed. */
 interface Part {
   readonly key: string;
-  readonly lock: Renewal;
+  readonly lock: OwnedLock;
 }
 
 /**
@@ -23,7 +23,7 @@ export class SlotRenewals {
   }
 
   /** @throws LockUnavailableError when nothing is known of any */
-  async renew(locks: readonly Renewal[]): Promise<RenewalOutcome> {
+  async renew(locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
     const parts = locks.flatMap((lock) => lock.keys.map((key) => ({ key, lock })));
     try {
       return await this.#together(parts, true);
@@ -61,7 +61,7 @@ export class SlotRenewals {
  */
 export function allOf(
   outcomes: readonly PromiseSettledResult<RenewalOutcome>[],
-  locks: readonly (readonly Renewal[])[],
+  locks: readonly (readonly OwnedLock[])[],
 ): RenewalOutcome {
   const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed && outcomes.every(({ status }) => status === 'rejected')) throw failed.reason;

@@ -7,7 +7,7 @@ const AT_MOST_EVERY_MS = 1000;
 /** Watches a cluster client for anything after which locks or messages may have been lost. */
 export class Topology {
   readonly #cluster: Cluster;
-  readonly #tell: (again: boolean) => void;
+  readonly #tell: (reconnected: boolean) => void;
   #changes = 0;
   #masters = '';
   #wasReady: boolean;
@@ -15,8 +15,8 @@ export class Topology {
   #isDue = false;
   #isClosed = false;
 
-  /** @param tell called when the cluster can be used (`again`: it changed, or was away), once a second at most */
-  constructor(cluster: Cluster, tell: (again: boolean) => void) {
+  /** @param tell called when the cluster can be used (`reconnected`: it changed, or was away), once a second at most */
+  constructor(cluster: Cluster, tell: (reconnected: boolean) => void) {
     this.#cluster = cluster;
     this.#tell = tell;
     this.#wasReady = cluster.status === 'ready';

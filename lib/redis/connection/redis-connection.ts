@@ -32,26 +32,26 @@ export interface OutageLog {
   down(server: string, cause: Error): void;
   up(server: string): void;
   /** The subscription that wakes those who wait is gone; they ask every second meanwhile. */
-  deaf(server: string, cause: Error | undefined): void;
+  unsubscribed(server: string, cause: Error | undefined): void;
   /** It is there again. */
-  hears(server: string): void;
+  subscribed(server: string): void;
   /** The server can be reached, but should not keep locks. */
   unfit(server: string, problem: string): void;
 }
 
 /** For a connection whose outages another one tells of. */
-export const UNHEARD: OutageLog = {
+export const SILENT: OutageLog = {
   down: () => undefined,
   up: () => undefined,
-  deaf: () => undefined,
-  hears: () => undefined,
+  unsubscribed: () => undefined,
+  subscribed: () => undefined,
   unfit: () => undefined,
 };
 
 /** What runs scripts: on one Redis, or on a cluster. */
 export type Connection = Pick<
   RedisConnection,
-  'drops' | 'isIdle' | 'open' | 'run' | 'command' | 'publish' | 'send' | 'close' | 'server' | 'findsMaster' | 'refused'
+  'epoch' | 'isIdle' | 'open' | 'run' | 'command' | 'publish' | 'send' | 'close' | 'server' | 'findsMaster' | 'refused'
 >;
 
 /**
@@ -65,7 +65,7 @@ export class RedisConnection {
   readonly #borrowed: boolean;
   readonly #timeoutMs: number;
   readonly #log: OutageLog;
-  readonly #onReady: (again: boolean) => void;
+  readonly #onReady: (reconnected: boolean) => void;
   readonly #inFlight: InFlight<Call>;
   /** Of a client of the app's. */
   readonly #state: BorrowedState | undefined;
@@ -87,7 +87,7 @@ export class RedisConnection {
     { redis, borrowed }: RedisClient,
     commandTimeoutMs: number,
     log: OutageLog,
-    onReady: (again: boolean) => void,
+    onReady: (reconnected: boolean) => void,
   ) {
     this.findsMaster = Boolean(redis.options.sentinels) && redis.options.role !== 'slave';
     this.#redis = redis;
@@ -109,7 +109,7 @@ export class RedisConnection {
   }
 
   /** How often the connection has dropped. If it changed while a command ran, the command may have run twice. */
-  get drops(): number {
+  get epoch(): number {
     return this.#drops;
   }
 

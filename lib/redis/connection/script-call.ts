@@ -50,8 +50,8 @@ export abstract class ScriptCall implements Call {
     this.onError(error);
   }
 
-  /** @param again whether it was sent before, maybe to another server */
-  protected abstract encodeArguments(again: boolean): ScriptArguments;
+  /** @param resent whether it was sent before, maybe to another server */
+  protected abstract encodeArguments(resent: boolean): ScriptArguments;
   protected abstract onReply(reply: unknown): void;
   protected abstract onError(error: LockUnavailableError): void;
 }

@@ -29,10 +29,10 @@ export class ServerCheck {
 /** What is wrong with a server that grants locks, and with the subscription there, in sentences that name the server. Never rejects. */
 export async function healthWarnings(
   redis: Asked,
-  { isDeaf }: { readonly isDeaf: boolean },
+  { isUnsubscribed }: { readonly isUnsubscribed: boolean },
 ): Promise<readonly string[]> {
   const problems = [...((await problemsAt(redis)) ?? [])];
-  if (isDeaf)
+  if (isUnsubscribed)
     problems.push('the subscription that tells this app of its locks is down: who waits asks about once a second.');
   return problems.map((problem) => `Redis at ${redis.server}: ${problem}`);
 }

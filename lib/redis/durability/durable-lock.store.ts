@@ -1,5 +1,5 @@
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import type { Granted, Renewal, RenewalOutcome, StoreListener } from '../../store/lock-store.js';
+import type { Granted, OwnedLock, RenewalOutcome, StoreListener } from '../../store/lock-store.js';
 import { ReplicaAcknowledgements } from './replica-acknowledgements.js';
 import { RestartSafeLockStore, type RestartSafeLockStoreOptions } from './restart-safe-lock.store.js';
 
@@ -34,7 +34,7 @@ export class DurableLockStore extends RestartSafeLockStore {
   readonly #ofRenewals: ReplicaAcknowledgements;
 
   constructor({ durability, ...options }: DurableLockStoreOptions) {
-    super({ ...options, renewsApart: true });
+    super({ ...options, renewsSeparately: true });
     this.#durability = durability;
     this.#ofGrants = new ReplicaAcknowledgements(this.redis, durability);
     // In memory is enough: who restarts from a disk without the last renewals grants nothing until they are over.
@@ -43,45 +43,45 @@ export class DurableLockStore extends RestartSafeLockStore {
 
   /** Who is given the lock while it waits asks for it again: only then it is known to be on the replicas. */
   override listen(listener: StoreListener): void {
-    super.listen({ ...listener, granted: (token) => listener.called(token) });
+    super.listen({ ...listener, granted: (token) => listener.offered(token) });
   }
 
   /** What too few replicas have is not known. */
-  override async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
-    const { drops } = this.renewals;
+  override async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
+    const { epoch } = this.renewals;
     const { gone, unknown } = await super.renew(renewals);
     const renewed = renewals.filter((lock) => !gone.includes(lock) && !unknown.includes(lock));
     if (renewed.length === 0 || this.#durability.replicas === 0) return { gone, unknown };
-    const refused = await this.#doubtOf(drops).catch((error: unknown) => error as LockUnavailableError);
+    const refused = await this.#doubtOf(epoch).catch((error: unknown) => error as LockUnavailableError);
     if (!refused) return { gone, unknown };
     if (renewed.length === renewals.length) throw refused;
     return { gone, unknown: [...unknown, ...renewed] };
   }
 
-  missing(locks: readonly Renewal[]): Promise<RenewalOutcome> {
+  missing(locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
     return super.renew(locks);
   }
 
   /** It renews the lock, too: nothing is undone, but who asked must not rely on it. */
-  override async reserve(lock: Renewal): Promise<Granted | undefined> {
-    const { drops } = this.redis;
+  override async reserve(lock: OwnedLock): Promise<Granted | undefined> {
+    const { epoch } = this.redis;
     const grant = await super.reserve(lock);
-    if (grant) await this.verify(drops);
+    if (grant) await this.verify(epoch);
     return grant;
   }
 
-  override async upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
-    const { drops } = this.redis;
+  override async upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
+    const { epoch } = this.redis;
     const grant = await super.upgrade(lock, number);
-    if (grant) await this.confirm(drops, () => this.downgrade(lock, number));
+    if (grant) await this.confirm(epoch, () => this.downgrade(lock, number));
     return grant;
   }
 
   /** Both commands know only of their own connection. */
-  protected override async verify(drops: number): Promise<void> {
+  protected override async verify(epoch: number): Promise<void> {
     const { replicas, timeoutMs, aof } = this.#durability;
     const have = await this.#ofGrants.ask();
-    if (drops !== this.redis.drops)
+    if (epoch !== this.redis.epoch)
       throw new LockUnavailableError(
         `The connection to Redis at ${this.redis.server} dropped before its replicas were known to have the lock, so it was given back.`,
       );
@@ -96,11 +96,11 @@ export class DurableLockStore extends RestartSafeLockStore {
   }
 
   /** Why the last renewals don't count, if they don't. */
-  async #doubtOf(drops: number): Promise<LockUnavailableError | undefined> {
+  async #doubtOf(epoch: number): Promise<LockUnavailableError | undefined> {
     const { replicas, timeoutMs } = this.#durability;
     const { server } = this.redis;
     const have = await this.#ofRenewals.ask();
-    if (drops !== this.renewals.drops)
+    if (epoch !== this.renewals.epoch)
       return new LockUnavailableError(
         `The connection to Redis at ${server} dropped before its replicas were known to have the renewal, so it does not count.`,
       );

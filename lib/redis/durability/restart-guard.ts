@@ -37,7 +37,7 @@ export class RestartGuard {
   #guardMs = 0;
   #overAt = Infinity;
   /** How often the connection had dropped when the server told: after the next time it may be another one, or have been restarted. */
-  #toldAfterDrops = -1;
+  #toldInEpoch = -1;
   #asking: Promise<void> | undefined;
 
   constructor(redis: Connection, { longestLeaseMs, isOneServer }: RestartGuardOptions) {
@@ -56,18 +56,18 @@ export class RestartGuard {
    *
    * @param drops how often the connection had dropped before it was asked
    */
-  heard(drops: number): void {
-    if (drops === this.#toldAfterDrops && drops === this.#redis.drops) this.#heardAt = now();
+  heard(epoch: number): void {
+    if (epoch === this.#toldInEpoch && epoch === this.#redis.epoch) this.#heardAt = now();
   }
 
   /** Whether it is known that the server has forgotten nothing. */
   get isOver(): boolean {
-    return this.#toldAfterDrops === this.#redis.drops && now() >= this.#overAt;
+    return this.#toldInEpoch === this.#redis.epoch && now() >= this.#overAt;
   }
 
   /** @throws LockUnavailableError when the server must not grant locks yet, or can't be asked */
   async check(): Promise<void> {
-    if (this.#toldAfterDrops !== this.#redis.drops) await (this.#asking ??= this.#ask());
+    if (this.#toldInEpoch !== this.#redis.epoch) await (this.#asking ??= this.#ask());
     const leftMs = this.#overAt - now();
     if (leftMs <= 0) return;
     throw new LockUnavailableError(
@@ -84,7 +84,7 @@ export class RestartGuard {
           `Redis at ${this.#redis.server} does not tell when it was started (INFO), so it can't be trusted to know all locks.`,
         );
       if (!start.run || start.run !== this.#run) this.#begin(start);
-      this.#toldAfterDrops = this.#redis.drops;
+      this.#toldInEpoch = this.#redis.epoch;
     } finally {
       this.#asking = undefined;
     }

@@ -1,4 +1,4 @@
-import type { AcquireCommand, Granted, Held, Renewal, RenewalOutcome } from '../../store/lock-store.js';
+import type { AcquireCommand, Granted, Busy, OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
 import { RestartGuard } from './restart-guard.js';
 import type { TransportOptions } from '../single/transport.js';
 import { RedisLockStore } from '../single/redis-lock.store.js';
@@ -20,22 +20,22 @@ export class RestartSafeLockStore extends RedisLockStore {
     this.#guard = new RestartGuard(this.redis, { longestLeaseMs: leaseMs, isOneServer: options.isNode ?? false });
   }
 
-  override acquire(command: AcquireCommand): Promise<Granted | Held> {
+  override acquire(command: AcquireCommand): Promise<Granted | Busy> {
     this.#guard.note(command.leaseMs);
     // Not an async function: what is known already is not waited for, and each node of a quorum is asked.
     return this.#guard.isOver ? this.#ask(command) : this.#afterCheck(command);
   }
 
-  override renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
+  override renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
     for (const { leaseMs } of renewals) this.#guard.note(leaseMs);
-    const { drops } = this.redis;
+    const { epoch } = this.redis;
     return super.renew(renewals).then((gone) => {
-      this.#guard.heard(drops);
+      this.#guard.heard(epoch);
       return gone;
     });
   }
 
-  override release(lock: Renewal, keepMs = 0): Promise<boolean> {
+  override release(lock: OwnedLock, keepMs = 0): Promise<boolean> {
     // A quorum gives back also what it was not granted yet: that must not overtake the acquire. Without that, there is nothing to release.
     const check = this.#checks.get(lock.token);
     return check
@@ -52,27 +52,27 @@ export class RestartSafeLockStore extends RedisLockStore {
    * @param drops how often the connection had dropped before it was asked for
    * @throws LockUnavailableError when it does not; it has been undone then
    */
-  protected confirm(drops: number, undo: () => Promise<unknown>): Promise<void> | undefined {
-    return this.verify(drops)?.catch(async (error: unknown) => {
+  protected confirm(epoch: number, undo: () => Promise<unknown>): Promise<void> | undefined {
+    return this.verify(epoch)?.catch(async (error: unknown) => {
       await undo().catch(() => undefined);
       throw error;
     });
   }
 
   /** As `confirm`, but undoes nothing. */
-  protected verify(drops: number): Promise<void> | undefined {
+  protected verify(epoch: number): Promise<void> | undefined {
     // It was asked for again, and maybe granted by a server that is younger than the one that was checked.
-    return drops === this.redis.drops ? undefined : this.#guard.check();
+    return epoch === this.redis.epoch ? undefined : this.#guard.check();
   }
 
-  async #afterCheck(command: AcquireCommand): Promise<Granted | Held> {
+  async #afterCheck(command: AcquireCommand): Promise<Granted | Busy> {
     const check = this.#guard.check();
     this.#checks.set(command.token, check);
     try {
       await check;
     } catch (error) {
       // It may stand in the queue, and be given the key there.
-      if (command.again) void this.cancel(command);
+      if (command.isQueued) void this.cancel(command);
       throw error;
     } finally {
       this.#checks.delete(command.token);
@@ -80,11 +80,11 @@ export class RestartSafeLockStore extends RedisLockStore {
     return this.#ask(command);
   }
 
-  #ask(command: AcquireCommand): Promise<Granted | Held> {
-    const { drops } = this.redis;
+  #ask(command: AcquireCommand): Promise<Granted | Busy> {
+    const { epoch } = this.redis;
     return super.acquire(command).then((answer) => {
-      this.#guard.heard(drops);
-      const confirmed = answer.granted ? this.confirm(drops, () => this.cancel(command)) : undefined;
+      this.#guard.heard(epoch);
+      const confirmed = answer.granted ? this.confirm(epoch, () => this.cancel(command)) : undefined;
       return confirmed ? confirmed.then(() => answer) : answer;
     });
   }

@@ -1,10 +1,17 @@
-import { ALIVE_MS, FENCES_OF_A_RUN, fencesFor, FIRST_LEASE_MS, KEPT_MARK, RUN_MARK } from '../../store/lock-store.js';
+import {
+  ALIVE_MS,
+  FENCES_OF_A_RUN,
+  fenceCountFor,
+  FIRST_LEASE_MS,
+  KEPT_MARK,
+  RUN_MARK,
+} from '../../store/lock-store.js';
 
 /** What the words in capitals of the .lua files stand for. */
 export { ALIVE_MS, FENCES_OF_A_RUN, FIRST_LEASE_MS, KEPT_MARK, RUN_MARK };
 
 /** Fences that come with a grant. */
-export const FENCES = fencesFor('');
+export const FENCES = fenceCountFor('');
 
 /**
  * Stands before how a key is shared, in a key that is: no token looks like it. `write:3` is shared with nobody: it belongs to a

@@ -1,4 +1,4 @@
-import type { Granted, Held } from '../../store/lock-store.js';
+import type { Granted, Busy } from '../../store/lock-store.js';
 import { LuaScript } from './lua-script.js';
 import { LOCKS_SOURCE, LOCKS_IN_CLUSTER_SOURCE } from './sources.generated.js';
 
@@ -8,7 +8,7 @@ export interface OtherPermits {
 }
 
 /** What the script answers for one operation: see RETURNS. */
-export type LocksReply = number | Held | OtherPermits | Error;
+export type LocksReply = number | Busy | OtherPermits | Error;
 
 /**
  * All that takes and gives locks: many operations in one call, one after the other. So what a process wants in one tick costs
@@ -65,8 +65,8 @@ function locksScript(source: string): LuaScript<LocksReply> {
 }
 
 /** Reads the fence of a grant; undefined if there is none. */
-export function grantOf(fence: number, fences: number): Granted | undefined {
-  return fence === 0 ? undefined : { granted: true, fence: Math.abs(fence), fences, contended: fence < 0 };
+export function grantOf(fence: number, fenceCount: number): Granted | undefined {
+  return fence === 0 ? undefined : { granted: true, fence: Math.abs(fence), fenceCount, contended: fence < 0 };
 }
 
 /** Some settings of a client give numbers as text; anything else, such as the "QUEUED" of a transaction, must not pass for a grant. */

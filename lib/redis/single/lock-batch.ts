@@ -1,7 +1,7 @@
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { isRun, type Held, type Renewal } from '../../store/lock-store.js';
+import { isRun, type Busy, type OwnedLock } from '../../store/lock-store.js';
 import type { KeyNames } from '../wire/key-names.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { RefusedError, type Connection } from '../connection/redis-connection.js';
@@ -52,12 +52,12 @@ const PLAIN = 'exclusive';
 /** One operation, and who wants to know what came of it. */
 export interface LockOperation {
   readonly verb: Verb;
-  readonly lock: Renewal;
+  readonly lock: OwnedLock;
   /** Which of the waiters of a key it is, where that matters: see `kindOf`. */
   readonly kind?: string;
   /** Whether it may have been done before, in a call that failed as a whole. */
-  again?: boolean;
-  done(reply: number | Held | OtherPermits): void;
+  resent?: boolean;
+  done(reply: number | Busy | OtherPermits): void;
   failed(error: LockUnavailableError): void;
 }
 
@@ -100,7 +100,7 @@ export class LockBatch {
   #leaseMs = -1;
   #lease = '';
   #broughtUpAt = -Infinity;
-  #broughtUpAfterDrops = -1;
+  #broughtUpInEpoch = -1;
   readonly #bringUpEveryMs: number;
   /** All fences from now on must be above this number; and what the server was told last. */
   #floor = 0;
@@ -195,15 +195,15 @@ export class LockBatch {
   #sendEach(operations: readonly LockOperation[]): void {
     for (const operation of operations) {
       const batch = this.#empty();
-      operation.again = true;
+      operation.resent = true;
       this.#put(operation, batch);
       this.#send(batch);
     }
   }
 
   /** @internal */
-  encode({ keys, keyCount, args, operations }: Batch, again: boolean): ScriptArguments {
-    const first = this.#bringsUp() || again ? CLOCK : this.#told < this.#floor ? RAISE : undefined;
+  encode({ keys, keyCount, args, operations }: Batch, resent: boolean): ScriptArguments {
+    const first = this.#bringsUp() || resent ? CLOCK : this.#told < this.#floor ? RAISE : undefined;
     if (first) this.#told = this.#floor;
     const text = keys.join('') + (first ? first + bulk(this.#floor) : '') + args.join('');
     return { text, keyCount, count: keyCount + 3 * (operations.length + (first ? 1 : 0)) };
@@ -223,9 +223,9 @@ export class LockBatch {
   /** Time for the note of the last fence to be brought up: some time has passed, or this may be another server than before. */
   #bringsUp(): boolean {
     const time = now();
-    const { drops } = this.#redis;
-    if (drops === this.#broughtUpAfterDrops && time < this.#broughtUpAt + this.#bringUpEveryMs) return false;
-    this.#broughtUpAfterDrops = drops;
+    const { epoch } = this.#redis;
+    if (epoch === this.#broughtUpInEpoch && time < this.#broughtUpAt + this.#bringUpEveryMs) return false;
+    this.#broughtUpInEpoch = epoch;
     this.#broughtUpAt = time;
     return true;
   }
@@ -246,8 +246,8 @@ class BatchCall extends ScriptCall {
     return this.#sender.place.slot;
   }
 
-  protected encodeArguments(again: boolean): ScriptArguments {
-    return this.#sender.encode(this.#batch, again);
+  protected encodeArguments(resent: boolean): ScriptArguments {
+    return this.#sender.encode(this.#batch, resent);
   }
 
   protected onReply(reply: unknown): void {

@@ -2,17 +2,17 @@ import { now } from '../../clock/deadline.js';
 import { otherPermits } from '../../errors/lock-options.error.js';
 import {
   FENCES_OF_A_RUN,
-  fencesFor,
+  fenceCountFor,
   isRun,
   KEPT_MARK,
   type AcquireCommand,
   type Cancellation,
   type ForceUnlockOptions,
   type Granted,
-  type Held,
+  type Busy,
   type KeyView,
   type LockDetails,
-  type Renewal,
+  type OwnedLock,
   type RenewalOutcome,
   type StoreListener,
 } from '../../store/lock-store.js';
@@ -54,9 +54,9 @@ export class RedisLockStore implements QuorumNode {
 
   constructor(
     options: TransportOptions,
-    connect: (options: TransportOptions, connected: (again: boolean) => void) => Transport = connectToRedis,
+    connect: (options: TransportOptions, connected: (reconnected: boolean) => void) => Transport = connectToRedis,
   ) {
-    const transport = connect(options, (again) => this.connected(again));
+    const transport = connect(options, (reconnected) => this.connected(reconnected));
     ({ names: this.#names, redis: this.redis, renewals: this.renewals, batch: this.#batch } = transport);
     this.#orphans = new Orphans(
       (lock) => this.giveUp(lock),
@@ -69,11 +69,11 @@ export class RedisLockStore implements QuorumNode {
           holderQueries: this.#holderQueries,
           cancel: (name, lock) => this.cancel({ ...lock, keys: [this.#names.keyOf(name)] }),
         }),
-      up: (again) => {
-        if (again) options.log.hears(this.redis.server);
+      up: (reconnected) => {
+        if (reconnected) options.log.subscribed(this.redis.server);
         this.#listeners.resync();
       },
-      down: (cause) => options.log.deaf(this.redis.server, cause),
+      down: (cause) => options.log.unsubscribed(this.redis.server, cause),
     });
   }
 
@@ -87,7 +87,7 @@ export class RedisLockStore implements QuorumNode {
     this.#channel.name(this.#names.wakeChannel(listener.source));
   }
 
-  acquire(command: AcquireCommand): Promise<Granted | Held> {
+  acquire(command: AcquireCommand): Promise<Granted | Busy> {
     if (this.#channel.state === 'new' && command.queue) return this.#firstOf(command);
     if (this.#channel.state === 'new') void this.#channel.open();
     return this.#take(this.#verbFor(command), command);
@@ -99,8 +99,8 @@ export class RedisLockStore implements QuorumNode {
     if (copies > 0 || freed === undefined) this.#orphans.add(command, freed === undefined ? copies + 1 : copies);
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
-    const owners: Renewal[] = [];
+  async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
+    const owners: OwnedLock[] = [];
     const keys: string[] = [];
     const args: (string | number)[] = [];
     for (const lock of renewals) {
@@ -114,22 +114,22 @@ export class RedisLockStore implements QuorumNode {
     return { gone: gone.map((number) => owners[number - 1]!), unknown: unknown.map((number) => owners[number - 1]!) };
   }
 
-  reserve(lock: Renewal): Promise<Granted | undefined> {
+  reserve(lock: OwnedLock): Promise<Granted | undefined> {
     return this.count('reserve', lock).then((fence) => grantOf(fence, FENCES_OF_A_RUN));
   }
 
-  upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
-    return this.count('upgrade', lock, String(number)).then((fence) => grantOf(fence, fencesFor(lock.token)));
+  upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
+    return this.count('upgrade', lock, String(number)).then((fence) => grantOf(fence, fenceCountFor(lock.token)));
   }
 
-  async downgrade(lock: Renewal, number: number): Promise<boolean> {
+  async downgrade(lock: OwnedLock, number: number): Promise<boolean> {
     return (await this.count('downgrade', lock, String(number))) === lock.keys.length;
   }
 
-  release({ keys, token, leaseMs }: Renewal, keepMs = 0): Promise<boolean> {
+  release({ keys, token, leaseMs }: OwnedLock, keepMs = 0): Promise<boolean> {
     const lock = { keys, token, leaseMs, sharing: 'exclusive', label: undefined } as const;
     const keepUntil = now() + keepMs;
-    const { drops } = this.redis;
+    const { epoch } = this.redis;
     return new Promise((resolve, reject) => {
       const operation: LockOperation = {
         verb: keepMs > 0 ? 'keep' : 'release',
@@ -138,7 +138,7 @@ export class RedisLockStore implements QuorumNode {
           const stray = this.#strays.take(lock);
           if (stray) this.#orphans.add(stray.lock, stray.copies);
           // What was sent again may have freed the key by its first try: not a loss.
-          resolve(freed === lock.keys.length || drops !== this.redis.drops || operation.again === true);
+          resolve(freed === lock.keys.length || epoch !== this.redis.epoch || operation.resent === true);
         },
         failed: (error) => {
           const stray = this.#strays.take(lock);
@@ -185,7 +185,7 @@ export class RedisLockStore implements QuorumNode {
   }
 
   problems(): Promise<readonly string[]> {
-    return healthWarnings(this.redis, { isDeaf: this.#channel.state === 'down' });
+    return healthWarnings(this.redis, { isUnsubscribed: this.#channel.state === 'down' });
   }
 
   async close(): Promise<void> {
@@ -207,13 +207,13 @@ export class RedisLockStore implements QuorumNode {
   }
 
   /** A connection was made: the first, or again. */
-  protected connected(again: boolean): void {
+  protected connected(reconnected: boolean): void {
     void this.#orphans.reconnected();
-    if (again) this.#listeners.resync();
+    if (reconnected) this.#listeners.resync();
   }
 
   /** Nobody queues before this process can hear of its turn: its place would go to the next. */
-  async #firstOf(command: AcquireCommand): Promise<Granted | Held> {
+  async #firstOf(command: AcquireCommand): Promise<Granted | Busy> {
     void this.#channel.open();
     if (!isRun(command.token)) {
       const answer = await this.#take('try', command);
@@ -229,8 +229,8 @@ export class RedisLockStore implements QuorumNode {
     return isRun(token) ? 'run' : 'queue';
   }
 
-  #take(verb: Verb, command: AcquireCommand): Promise<Granted | Held> {
-    const { drops } = this.redis;
+  #take(verb: Verb, command: AcquireCommand): Promise<Granted | Busy> {
+    const { epoch } = this.redis;
     return new Promise((resolve, reject) =>
       this.#batch.add({
         verb,
@@ -241,23 +241,23 @@ export class RedisLockStore implements QuorumNode {
           if (typeof reply !== 'number') {
             if (!('permits' in reply)) {
               // Earlier copies may still arrive, of what waits and gets its lock later, too.
-              if (command.queue) this.#strays.add(command, this.redis.drops - drops);
-              else if (drops !== this.redis.drops) this.#orphans.add(command, this.redis.drops - drops);
+              if (command.queue) this.#strays.add(command, this.redis.epoch - epoch);
+              else if (epoch !== this.redis.epoch) this.#orphans.add(command, this.redis.epoch - epoch);
               return resolve(reply);
             }
             void this.cancel(command);
             return reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits));
           }
-          if (command.again && !command.told) this.#channel.checkAlive();
-          this.#strays.add(command, this.redis.drops - drops);
-          resolve(grantOf(reply, fencesFor(command.token))!);
+          if (command.isQueued && !command.wasOffered) this.#channel.checkAlive();
+          this.#strays.add(command, this.redis.epoch - epoch);
+          resolve(grantOf(reply, fenceCountFor(command.token))!);
         },
         failed: (error) => {
           const isSent = !(error instanceof NotSentError);
-          if (isSent) this.#strays.add(command, this.redis.drops - drops);
+          if (isSent) this.#strays.add(command, this.redis.epoch - epoch);
           if (error instanceof RefusedError) void this.cancel(command);
           else {
-            const copies = (this.#strays.take(command)?.copies ?? 0) + (isSent || command.again ? 1 : 0);
+            const copies = (this.#strays.take(command)?.copies ?? 0) + (isSent || command.isQueued ? 1 : 0);
             if (copies > 0) this.#orphans.add(command, copies);
           }
           reject(error);
@@ -271,7 +271,7 @@ export class RedisLockStore implements QuorumNode {
    *
    * @throws LockUnavailableError
    */
-  protected count(verb: Verb, lock: Renewal, kind?: string): Promise<number> {
+  protected count(verb: Verb, lock: OwnedLock, kind?: string): Promise<number> {
     return new Promise((resolve, reject) =>
       this.#batch.add({ verb, lock, kind, done: (count) => resolve(count as number), failed: reject }),
     );

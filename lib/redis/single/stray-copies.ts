@@ -1,4 +1,4 @@
-import type { Cancellation, Renewal } from '../../store/lock-store.js';
+import type { Cancellation, OwnedLock } from '../../store/lock-store.js';
 
 interface Stray {
   /** As it was asked for. */
@@ -22,7 +22,7 @@ export class StrayCopies {
   }
 
   /** Forgets a lock, which is to be given back, and answers what is known of it. */
-  take(lock: Renewal): Stray | undefined {
+  take(lock: OwnedLock): Stray | undefined {
     if (this.#byPart.size === 0) return undefined;
     const part = partOf(lock);
     const stray = this.#byPart.get(part);
@@ -32,4 +32,4 @@ export class StrayCopies {
 }
 
 /** Names a lock, or that part of it that is asked for in one call. */
-const partOf = ({ keys, token }: Renewal): string => `${token} ${keys[0]}`;
+const partOf = ({ keys, token }: OwnedLock): string => `${token} ${keys[0]}`;

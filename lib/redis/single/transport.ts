@@ -5,7 +5,7 @@ import type { RedisConnectionOption } from '../connection/connection-option.js';
 import { besides, redisClient, subscriberOf } from '../connection/redis-client.js';
 import { LOCKS } from '../lua/locks.script.js';
 import { ServerCheck } from '../connection/server-check.js';
-import { RedisConnection, UNHEARD, type Connection, type OutageLog } from '../connection/redis-connection.js';
+import { RedisConnection, SILENT, type Connection, type OutageLog } from '../connection/redis-connection.js';
 
 /** Where a store's Redis is, and how to talk to it. */
 export interface TransportOptions {
@@ -14,7 +14,7 @@ export interface TransportOptions {
   readonly commandTimeoutMs: number;
   readonly log: OutageLog;
   /** Whether renewals go over a connection of their own. */
-  readonly renewsApart?: boolean;
+  readonly renewsSeparately?: boolean;
   /** Whether it is one of the nodes of a quorum. */
   readonly isNode?: boolean;
 }
@@ -34,20 +34,20 @@ export interface Transport {
 }
 
 /** @param connected told when a connection was made: the first, or again */
-export function connectToRedis(options: TransportOptions, connected: (again: boolean) => void): Transport {
+export function connectToRedis(options: TransportOptions, connected: (reconnected: boolean) => void): Transport {
   const { commandTimeoutMs, log } = options;
   const client = redisClient(options.connection, commandTimeoutMs);
   const names = new KeyNames(options.keyPrefix);
-  const redis: Connection = new RedisConnection(client, commandTimeoutMs, log, (again) => {
-    connected(again);
+  const redis: Connection = new RedisConnection(client, commandTimeoutMs, log, (reconnected) => {
+    connected(reconnected);
     void serverCheck.run();
   });
   const serverCheck = new ServerCheck(redis, log);
   return {
     names,
     redis,
-    renewals: options.renewsApart
-      ? new RedisConnection(besides(client, commandTimeoutMs), commandTimeoutMs, UNHEARD, () => undefined)
+    renewals: options.renewsSeparately
+      ? new RedisConnection(besides(client, commandTimeoutMs), commandTimeoutMs, SILENT, () => undefined)
       : redis,
     batch: new LockBatch(redis, names, {
       note: names.fence,

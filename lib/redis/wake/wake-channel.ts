@@ -15,8 +15,8 @@ const LATE_MS = 2_000;
 /** What the channel said, and what became of it. */
 interface WakeListener {
   message(text: string): void;
-  /** It works from now on (`again`: after it was down); what was said before was missed. */
-  up(again: boolean): void;
+  /** It works from now on (`reconnected`: after it was down); what was said before was missed. */
+  up(reconnected: boolean): void;
   /** Told once, until it is up again. */
   down(cause: Error | undefined): void;
 }
@@ -98,10 +98,10 @@ export class WakeChannel {
     clearTimeout(this.#timer);
     try {
       await this.#redis!.subscribe(...this.#names);
-      const again = this.#state === 'down';
+      const reconnected = this.#state === 'down';
       this.#state = 'up';
       this.#lastError = undefined;
-      this.#listener.up(again);
+      this.#listener.up(reconnected);
     } catch (error) {
       if (this.#isClosed) return;
       this.#down(error as Error);

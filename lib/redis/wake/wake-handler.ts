@@ -23,7 +23,7 @@ export function handleWakeMessage(text: string, { listeners, holderQueries, canc
     case 'lost':
       return listeners.lost(message.token, message.forced);
     case 'called':
-      return listeners.called(message.token);
+      return listeners.offered(message.token);
     case 'describe': {
       const details = listeners.describe(message.token);
       if (details) holderQueries.answer(message.question, message.channel, details);

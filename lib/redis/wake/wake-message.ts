@@ -1,6 +1,6 @@
 import {
   FIRST_LEASE_MS,
-  fencesFor,
+  fenceCountFor,
   type Cancellation,
   type ForcedUnlock,
   type Granted,
@@ -47,7 +47,13 @@ export function wakeMessage(text: string): WakeMessage | undefined {
       what: 'granted',
       lock,
       name,
-      grant: { granted: true, fence: Number(fence), fences: fencesFor(token), contended: others === '1', leaseMs },
+      grant: {
+        granted: true,
+        fence: Number(fence),
+        fenceCount: fenceCountFor(token),
+        contended: others === '1',
+        leaseMs,
+      },
     };
   }
   const [what, ...words] = text.split(' ');

@@ -4,18 +4,18 @@ import { Listeners } from '../listeners.js';
 import {
   ALIVE_MS,
   FENCES_OF_A_RUN,
-  fencesFor,
+  fenceCountFor,
   isRun,
   KEPT_MARK,
   type AcquireCommand,
   type Cancellation,
   type ForceUnlockOptions,
   type Granted,
-  type Held,
+  type Busy,
   type KeyView,
   type LockDetails,
   type LockStore,
-  type Renewal,
+  type OwnedLock,
   type RenewalOutcome,
   type StoreListener,
 } from '../lock-store.js';
@@ -38,7 +38,7 @@ export class MemoryLockStore implements LockStore {
     this.#listeners.add(listener);
   }
 
-  async acquire(command: AcquireCommand): Promise<Granted | Held> {
+  async acquire(command: AcquireCommand): Promise<Granted | Busy> {
     const { keys, token, leaseMs, sharing, queue, polls: waits } = command;
     if (!queue) {
       const obstacle = keys.map((key) => this.#key(key)).find((key) => !this.#mayHave(key, command));
@@ -57,7 +57,7 @@ export class MemoryLockStore implements LockStore {
       else key.give(token, sharing, leaseMs);
       key.queue.delete(token);
     }
-    return this.#granted(keys, fencesFor(token));
+    return this.#granted(keys, fenceCountFor(token));
   }
 
   async cancel({ keys, token }: Cancellation): Promise<void> {
@@ -67,18 +67,18 @@ export class MemoryLockStore implements LockStore {
     this.#free(keys, token);
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
+  async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
     return { gone: renewals.filter((lock) => !this.#renew(lock)), unknown: [] };
   }
 
-  async reserve(lock: Renewal): Promise<Granted | undefined> {
+  async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     const isExclusive = lock.keys
       .map((key) => this.#keys.get(key))
       .every((key) => key?.sharing === 'exclusive' && key.upgrade === 0);
     return isExclusive && this.#renew(lock) ? this.#granted(lock.keys, FENCES_OF_A_RUN) : undefined;
   }
 
-  async release({ keys, token }: Renewal, keepMs = 0): Promise<boolean> {
+  async release({ keys, token }: OwnedLock, keepMs = 0): Promise<boolean> {
     if (keepMs === 0) return this.#free(keys, token) === keys.length;
     const kept = this.#ours(keys, token + KEPT_MARK);
     const ours = this.#ours(keys, token).map((key) => this.#key(key));
@@ -92,7 +92,7 @@ export class MemoryLockStore implements LockStore {
     return ours.length + kept.length === keys.length;
   }
 
-  async upgrade({ keys, token, leaseMs }: Renewal, number: number): Promise<Granted | undefined> {
+  async upgrade({ keys, token, leaseMs }: OwnedLock, number: number): Promise<Granted | undefined> {
     const ours = this.#ours(keys, token).map((key) => this.#key(key));
     const isAlone = ours.every((key) => key.holders.size === 1 && key.awaits(token, number));
     for (const key of ours) {
@@ -103,10 +103,10 @@ export class MemoryLockStore implements LockStore {
       key.write(number);
       key.extend(token, leaseMs);
     }
-    return isAlone && ours.length === keys.length ? this.#granted(keys, fencesFor(token)) : undefined;
+    return isAlone && ours.length === keys.length ? this.#granted(keys, fenceCountFor(token)) : undefined;
   }
 
-  async downgrade({ keys, token }: Renewal, number: number): Promise<boolean> {
+  async downgrade({ keys, token }: OwnedLock, number: number): Promise<boolean> {
     const ours = this.#ours(keys, token).map((key) => this.#key(key));
     for (const key of ours) {
       const wrote = key.sharing !== 'read';
@@ -189,7 +189,7 @@ export class MemoryLockStore implements LockStore {
       if (!key.admits(sharing)) return false;
       key.queue.delete(token);
       key.give(token, sharing, leaseMs);
-      const grant = this.#granted([key.name], fencesFor(token));
+      const grant = this.#granted([key.name], fenceCountFor(token));
       if (!this.#listeners.granted(token, grant)) key.take(token);
     }
     return true;
@@ -220,19 +220,19 @@ export class MemoryLockStore implements LockStore {
     return key.ahead(token);
   }
 
-  #renew({ keys, token, leaseMs }: Renewal): boolean {
+  #renew({ keys, token, leaseMs }: OwnedLock): boolean {
     const ours = this.#ours(keys, token);
     for (const key of ours) this.#key(key).extend(token, leaseMs);
     return ours.length === keys.length;
   }
 
-  #granted(keys: readonly string[], fences: number): Granted {
+  #granted(keys: readonly string[], fenceCount: number): Granted {
     const fence = Math.max(this.#lastFence + 1, Date.now() * 1000);
-    this.#lastFence = fence + fences - 1;
-    return { granted: true, fence, fences, contended: keys.some((key) => this.waiters(key) > 0) };
+    this.#lastFence = fence + fenceCount - 1;
+    return { granted: true, fence, fenceCount, contended: keys.some((key) => this.waiters(key) > 0) };
   }
 
-  #held(key: MemoryKey, ahead: number, sharing: AcquireCommand['sharing']): Held {
+  #held(key: MemoryKey, ahead: number, sharing: AcquireCommand['sharing']): Busy {
     // A permit is free when the first of them ends, all of it when the last one does.
     const ends = [...key.holders].sort(([, one], [, other]) => one - other);
     const [token, endsAt] = (sharing === key.sharing ? ends[0] : ends.at(-1)) ?? ['', now()];

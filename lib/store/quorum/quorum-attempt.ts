@@ -1,4 +1,4 @@
-import { fencesFor, type AcquireCommand, type Granted, type Held } from '../lock-store.js';
+import { fenceCountFor, type AcquireCommand, type Granted, type Busy } from '../lock-store.js';
 import type { QuorumNode, QuorumNodes, Question, Round } from './quorum-nodes.js';
 
 type NodeState = 'asked' | 'granted' | 'refused' | 'failed';
@@ -9,7 +9,7 @@ type NodeState = 'asked' | 'granted' | 'refused' | 'failed';
  * What it does not get is given back: at once where it was granted, later where the grant comes late. A node whose answer
  * is not known to have come gives it back by itself, as every store does.
  */
-export class QuorumAttempt implements Question<Granted | Held> {
+export class QuorumAttempt implements Question<Granted | Busy> {
   readonly isImpatient = true;
   /** On how many nodes the lock was taken away by force. */
   readonly lostOn = new Set<number>();
@@ -18,12 +18,12 @@ export class QuorumAttempt implements Question<Granted | Held> {
   readonly #nodes: QuorumNodes;
   readonly #command: AcquireCommand;
   readonly #states: NodeState[];
-  readonly #answers: Promise<Granted | Held>[] = [];
+  readonly #answers: Promise<Granted | Busy>[] = [];
   #granted = 0;
   #fence = 0;
   #holder = '';
   #isLost = false;
-  #resolve!: (answer: Granted | Held) => void;
+  #resolve!: (answer: Granted | Busy) => void;
   #reject!: (error: Error) => void;
 
   /** @param command its token is of this attempt alone */
@@ -34,7 +34,7 @@ export class QuorumAttempt implements Question<Granted | Held> {
   }
 
   /** @throws LockUnavailableError when too many nodes fail */
-  start(): Promise<Granted | Held> {
+  start(): Promise<Granted | Busy> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -77,11 +77,11 @@ export class QuorumAttempt implements Question<Granted | Held> {
     );
   }
 
-  ask(node: QuorumNode, at: number): Promise<Granted | Held> {
+  ask(node: QuorumNode, at: number): Promise<Granted | Busy> {
     return (this.#answers[at] = node.acquire(this.#command));
   }
 
-  answered(answer: Granted | Held, at: number): void {
+  answered(answer: Granted | Busy, at: number): void {
     if (answer.granted) {
       this.#states[at] = 'granted';
       this.#granted++;
@@ -101,7 +101,7 @@ export class QuorumAttempt implements Question<Granted | Held> {
     const { majority } = this.#nodes;
     if (this.#granted >= majority) {
       const { token } = this.#command;
-      this.#resolve({ granted: true, fence: this.#fence, fences: fencesFor(token), contended: true, token });
+      this.#resolve({ granted: true, fence: this.#fence, fenceCount: fenceCountFor(token), contended: true, token });
       return true;
     }
     const outage = this.#nodes.isOutage(errors);

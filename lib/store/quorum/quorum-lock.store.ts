@@ -4,7 +4,7 @@ import { lockNames } from '../../errors/messages.js';
 import { Listeners } from '../listeners.js';
 import {
   FENCES_OF_A_RUN,
-  fencesFor,
+  fenceCountFor,
   isRun,
   RUN_MARK,
   type AcquireCommand,
@@ -12,11 +12,11 @@ import {
   type ForcedUnlock,
   type ForceUnlockOptions,
   type Granted,
-  type Held,
+  type Busy,
   type KeyView,
   type LockDetails,
   type LockStore,
-  type Renewal,
+  type OwnedLock,
   type RenewalOutcome,
   type StoreListener,
 } from '../lock-store.js';
@@ -70,14 +70,14 @@ export class QuorumLockStore implements LockStore {
         lost: (token, forced) => this.#lost(token, at, forced),
         describe: (token) => listener.describe(token),
         // Nobody is told of his turn here.
-        called: () => false,
+        offered: () => false,
         resync: () => listener.resync(),
       }),
     );
   }
 
   /** With `queue` the caller is not put into any queue: it is told after which time to ask again. */
-  acquire(command: AcquireCommand): Promise<Granted | Held> {
+  acquire(command: AcquireCommand): Promise<Granted | Busy> {
     const { keys, token, queue, leaseMs, sharing, label } = command;
     const refused = unsupported(command);
     if (refused) return Promise.reject(refused);
@@ -102,7 +102,7 @@ export class QuorumLockStore implements LockStore {
       if (!answer.granted) return { ...answer, leaseLeftMs: this.#turns.delayOf(command) };
       this.#neverGivenBack.ifDue();
       this.#held.set(own, attempt);
-      this.#raise(answer.fence, fencesFor(own));
+      this.#raise(answer.fence, fenceCountFor(own));
       return answer;
     });
   }
@@ -115,11 +115,11 @@ export class QuorumLockStore implements LockStore {
   /** There is nothing to leave: between two attempts a caller has nothing. */
   async cancel(_command: Cancellation): Promise<void> {}
 
-  renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
+  renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
     return QuorumRenewal.of(this.#nodes, renewals);
   }
 
-  async reserve(lock: Renewal): Promise<Granted | undefined> {
+  async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     const { majority } = this.#nodes;
     const grant = await this.#nodes.decide(
       (node) => node.reserve(lock),
@@ -129,18 +129,18 @@ export class QuorumLockStore implements LockStore {
           return {
             granted: true,
             fence: Math.max(...grants.map(({ fence }) => fence)),
-            fences: FENCES_OF_A_RUN,
+            fenceCount: FENCES_OF_A_RUN,
             contended: true,
           } as const;
         return answers.length - grants.length >= majority ? 'gone' : undefined;
       },
     );
     if (grant === 'gone') return undefined;
-    this.#raise(grant.fence, grant.fences);
+    this.#raise(grant.fence, grant.fenceCount);
     return grant;
   }
 
-  release(lock: Renewal, keepMs = 0): Promise<boolean> {
+  release(lock: OwnedLock, keepMs = 0): Promise<boolean> {
     const attempt = this.#held.get(lock.token);
     this.#held.delete(lock.token);
     const give = (node: QuorumNode) => node.release(lock, keepMs);
@@ -204,8 +204,8 @@ export class QuorumLockStore implements LockStore {
   }
 
   /** The next grant may come from nodes that counted less far: no fence of theirs may be as small as one of this grant. */
-  #raise(fence: number, fences: number): void {
-    for (const node of this.#nodes.all) node.raise(fence + fences - 1);
+  #raise(fence: number, fenceCount: number): void {
+    for (const node of this.#nodes.all) node.raise(fence + fenceCount - 1);
   }
 
   #wanted(token: string): void {

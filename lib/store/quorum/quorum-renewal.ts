@@ -1,5 +1,5 @@
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import type { Renewal, RenewalOutcome } from '../lock-store.js';
+import type { OwnedLock, RenewalOutcome } from '../lock-store.js';
 import type { QuorumNode, QuorumNodes, Question, Round } from './quorum-nodes.js';
 
 interface Votes {
@@ -11,13 +11,13 @@ interface Votes {
 export class QuorumRenewal implements Question<RenewalOutcome> {
   readonly isImpatient = true;
   readonly #nodes: QuorumNodes;
-  readonly #votes: ReadonlyMap<Renewal, Votes>;
+  readonly #votes: ReadonlyMap<OwnedLock, Votes>;
   readonly #resolve: (outcome: RenewalOutcome) => void;
   readonly #reject: (error: Error) => void;
 
   private constructor(
     nodes: QuorumNodes,
-    locks: readonly Renewal[],
+    locks: readonly OwnedLock[],
     resolve: (outcome: RenewalOutcome) => void,
     reject: (error: Error) => void,
   ) {
@@ -32,7 +32,7 @@ export class QuorumRenewal implements Question<RenewalOutcome> {
    *
    * @throws LockUnavailableError when too many nodes fail
    */
-  static of(nodes: QuorumNodes, locks: readonly Renewal[]): Promise<RenewalOutcome> {
+  static of(nodes: QuorumNodes, locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
     return new Promise((resolve, reject) => nodes.put(new QuorumRenewal(nodes, locks, resolve, reject)));
   }
 
@@ -51,8 +51,8 @@ export class QuorumRenewal implements Question<RenewalOutcome> {
 
   decides({ errors, pending }: Round): boolean {
     const { majority } = this.#nodes;
-    const gone: Renewal[] = [];
-    const unknown: Renewal[] = [];
+    const gone: OwnedLock[] = [];
+    const unknown: OwnedLock[] = [];
     for (const [lock, votes] of this.#votes) {
       if (votes.gone >= majority) gone.push(lock);
       else if (votes.renewed < majority) unknown.push(lock);

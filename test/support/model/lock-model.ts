@@ -5,7 +5,7 @@ import {
   RUN_MARK,
   type AcquireCommand,
   type KeyView,
-  type Renewal,
+  type OwnedLock,
 } from '../../../lib/store/lock-store.js';
 import type { Ears, Message, ModelAnswer, ModelGrant, ModelRefusal } from './lock-model-answers.js';
 import { ModelKey } from './lock-model-key.js';
@@ -68,19 +68,19 @@ export class LockModel {
     }
   }
 
-  renew({ keys, token, leaseMs }: Renewal): boolean {
+  renew({ keys, token, leaseMs }: OwnedLock): boolean {
     for (const key of this.#ours(keys, token)) key.renew(token, this.#time + leaseMs);
     return this.#ours(keys, token).length === keys.length;
   }
 
-  reserve(lock: Renewal): ModelGrant | undefined {
+  reserve(lock: OwnedLock): ModelGrant | undefined {
     const isExclusive = this.#ours(lock.keys, lock.token).every(
       ({ sharing, writing }) => sharing === 'exclusive' && writing === 0,
     );
     return isExclusive && this.renew(lock) ? this.#granted(lock) : undefined;
   }
 
-  release({ keys, token }: Renewal, keepMs = 0): boolean {
+  release({ keys, token }: OwnedLock, keepMs = 0): boolean {
     const ours = this.#ours(keys, token);
     const kept = keepMs > 0 ? this.#ours(keys, token + KEPT_MARK) : [];
     for (const key of ours) {
@@ -95,7 +95,7 @@ export class LockModel {
     return ours.length + kept.length === keys.length;
   }
 
-  upgrade(lock: Renewal, number: number): ModelGrant | undefined {
+  upgrade(lock: OwnedLock, number: number): ModelGrant | undefined {
     const ours = this.#ours(lock.keys, lock.token);
     if (
       ours.length < lock.keys.length ||
@@ -113,7 +113,7 @@ export class LockModel {
     return this.#granted(lock);
   }
 
-  downgrade({ keys, token }: Renewal, number: number): boolean {
+  downgrade({ keys, token }: OwnedLock, number: number): boolean {
     const ours = this.#ours(keys, token);
     for (const key of ours) {
       if (key.sharing === 'exclusive' && key.writing > number) continue;

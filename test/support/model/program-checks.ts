@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from '@jest/globals';
 import {
-  fencesFor,
+  fenceCountFor,
   type AcquireCommand,
   type Granted,
-  type Held,
+  type Busy,
   type KeyView,
 } from '../../../lib/store/lock-store.js';
 import type { Message, ModelAnswer } from './lock-model-answers.js';
@@ -45,16 +45,16 @@ export class ProgramChecks {
 
   answer(
     { queue }: AcquireCommand,
-    actual: Granted | Held | 'other permits' | undefined,
+    actual: Granted | Busy | 'other permits' | undefined,
     expected: ModelAnswer | undefined,
   ): void {
     if (typeof actual !== 'object') return same(actual, expected);
     const { fence } = actual;
     if (actual.granted) {
-      const { fences = 1, contended } = actual;
+      const { fenceCount = 1, contended } = actual;
       this.#sameCounts({ granted: true, contended }, expected);
       isAbove(fence, this.#lastAnswered);
-      this.#give(fence, fences);
+      this.#give(fence, fenceCount);
       this.#lastAnswered = this.#given.at(-1)!.to;
       return;
     }
@@ -92,14 +92,14 @@ export class ProgramChecks {
     const toldTo = (source: string) => this.#model.messages.filter(({ token }) => token.startsWith(`${source}.`));
     for (const { source, ears, heard } of this.#world.processes) {
       this.#sameCounts(inOrder(heard.map(withoutFence)), ears === 'hears' ? inOrder(toldTo(source)) : []);
-      for (const { what, token, fence } of heard) if (what === 'granted') this.#give(fence!, fencesFor(token));
+      for (const { what, token, fence } of heard) if (what === 'granted') this.#give(fence!, fenceCountFor(token));
       heard.length = 0;
     }
     this.#model.messages.length = 0;
   }
 
-  #give(fence: number, fences: number): void {
-    this.#given.push({ from: fence, to: fence + fences - 1 });
+  #give(fence: number, fenceCount: number): void {
+    this.#given.push({ from: fence, to: fence + fenceCount - 1 });
   }
 
   /** Each is larger than all before, also than those that a run keeps for itself. */

@@ -1,5 +1,5 @@
 import { LockOptionsError } from 'nest-redis-lock';
-import { ALIVE_MS, RUN_MARK, type AcquireCommand, type Granted, type Held } from '../../../lib/store/lock-store.js';
+import { ALIVE_MS, RUN_MARK, type AcquireCommand, type Granted, type Busy } from '../../../lib/store/lock-store.js';
 import type { ModelAnswer } from './lock-model-answers.js';
 import { LockModel } from './lock-model.js';
 import type { Ask, ByCaller, Operation } from './lock-program.js';
@@ -154,7 +154,7 @@ export class ProgramRun {
     if (!this.#model.waits(command) && this.#model.count(command) === 0) this.#callers.arrives(caller);
     const expected = this.#model.acquire(command);
     if (expected === 'other permits' || (!expected.granted && !command.queue)) caller.isOver = true;
-    this.#grant(command, process.store.acquire({ ...command, again }), expected);
+    this.#grant(command, process.store.acquire({ ...command, isQueued: again }), expected);
     // Its keys are given back by one more command: nothing goes with this one.
     if (expected === 'other permits') this.#sender = undefined;
   }
@@ -165,7 +165,7 @@ export class ProgramRun {
 
   #grant(
     command: AcquireCommand,
-    answer: Promise<Granted | Held | undefined>,
+    answer: Promise<Granted | Busy | undefined>,
     expected: ModelAnswer | undefined,
   ): void {
     const read = answer.catch((error: unknown) => {

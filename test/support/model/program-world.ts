@@ -35,7 +35,7 @@ export class ProgramProcess {
       },
       lost: (token) => tell({ what: 'lost', token }),
       describe: () => undefined,
-      called: () => false,
+      offered: () => false,
       resync: () => undefined,
     });
   }

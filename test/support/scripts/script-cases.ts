@@ -7,7 +7,7 @@ import { clusterLocks, LOCKS } from '../../../lib/redis/lua/locks.script.js';
 import { PUBLISH } from '../../../lib/redis/lua/publish.script.js';
 import { RENEW, RENEW_IN_CLUSTER } from '../../../lib/redis/lua/renew.script.js';
 import { MOST_PASSED } from '../../../lib/redis/lua/constants.js';
-import { ALIVE_MS, FENCES_OF_A_RUN, fencesFor, FIRST_LEASE_MS, RUN_MARK } from '../../../lib/store/lock-store.js';
+import { ALIVE_MS, FENCES_OF_A_RUN, fenceCountFor, FIRST_LEASE_MS, RUN_MARK } from '../../../lib/store/lock-store.js';
 import { A, ALIVE, B, HOLDERS, LEASE, names, QUEUE, type ScriptBench } from './script-bench.js';
 
 const NOTE = names.fence;
@@ -140,7 +140,7 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
         1,
         AHEAD + 1,
       ]);
-      expect(await redis.get(NOTE)).toBe(String(AHEAD + fencesFor(THEIRS)));
+      expect(await redis.get(NOTE)).toBe(String(AHEAD + fenceCountFor(THEIRS)));
     });
   },
 
@@ -160,12 +160,12 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     await redis.set(NOTE, AHEAD);
     expect(await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])).toEqual([
       AHEAD + 1,
-      AHEAD + 1 + fencesFor(MINE),
+      AHEAD + 1 + fenceCountFor(MINE),
     ]);
     expect(await redis.mget(A, B)).toEqual([MINE, MINE]);
     await redis.del(A);
     await queue(waiter(NEXT));
-    expect(await locks(['try', MINE, LEASE, 'a'])).toBeLessThan(-(AHEAD + 2 * fencesFor(MINE)));
+    expect(await locks(['try', MINE, LEASE, 'a'])).toBeLessThan(-(AHEAD + 2 * fenceCountFor(MINE)));
   },
 
   'what somebody else has written into the note is as good as gone, once it is brought up': async ({
@@ -194,11 +194,11 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
       return Number(await redis.get(NOTE)) - before;
     };
     await redis.set(NOTE, 1);
-    expect(await used('try', MINE)).toBe(fencesFor(MINE));
-    expect(await used('queue', MINE)).toBe(fencesFor(MINE));
-    expect(await used('ask', MINE)).toBe(fencesFor(MINE));
-    expect(await used('ask', MINE + RUN_MARK)).toBe(fencesFor(RUN_MARK));
-    expect(await used('run', MINE + RUN_MARK)).toBe(fencesFor(RUN_MARK));
+    expect(await used('try', MINE)).toBe(fenceCountFor(MINE));
+    expect(await used('queue', MINE)).toBe(fenceCountFor(MINE));
+    expect(await used('ask', MINE)).toBe(fenceCountFor(MINE));
+    expect(await used('ask', MINE + RUN_MARK)).toBe(fenceCountFor(RUN_MARK));
+    expect(await used('run', MINE + RUN_MARK)).toBe(fenceCountFor(RUN_MARK));
     await redis.set(A, MINE);
     expect(await used('reserve', MINE)).toBe(FENCES_OF_A_RUN);
   },
@@ -257,7 +257,7 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
     expect(await redis.get(A)).toBe(NEXT);
     expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
-    expect(Number(await redis.get(NOTE)) - before).toBe(fencesFor(NEXT));
+    expect(Number(await redis.get(NOTE)) - before).toBe(fenceCountFor(NEXT));
     const calls = await callsIn(redis);
     expect(calls('pubsub|numsub') + calls('pubsub')).toBe(3);
     expect(calls('zrange')).toBe(4);

@@ -9,8 +9,8 @@ import { QuorumLockStore } from '../../../lib/store/quorum/quorum-lock.store.js'
 const QUIET: OutageLog = {
   down: () => undefined,
   up: () => undefined,
-  deaf: () => undefined,
-  hears: () => undefined,
+  unsubscribed: () => undefined,
+  subscribed: () => undefined,
   unfit: () => undefined,
 };
 

@@ -4,8 +4,8 @@ import {
   type AcquireCommand,
   type Cancellation,
   type Granted,
-  type Held,
-  type Renewal,
+  type Busy,
+  type OwnedLock,
   type RenewalOutcome,
 } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
@@ -37,13 +37,13 @@ export class MemoryNode extends MemoryLockStore implements QuorumNode {
     if (this.hearsFences && !this.isDown) this.#lastFence = Math.max(this.#lastFence, fence);
   }
 
-  override async acquire(command: AcquireCommand): Promise<Granted | Held> {
+  override async acquire(command: AcquireCommand): Promise<Granted | Busy> {
     await this.#reached();
     const answer = await super.acquire(command);
     return answer.granted ? { ...answer, fence: this.#count(answer.fence) } : answer;
   }
 
-  override async reserve(lock: Renewal): Promise<Granted | undefined> {
+  override async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     await this.#reached();
     const grant = await super.reserve(lock);
     return grant && { ...grant, fence: this.#count(grant.fence) };
@@ -54,12 +54,12 @@ export class MemoryNode extends MemoryLockStore implements QuorumNode {
     await super.cancel(lock);
   }
 
-  override async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
+  override async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
     await this.#reached();
     return super.renew(renewals);
   }
 
-  override async release(lock: Renewal, keepMs?: number): Promise<boolean> {
+  override async release(lock: OwnedLock, keepMs?: number): Promise<boolean> {
     await this.#reached();
     return super.release(lock, keepMs);
   }

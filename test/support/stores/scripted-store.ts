@@ -3,11 +3,11 @@ import type {
   Cancellation,
   ForceUnlockOptions,
   Granted,
-  Held,
+  Busy,
   KeyView,
   LockDetails,
   LockStore,
-  Renewal,
+  OwnedLock,
   RenewalOutcome,
   StoreListener,
 } from 'nest-redis-lock';
@@ -33,14 +33,14 @@ export class ScriptedStore implements LockStore {
     this.memory.listen(listener);
   }
 
-  async acquire(command: AcquireCommand): Promise<Granted | Held> {
+  async acquire(command: AcquireCommand): Promise<Granted | Busy> {
     this.asked.push('acquire');
     const answer = await this.memory.acquire(command);
     await this.afterAcquire();
     return answer;
   }
 
-  async renew(renewals: readonly Renewal[]): Promise<RenewalOutcome> {
+  async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
     const outcome = await this.memory.renew(renewals);
     await this.afterRenew();
     return outcome;
@@ -51,26 +51,26 @@ export class ScriptedStore implements LockStore {
     return this.memory.cancel(lock);
   }
 
-  reserve(lock: Renewal): Promise<Granted | undefined> {
+  reserve(lock: OwnedLock): Promise<Granted | undefined> {
     this.asked.push('reserve');
     return this.memory.reserve(lock);
   }
 
-  async release(lock: Renewal, keepMs?: number): Promise<boolean> {
+  async release(lock: OwnedLock, keepMs?: number): Promise<boolean> {
     this.asked.push('release');
     const freed = await this.memory.release(lock, keepMs);
     await this.afterRelease();
     return freed;
   }
 
-  async upgrade(lock: Renewal, number: number): Promise<Granted | undefined> {
+  async upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
     await this.beforeUpgrade();
     const grant = await this.memory.upgrade(lock, number);
     await this.afterUpgrade();
     return grant;
   }
 
-  downgrade(lock: Renewal, number: number): Promise<boolean> {
+  downgrade(lock: OwnedLock, number: number): Promise<boolean> {
     return this.memory.downgrade(lock, number);
   }
 

@@ -1,4 +1,4 @@
-import type { Renewal, StoreListener } from 'nest-redis-lock';
+import type { OwnedLock, StoreListener } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 /** Says that it hands its keys over for a short time at first, as the store on Redis does. */
@@ -23,7 +23,7 @@ export class ShortGrantStore extends MemoryLockStore {
     return super.acquire(...args);
   }
 
-  override renew(renewals: readonly Renewal[]): ReturnType<MemoryLockStore['renew']> {
+  override renew(renewals: readonly OwnedLock[]): ReturnType<MemoryLockStore['renew']> {
     this.renewals++;
     return super.renew(renewals);
   }

@@ -19,7 +19,7 @@ export async function waitSilently(
   store.listen({
     source,
     granted: (token) => isTold(token),
-    called: (token) => isTold(token),
+    offered: (token) => isTold(token),
     contended: () => undefined,
     lost: () => undefined,
     describe: () => undefined,
