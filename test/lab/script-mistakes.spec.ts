@@ -20,8 +20,9 @@ import { mistakesIn, type Mistake } from '../support/scripts/script-mistakes.js'
 /** `ONLY=ZADD` tries those that match this and no others. */
 const ONLY = process.env['ONLY'];
 
-/** Does something only in a cluster, though it stands in both scripts. */
-const guesses = (line: string, within: string) => /\bguesses\b/.test(line) || ['suspect', 'isSilent'].includes(within);
+/** Whether a line does something only in a cluster, though it stands in both scripts. */
+const isForCluster = (line: string, within: string) =>
+  /\bdeliveryIsUnknown\b/.test(line) || ['noteUnconfirmed', 'isSilent'].includes(within);
 
 /** Whether a line of a script stands in this one, too. */
 function standsIn({ source }: LuaScript<unknown>): (line: string) => boolean {
@@ -31,8 +32,8 @@ function standsIn({ source }: LuaScript<unknown>): (line: string) => boolean {
 const [inLocks, inRenew] = [standsIn(LOCKS), standsIn(RENEW)];
 
 const mistakes = (): Mistake[] => [
-  ...mistakesIn('LOCKS', LOCKS, (line, within) => !guesses(line, within)),
-  ...mistakesIn('CLUSTER_LOCKS', CLUSTER_LOCKS, (line, within) => guesses(line, within) || !inLocks(line)),
+  ...mistakesIn('LOCKS', LOCKS, (line, within) => !isForCluster(line, within)),
+  ...mistakesIn('CLUSTER_LOCKS', CLUSTER_LOCKS, (line, within) => isForCluster(line, within) || !inLocks(line)),
   ...mistakesIn('RENEW_IN_CLUSTER', RENEW_IN_CLUSTER, (line) => !inRenew(line)),
   ...Object.entries({ RENEW, INSPECT, HOLDERS_OF, PUBLISH }).flatMap(([what, script]) => mistakesIn(what, script)),
 ];
@@ -47,25 +48,25 @@ const PATIENCE_MS = 30_000;
 
 /** Makes no difference for what happens, but for how long it takes at most; or by a ms. */
 const HARMLESS: readonly RegExp[] = [
-  // The quick way does nothing that the rest of the script would not do.
-  /local calls = .*=> {2}local calls = \(#ARGV - a\)/,
-  /if not behind and #KEYS == first - 1 \+ 2 \* calls then {2}=> {2}(if false|if not behind and #KEYS ~=|if not behind and #KEYS == first \+)/,
-  /if calls > 1 then {2}=> {2}if false/,
-  /if \(calls == 1 and call\('EXISTS', queues\[first \+ 1\]\) or .*=> {2}(if false|if \(calls == 1 and .* and )/,
-  /if what == 'queue' or what == 'run' .*=> {2}(if false|if what == 'queue' and)/,
+  // The fast path does nothing that the rest of the script would not do.
+  /local operationCount = .*=> {2}local operationCount = \(#ARGV - nextArg\)/,
+  /if not advanceTo and #KEYS == firstKey - 1 \+ 2 \* operationCount then {2}=> {2}(if false|if not advanceTo and #KEYS ~=|if not advanceTo and #KEYS == firstKey \+)/,
+  /if operationCount > 1 then {2}=> {2}if false/,
+  /if \(operationCount == 1 and call\('EXISTS', queues\[firstKey \+ 1\]\) or .*=> {2}(if false|if \(operationCount == 1 and .* and )/,
+  /if operation == 'queue' or operation == 'run' .*=> {2}(if false|if operation == 'queue' and)/,
   /if not set or set\.err then break end {2}=> {2}if true/,
-  /elseif what == 'release' and redis\.pcall\('GET', KEYS\[first\]\) == token then {2}=> {2}elseif false/,
-  /if a > #ARGV then return .*=> {2}(gone|if false|if a >= #ARGV)/,
+  /elseif operation == 'release' and redis\.pcall\('GET', KEYS\[firstKey\]\) == token then {2}=> {2}elseif false/,
+  /if nextArg > #ARGV then return .*=> {2}(gone|if false|if nextArg >= #ARGV)/,
   // Reads one waiter more at a time.
-  /'ZRANGE', queue, at, at \+ portion - 1\) .*at \+ portion\)/,
+  /'ZRANGE', queue, position, position \+ page - 1\) .*position \+ page\)/,
   // Nothing is as good as false.
   /: return false {2}=> {2}gone/,
   // What is equal is written once more.
   /last < tonumber\(least\)\) .*<= tonumber\(least\)/,
   /call\('PTTL', (KEYS\[i\]|key|name)\) < tonumber\(lease\) .*<= tonumber\(lease\)/,
   /tonumber\((ends|call\('ZSCORE', holdersOf\(i\), token\))\) < now \+ lease .*<= now \+ lease/,
-  // Looks at a queue in vain, or gives a free key to its first waiter, as whoever asks does.
-  /if left and freed == 0 then .*=> {2}if (true|left or freed == 0)/,
+  // Looks at a queue in vain, or gives a free key to its first waiter, as every caller does that asks for it.
+  /if wasQueued and released == 0 then .*=> {2}if (true|wasQueued or released == 0)/,
   /if \(sharing or not value\) and call\('EXISTS', KEYS\[i \+ 1\]\) == 1 then .*=> {2}(if true|if \(sharing or not value\) or)/,
   // A ms more or less.
   /if not token or aliveUntil < now or .*=> {2}if not token or aliveUntil <= now/,
@@ -73,11 +74,11 @@ const HARMLESS: readonly RegExp[] = [
   /if tonumber\(found\[i \+ 1\]\) > now then {2}=> {2}if tonumber\(found\[i \+ 1\]\) >= now/,
   /if since and now - since < \d+ then return end {2}=> {2}if since and now - since <= /,
   /return since and now - since >= \d+ and .*=> {2}return .* and aliveUntil - \d+ <= /,
-  // Takes away what is there in a cluster only.
-  /if guesses then call\('ZREM', aliveOf\(i\), '\?'\) end {2}=> {2}if true/,
+  // Removes what exists in a cluster only.
+  /if deliveryIsUnknown then call\('ZREM', aliveOf\(i\), '\?'\) end {2}=> {2}if true/,
   // From Redis 7 on an error is caught as a text; before that, as a table.
-  /failure = string\.gsub\(type\(answer\) == 'table' .*=> {2}failure = string\.gsub\(type\(answer\) (~=|== 'table' or)/,
-  /local said = \{err = type\(reply\) == 'table' .*=> {2}local said = \{err = type\(reply\) (~=|== 'table' or)/,
+  /failure = string\.gsub\(type\(held\) == 'table' .*=> {2}failure = string\.gsub\(type\(held\) (~=|== 'table' or)/,
+  /local failure = \{err = type\(reply\) == 'table' .*=> {2}local failure = \{err = type\(reply\) (~=|== 'table' or)/,
   // Asks for the time once more.
   /if not now then {2}=> {2}if true/,
 ];

@@ -5,29 +5,24 @@ import { fileURLToPath } from 'node:url';
 export const LUA_FOLDER = fileURLToPath(new URL('../../lib/redis/lua/', import.meta.url));
 
 const INCLUDE = /^-- @include (\S+)$/;
-const PARAMETER = /^--- @param ([A-Z_]+)$/;
-const DOCUMENTATION = /^---/;
+const PARAMETER = /^-- @param ([A-Z_]+) /;
 
-/** Names of the Redis API, and constants of the scripts: words in capitals. */
+/** Words in capitals that are no constants of ours. */
 const OF_REDIS = ['KEYS', 'ARGV'];
 
-/** A comment, a text, or a word in capitals: only the word is code that may be a constant. */
-const TOKEN = /--.*|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\b[A-Z][A-Z\d_]*\b/g;
+/** A comment, a string, or a word in capitals. */
+const TOKEN = /--.*|'[^']*'|"[^"]*"|\b[A-Z][A-Z\d_]*\b/g;
 
-/**
- * Reads the scripts of a folder, each with the files it includes in place of `-- @include <path>`.
- * Lines that begin with `---` stay behind: they document a file.
- */
+/** What would have to be escaped, or needs more than one line to be read. */
+const UNSUPPORTED = /\[\[|[`\\]|\$\{/;
+
+/** Reads the scripts of a folder, each with the files it includes in place of `-- @include <path>`. */
 export function scriptsIn(folder) {
   const names = readdirSync(folder).filter((name) => name.endsWith('.lua'));
   return names.sort().map((name) => {
     const lines = linesOf(folder, name);
     const parameters = lines.flatMap(({ text }) => PARAMETER.exec(text)?.[1] ?? []);
-    return {
-      name: name.slice(0, -'.lua'.length),
-      parameters,
-      lines: lines.filter(({ text }) => !DOCUMENTATION.test(text)),
-    };
+    return { name: name.slice(0, -'.lua'.length), parameters, lines };
   });
 }
 
@@ -46,7 +41,12 @@ export function constantsIn(folder) {
   return [...exported].flatMap(([, one, several]) => (one ? [one] : several.match(/\w+/g)));
 }
 
-/** Puts something in the place of each constant of a line. */
-export function replaceConstants(text, replace) {
-  return text.replace(TOKEN, (token) => (/^[A-Z]/.test(token) && !OF_REDIS.includes(token) ? replace(token) : token));
+/** Removes the comment of a line, and puts something in the place of each constant. */
+export function compact(text, replace) {
+  if (UNSUPPORTED.test(text)) throw new Error(`No long strings, escapes or backticks, please: ${text}`);
+  const code = text.replace(TOKEN, (token) => {
+    if (token.startsWith('--')) return '';
+    return /^[A-Z]/.test(token) && !OF_REDIS.includes(token) ? replace(token) : token;
+  });
+  return code.trimEnd();
 }

@@ -4,16 +4,17 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { argv, exit } from 'node:process';
-import { constantsIn, LUA_FOLDER, replaceConstants, scriptsIn } from './assemble.mjs';
+import { constantsIn, LUA_FOLDER, compact, scriptsIn } from './assemble.mjs';
 
 const GENERATED = `${LUA_FOLDER}sources.generated.ts`;
 
 const constants = constantsIn(LUA_FOLDER);
 const used = new Set();
 
+/** Writes a script without its comments and blank lines. */
 function embedded({ name, parameters, lines }) {
   const texts = lines.map(({ path, number, text }) =>
-    replaceConstants(text.replaceAll(/[`\\]|\$\{/g, '\\$&'), (constant) => {
+    compact(text, (constant) => {
       if (!parameters.includes(constant)) {
         if (!constants.includes(constant)) throw new Error(`${path}:${number}: constants.ts has no ${constant}.`);
         used.add(constant);
@@ -21,9 +22,10 @@ function embedded({ name, parameters, lines }) {
       return `\${lua(${constant})}`;
     }),
   );
-  const constant = `${name.toUpperCase().replaceAll('-', '_')}_SOURCE`;
   const takes = parameters.map((parameter) => `${parameter}: string`).join(', ');
-  return `export const ${constant}${takes ? ` = (${takes}): string =>` : ': string ='} \`\n${texts.join('\n')}\n\`;\n`;
+  const type = takes ? ` = (${takes}): string =>` : ': string =';
+  const code = texts.filter((text) => text !== '').join('\n');
+  return `export const ${name.toUpperCase().replaceAll('-', '_')}_SOURCE${type} \`\n${code}\n\`;\n`;
 }
 
 const sources = scriptsIn(LUA_FOLDER).map(embedded).join('\n');

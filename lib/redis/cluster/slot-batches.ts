@@ -1,20 +1,20 @@
 import { LockBatch, type LockOperation } from '../single/lock-batch.js';
 import type { Operations } from '../single/transport.js';
 import type { Connection } from '../connection/redis-connection.js';
-import { clusterLocks } from '../lua/locks.script.js';
+import { locksInCluster } from '../lua/locks.script.js';
 import type { ClusterNames } from './cluster-names.js';
 
 /** Collects the operations of one tick by slot: a call of a script may touch only one. */
 export class SlotBatches implements Operations {
   readonly #redis: Connection;
   readonly #names: ClusterNames;
-  readonly #script: ReturnType<typeof clusterLocks>;
+  readonly #script: ReturnType<typeof locksInCluster>;
   readonly #bySlot: (LockBatch | undefined)[] = [];
 
   constructor(redis: Connection, names: ClusterNames) {
     this.#redis = redis;
     this.#names = names;
-    this.#script = clusterLocks(names.wakeChannel(''));
+    this.#script = locksInCluster(names.wakeChannel(''));
   }
 
   /** All its keys lie in one slot. */

@@ -1,5 +1,7 @@
+-- Names the holders of a key, so that exactly these can be released by force.
+--
 -- KEYS[1], KEYS[2]   the key, its queue
--- RETURNS            the SHA1 of the token of who holds it, or the tokens of all who share it
+-- RETURNS            the tokens of all who share it, or the SHA1 of its exclusive holder's: another tool may have written anything there
 local value = redis.call('GET', KEYS[1])
 if not value then return {} end
 if string.sub(value, 1, SHARED_LENGTH) ~= SHARED then return {redis.sha1hex(value)} end

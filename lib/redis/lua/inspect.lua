@@ -1,6 +1,8 @@
+-- Reads who holds a key and who waits for it. Changes nothing.
+--
 -- KEYS[1], KEYS[2]   the key, its queue
--- RETURNS            {what the key holds, ms it lasts, {token, ms its lease lasts, ..} of those who share it, live waiters in order}; or
---                    nothing, when it is free
+-- RETURNS            {value of the key, ms until it expires, {token, ms left of its lease, ..} of those who share it, live waiters in order};
+--                    or nothing, if it is free
 local call, queue = redis.call, KEYS[2]
 local value = call('GET', KEYS[1])
 if not value then return false end
@@ -17,7 +19,7 @@ if string.sub(value, 1, SHARED_LENGTH) == SHARED then
   end
   if #holders == 0 then return false end
 else
-  value = string.sub(value, 1, LONGEST)
+  value = string.sub(value, 1, SHOWN_LENGTH)
 end
 local alive = string.gsub(queue, 'queue$', 'alive')
 for _, waiter in ipairs(call('ZRANGE', queue, 0, -1)) do

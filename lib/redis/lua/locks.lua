@@ -1,15 +1,34 @@
--- KEYS[1]    the note of the last fence
--- KEYS[2]    in a cluster: a key that never exists
--- KEYS[..]   for each operation and each of its keys: the key, its queue ("…:queue"; beside it are "…:alive" and "…:holders")
--- ARGV[..]   for each operation: what (and of how many keys, and which kind with which label: "queue 2 read/report"), token, lease in ms
--- RETURNS    for each operation (without an array around it when there is only one)
---            try, ask, queue, run, deaf     fence (negative: others are queued), or {holder, ms its lease lasts, waiters ahead, fence so far},
---                                      or {"permits:n"} when it is shared by another number
---            reserve, upgrade          fence, or 0: not the token's any more, or not alone
---            all others                how many keys were the token's
-local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
+-- Acquires and releases locks: runs many operations in one call, in order. So all that a process wants in one tick costs one
+-- command, and "release mine, then queue me again" is one step.
+--
+-- KEYS[1]    the fence counter
+-- KEYS[..]   for each operation and each of its keys: the key, its queue ("…:queue"; "…:alive" and "…:holders" stand beside it)
+-- ARGV[..]   for each operation: what to do ("queue", or with the number of keys and the kind of the lock "queue 2 read/report"); the token;
+--            the lease in ms
+-- RETURNS    for each operation, or without an array around it if there is only one:
+--            try, ask, queue, run, deaf   the fence (negative: others are queued); or {holder, ms left of its lease, waiters ahead, last fence};
+--                                         or {"permits:n"}, if the key is shared by another number of permits
+--            reserve, upgrade             the fence; or 0, if the token doesn't hold every key, or not alone
+--            all others                   how many of the keys the token held
+--
+-- What to do:
+--   try         acquire all keys or none
+--   ask         try, for a caller that polls: also tells the holder that the lock is contended
+--   queue       acquire the keys in order, and queue for the first that is busy
+--   run         queue, with a token that ends in RUN_MARK: others wait behind it in its process
+--   deaf        queue, for a process that can't be notified
+--   release     release the keys
+--   keep        release them after the time in place of the lease
+--   cancel      release the keys and leave their queues
+--   shorten     let what the token holds end with the lease
+--   reserve     renew a lock, and give it new fences
+--   upgrade     make the only reader the writer; in place of the kind stands the number of the upgrade, counted by the holder
+--   downgrade   make the writer a reader, and end its upgrades up to this number (0: it came as the writer), so that late copies do nothing
+--   force       take the keys from a holder; in place of the kind stands who does so, and why
+--   clock, raise   advance the fence counter; without keys, before all others
+local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 2, 1
 
--- @include include/clock.lua
+-- @include include/advance-counter.lua
 
 -- @include include/fast-path.lua
 
@@ -17,9 +36,17 @@ local call, note, replies, first, a = redis.call, KEYS[1], {}, 2, 1
 
 -- @include include/holders.lua
 
+-- @include include/wake-channel.lua
+
 -- @include include/notify.lua
 
 -- @include include/queue.lua
+
+-- @include include/hand-off.lua
+
+-- @include include/acquire.lua
+
+-- @include include/upgrades.lua
 
 -- @include include/operations.lua
 

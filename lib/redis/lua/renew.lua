@@ -1,10 +1,14 @@
--- KEYS[i]            a key; and in a cluster, after all of them, the holders of each in the same order, or none
+-- Renews many locks, each only while its token still holds the key. Never shortens a lease: if the replies of two renewals
+-- cross or get lost, the longer one counts. A key that is no lock, or can't be renewed, stops none of the others. For a shared
+-- key it extends the token's own lease, and the key as far as that needs.
+--
+-- KEYS[i]            a key
 -- ARGV[2i-1], [2i]   its token, its lease in ms
--- RETURNS            which i are not the token's any more, and of which that is not known; an error, if it is known of none
+-- RETURNS            {the i whose token doesn't hold its key any more, the i of which that is not known}; an error if it is known of none
 local call, gone, unknown, now = redis.call, {}, {}, nil
 
 local function holdersOf(i)
   return (string.find(KEYS[i], '{[^}]+}') and KEYS[i] or '{' .. KEYS[i] .. '}') .. ':holders'
 end
 
--- @include include/renew.lua
+-- @include include/renew-all.lua

@@ -3,10 +3,10 @@ import { expect } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { HOLDERS_OF } from '../../../lib/redis/lua/holders-of.script.js';
 import { INSPECT } from '../../../lib/redis/lua/inspect.script.js';
-import { clusterLocks, LOCKS } from '../../../lib/redis/lua/locks.script.js';
+import { LOCKS, locksInCluster } from '../../../lib/redis/lua/locks.script.js';
 import { PUBLISH } from '../../../lib/redis/lua/publish.script.js';
 import { RENEW, RENEW_IN_CLUSTER } from '../../../lib/redis/lua/renew.script.js';
-import { MOST_PASSED } from '../../../lib/redis/lua/constants.js';
+import { MAX_PASSED } from '../../../lib/redis/lua/constants.js';
 import { ALIVE_MS, FENCES_OF_A_RUN, fenceCountFor, FIRST_LEASE_MS, RUN_MARK } from '../../../lib/store/lock-store.js';
 import { A, ALIVE, B, HOLDERS, LEASE, names, QUEUE, type ScriptBench } from './script-bench.js';
 
@@ -15,7 +15,7 @@ const NOTE = names.fence;
 /** The second key of a script in a cluster: it never exists. */
 const ABSENT = '{lock:}:none:fence';
 
-export const CLUSTER_LOCKS = clusterLocks(names.wakeChannel(''));
+export const CLUSTER_LOCKS = locksInCluster(names.wakeChannel(''));
 
 /** Far in the future of the server's clock, in µs. */
 const AHEAD = 5e15;
@@ -626,9 +626,9 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter(NEXT), waiter('more.1'), waiter(LAST));
     await redis.zadd(QUEUE, 0.00001, 'nonsense');
-    await crowd(redis, 2 * MOST_PASSED + 10, false);
+    await crowd(redis, 2 * MAX_PASSED + 10, false);
     expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
-    expect(await redis.zcard(QUEUE)).toBe(MOST_PASSED + 11 + 3);
+    expect(await redis.zcard(QUEUE)).toBe(MAX_PASSED + 11 + 3);
     expect(await heard()).toEqual([`called ${LAST}`]);
     for (const [what, left] of [
       ['queue', 11],
@@ -636,7 +636,7 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     ] as const) {
       expect(await locks([what, LAST, LEASE, 'a'])).toEqual(['', 0, expect.any(Number), expect.any(Number)]);
       expect(await redis.zcard(QUEUE)).toBe(left + 3);
-      if (what === 'queue') await crowd(redis, MOST_PASSED, false);
+      if (what === 'queue') await crowd(redis, MAX_PASSED, false);
     }
     expect(await heard()).toEqual([]);
     expect(await locks(['queue', LAST, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), 1, expect.any(Number)]);
@@ -647,13 +647,13 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
   'where nobody in a queue is alive, and there are very many, it is dropped': async ({ redis, locks }) => {
     for (const verb of ['release', 'queue']) {
       await redis.set(A, MINE);
-      await crowd(redis, 2 * MOST_PASSED, false);
+      await crowd(redis, 2 * MAX_PASSED, false);
       if (verb === 'queue') await redis.del(A);
       expect(await locks([verb, MINE, LEASE, 'a'])).toEqual(expect.any(Number));
       expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
       await redis.del(A);
     }
-    await crowd(redis, 2 * MOST_PASSED, false);
+    await crowd(redis, 2 * MAX_PASSED, false);
     await redis.del(ALIVE);
     expect(await locks(['queue', MINE, LEASE, 'a'])).toEqual(expect.any(Number));
     expect(await redis.exists(QUEUE)).toBe(0);
@@ -663,11 +663,11 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     const heard = await listens('next');
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter(NEXT), waiter(LAST));
-    await crowd(redis, 2 * MOST_PASSED + 10, true);
+    await crowd(redis, 2 * MAX_PASSED + 10, true);
     expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
-    expect(await redis.zcard(QUEUE)).toBe(MOST_PASSED + 10 + 2);
+    expect(await redis.zcard(QUEUE)).toBe(MAX_PASSED + 10 + 2);
     expect(await redis.exists(A)).toBe(0);
-    expect(await locks(['try', THEIRS, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), MOST_PASSED + 1, 0]);
+    expect(await locks(['try', THEIRS, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), MAX_PASSED + 1, 0]);
     expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
   },
 

@@ -1,20 +1,24 @@
+-- Fences count up from the server's time in µs. The counter is set to that time when it is missing, and whenever a client
+-- asks for it (advance-counter.lua). So fences grow across FLUSHALL and failover; and also when the server's clock is set
+-- back, because the counter expires by the very clock it was set by.
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Brings the note up after all. Out of memory, Redis refuses that until something has been written, such as the DEL of a release.
-local function bringUp()
-  if not behind then return end
-  call('SET', note, behind, 'PX', noteLasts)
-  behind = nil
+-- Advances the counter, if that is still to be done: out of memory, Redis refuses it until the script has written something,
+-- for example by the DEL of a release.
+local function advanceCounter()
+  if not advanceTo then return end
+  call('SET', fenceCounter, advanceTo, 'PX', counterTtl)
+  advanceTo = nil
 end
 
--- Answers the first of so many new fences.
+-- Takes this many new fences. Returns the first of them.
 local function mint(count)
-  bringUp()
-  local last = call('INCRBY', note, count)
+  advanceCounter()
+  local last = call('INCRBY', fenceCounter, count)
   if last <= count then
-    call('SET', note, string.format('%.0f', time[1] * 1000000 + time[2]), 'PX', 86400000)
-    last = call('INCRBY', note, count)
+    call('SET', fenceCounter, string.format('%.0f', time[1] * 1000000 + time[2]), 'PX', COUNTER_TTL_MS)
+    last = call('INCRBY', fenceCounter, count)
   end
   return last - count + 1
 end

@@ -1,8 +1,16 @@
+-- Who holds a key, and who else may. In all functions, KEYS[i] is the key of a lock and KEYS[i + 1] its queue.
+--
+-- An exclusive lock is its token under the key. A shared lock is SHARED .. <how it is shared> under the key, and the tokens of
+-- its holders in a sorted set beside it, each with the end of its own lease as its score. It is shared as "read", as
+-- "permits:3", or as "write:3": the last is shared with nobody and belongs to a reader whose third upgrade made it the writer.
+-- After "read" come notes of upgrades that have ended: " 3 <token>". A lock that was given back, but is kept for some time,
+-- stands there as its token with KEPT_MARK: it belongs to nobody.
 local function holdersOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'holders'))
 end
 
--- What KEYS[i] holds (false: nothing; a table: an error); and when it is shared, how, and by how many whose leases last.
+-- Returns what KEYS[i] contains (false: nothing; a table: an error); if it is shared, also how, and by how many holders whose
+-- leases last.
 local function state(i)
   local value = redis.pcall('GET', KEYS[i])
   local sharing = type(value) == 'string' and string.match(value, SHARING_PATTERN)
@@ -15,45 +23,55 @@ local function state(i)
   return false
 end
 
--- Whether the token has KEYS[i], whose state is given.
-local function has(i, token, value, sharing)
+-- Returns whether the token holds KEYS[i], whose state is given.
+local function holds(i, token, value, sharing)
   if sharing then return call('ZSCORE', holdersOf(i), token) and true end
   return value == token
 end
 
--- Whether one more may have it who wants to share it like this.
-local function joins(wants, sharing, count)
-  if wants ~= sharing then return false end
-  return wants == 'read' or count < tonumber(string.match(wants, '%d+'))
+-- Returns whether a key that is shared like this has room for one more holder that wants to share it.
+local function hasRoom(wanted, sharing, count)
+  if wanted ~= sharing then return false end
+  return wanted == 'read' or count < tonumber(string.match(wanted, '%d+'))
 end
 
--- Lets a shared KEYS[i] last as long as the longest lease of those who share it; drops it with the last of them.
-local function lastWithHolders(i, value)
+-- Writes the shared KEYS[i], which lasts as long as the longest lease of its holders. Deletes it when it has none.
+local function writeShared(i, value)
   local last = call('ZRANGE', holdersOf(i), -1, -1, 'WITHSCORES')[2]
   if not last then return call('DEL', KEYS[i]) end
   call('SET', KEYS[i], value, 'PX', last - now)
   call('PEXPIRE', holdersOf(i), last - now)
 end
 
--- Gives the free KEYS[i], or a part of the shared one.
-local function give(i, token, lease, wants)
-  if wants == 'exclusive' then return call('SET', KEYS[i], token, 'PX', lease) end
-  local fresh, value = SHARED .. wants, call('GET', KEYS[i])
+-- Gives the token KEYS[i], which is free, or its share of it.
+local function grant(i, token, lease, wanted)
+  if wanted == 'exclusive' then return call('SET', KEYS[i], token, 'PX', lease) end
+  local fresh, value = SHARED .. wanted, call('GET', KEYS[i])
   if not value or string.match(value, '^%S*') ~= fresh then
     value = fresh
     call('DEL', holdersOf(i))
   end
   call('ZADD', holdersOf(i), now + lease, token)
-  lastWithHolders(i, value)
+  writeShared(i, value)
 end
 
--- Pushes the end of what the token has of KEYS[i] out, never nearer, and leaves the rest as it is: it may ask late.
+-- Extends the token's lease of KEYS[i]. Never shortens it: the caller may have asked long ago.
 local function extend(i, token, lease)
   local value, sharing = state(i)
   if not sharing then
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
   elseif tonumber(call('ZSCORE', holdersOf(i), token)) < now + lease then
     call('ZADD', holdersOf(i), now + lease, token)
-    lastWithHolders(i, value)
+    writeShared(i, value)
   end
+end
+
+-- Lets the token's lease of KEYS[i] end after this time. Returns 0 if the token doesn't hold it.
+local function shorten(i, token, lease)
+  local value, sharing = state(i)
+  if not holds(i, token, value, sharing) then return 0 end
+  if not sharing then return call('PEXPIRE', KEYS[i], lease) end
+  call('ZADD', holdersOf(i), now + lease, token)
+  writeShared(i, value)
+  return 1
 end

@@ -1,36 +1,37 @@
-local onEach = { release = free, cancel = giveUp, keep = keep, downgrade = downgrade, force = force, shorten = shorten }
-local onAll = { reserve = reserve, upgrade = upgrade }
+-- Runs the operations in order.
+local onEachKey = { release = release, cancel = cancel, keep = keep, downgrade = downgrade, force = force, shorten = shorten }
+local onAllKeys = { reserve = reserve, upgrade = upgrade }
 
--- What is met in a key that is no lock, or for want of memory, concerns only those who ask for that key; any other error all of the call.
-local wrong
-local function attempt(does, ...)
-  local done, reply = pcall(does, ...)
+-- A key that is no lock, and a lack of memory, concern only the operation that meets them. Any other error is one of the whole call.
+local callError
+local function attempt(run, ...)
+  local done, reply = pcall(run, ...)
   if done then return reply end
-  local said = {err = type(reply) == 'table' and reply.err or reply}
-  if not string.find(said.err, 'WRONGTYPE') and not string.find(said.err, 'OOM') then wrong = said end
-  return said
+  local failure = {err = type(reply) == 'table' and reply.err or reply}
+  if not string.find(failure.err, 'WRONGTYPE') and not string.find(failure.err, 'OOM') then callError = failure end
+  return failure
 end
 
-while a <= #ARGV do
-  local what, token, lease, reply = ARGV[a], ARGV[a + 1], ARGV[a + 2], nil
-  local verb, count, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
-  local last = first + 2 * ((tonumber(count) or 1) - 1)
+while nextArg <= #ARGV do
+  local what, token, lease, reply = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2], nil
+  local operation, keyCount, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
+  local lastKey = firstKey + 2 * ((tonumber(keyCount) or 1) - 1)
   if kind == '' then kind = 'exclusive' end
-  if onAll[verb] then
-    reply = attempt(onAll[verb], last, token, lease, kind)
-  elseif onEach[verb] then
+  if onAllKeys[operation] then
+    reply = attempt(onAllKeys[operation], lastKey, token, lease, kind)
+  elseif onEachKey[operation] then
     reply = 0
-    for i = first, last, 2 do
-      local one = attempt(onEach[verb], i, token, lease, kind)
-      if type(one) == 'table' then reply = one elseif type(reply) == 'number' then reply = reply + one end
+    for i = firstKey, lastKey, 2 do
+      local ofKey = attempt(onEachKey[operation], i, token, lease, kind)
+      if type(ofKey) == 'table' then reply = ofKey elseif type(reply) == 'number' then reply = reply + ofKey end
     end
   else
-    reply = attempt(take, verb, last, token, lease, kind)
+    reply = attempt(acquire, operation, lastKey, token, lease, kind)
   end
-  if wrong then return wrong end
+  if callError then return callError end
   replies[#replies + 1] = reply
-  first = last + 2
-  a = a + 3
+  firstKey = lastKey + 2
+  nextArg = nextArg + 3
 end
-bringUp()
+advanceCounter()
 return #replies == 1 and replies[1] or replies

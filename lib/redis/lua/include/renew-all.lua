@@ -16,7 +16,7 @@ local function renewShared(i, token, lease)
   return true
 end
 
--- Answers whether it is still the token's.
+-- Returns whether the token still holds KEYS[i].
 local function renew(i, token, lease)
   local value = redis.pcall('GET', KEYS[i])
   if value == token then
@@ -28,12 +28,12 @@ end
 
 local failure
 for i = 1, #ARGV / 2 do
-  local done, answer = pcall(renew, i, ARGV[2 * i - 1], ARGV[2 * i])
+  local done, held = pcall(renew, i, ARGV[2 * i - 1], ARGV[2 * i])
   if not done then
-    -- Redis before version 7 puts the place in the script before it.
-    failure = string.gsub(type(answer) == 'table' and answer.err or answer, '^@user_script: ?%d+: %-?', '')
+    -- Redis before version 7 puts the place in the script in front of the error.
+    failure = string.gsub(type(held) == 'table' and held.err or held, '^@user_script: ?%d+: %-?', '')
     unknown[#unknown + 1] = i
-  elseif not answer then
+  elseif not held then
     gone[#gone + 1] = i
   end
 end

@@ -1,3 +1,0 @@
-local function sourceOf(token)
-  return string.match(token, '^(.*)%.') or ''
-end
