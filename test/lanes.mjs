@@ -9,6 +9,7 @@ export const TIMELESS = [
   'test/core/(?:lease-end|standstill|time-wheel)\\.spec',
   'test/core/(?:late-news|queued-work)\\.spec',
   'test/docs/(?!fencing)',
+  'test/tools/',
   'test/lab/checker\\.spec',
   `test/nest/(?!(?:${[
     'default-label',
