@@ -20,7 +20,7 @@ export async function durability({ quick }) {
   return {
     title: 'The price of `durability`',
     about:
-      `One caller takes and gives back one free key of a master with ${REPLICAS} replicas, all on this machine: over a network, a round trip between them is added. ` +
+      `One caller acquires and releases one free key of a master with ${REPLICAS} replicas, all on this machine. Over a network, add a round trip between them. ` +
       `Median time of a section, ${size.sections} sections a round, ${size.starts * size.rounds} rounds in ${size.starts} starts.`,
     tables: [
       {

@@ -27,9 +27,9 @@ export async function hotKeyProcesses({ quick }) {
     title: 'P4 Hot key, several processes',
     about:
       `Each caller loops over one key and holds it for 1 ms; 2 or 4 processes with 1 or 8 callers each; ${size.ms} ms a round, ${size.rounds} rounds. ` +
-      'The hand-off alone can flatter: a library that lets the last holder in again at once hands off fast and leaves the others outside. ' +
-      'That shows in Jain’s index (1 is even, 1/n is one of n having everything) and in the longest wait. The baton blocks a connection for each caller; ' +
-      '“by hand” is the least that a hand-off costs which does not, without fence, and without a look whether the next one is still there. ' +
+      'The hand-off alone can flatter: a library that lets the last holder in again at once hands off fast, but leaves the others outside. ' +
+      'That shows in Jain’s index (1: all callers get the same; 1/n: one of n gets everything) and in the longest wait. The baton blocks a connection for each caller. ' +
+      '“By hand” is the cheapest hand-off without such a connection: it has no fence, and does not check whether the next caller is still there. ' +
       `Pairs are ${pinnings.map(({ name }) => name).join(' / ')}. ${network.about}`,
     tables: [
       ...SHAPES.map((shape, nth) => tableOf(shape, nth, contenders, results)),

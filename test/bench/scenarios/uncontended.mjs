@@ -55,7 +55,7 @@ export async function uncontended({ quick }) {
   return {
     title: 'P1 Uncontended',
     about:
-      `One caller takes and gives back one free key. Median time of a section, ${size.sections} sections a round, ` +
+      `One caller acquires and releases one free key. Median time of a section, ${size.sections} sections a round, ` +
       `${size.starts * size.rounds} rounds in ${size.starts} starts. Absolute figures and CPU are ${names.join(' / ')}.`,
     tables: [
       {

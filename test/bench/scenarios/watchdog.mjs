@@ -29,7 +29,7 @@ export async function watchdog({ quick }) {
     title: 'P5 Watchdog',
     about:
       `${LOCKS.toLocaleString('en-US')} locks held with a lease of ${LEASE_MS / 1000} s, ${size.ms / 1000} s watched, ${count} ${count === 1 ? 'round' : 'rounds'}, each in a new process; ${roomiest.name}. ` +
-      `The other libraries do not renew. Each is told to renew each lease/3 if it can be told; redlock-universal renews at 80 % of the lease.`,
+      `Libraries that do not renew are left out. Each is set to renew every lease/3 if that can be set; redlock-universal renews at 80 % of the lease.`,
     tables: [
       {
         head: [
