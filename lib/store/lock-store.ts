@@ -3,52 +3,60 @@ import type { ForcedUnlock } from '../errors/lock-lost.error.js';
 export type { ForcedUnlock };
 
 /**
- * How a lock shares its keys: with nobody; with all readers; or with so many others that all named the same number
+ * Says with whom a lock shares its keys: nobody; all readers; or up to *n* holders that all named the same number
  * (a semaphore).
  */
 export type Sharing = 'exclusive' | 'read' | `permits:${number}`;
 
-/** What a store needs to know to give a lock. */
+/** Asks a store for a lock. */
 export interface AcquireCommand {
   /** The keys, all or none, in their fixed order. */
   readonly keys: readonly string[];
-  /** The owner. Asking again with the same token is answered as the first time: the caller keeps what it has, and its place. */
+  /** The owner. A second request with the same token changes nothing: the caller keeps what it has, and its place. */
   readonly token: string;
   readonly leaseMs: number;
   readonly sharing: Sharing;
-  /** What the caller calls it, for people who look at the queue. */
+  /** The caller's name for it, for people who look at the queue. */
   readonly label: string | undefined;
   /**
-   * Whether to queue behind the holder: the store then tells its listeners when the token is given the lock. While it waits
-   * the caller asks again every second or so; a waiter that does not for `ALIVE_MS` loses its place.
+   * Whether to queue behind the holder: the store then notifies its listeners when it grants the lock to the token.
+   * While it waits, the caller asks again about once a second; a waiter that does not ask for `ALIVE_MS` loses its
+   * place.
    */
   readonly queue: boolean;
-  /** Whether it queues already: if it has the lock now, it should have been told. */
+  /** Whether it queues already: if it has the lock now, it should have been notified. */
   readonly isQueued?: boolean;
-  /** Whether it was told that it has the lock now, and asks to make sure of it. */
+  /** Whether it was notified that it has the lock now, and asks to confirm that. */
   readonly wasOffered?: boolean;
-  /** Without `queue`: whether the caller waits all the same, by asking again; the holder is told that somebody does. */
+  /** Without `queue`: whether the caller polls. The store then tells the holder that the lock is contended. */
   readonly polls?: boolean;
-  /** Until when the caller waits, by the monotonic clock (`performance.now()`): a store that tells it when to ask again lets it ask just before that. */
+  /**
+   * Until when the caller waits, by the monotonic clock (`performance.now()`): a store that tells a waiter when to ask
+   * again lets it ask just before that.
+   */
   readonly waitsUntil?: number;
-  /** Whether the caller wants strict order over all processes. A store that has no common queue refuses it. */
+  /** Whether the caller wants strict order over all processes. A store without a common queue refuses this. */
   readonly fair?: boolean;
 }
 
 export interface Granted {
   readonly granted: true;
-  /** Larger than every fence of these keys before it. */
+  /** Larger than every earlier fence of these keys. */
   readonly fence: number;
   /**
-   * How many numbers, from `fence` on, are this grant's own: one for the caller, and one for each other of its process that the lock may go on to without a word
-   * to the store. @default 1
+   * How many fences, from `fence` on, belong to this grant: one for the caller, and one for each hand-off inside its
+   * process, which needs no call of the store.
+   * @default 1
    */
   readonly fenceCount?: number;
-  /** Whether somebody else is queued in the store for one of the keys. */
+  /** Whether another waiter is queued in the store for one of the keys. */
   readonly contended: boolean;
-  /** How long it lasts at first, in ms, when that is less than was asked for: until it is renewed. @default what was asked for */
+  /**
+   * How long the lock lasts until its first renewal, in ms, if that is less than requested.
+   * @default the requested lease
+   */
   readonly leaseMs?: number;
-  /** The token that it was given to, when that is not the one that asked: some stores take a fresh one for each try. */
+  /** The token that got the grant, if it is not the one that asked: some stores use a fresh one for each attempt. */
   readonly token?: string;
 }
 
@@ -58,36 +66,37 @@ export interface Busy {
   readonly holder: string;
   /** How long the holder's lease still lasts, in ms; `Infinity` for a key without an end. */
   readonly leaseLeftMs: number;
-  /** How many are queued in the store before the one who asks. */
+  /** How many waiters are queued in the store ahead of the caller. */
   readonly ahead: number;
-  /** Every fence given after this answer is larger: a grant with a smaller one that is heard of later is over already. */
+  /** Every fence issued after this reply is larger: a grant with a smaller fence that arrives later is already over. */
   readonly fence: number;
   /**
-   * Whether the token must not be used again: a command that takes from it what it has may still arrive. The store has cancelled it, and
-   * the caller asks with a fresh one. @default false
+   * Whether the token must not be used again, because a command that takes its keys away may still arrive. The store
+   * has cancelled it, and the caller asks with a fresh token.
+   * @default false
    */
   readonly spent?: boolean;
 }
 
-/** One lock of a holder, to renew or release. */
+/** A lock of an owner, to renew or release. */
 export interface OwnedLock {
   readonly keys: readonly string[];
   readonly token: string;
   readonly leaseMs: number;
 }
 
-/** What came of a renewal. The locks that it does not name were renewed. */
+/** The outcome of a renewal. Locks that it does not name were renewed. */
 export interface RenewalOutcome {
-  /** Those that are not their token's any more, whole or in part. */
+  /** Locks that their token no longer owns, whole or in part. */
   readonly gone: readonly OwnedLock[];
-  /** Those of which it is not known. */
+  /** Locks whose outcome is unknown. */
   readonly unknown: readonly OwnedLock[];
 }
 
-/** The lock that a waiter asked for, to cancel. */
+/** The request of a waiter, to cancel. */
 export type Cancellation = Pick<AcquireCommand, 'keys' | 'token' | 'leaseMs' | 'sharing' | 'label'>;
 
-/** Somebody who has a key. */
+/** A holder of a key. */
 export interface HolderView {
   /** The owner token, or what another tool wrote under the key. */
   readonly token: string;
@@ -95,23 +104,23 @@ export interface HolderView {
   readonly leaseLeftMs: number;
 }
 
-/** Somebody in the queue of a key. */
+/** A waiter in the queue of a key. */
 export interface WaiterView {
   readonly token: string;
   readonly sharing: Sharing;
   readonly label: string | undefined;
 }
 
-/** Who has a key, and who waits for it. */
+/** The holders and the waiters of a key. */
 export interface KeyView {
   readonly sharing: Sharing;
-  /** One, if it is not shared. */
+  /** One holder, if the key is not shared. */
   readonly holders: readonly HolderView[];
-  /** In their order. Of a process that does not want it `fair`, the first only. */
+  /** The waiters, in their order. Without `fair`, only the first of each process. */
   readonly waiters: readonly WaiterView[];
 }
 
-/** What only the holder's own process knows of a lock. */
+/** What only the holder's own process knows about a lock. */
 export interface LockDetails {
   readonly fence: number;
   /** When it was acquired, in ms since 1970. */
@@ -119,30 +128,40 @@ export interface LockDetails {
   readonly label: string | undefined;
 }
 
-/** What is said to `forceUnlock`. */
+/** Options of `forceUnlock`. */
 export interface ForceUnlockOptions extends ForcedUnlock {
   /**
-   * Only the lock of this token is taken: of the holder that `inspect()` names, if it also knows its `fence`; or of who has read `lock.token`.
-   * @default that of whoever has the key
+   * Releases only the lock of this token: the token of the holder that `inspect()` names, if it also shows the `fence`;
+   * or one that was read from `lock.token`.
+   * @default the lock of any holder
    */
   readonly token?: string;
 }
 
-/** What a store tells those who wait on it or hold a lock of it. */
+/** Receives what a store reports to the waiters and holders of a process. */
 export interface StoreListener {
-  /** What all tokens of this listener begin with, up to the last dot. */
+  /** The beginning of all tokens of this listener, up to the last dot. */
   readonly source: string;
-  /** A waiter was given the lock. Answers false when the token is not one of its waiters. */
+  /** The store granted the lock to a waiter. Returns false when the token is not one of its waiters. */
   granted(token: string, grant: Granted): boolean;
-  /** A waiter should ask for the lock again: it was given it, or is to be given it now. Answers false when it is not one of its waiters. */
+  /**
+   * A waiter must ask for the lock again: it was granted it, or is to be granted it now. Returns false when the token
+   * is not one of its waiters.
+   */
   offered(token: string): boolean;
-  /** Somebody waits for a lock: of one whose token ends in `+`, or where waiters ask again and again. */
+  /**
+   * A lock is contended: another process waits for it. Reported for tokens that end in `+`, and by stores whose waiters
+   * poll.
+   */
   contended(token: string): void;
-  /** The lock of a token was taken away by force. */
+  /** The lock of a token was released by force. */
   lost(token: string, forced: ForcedUnlock): void;
-  /** What is known of the lock of a token, which is that of its present holder alone from now on; undefined when it is not held here. */
+  /**
+   * Describes the lock of a token, which belongs to its present holder alone from now on; undefined when it is not held
+   * here.
+   */
   describe(token: string): LockDetails | undefined;
-  /** Messages may have been missed, or locks been lost: whoever waits should ask again, whoever holds a lock should look. */
+  /** Messages or locks may have been lost: waiters ask again, holders verify. */
   resync(): void;
 }
 
@@ -150,21 +169,30 @@ export interface StoreListener {
 export const ALIVE_MS = 5_000;
 
 /**
- * How long a waiter is handed the lock at most, in ms: it may stand still, or its host be gone without a word. Whoever is there has it
- * lengthened. As long as a waiter counts as alive: so those who stand still together keep the others out for no longer than one of them.
+ * How long a waiter is first handed the lock at most, in ms, because its process may be stopped, or its host may have
+ * vanished. A live process renews it. This is as long as a waiter counts as alive: so waiters that are stopped together
+ * keep the others out for no longer than one of them.
  */
 export const FIRST_LEASE_MS = ALIVE_MS;
 
-/** Fences that come with a grant: for the caller, and for some of those who may queue behind it in its process meanwhile. */
+/**
+ * Fences that come with a grant: for the caller, and for some of those who may queue behind it in its process
+ * meanwhile.
+ */
 const FENCES = 4;
 
 /** Fences that come with `reserve`, and with a grant to a process in which others wait already. */
 export const FENCES_OF_A_RUN = 64;
 
-/** Ends the token of a lock that others wait for in its process: its holder is told when others begin to wait for it. */
+/**
+ * Ends the token of a lock that others wait for in its process: its holder is told when others begin to wait for it.
+ */
 export const RUN_MARK = '+';
 
-/** Ends what stands in the place of the token of a lock that was given back, and whose key stays for some time: it is no token any more. */
+/**
+ * Ends what stands in the place of the token of a lock that was given back, and whose key stays for some time: it is no
+ * token any more.
+ */
 export const KEPT_MARK = ' kept';
 
 export const isRun = (token: string): boolean => token.endsWith(RUN_MARK);
@@ -173,80 +201,97 @@ export const isRun = (token: string): boolean => token.endsWith(RUN_MARK);
 export const fenceCountFor = (token: string): number => (isRun(token) ? FENCES_OF_A_RUN : FENCES);
 
 /**
- * Where locks live. Each call is atomic, touches nothing that belongs to another token, and settles within the
- * store's own time-out; it rejects with `LockUnavailableError` and nothing else.
+ * Stores locks. Each call is atomic, touches nothing that belongs to another token, and settles within the
+ * store's own time-out. It rejects only with `LockUnavailableError`, unless it names another error.
  *
- * A key that is released goes straight to the first waiter in its queue, in the same step.
+ * A release hands the key to the first waiter in its queue, in the same step.
  */
 export interface LockStore {
-  /** The stores that it is made of, if a majority of several decides. */
+  /** The stores that this store is made of, if a majority of several decides. */
   readonly nodes?: readonly LockStore[];
   /** Begins to connect, when the app boots. Neither waits nor throws. */
   open?(): void;
-  /** From now on tells the listener about its tokens. */
+  /** Reports to the listener, from now on, what happens to its tokens. */
   listen(listener: StoreListener): void;
   /**
-   * Takes all keys for the token, in their order; or queues for the first that is held, keeping those before it; or, without
-   * `queue`, takes none. If the outcome can't be known, the store itself gives back what it may have taken.
+   * Acquires all keys for the token, in their order; or queues for the first that is held, keeping those before it; or,
+   * without `queue`, acquires none. If the outcome can't be known, the store itself releases what it may have acquired.
    *
-   * Who is first in the queue is let in as soon as it may share the key with those who have it, and never before one that came earlier.
+   * The first waiter in the queue enters as soon as it may share the key with its holders, and never before one that
+   * came earlier.
    *
-   * @throws LockOptionsError when the key is shared by another number of permits; it has left the queue then. Or when the store can't do
-   * what is asked for
+   * @throws LockOptionsError when the key is shared with another number of permits (the token has left the queue then),
+   *   or when the store does not support what the command asks for
    */
   acquire(command: AcquireCommand): Promise<Granted | Busy>;
-  /** Leaves the queues, and gives back what the token may have been given meanwhile. Never rejects: the store goes on trying. */
+  /**
+   * Leaves the queues, and releases what the token may have been granted by now. Never rejects: the store goes on
+   * trying.
+   */
   cancel(command: Cancellation): Promise<void>;
   /**
-   * Pushes the leases out, never nearer. What goes wrong with one of them concerns no other.
+   * Renews the leases: moves each end later, never earlier. A failure of one lock does not affect the others.
    *
-   * @throws LockUnavailableError when nothing is known of any
+   * @throws LockUnavailableError when the outcome of all of them is unknown
    */
   renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome>;
   /**
-   * Answers those that are not their token's any more, and pushes no lease out: it names what is left of it, or less. So it need not wait for
-   * those whom `renew` waits for. Default: `renew`.
+   * Finds the locks that their token no longer owns. It renews none: each lock comes with what is left of its lease, or
+   * less. So it need not wait for replicas, as `renew` does. Default: `renew`.
    */
   missing?(locks: readonly OwnedLock[]): Promise<RenewalOutcome>;
-  /** Splits locks into those that `renew` may take in one call: what can't be reached must not hold up the rest. Default: all in one. */
+  /**
+   * Splits locks into the groups that `renew` may take in one call, because an unreachable part must not hold up the
+   * rest. Default: one group.
+   */
   renewalGroups?<Lock extends OwnedLock>(locks: readonly Lock[]): readonly (readonly Lock[])[];
   /**
-   * Which of several keys it takes first: a caller has that one while it waits for another. Answers undefined when a caller that waits has
-   * nothing in the store. Default: the first of them.
+   * Returns which of several keys it acquires first: a waiter keeps that one while it waits for another. Returns
+   * undefined when a waiter keeps nothing in the store. Default: the first key.
    */
   firstOf?(keys: readonly string[]): string | undefined;
-  /** Renews one lock and gives it new fences, as for a new grant. Answers undefined when it is not the token's alone any more. */
+  /**
+   * Renews one lock and issues new fences for it, as for a new grant. Returns undefined when the token is no longer its
+   * only owner.
+   */
   reserve(lock: OwnedLock): Promise<Granted | undefined>;
   /**
-   * Hands each key to its next waiter, or frees it; at once, or with `keepMs` when that time is over, and not before: nothing that the token
-   * asks for changes that. Answers false when one of them was not the token's any more, and leaves that one alone.
+   * Hands each key to its next waiter, or frees it. With `keepMs` it does so when that time is over, and not before: no
+   * later command of the token changes that. Returns false when the token no longer owned one of the keys, and does not
+   * touch that key.
    */
   release(lock: OwnedLock, keepMs?: number): Promise<boolean>;
   /**
-   * Makes the lock of a reader exclusive, with new fences, if it is the only one. Answers undefined when it is not, or lost.
+   * Makes the lock of a reader exclusive, with new fences, if it is the only reader. Returns undefined when it is not,
+   * or when the lock is lost.
    *
-   * @param number which upgrade of this lock it is, from 1 on. One that comes late, after its end or a later one, is refused
+   * @param number counts the upgrades of this lock, from 1 on. An upgrade that arrives late, after its end or after a
+   *   later one, is refused
    */
   upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined>;
   /**
-   * Makes an exclusive lock that of a reader, and lets in those readers who are next. Answers false when it is lost.
+   * Makes an exclusive lock the lock of a reader, and lets in the readers that are next in the queue. Returns false
+   * when the lock is lost.
    *
-   * @param number ends all upgrades up to this one, whether they have come or not; and changes nothing when a later one has made it exclusive. 0: it came
-   * as an exclusive one
+   * @param number ends all upgrades up to this one, whether they have arrived or not, and changes nothing if a later
+   *   one has made the lock exclusive. 0: the lock was acquired as an exclusive one
    */
   downgrade(lock: OwnedLock, number: number): Promise<boolean>;
   isLocked(key: string): Promise<boolean>;
-  /** Who has a key and who waits for it; undefined when it is free. */
+  /** Returns the holders and waiters of a key; undefined when it is free. */
   inspect(key: string): Promise<KeyView | undefined>;
-  /** Asks the holder's process what it knows of the lock of a token; undefined when it does not answer soon. */
+  /** Asks the holder's process what it knows about the lock of a token; undefined when it does not answer in time. */
   describe(token: string): Promise<LockDetails | undefined>;
-  /** Takes a key from whoever holds it, or from that token alone, and tells them. Answers false when nobody did, or not that token. */
+  /**
+   * Releases a key from all its holders, or only from the given token, and notifies them. Returns false when nobody
+   * held it, or not that token.
+   */
   forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean>;
   /**
-   * What makes it unfit to keep locks, or slow, although it grants them: one sentence each, for operators. Settles within the store's own time-out and
-   * never rejects. Default: nothing.
+   * Says what makes the store unfit to keep locks, or slow, although it grants them: one sentence for each problem, for
+   * operators. Settles within the store's own time-out and never rejects. Default: nothing.
    */
   problems?(): Promise<readonly string[]>;
-  /** Ends what the store started itself, e.g. its own connection. */
+  /** Closes what the store opened itself, e.g. its own connection. */
   close(): Promise<void>;
 }
