@@ -9,6 +9,9 @@ import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 
 const COMMAND_TIMEOUT_MS = 300;
 
+/** How late a busy machine may be; callers wait much longer than this when nothing ends their wait. */
+const BUSY_MS = 2000;
+
 describe('When Redis fails', () => {
   let server: RedisServer;
   let proxy: TcpProxy;
@@ -38,17 +41,15 @@ describe('When Redis fails', () => {
     const startedAt = performance.now();
     const error: unknown = await call.catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockUnavailableError);
-    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 500);
+    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + BUSY_MS);
     return error as LockUnavailableError;
   }
 
   it('a lock whose grant was never heard of is given back in the background, long before its lease ends', async () => {
     proxy.dropReplies();
-    const dropped = proxy.nextDroppedReply();
-    const call = locks.lock('account:1');
-    await dropped;
-    expect(await redis.exists('lock:account:1')).toBe(1);
-    await unavailable(call);
+    const call = unavailable(locks.lock('account:1'));
+    await until(async () => (await redis.exists('lock:account:1')) === 1);
+    await call;
     proxy.heal();
     proxy.cut();
     await until(async () => (await redis.exists('lock:account:1')) === 0);
@@ -69,19 +70,16 @@ describe('When Redis fails', () => {
 
   it('a call that is under way when the connection drops is sent again, and neither blocks itself nor looks lost', async () => {
     proxy.dropReplies();
-    const acquired = proxy.nextDroppedReply();
     const call = locks.lock('account:1', { wait: 0 });
-    await acquired;
+    await until(async () => (await redis.exists('lock:account:1')) === 1);
     proxy.heal();
     proxy.cut();
     const lock = await call;
     expect(await redis.get('lock:account:1')).toBe(lock.token);
 
     proxy.dropReplies();
-    const released = proxy.nextDroppedReply();
     const unlocked = lock.unlock();
-    await released;
-    expect(await redis.exists('lock:account:1')).toBe(0);
+    await until(async () => (await redis.exists('lock:account:1')) === 0);
     proxy.heal();
     proxy.cut();
     expect(await unlocked).toBe(true);
@@ -142,12 +140,12 @@ describe('When Redis fails', () => {
   it('calls fail at once while it does not answer, but for one at a time that tries; and work again when it does', async () => {
     proxy.dropRequests();
     await unavailable(locks.lock('account:1'));
-    const probe = unavailable(locks.lock('account:1', { fair: true }));
-    const startedAt = performance.now();
+    let isProbing = true;
+    const probe = unavailable(locks.lock('account:1', { fair: true })).finally(() => (isProbing = false));
     const others = await Promise.all(
       Array.from({ length: 50 }, (_, number) => unavailable(locks.lock(`account:${number}`, { fair: true }))),
     );
-    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS / 2);
+    expect(isProbing).toBe(true);
     expect(others[0]!.detail).toMatch(/can't be reached \(calls get no answer; another one tries it now\)/);
     await probe;
     proxy.heal();
