@@ -25,4 +25,5 @@ export const TIMELESS = [
   ].join('|')})\\.spec)`,
   'test/redis/(?:ioredis-version|older-servers|orphans|wake-channel)\\.spec',
   'test/sample/environment\\.spec',
+  'test/tools/',
 ];
