@@ -26,7 +26,7 @@ const HTTP = Symbol('nest-redis-lock:http');
 const ERRORS = Symbol('nest-redis-lock:errors');
 
 /**
- * Supplies `LockService` and makes `@WithLock` work, in the whole app by default.
+ * Provides `LockService` and makes `@WithLock` work, in the whole app by default.
  *
  * @example
  * ```ts
@@ -43,9 +43,10 @@ export class RedisLockModule extends ConfigurableModuleClass {
   }
 
   /**
-   * Takes `useFactory`, `useClass` or `useExisting`; `name` and `isGlobal` stand beside it, not in what it returns.
+   * Takes `useFactory`, `useClass` or `useExisting`. Put `name` and `isGlobal` beside it, not into the options that it
+   * returns.
    *
-   * @throws LockOptionsError where it is given anything else
+   * @throws LockOptionsError for anything else
    */
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     const checked = checkedAsyncOptions(options);
@@ -112,7 +113,7 @@ function lockService(name: string, options: RedisLockOptions | undefined): LockS
   return service;
 }
 
-/** Says where locks live, in one line for whoever wonders at night. */
+/** Logs where locks live, in one line. */
 function whereabouts({ store, connection, keyPrefix, durability }: ResolvedModuleOptions): string {
   if (store) return `in the app's own store (${store.constructor?.name ?? 'an object'})`;
   const replicas = durability
@@ -121,7 +122,7 @@ function whereabouts({ store, connection, keyPrefix, durability }: ResolvedModul
   return `in ${describeConnection(connection)}, under ${JSON.stringify(keyPrefix)}${replicas}`;
 }
 
-/** Logs the outages of each Redis: of the one there is, with the calls that fail; or of the nodes of a quorum. */
+/** Logs the outages of each Redis: of a single one together with the calls that fail, or of each node of a quorum. */
 function outageLog(nodes: number, outage: OutageReporter): OutageLog {
   const { servers } = outage;
   const isQuorum = nodes > 1;

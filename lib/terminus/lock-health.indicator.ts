@@ -8,14 +8,14 @@ import { unknownOption } from '../errors/unknown-option.js';
 import type { LockService } from '../service/lock.service.js';
 import { lockServiceToken, moduleNameIn } from '../service/lock.tokens.js';
 
-/** Which locks to look at. */
+/** Says which locks to check. */
 export interface LockHealthOptions {
   /** The `name` of the `RedisLockModule`. @default 'default' */
   readonly module?: string;
 }
 
 /**
- * Tells Terminus whether locks can be had. Add it to the `providers` of the module that imports `TerminusModule`.
+ * Tells Terminus whether locks can be acquired. Add it to the `providers` of the module that imports `TerminusModule`.
  *
  * @example
  * ```ts
@@ -35,9 +35,10 @@ export class LockHealthIndicator {
   }
 
   /**
-   * Is up when a lock was had and given back just now, on a key of its own: a Redis that answers but grants nothing, as it is read-only, out of
-   * memory or forbids it, is down. Of a quorum it says how many nodes are up, and is down when they are no majority. Of a Redis
-   * that grants locks but should not keep them, as it evicts keys when its memory is full, it is up, with `warnings`. Answers within `commandTimeout`.
+   * Acquires a lock on its own key and releases it, and is up when that works. A Redis that answers but grants nothing,
+   * because it is read-only, out of memory or forbids it, is down. For a quorum the result says how many nodes are up;
+   * it is down when they are no majority. A Redis that grants locks but should not keep them, for example because it
+   * evicts keys, is up, with `warnings`. Settles within `commandTimeout`.
    *
    * @throws LockOptionsError when there is no such module, or for an unknown option
    */

@@ -14,14 +14,14 @@ import { moduleOptions, resolveModuleOptions, type RedisLockModuleOptions } from
 import { MemoryLockStore } from '../store/memory/memory-lock.store.js';
 import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.js';
 
-/** What `RedisLockModule` can be told, but for where Redis is. */
+/** The options of `RedisLockModule`, except those about Redis. */
 export type LockTestingModuleOptions = Omit<RedisLockModuleOptions, 'connection' | 'durability'>;
 
 const SITUATIONS: readonly string[] = ['busy', 'lost', 'down'] satisfies (keyof LockSituation)[];
 
 /**
- * A `LockService` for unit tests: the same locks, with the same rules, in memory. They really exclude; and a test can say that a
- * key is busy, that locks are lost, or that the store is down.
+ * Replaces `LockService` in unit tests: the same locks, with the same rules, in memory. They exclude each other. A test
+ * can simulate that a key is busy, that locks are lost, or that the store is down.
  *
  * @example
  * ```ts
@@ -49,7 +49,8 @@ export class TestLockService extends LockService {
   }
 
   /**
-   * From now on the locks of this service are busy or lost, or the store is down; what an earlier call said is over.
+   * Makes the locks of this service busy or lost, or its store down, from now on. Replaces what an earlier call
+   * simulated.
    *
    * @throws LockOptionsError for an unknown situation, or a wrong value
    */
@@ -69,7 +70,7 @@ export class TestLockService extends LockService {
     this.#simulated.begin({ ...situation });
   }
 
-  /** Ends what `simulate` began. */
+  /** Ends the simulation. */
   reset(): void {
     this.simulate({});
   }
@@ -86,13 +87,13 @@ export class TestLockService extends LockService {
     return super.tryLock(key, this.#hurried(key, options));
   }
 
-  /** A test should not wait for a key that is busy until it says otherwise. */
+  /** Refuses a busy key at once: a test must not wait for a key that stays busy until the test itself frees it. */
   #hurried<Options extends LockOptions>(key: LockKey, options: Options | undefined): Options | undefined {
     return this.#simulated.isBusy(key) ? ({ ...options, wait: 0 } as Options) : options;
   }
 }
 
-/** @throws LockOptionsError for an option that says where Redis is: nobody should think that a test uses it */
+/** @throws LockOptionsError for an option about Redis: it would have no effect in a test */
 export function inMemory<Options extends LockTestingModuleOptions>(options: Options): Options {
   const given = moduleOptions(options);
   const misplaced = ['connection', 'durability'].find((name) => name in given);

@@ -24,8 +24,9 @@ import { permitsOf } from '../sharing.js';
 import { Sweep } from '../sweep.js';
 
 /**
- * Locks in the memory of one process, with the same rules and the same order as Redis: for tests and for apps that run once.
- * Two `MemoryLockStore`s know nothing of each other; share one between modules to let them exclude each other.
+ * Stores locks in the memory of one process, with the same rules and the same order as Redis: for tests, and for apps
+ * with one process. Two `MemoryLockStore`s know nothing of each other: share one between modules so that their locks
+ * exclude each other.
  */
 export class MemoryLockStore implements LockStore {
   readonly #keys = new Map<string, MemoryKey>();
@@ -178,7 +179,10 @@ export class MemoryLockStore implements LockStore {
     return this.#handOver(key, token) && key.admits(sharing);
   }
 
-  /** Gives a key to its live waiters in order, while the next may have it. Answers whether nobody before the asker has to wait. */
+  /**
+   * Gives a key to its live waiters in order, while the next may have it. Answers whether nobody before the asker has
+   * to wait.
+   */
   #handOver(key: MemoryKey, asker?: string): boolean {
     for (const [token, { sharing, leaseMs, aliveUntil }] of key.queue) {
       if (token === asker) return true;
