@@ -1,6 +1,6 @@
 import { now } from '../clock/deadline.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import { isRun, type Granted, type Busy, type LockStore, type OwnedLock } from '../store/lock-store.js';
+import { hasLocalWaiters, type Granted, type Busy, type LockStore, type OwnedLock } from '../store/lock-store.js';
 import { isGrant, type Answer, type PendingAcquire } from './waiting/pending-acquire.js';
 import { acquireNested } from './nesting/acquire-nested.js';
 import { enterKeys, queueFor } from './waiting/enter-keys.js';
@@ -174,7 +174,7 @@ export class LockAcquirer implements LockIssuer {
       sentAt,
       reply.leaseMs,
     );
-    if (lease.fenceCount > 1 && (isRun(token) || reply.contended))
+    if (lease.fenceCount > 1 && (hasLocalWaiters(token) || reply.contended))
       lease.handOffRun = new HandOffRun(reply, lease.heardAt);
     if (claim.contended) lease.handOffRun?.markContended();
     if (!lease.isHeld || claim.lost || request.signal?.aborted || this.shutdown.refusal) return undefined;

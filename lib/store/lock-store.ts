@@ -182,12 +182,12 @@ export const FIRST_LEASE_MS = ALIVE_MS;
 const FENCES = 4;
 
 /** Fences that come with `reserve`, and with a grant to a process in which others wait already. */
-export const FENCES_OF_A_RUN = 64;
+export const HAND_OFF_FENCES = 64;
 
 /**
  * Ends the token of a lock that others wait for in its process: its holder is told when others begin to wait for it.
  */
-export const RUN_MARK = '+';
+export const LOCAL_WAITERS_MARK = '+';
 
 /**
  * Ends what stands in the place of the token of a lock that was given back, and whose key stays for some time: it is no
@@ -195,10 +195,10 @@ export const RUN_MARK = '+';
  */
 export const KEPT_MARK = ' kept';
 
-export const isRun = (token: string): boolean => token.endsWith(RUN_MARK);
+export const hasLocalWaiters = (token: string): boolean => token.endsWith(LOCAL_WAITERS_MARK);
 
 /** How many fences a grant comes with: one for the caller, and one for each hand-off inside its process. */
-export const fenceCountFor = (token: string): number => (isRun(token) ? FENCES_OF_A_RUN : FENCES);
+export const fenceCountFor = (token: string): number => (hasLocalWaiters(token) ? HAND_OFF_FENCES : FENCES);
 
 /**
  * Stores locks. Each call is atomic, touches nothing that belongs to another token, and settles within the

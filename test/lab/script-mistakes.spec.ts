@@ -53,7 +53,7 @@ const HARMLESS: readonly RegExp[] = [
   /if not advanceTo and #KEYS == firstKey - 1 \+ 2 \* operationCount then {2}=> {2}(if false|if not advanceTo and #KEYS ~=|if not advanceTo and #KEYS == firstKey \+)/,
   /if operationCount > 1 then {2}=> {2}if false/,
   /if \(operationCount == 1 and call\('EXISTS', queues\[firstKey \+ 1\]\) or .*=> {2}(if false|if \(operationCount == 1 and .* and )/,
-  /if operation == 'queue' or operation == 'run' .*=> {2}(if false|if operation == 'queue' and)/,
+  /if operation == 'queue' or operation == 'handoff' .*=> {2}(if false|if operation == 'queue' and)/,
   /if not set or set\.err then break end {2}=> {2}if true/,
   /elseif operation == 'release' and redis\.pcall\('GET', KEYS\[firstKey\]\) == token then {2}=> {2}elseif false/,
   /if nextArg > #ARGV then return .*=> {2}(gone|if false|if nextArg >= #ARGV)/,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { RUN_MARK } from '../../store/lock-store.js';
+import { LOCAL_WAITERS_MARK } from '../../store/lock-store.js';
 
 /** Characters of a host name that would blur a token. */
 const NOT_HOST = /[^\w.-]/g;
@@ -20,7 +20,7 @@ export class TokenSource {
   #sequence = 0;
 
   next(run: boolean): string {
-    return this.#start + (++this.#sequence).toString(36) + (run ? RUN_MARK : '');
+    return this.#start + (++this.#sequence).toString(36) + (run ? LOCAL_WAITERS_MARK : '');
   }
 }
 

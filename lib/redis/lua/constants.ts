@@ -1,14 +1,14 @@
 import {
   ALIVE_MS,
-  FENCES_OF_A_RUN,
+  HAND_OFF_FENCES,
   fenceCountFor,
   FIRST_LEASE_MS,
   KEPT_MARK,
-  RUN_MARK,
+  LOCAL_WAITERS_MARK,
 } from '../../store/lock-store.js';
 
 /** What the words in capitals of the .lua files stand for. */
-export { ALIVE_MS, FENCES_OF_A_RUN, FIRST_LEASE_MS, KEPT_MARK, RUN_MARK };
+export { ALIVE_MS, HAND_OFF_FENCES, FIRST_LEASE_MS, KEPT_MARK, LOCAL_WAITERS_MARK };
 
 /** How many fences come with a grant. */
 export const FENCES = fenceCountFor('');

@@ -6,25 +6,26 @@
 -- ARGV[..]   for each operation: what to do ("queue", or with the number of keys and the kind of the lock "queue 2 read/report"); the token;
 --            the lease in ms
 -- RETURNS    for each operation, or without an array around it if there is only one:
---            try, ask, queue, run, deaf   the fence (negative: others are queued); or {holder, ms left of its lease, waiters ahead, last fence};
---                                         or {"permits:n"}, if the key is shared by another number of permits
---            reserve, upgrade             the fence; or 0, if the token doesn't hold every key, or not alone
---            all others                   how many of the keys the token held
+--            try, poll, queue, handoff, unsubscribed
+--                               the fence (negative: others are queued); or {holder, ms left of its lease, waiters ahead, a fence below every later one};
+--                               or {"permits:n"}, if the key is shared by another number of permits
+--            reserve, upgrade   the fence; or 0, if the token doesn't hold every key, or not alone
+--            all others         how many of the keys the token held
 --
 -- What to do:
---   try         acquire all keys or none
---   ask         try, for a caller that polls: also tells the holder that the lock is contended
---   queue       acquire the keys in order, and queue for the first that is busy
---   run         queue, with a token that ends in RUN_MARK: others wait behind it in its process
---   deaf        queue, for a process that can't be notified
---   release     release the keys
---   keep        release them after the time in place of the lease
---   cancel      release the keys and leave their queues
---   shorten     let what the token holds end with the lease
---   reserve     renew a lock, and give it new fences
---   upgrade     make the only reader the writer; in place of the kind stands the number of the upgrade, counted by the holder
---   downgrade   make the writer a reader, and end its upgrades up to this number (0: it came as the writer), so that late copies do nothing
---   force       take the keys from a holder; in place of the kind stands who does so, and why
+--   try            acquire all keys or none
+--   poll           try, for a caller that will ask again: also tells the holder that the lock is contended
+--   queue          acquire the keys in order, and queue for the first that is busy
+--   handoff        queue, with a token that ends in LOCAL_WAITERS_MARK: others wait behind it in its process
+--   unsubscribed   queue, for a process that can't be notified
+--   release        release the keys
+--   keep           release them after the time in place of the lease
+--   cancel         release the keys and leave their queues
+--   shorten        let what the token holds end with the lease
+--   reserve        renew a lock, and give it new fences
+--   upgrade        make the only reader the writer; in place of the kind stands the number of the upgrade, counted by the holder
+--   downgrade      make the writer a reader, and end its upgrades up to this number (0: it came as the writer), so that late copies do nothing
+--   force          take the keys from a holder; in place of the kind stands who does so, and why
 --   clock, raise   advance the fence counter; without keys, before all others
 local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 2, 1
 

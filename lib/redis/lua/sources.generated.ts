@@ -4,15 +4,15 @@ import {
   ALIVE_MS,
   COUNTER_TTL_MS,
   FENCES,
-  FENCES_OF_A_RUN,
   FIRST_LEASE_MS,
+  HAND_OFF_FENCES,
   KEPT_MARK,
+  LOCAL_WAITERS_MARK,
   LONGEST_FAST_OPERATION,
   MAX_LET_IN,
   MAX_PASSED,
   QUEUE_PAGE,
   QUEUE_TTL_MS,
-  RUN_MARK,
   SHARED,
   SHARED_LENGTH,
   SHARED_READ,
@@ -88,13 +88,13 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
       if #operation > ${lua(LONGEST_FAST_OPERATION)} then
         operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
       end
-      if operation == 'queue' or operation == 'run' or operation == 'try' or operation == 'ask' then
+      if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
         local set = redis.pcall('SET', KEYS[firstKey], token, 'NX', 'PX', ARGV[nextArg + 2])
         if not set or set.err then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
-        local isRun = operation == 'run' or (operation == 'ask' and string.sub(token, -1) == ${lua(RUN_MARK)})
-        fences = fences + (isRun and ${lua(FENCES_OF_A_RUN)} or ${lua(FENCES)})
+        local isHandOff = operation == 'handoff' or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+        fences = fences + (isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
       elseif operation == 'release' and redis.pcall('GET', KEYS[firstKey]) == token then
         replies[#replies + 1] = call('DEL', KEYS[firstKey])
       else
@@ -132,7 +132,7 @@ local function mint(count)
   return last - count + 1
 end
 local function fenceFor(token)
-  return mint(string.sub(token, -1) == ${lua(RUN_MARK)} and ${lua(FENCES_OF_A_RUN)} or ${lua(FENCES)})
+  return mint(string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)} and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
 end
 local function holdersOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'holders'))
@@ -219,7 +219,7 @@ local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   call('ZADD', alive, now + ${lua(ALIVE_MS)} + (isUnsubscribed and 0.5 or 0), token)
   call('PEXPIRE', queue, ${lua(QUEUE_TTL_MS)})
   call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
-  if added == 1 and string.sub(holder, -1) == ${lua(RUN_MARK)} and call('ZCARD', queue) == 1 then
+  if added == 1 and string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and call('ZCARD', queue) == 1 then
     notify(holder, 'wanted ' .. holder)
   end
   return call('ZRANK', queue, waiter), asked
@@ -356,11 +356,11 @@ local function availability(i, token, wanted)
 end
 local function acquire(operation, lastKey, token, lease, kind)
   local wanted = string.match(kind, '^[^/]*')
-  if operation == 'try' or operation == 'ask' then
+  if operation == 'try' or operation == 'poll' then
     for i = firstKey, lastKey, 2 do
       local status, reply = availability(i, token, wanted)
       if status == 'busy' then
-        if operation == 'ask' then notify(reply[1], 'wanted ' .. reply[1]) end
+        if operation == 'poll' then notify(reply[1], 'wanted ' .. reply[1]) end
         reply[3], reply[4] = call('ZCARD', KEYS[i + 1]), 0
       end
       if reply then return reply end
@@ -376,7 +376,7 @@ local function acquire(operation, lastKey, token, lease, kind)
         for earlier = firstKey, i - 2, 2 do
           shorten(earlier, token, math.min(lease, ${lua(ALIVE_MS)}))
         end
-        reply[3], reply[4] = enqueue(i, token, lease, kind, reply[1], operation == 'deaf')
+        reply[3], reply[4] = enqueue(i, token, lease, kind, reply[1], operation == 'unsubscribed')
       else
         cancel(i, token, lease, kind)
       end
@@ -397,7 +397,7 @@ local function reserve(lastKey, token, lease)
     if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
   end
   for i = firstKey, lastKey, 2 do extend(i, token, lease) end
-  return fenceReply(lastKey, mint(${lua(FENCES_OF_A_RUN)}))
+  return fenceReply(lastKey, mint(${lua(HAND_OFF_FENCES)}))
 end
 local function upgradeOf(sharing)
   return sharing and tonumber(string.match(sharing, '^write:(%d+)$')) or (not sharing and 0 or nil)
@@ -545,13 +545,13 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
       if #operation > ${lua(LONGEST_FAST_OPERATION)} then
         operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
       end
-      if operation == 'queue' or operation == 'run' or operation == 'try' or operation == 'ask' then
+      if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
         local set = redis.pcall('SET', KEYS[firstKey], token, 'NX', 'PX', ARGV[nextArg + 2])
         if not set or set.err then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
-        local isRun = operation == 'run' or (operation == 'ask' and string.sub(token, -1) == ${lua(RUN_MARK)})
-        fences = fences + (isRun and ${lua(FENCES_OF_A_RUN)} or ${lua(FENCES)})
+        local isHandOff = operation == 'handoff' or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+        fences = fences + (isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
       elseif operation == 'release' and redis.pcall('GET', KEYS[firstKey]) == token then
         replies[#replies + 1] = call('DEL', KEYS[firstKey])
       else
@@ -589,7 +589,7 @@ local function mint(count)
   return last - count + 1
 end
 local function fenceFor(token)
-  return mint(string.sub(token, -1) == ${lua(RUN_MARK)} and ${lua(FENCES_OF_A_RUN)} or ${lua(FENCES)})
+  return mint(string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)} and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
 end
 local function holdersOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'holders'))
@@ -677,7 +677,7 @@ local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   call('ZADD', alive, now + ${lua(ALIVE_MS)} + (isUnsubscribed and 0.5 or 0), token)
   call('PEXPIRE', queue, ${lua(QUEUE_TTL_MS)})
   call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
-  if added == 1 and string.sub(holder, -1) == ${lua(RUN_MARK)} and call('ZCARD', queue) == 1 then
+  if added == 1 and string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and call('ZCARD', queue) == 1 then
     notify(holder, 'wanted ' .. holder)
   end
   return call('ZRANK', queue, waiter), asked
@@ -814,11 +814,11 @@ local function availability(i, token, wanted)
 end
 local function acquire(operation, lastKey, token, lease, kind)
   local wanted = string.match(kind, '^[^/]*')
-  if operation == 'try' or operation == 'ask' then
+  if operation == 'try' or operation == 'poll' then
     for i = firstKey, lastKey, 2 do
       local status, reply = availability(i, token, wanted)
       if status == 'busy' then
-        if operation == 'ask' then notify(reply[1], 'wanted ' .. reply[1]) end
+        if operation == 'poll' then notify(reply[1], 'wanted ' .. reply[1]) end
         reply[3], reply[4] = call('ZCARD', KEYS[i + 1]), 0
       end
       if reply then return reply end
@@ -834,7 +834,7 @@ local function acquire(operation, lastKey, token, lease, kind)
         for earlier = firstKey, i - 2, 2 do
           shorten(earlier, token, math.min(lease, ${lua(ALIVE_MS)}))
         end
-        reply[3], reply[4] = enqueue(i, token, lease, kind, reply[1], operation == 'deaf')
+        reply[3], reply[4] = enqueue(i, token, lease, kind, reply[1], operation == 'unsubscribed')
       else
         cancel(i, token, lease, kind)
       end
@@ -855,7 +855,7 @@ local function reserve(lastKey, token, lease)
     if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
   end
   for i = firstKey, lastKey, 2 do extend(i, token, lease) end
-  return fenceReply(lastKey, mint(${lua(FENCES_OF_A_RUN)}))
+  return fenceReply(lastKey, mint(${lua(HAND_OFF_FENCES)}))
 end
 local function upgradeOf(sharing)
   return sharing and tonumber(string.match(sharing, '^write:(%d+)$')) or (not sharing and 0 or nil)

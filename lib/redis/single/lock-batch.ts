@@ -1,7 +1,7 @@
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { isRun, type Busy, type OwnedLock } from '../../store/lock-store.js';
+import { hasLocalWaiters, type Busy, type OwnedLock } from '../../store/lock-store.js';
 import type { KeyNames } from '../wire/key-names.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { RefusedError, type Connection } from '../connection/redis-connection.js';
@@ -23,10 +23,10 @@ export type Verb = (typeof VERBS)[number];
 
 const VERBS = [
   'try',
-  'ask',
+  'poll',
   'queue',
-  'run',
-  'deaf',
+  'handoff',
+  'unsubscribed',
   'release',
   'keep',
   'cancel',
@@ -141,7 +141,7 @@ export class LockBatch {
   add(operation: LockOperation): void {
     const { keys, token } = operation.lock;
     for (const key of keys) this.#names.check(key);
-    if (this.#batches.length === 0 && this.#lastSize === 1 && this.#redis.isIdle && !isRun(token)) {
+    if (this.#batches.length === 0 && this.#lastSize === 1 && this.#redis.isIdle && !hasLocalWaiters(token)) {
       const batch = this.#empty();
       this.#put(operation, batch);
       return this.#send(batch);

@@ -1,9 +1,9 @@
 import { now } from '../../clock/deadline.js';
 import { otherPermits } from '../../errors/lock-options.error.js';
 import {
-  FENCES_OF_A_RUN,
+  HAND_OFF_FENCES,
   fenceCountFor,
-  isRun,
+  hasLocalWaiters,
   KEPT_MARK,
   type AcquireCommand,
   type Cancellation,
@@ -115,7 +115,7 @@ export class RedisLockStore implements QuorumNode {
   }
 
   reserve(lock: OwnedLock): Promise<Granted | undefined> {
-    return this.count('reserve', lock).then((fence) => grantOf(fence, FENCES_OF_A_RUN));
+    return this.count('reserve', lock).then((fence) => grantOf(fence, HAND_OFF_FENCES));
   }
 
   upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
@@ -215,7 +215,7 @@ export class RedisLockStore implements QuorumNode {
   /** Nobody queues before this process can hear of its turn: its place would go to the next. */
   async #firstOf(command: AcquireCommand): Promise<Granted | Busy> {
     void this.#channel.open();
-    if (!isRun(command.token)) {
+    if (!hasLocalWaiters(command.token)) {
       const answer = await this.#take('try', command);
       if (answer.granted) return answer;
     }
@@ -224,9 +224,9 @@ export class RedisLockStore implements QuorumNode {
   }
 
   #verbFor({ queue, token, polls: waits }: AcquireCommand): Verb {
-    if (!queue) return waits ? 'ask' : 'try';
-    if (this.#channel.state !== 'up') return 'deaf';
-    return isRun(token) ? 'run' : 'queue';
+    if (!queue) return waits ? 'poll' : 'try';
+    if (this.#channel.state !== 'up') return 'unsubscribed';
+    return hasLocalWaiters(token) ? 'handoff' : 'queue';
   }
 
   #take(verb: Verb, command: AcquireCommand): Promise<Granted | Busy> {

@@ -3,9 +3,9 @@ import { otherPermits } from '../../errors/lock-options.error.js';
 import { Listeners } from '../listeners.js';
 import {
   ALIVE_MS,
-  FENCES_OF_A_RUN,
+  HAND_OFF_FENCES,
   fenceCountFor,
-  isRun,
+  hasLocalWaiters,
   KEPT_MARK,
   type AcquireCommand,
   type Cancellation,
@@ -76,7 +76,7 @@ export class MemoryLockStore implements LockStore {
     const isExclusive = lock.keys
       .map((key) => this.#keys.get(key))
       .every((key) => key?.sharing === 'exclusive' && key.upgrade === 0);
-    return isExclusive && this.#renew(lock) ? this.#granted(lock.keys, FENCES_OF_A_RUN) : undefined;
+    return isExclusive && this.#renew(lock) ? this.#granted(lock.keys, HAND_OFF_FENCES) : undefined;
   }
 
   async release({ keys, token }: OwnedLock, keepMs = 0): Promise<boolean> {
@@ -220,7 +220,7 @@ export class MemoryLockStore implements LockStore {
     if (waiter) waiter.aliveUntil = now() + ALIVE_MS;
     else key.join(token, { leaseMs, sharing, label, aliveUntil: now() + ALIVE_MS });
     const [holder] = key.holders.keys();
-    if (!waiter && queue.size === 1 && holder !== undefined && isRun(holder)) this.#listeners.wanted(holder);
+    if (!waiter && queue.size === 1 && holder !== undefined && hasLocalWaiters(holder)) this.#listeners.wanted(holder);
     return key.ahead(token);
   }
 

@@ -3,10 +3,10 @@ import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { lockNames } from '../../errors/messages.js';
 import { Listeners } from '../listeners.js';
 import {
-  FENCES_OF_A_RUN,
+  HAND_OFF_FENCES,
   fenceCountFor,
-  isRun,
-  RUN_MARK,
+  hasLocalWaiters,
+  LOCAL_WAITERS_MARK,
   type AcquireCommand,
   type Cancellation,
   type ForcedUnlock,
@@ -129,7 +129,7 @@ export class QuorumLockStore implements LockStore {
           return {
             granted: true,
             fence: Math.max(...grants.map(({ fence }) => fence)),
-            fenceCount: FENCES_OF_A_RUN,
+            fenceCount: HAND_OFF_FENCES,
             contended: true,
           } as const;
         return answers.length - grants.length >= majority ? 'gone' : undefined;
@@ -186,7 +186,7 @@ export class QuorumLockStore implements LockStore {
     const view = await this.inspect(key);
     for (const { token } of view?.holders ?? []) {
       const details = await this.describe(token);
-      if (details) this.#raise(details.fence, FENCES_OF_A_RUN);
+      if (details) this.#raise(details.fence, HAND_OFF_FENCES);
     }
     const outcomes = await Promise.allSettled(
       this.#nodes.all.map((node) => this.#nodes.watched(node.forceRelease(key, options))),
@@ -224,8 +224,8 @@ export class QuorumLockStore implements LockStore {
 
 /** Marks the token of one attempt: what stands before its last dot stays what it was, and so does its end. */
 function freshToken(token: string, attempt: number): string {
-  const runs = isRun(token);
-  return `${runs ? token.slice(0, -1) : token}-${attempt.toString(36)}${runs ? RUN_MARK : ''}`;
+  const isMarked = hasLocalWaiters(token);
+  return `${isMarked ? token.slice(0, -1) : token}-${attempt.toString(36)}${isMarked ? LOCAL_WAITERS_MARK : ''}`;
 }
 
 function unsupported({ keys, sharing, fair }: AcquireCommand): LockOptionsError | undefined {

@@ -2,7 +2,7 @@ import {
   ALIVE_MS,
   FIRST_LEASE_MS,
   KEPT_MARK,
-  RUN_MARK,
+  LOCAL_WAITERS_MARK,
   type AcquireCommand,
   type KeyView,
   type OwnedLock,
@@ -208,7 +208,7 @@ export class LockModel {
   }
 
   #join(key: ModelKey, command: AcquireCommand, holders: readonly string[]): void {
-    if (key.join(command, this.#time + ALIVE_MS) && holders[0]!.endsWith(RUN_MARK))
+    if (key.join(command, this.#time + ALIVE_MS) && holders[0]!.endsWith(LOCAL_WAITERS_MARK))
       this.messages.push({ what: 'wanted', token: holders[0]! });
   }
 

@@ -1,4 +1,4 @@
-import { KEPT_MARK, RUN_MARK, type AcquireCommand } from '../../../lib/store/lock-store.js';
+import { KEPT_MARK, LOCAL_WAITERS_MARK, type AcquireCommand } from '../../../lib/store/lock-store.js';
 import type { Ask } from './lock-program.js';
 import type { ProgramProcess } from './program-world.js';
 
@@ -23,7 +23,7 @@ export class Callers {
 
   add({ keys, sharing, leaseMs, how, label }: Ask, process: ProgramProcess): Caller {
     const runs = how === 'run' && sharing === 'exclusive' && keys.length === 1;
-    const token = `${process.source}.${(++sequence).toString(36)}${runs ? RUN_MARK : ''}`;
+    const token = `${process.source}.${(++sequence).toString(36)}${runs ? LOCAL_WAITERS_MARK : ''}`;
     process.known.add(token);
     const caller = {
       process,

@@ -1,5 +1,11 @@
 import { LockOptionsError } from 'nest-redis-lock';
-import { ALIVE_MS, RUN_MARK, type AcquireCommand, type Granted, type Busy } from '../../../lib/store/lock-store.js';
+import {
+  ALIVE_MS,
+  LOCAL_WAITERS_MARK,
+  type AcquireCommand,
+  type Granted,
+  type Busy,
+} from '../../../lib/store/lock-store.js';
 import type { ModelAnswer } from './lock-model-answers.js';
 import { LockModel } from './lock-model.js';
 import type { Ask, ByCaller, Operation } from './lock-program.js';
@@ -132,10 +138,10 @@ export class ProgramRun {
         if (!isPermit && caller.upgrades > 0) this.#upgrade(caller, Math.ceil((operation.when * caller.upgrades) / 10));
         return;
       case 'downgrade':
-        if (!isPermit && !command.token.endsWith(RUN_MARK)) this.#downgrade(caller, caller.upgrades);
+        if (!isPermit && !command.token.endsWith(LOCAL_WAITERS_MARK)) this.#downgrade(caller, caller.upgrades);
         return;
       case 'downgrade late':
-        if (!isPermit && !command.token.endsWith(RUN_MARK) && caller.upgrades > 0)
+        if (!isPermit && !command.token.endsWith(LOCAL_WAITERS_MARK) && caller.upgrades > 0)
           this.#downgrade(caller, Math.floor((operation.when * caller.upgrades) / 10));
         return;
     }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { RUN_MARK, type LockStore } from '../../../lib/store/lock-store.js';
+import { LOCAL_WAITERS_MARK, type LockStore } from '../../../lib/store/lock-store.js';
 import { until } from '../deferred.js';
 import type { Ears } from './lock-model-answers.js';
 import { redisStore } from '../stores/lock-services.js';
@@ -130,7 +130,7 @@ export class RedisWorld implements ProgramWorld {
     // A run is not asked for before the process can hear of its turn, or knows that it can't.
     const warm = {
       keys: [process.source],
-      token: `${process.source}.0${RUN_MARK}`,
+      token: `${process.source}.0${LOCAL_WAITERS_MARK}`,
       leaseMs: 1000,
       sharing: 'exclusive',
       label: undefined,

@@ -7,7 +7,13 @@ import { LOCKS, locksInCluster } from '../../../lib/redis/lua/locks.script.js';
 import { PUBLISH } from '../../../lib/redis/lua/publish.script.js';
 import { RENEW, RENEW_IN_CLUSTER } from '../../../lib/redis/lua/renew.script.js';
 import { MAX_PASSED } from '../../../lib/redis/lua/constants.js';
-import { ALIVE_MS, FENCES_OF_A_RUN, fenceCountFor, FIRST_LEASE_MS, RUN_MARK } from '../../../lib/store/lock-store.js';
+import {
+  ALIVE_MS,
+  HAND_OFF_FENCES,
+  fenceCountFor,
+  FIRST_LEASE_MS,
+  LOCAL_WAITERS_MARK,
+} from '../../../lib/store/lock-store.js';
 import { A, ALIVE, B, HOLDERS, LEASE, names, QUEUE, type ScriptBench } from './script-bench.js';
 
 const NOTE = names.fence;
@@ -196,11 +202,11 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     await redis.set(NOTE, 1);
     expect(await used('try', MINE)).toBe(fenceCountFor(MINE));
     expect(await used('queue', MINE)).toBe(fenceCountFor(MINE));
-    expect(await used('ask', MINE)).toBe(fenceCountFor(MINE));
-    expect(await used('ask', MINE + RUN_MARK)).toBe(fenceCountFor(RUN_MARK));
-    expect(await used('run', MINE + RUN_MARK)).toBe(fenceCountFor(RUN_MARK));
+    expect(await used('poll', MINE)).toBe(fenceCountFor(MINE));
+    expect(await used('poll', MINE + LOCAL_WAITERS_MARK)).toBe(fenceCountFor(LOCAL_WAITERS_MARK));
+    expect(await used('handoff', MINE + LOCAL_WAITERS_MARK)).toBe(fenceCountFor(LOCAL_WAITERS_MARK));
     await redis.set(A, MINE);
-    expect(await used('reserve', MINE)).toBe(FENCES_OF_A_RUN);
+    expect(await used('reserve', MINE)).toBe(HAND_OFF_FENCES);
   },
 
   'a release needs no note': async ({ redis, locks }) => {
@@ -420,7 +426,7 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
 
   'one key that is no lock does not spoil the others of a call': async ({ redis, locks }) => {
     await redis.hset(A, 'no', 'lock');
-    for (const what of ['try', 'ask', 'queue']) {
+    for (const what of ['try', 'poll', 'queue']) {
       const replies = (await locks([what, MINE, LEASE, 'a'], [what, MINE, LEASE, 'b'])) as unknown[];
       expect(String(replies[0])).toContain('WRONGTYPE');
       expect(replies[1]).toEqual(expect.any(Number));
@@ -434,7 +440,7 @@ export const SCRIPT_CASES: Readonly<Record<string, (bench: ScriptBench) => Promi
     await locks(['try', THEIRS, LEASE, 'a']);
     await locks(['try', MINE, LEASE, 'a']);
     expect(await heard()).toEqual([]);
-    await locks(['ask', MINE, LEASE, 'a']);
+    await locks(['poll', MINE, LEASE, 'a']);
     expect(await heard()).toEqual([`wanted ${THEIRS}`]);
   },
 

@@ -33,11 +33,11 @@ end
 
 local function acquire(operation, lastKey, token, lease, kind)
   local wanted = string.match(kind, '^[^/]*')
-  if operation == 'try' or operation == 'ask' then
+  if operation == 'try' or operation == 'poll' then
     for i = firstKey, lastKey, 2 do
       local status, reply = availability(i, token, wanted)
       if status == 'busy' then
-        if operation == 'ask' then notify(reply[1], 'wanted ' .. reply[1]) end
+        if operation == 'poll' then notify(reply[1], 'wanted ' .. reply[1]) end
         reply[3], reply[4] = call('ZCARD', KEYS[i + 1]), 0
       end
       if reply then return reply end
@@ -55,7 +55,7 @@ local function acquire(operation, lastKey, token, lease, kind)
         for earlier = firstKey, i - 2, 2 do
           shorten(earlier, token, math.min(lease, ALIVE_MS))
         end
-        reply[3], reply[4] = enqueue(i, token, lease, kind, reply[1], operation == 'deaf')
+        reply[3], reply[4] = enqueue(i, token, lease, kind, reply[1], operation == 'unsubscribed')
       else
         cancel(i, token, lease, kind)
       end
@@ -77,5 +77,5 @@ local function reserve(lastKey, token, lease)
     if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
   end
   for i = firstKey, lastKey, 2 do extend(i, token, lease) end
-  return fenceReply(lastKey, mint(FENCES_OF_A_RUN))
+  return fenceReply(lastKey, mint(HAND_OFF_FENCES))
 end

@@ -14,13 +14,13 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
       if #operation > LONGEST_FAST_OPERATION then
         operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
       end
-      if operation == 'queue' or operation == 'run' or operation == 'try' or operation == 'ask' then
+      if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
         local set = redis.pcall('SET', KEYS[firstKey], token, 'NX', 'PX', ARGV[nextArg + 2])
         if not set or set.err then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
-        local isRun = operation == 'run' or (operation == 'ask' and string.sub(token, -1) == RUN_MARK)
-        fences = fences + (isRun and FENCES_OF_A_RUN or FENCES)
+        local isHandOff = operation == 'handoff' or (operation == 'poll' and string.sub(token, -1) == LOCAL_WAITERS_MARK)
+        fences = fences + (isHandOff and HAND_OFF_FENCES or FENCES)
       elseif operation == 'release' and redis.pcall('GET', KEYS[firstKey]) == token then
         replies[#replies + 1] = call('DEL', KEYS[firstKey])
       else

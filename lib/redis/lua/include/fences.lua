@@ -24,5 +24,5 @@ local function mint(count)
 end
 
 local function fenceFor(token)
-  return mint(string.sub(token, -1) == RUN_MARK and FENCES_OF_A_RUN or FENCES)
+  return mint(string.sub(token, -1) == LOCAL_WAITERS_MARK and HAND_OFF_FENCES or FENCES)
 end

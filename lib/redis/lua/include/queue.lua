@@ -22,7 +22,7 @@ local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   call('ZADD', alive, now + ALIVE_MS + (isUnsubscribed and 0.5 or 0), token)
   call('PEXPIRE', queue, QUEUE_TTL_MS)
   call('PEXPIRE', alive, QUEUE_TTL_MS)
-  if added == 1 and string.sub(holder, -1) == RUN_MARK and call('ZCARD', queue) == 1 then
+  if added == 1 and string.sub(holder, -1) == LOCAL_WAITERS_MARK and call('ZCARD', queue) == 1 then
     notify(holder, 'wanted ' .. holder)
   end
   return call('ZRANK', queue, waiter), asked
