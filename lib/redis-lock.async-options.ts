@@ -6,7 +6,8 @@ import { shown } from './errors/messages.js';
 import { mistake } from './errors/mistakes.js';
 import { unknownOption } from './errors/unknown-option.js';
 import type { ASYNC_OPTIONS_TYPE } from './redis-lock.module-definition.js';
-import { isModuleOption, type RedisLockOptionsFactory } from './redis-lock.options.js';
+import type { RedisLockOptionsFactory } from './redis-lock.options.js';
+import { isModuleOption } from './redis-lock.resolved-options.js';
 import { MODULE_OPTIONS_TOKEN } from './service/lock.tokens.js';
 
 export type AsyncOptions = typeof ASYNC_OPTIONS_TYPE;
@@ -46,7 +47,10 @@ export function checkedAsyncOptions(given: unknown): AsyncOptions {
   return options;
 }
 
-/** Nest's own providers for `useClass` and `useExisting`, but what they build has to have the method: it may be a property that only objects have. */
+/**
+ * Nest's own providers for `useClass` and `useExisting`, but what they build has to have the method: it may be a
+ * property that only objects have.
+ */
 export function checkedMakers(providers: readonly Provider[], { useClass, useExisting }: AsyncOptions): Provider[] {
   const [how, from] = useClass ? ['useClass', useClass] : ['useExisting', useExisting];
   if (!from) return [...providers];

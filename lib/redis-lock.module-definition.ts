@@ -1,5 +1,5 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
-import { MODULE_OPTIONS_TOKEN } from './service/lock.tokens.js';
+import { DEFAULT_MODULE, MODULE_OPTIONS_TOKEN } from './service/lock.tokens.js';
 import type { RedisLockModuleExtras, RedisLockOptions } from './redis-lock.options.js';
 
 export const { ConfigurableModuleClass, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
@@ -9,7 +9,7 @@ export const { ConfigurableModuleClass, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
   })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createRedisLockOptions')
-    .setExtras<RedisLockModuleExtras>({ name: 'default', isGlobal: true }, (definition, { isGlobal }) => ({
+    .setExtras<RedisLockModuleExtras>({ name: DEFAULT_MODULE, isGlobal: true }, (definition, { isGlobal }) => ({
       ...definition,
       global: isGlobal,
     }))

@@ -112,8 +112,8 @@ function uncaught(prototype: object, { name }: LockedMethod): readonly string[] 
 }
 
 /**
- * What is to be told of classes with locked methods that are no part of the app now: what is wrong with a method; and that Nest knows nothing at all
- * of a class, not even a decorator, so that its calls are going to be refused.
+ * What is to be told of classes with locked methods that are no part of the app now: what is wrong with a method; and
+ * that Nest knows nothing at all of a class, not even a decorator, so that its calls are going to be refused.
  */
 export function unknownToNest(known: Pick<ReadonlySet<object>, 'has'>): readonly string[] {
   const strangers = lockOwners().filter((owner) => !known.has(owner));

@@ -55,7 +55,10 @@ export function discoverGlobal(app: ApplicationConfig): Iterable<Known> {
   );
 }
 
-/** Whether a factory makes objects also after the app has started: for each request, or for each object that asks for one. */
+/**
+ * Whether a factory makes objects also after the app has started: for each request, or for each object that asks for
+ * one.
+ */
 export function isFactoryOfMany(provider: Provider): boolean {
   return provider.isFactory && !provider.isAlias && (provider.isTransient || !provider.isDependencyTreeStatic());
 }

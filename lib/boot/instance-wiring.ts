@@ -13,7 +13,10 @@ const logger = new Logger('RedisLock');
 
 type Factory = (...dependencies: unknown[]) => unknown;
 
-/** Gives the objects that Nest did not construct itself what it injects into the others: the `LockService` of their `@WithLock` methods. */
+/**
+ * Gives the objects that Nest did not construct itself what it injects into the others: the `LockService` of their
+ * `@WithLock` methods.
+ */
 export class InstanceWiring {
   readonly #modules: ModulesContainer;
 

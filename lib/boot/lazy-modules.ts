@@ -2,8 +2,8 @@ import { LazyModuleLoader, ModuleRef, type ModulesContainer } from '@nestjs/core
 import { type NestModule, providersOf } from './discovery.js';
 
 /**
- * Has each lazy module checked when it is loaded: Nest calls no hook then. The `load` of this app's loader is replaced by one that rejects with
- * what `check` throws.
+ * Has each lazy module checked when it is loaded: Nest calls no hook then. The `load` of this app's loader is replaced
+ * by one that rejects with what `check` throws.
  *
  * @param check gets the module with all that it imports
  */

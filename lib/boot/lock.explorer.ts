@@ -22,8 +22,9 @@ const logger = new Logger('RedisLock');
 const knownToSome = new WeakSet<object>();
 
 /**
- * Looks through the app at boot. It wires objects that Nest did not construct itself (`useFactory`, `useValue`, guards made with `new`), and refuses to start
- * an app in which a lock would not hold. It wraps no method: `@WithLock` did that when the class was defined.
+ * Looks through the app at boot. It wires objects that Nest did not construct itself (`useFactory`, `useValue`, guards
+ * made with `new`), and refuses to start an app in which a lock would not hold. It wraps no method: `@WithLock` did
+ * that when the class was defined.
  */
 @Injectable()
 export class LockExplorer implements OnModuleInit {

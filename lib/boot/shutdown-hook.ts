@@ -1,8 +1,8 @@
 import type { ModulesContainer } from '@nestjs/core';
 
 /**
- * Calls `begin` as soon as the app shuts down. Nest calls the hooks of the root module first and those of global modules, such as ours, last;
- * and each hook before may wait for work that holds a lock.
+ * Calls `begin` as soon as the app shuts down. Nest calls the hooks of the root module first and those of global
+ * modules, such as ours, last; and each hook before may wait for work that holds a lock.
  *
  * @param end ends what Nest calls no hook of; it waits for that
  */

@@ -24,16 +24,18 @@ import { wrapMethod } from './method/wrap-method.js';
  * Runs the method while holding a lock on the key. If the lock can't be had, the method does not run.
  *
  * The key is a template filled from the arguments: by name (`account:<userId>`), by path (`order:<dto.items.0.sku>`) or
- * by position (`account:<0>`); several templates; or a function of the arguments. The lock is held until the promise that the method
- * returns is settled, or until the Observable or async iterator that it returns has ended.
+ * by position (`account:<0>`); several templates; or a function of the arguments. The lock is held until the promise
+ * that the method returns is settled, or until the Observable or async iterator that it returns has ended.
  *
- * With `scope: 'request'`, on an HTTP handler, the key is made from `<params.id>`, `<query.x>`, `<body.x>` and `<headers.x>` or by a
- * function of the `ExecutionContext`, and the lock is held until the response has been sent.
+ * With `scope: 'request'`, on an HTTP handler, the key is made from `<params.id>`, `<query.x>`, `<body.x>` and
+ * `<headers.x>` or by a function of the `ExecutionContext`, and the lock is held until the response has been sent.
  *
- * The app refuses to start with a bad template or option. One error lists all of them, and each call of such a method is refused.
+ * The app refuses to start with a bad template or option. One error lists all of them, and each call of such a method
+ * is refused.
  *
  * @throws LockOptionsError when the class is defined, if the decorator does not stand on an instance method
- * @throws LockTimeoutError, LockUnavailableError, LockLostError, LockKeyError, LockOptionsError, LockNotWiredError from the decorated method
+ * @throws LockTimeoutError, LockUnavailableError, LockLostError, LockKeyError, LockOptionsError, LockNotWiredError from
+ * the decorated method
  */
 export function WithLock(
   key: string | readonly string[] | ((context: ExecutionContext) => LockKey),

@@ -1,6 +1,6 @@
 /**
- * Gives an error a stack that begins with its name, its message and its detail: whatever prints it (a console, a logger, a test runner) tells both.
- * The text is made when somebody reads it, as most errors are handled unread.
+ * Gives an error a stack that begins with its name, its message and its detail: whatever prints it (a console, a
+ * logger, a test runner) tells both. The text is made when somebody reads it, as most errors are handled unread.
  *
  * @param below the frames of this function and of those it calls are left out
  */
@@ -28,8 +28,8 @@ export function setLazyStack(
 }
 
 /**
- * Lets errors be made without a trace until `again()`: of an error that gets its own by `setLazyStack` the first one would only cost, half of what
- * it takes to make one, which counts where thousands of callers time out at once.
+ * Lets errors be made without a trace until `again()`: of an error that gets its own by `setLazyStack` the first one
+ * would only cost, half of what it takes to make one, which counts where thousands of callers time out at once.
  */
 export function withoutTraces(): { again(): void } {
   const limit = Error.stackTraceLimit;

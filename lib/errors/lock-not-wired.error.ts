@@ -1,6 +1,9 @@
 import { LockError } from './lock.error.js';
 
-/** Thrown when a `@WithLock` method is called on an object that Nest did not build and was not given. The body does not run. */
+/**
+ * Thrown when a `@WithLock` method is called on an object that Nest did not build and was not given. The body does not
+ * run.
+ */
 export class LockNotWiredError extends LockError {
   declare readonly code: 'LOCK_NOT_WIRED';
 

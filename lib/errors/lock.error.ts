@@ -12,7 +12,7 @@ export interface LockErrorBody {
   readonly code: LockErrorCode;
   readonly message: string;
   readonly error: string;
-  /** Whether nothing has been done, so that the same request may be sent again. */
+  /** Whether nothing has been done, so the client may send the same request again. */
   readonly retryable: boolean;
   /** When it may be sent again, in seconds, if that is known. */
   readonly retryAfter?: number;
@@ -23,7 +23,7 @@ interface LockErrorFacts {
   readonly status: number;
   /** What happened, to which key, with numbers, and what to try. */
   readonly detail: string;
-  /** What a client gets to read, where that is not `message`. */
+  /** The message for clients, where that is not `message`. */
   readonly clientMessage?: string;
   /** @default false */
   readonly retryable?: boolean;
@@ -32,7 +32,7 @@ interface LockErrorFacts {
   readonly cause?: unknown;
 }
 
-/** Ends the message of an error that comes up inside the work of another lock. */
+/** Ends the message of an error that happens inside the work of another lock. */
 export const HALF_DONE = ', and part of the work may be done. Check its result before trying again.';
 
 const BRAND = Symbol.for('nest-redis-lock:error');
@@ -48,18 +48,19 @@ export abstract class LockError extends HttpException {
   readonly code: LockErrorCode;
   /** What happened, to which key, with numbers, and what to try. Not for clients: keys can name a customer. */
   readonly detail: string;
-  /** Whether nothing has been done, so that the same call may be made again. */
+  /** Whether nothing has been done, so the same call may be made again. */
   readonly retryable: boolean;
   /**
    * When it may be made again, in seconds, if that is known: as long as the call has waited, at least one, at most
    * until the end of the holder's lease; one more for each waiter ahead; at most 60.
    */
   readonly retryAfter: number | undefined;
-  #answered = false;
-  /** Whether the log tells of it otherwise, such as in the sum of an outage. */
-  #told = false;
-  /** What its app answers in the place of it: asked for when somebody first wants to know. */
-  #answer: { ask: (() => HttpException | undefined) | undefined; exception?: HttpException | undefined } | undefined;
+  #isUsedAsResponse = false;
+  /** Whether the log has it already, such as in the summary of an outage. */
+  #isReported = false;
+  /** Makes the exception that the app sends instead, when somebody first needs it. */
+  #replacement:
+    { make: (() => HttpException | undefined) | undefined; exception?: HttpException | undefined } | undefined;
 
   /** @param message safe to show: filters that are common in Nest apps send it to clients */
   protected constructor(
@@ -89,55 +90,55 @@ export abstract class LockError extends HttpException {
   }
 
   /** @internal */
-  get isTold(): boolean {
-    return this.#told;
+  get isReported(): boolean {
+    return this.#isReported;
   }
 
   /** @internal */
-  set isTold(isTold: boolean) {
-    this.#told = isTold;
+  set isReported(isReported: boolean) {
+    this.#isReported = isReported;
   }
 
-  /** Whether somebody, such as an exception filter, asked for what to answer with. @internal */
-  get isAnswered(): boolean {
-    return this.#answered;
+  /** Whether somebody, such as an exception filter, has read its status or body. @internal */
+  get isUsedAsResponse(): boolean {
+    return this.#isUsedAsResponse;
   }
 
-  /** Lets an exception of the app say what to answer, and in which words. @internal */
-  answerWith(ask: () => HttpException | undefined): void {
-    this.#answer ??= { ask };
+  /** Lets an exception of the app replace its status, body and message. @internal */
+  replaceWith(make: () => HttpException | undefined): void {
+    this.#replacement ??= { make };
   }
 
-  /** What a client gets to read by default. @internal */
+  /** The default body of the HTTP response. @internal */
   get body(): LockErrorBody {
     return super.getResponse() as LockErrorBody;
   }
 
   override getResponse(): string | object {
-    this.#answered = true;
-    return this.#exception?.getResponse() ?? super.getResponse();
+    this.#isUsedAsResponse = true;
+    return this.#replacingException?.getResponse() ?? super.getResponse();
   }
 
   override getStatus(): number {
-    this.#answered = true;
-    return this.#exception?.getStatus() ?? super.getStatus();
+    this.#isUsedAsResponse = true;
+    return this.#replacingException?.getStatus() ?? super.getStatus();
   }
 
-  get #exception(): HttpException | undefined {
-    const answer = this.#answer;
-    const ask = answer?.ask;
-    if (!answer || !ask) return answer?.exception;
-    // It may itself ask for the default answer.
-    answer.ask = undefined;
-    answer.exception = ask();
-    if (answer.exception) this.message = answer.exception.message;
-    return answer.exception;
+  get #replacingException(): HttpException | undefined {
+    const replacement = this.#replacement;
+    const make = replacement?.make;
+    if (!replacement || !make) return replacement?.exception;
+    // `make` may itself read the default status and body.
+    replacement.make = undefined;
+    replacement.exception = make();
+    if (replacement.exception) this.message = replacement.exception.message;
+    return replacement.exception;
   }
 }
 
 /** Tells whether a value is an error of this library, also when two copies of the package are installed. */
 export function isLockError(value: unknown): value is LockError {
-  // A user may throw anything, such as a mock that has every property, or one that throws when it is looked at.
+  // A user may throw anything, such as a mock that has every property, or an object that throws when it is read.
   try {
     return typeof value === 'object' && value !== null && Object.getOwnPropertyDescriptor(value, BRAND)?.value === true;
   } catch {

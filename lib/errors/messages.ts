@@ -3,7 +3,10 @@ import { detailOf } from './lock.error.js';
 /** Longest text of an outsider in a message, in characters. */
 const LONGEST = 60;
 
-/** What JSON leaves as it is, and terminals or log collectors take for more than text: DEL, C1, line separators, direction marks. */
+/**
+ * What JSON leaves as it is, and terminals or log collectors take for more than text: DEL, C1, line separators,
+ * direction marks.
+ */
 const CONTROLS = /[\u007F-\u009F\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/g;
 
 /** Puts a text into quotes, so that nothing in it breaks the line that it is logged in. */
@@ -16,7 +19,10 @@ export function quotedStart(text: string, longest = LONGEST): string {
   return quoted(text.length > longest ? `${text.slice(0, longest)}…` : text);
 }
 
-/** Shows a wrong value in a message, in one short line. Of an object only its class: it may hold a password. Never throws. */
+/**
+ * Shows a wrong value in a message, in one short line. Of an object only its class: it may hold a password. Never
+ * throws.
+ */
 export function shown(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -63,7 +69,10 @@ function shownObject(value: object): string {
 /** The most keys that a message names. */
 const MOST_KEYS = 5;
 
-/** Names keys, and the caller they are for, in the detail of an error: `lock "account:42"`, `locks "account:1", "account:2" for "Bank.transfer"`. */
+/**
+ * Names keys, and the caller they are for, in the detail of an error: `lock "account:42"`, `locks "account:1",
+ * "account:2" for "Bank.transfer"`.
+ */
 export function lockNames(keys: readonly string[], label?: string): string {
   const named = keys.slice(0, MOST_KEYS).map(quoted).join(', ');
   const more = keys.length > MOST_KEYS ? ` and ${keys.length - MOST_KEYS} more` : '';

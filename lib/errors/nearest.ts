@@ -10,7 +10,9 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   return best && best.slips <= Math.max(1, Math.floor(best.one.length * LARGEST_SLIP)) ? best.one : undefined;
 }
 
-/** Counts the letters to insert, drop, replace or swap with their neighbour (Damerau 1964, each letter touched once). */
+/**
+ * Counts the letters to insert, drop, replace or swap with their neighbour (Damerau 1964, each letter touched once).
+ */
 function distance(from: string, to: string): number {
   const rows = [Array.from({ length: to.length + 1 }, (_, at) => at)];
   for (let i = 1; i <= from.length; i++) {

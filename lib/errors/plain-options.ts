@@ -1,8 +1,8 @@
 import { LockOptionsError } from './lock-options.error.js';
 
 /**
- * Writes out what an object has from its class or prototype, such as getters, so that no option is ignored. Methods count where they are
- * known options.
+ * Writes out what an object has from its class or prototype, such as getters, so that no option is ignored. Methods
+ * count where they are known options.
  *
  * @throws LockOptionsError for a promise
  */

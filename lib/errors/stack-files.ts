@@ -5,7 +5,8 @@ const FRAME = /(?:\(|at (?:async )?)(?!node:)([^()]+?):\d+:\d+\)?$/;
 /** The files of those who are being called at the moment, the innermost first, without Node's own. */
 export function filesOfStack(): readonly string[] {
   const { stackTraceLimit } = Error;
-  // Where it can't be set, as with frozen intrinsics, the limit stays; and whoever prepares stacks may make anything of them.
+  // Where it can't be set, as with frozen intrinsics, the limit stays; and whoever prepares stacks may make anything of
+  // them.
   Reflect.set(Error, 'stackTraceLimit', FRAMES);
   const { stack } = new Error();
   Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);

@@ -3,29 +3,29 @@ import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from '@nestjs/common';
 import { isLockError, LockError, type LockErrorCode } from '../errors/lock.error.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
-import { destroyOnceReset } from './reset-stream.js';
 import { routeOf } from './handler-names.js';
+import { destroyOnceReset } from './reset-stream.js';
 import { isClosed, onceEnded } from './response-end.js';
 
-/** Seconds a client is told to wait before it tries again, where nothing is known. */
+/** The `Retry-After` of an error that has none of its own, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
 
-/** What Nest marks handlers of server-sent events with. */
+/** The metadata that Nest puts on handlers of server-sent events. */
 const SSE = '__sse__';
 
-/** Those that tell of a mistake in the code, not of load, an outage or a client. */
+/** The errors that show a mistake in the code, not load, an outage or a client's mistake. */
 const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
 
 const logger = new Logger('RedisLock');
 const requests = new AsyncLocalStorage<HttpRequest>();
 
-/** The HTTP request that the running async context answers. */
+/** The HTTP request that the running async context handles. */
 class HttpRequest {
   readonly #response: ServerResponse;
   readonly #context: ExecutionContext;
   #error: LockError | undefined;
   #gone: AbortController | undefined;
-  #guarded = false;
+  #guardsEvents = false;
 
   constructor(response: ServerResponse, context: ExecutionContext) {
     this.#response = response;
@@ -34,10 +34,10 @@ class HttpRequest {
   }
 
   /**
-   * Aborts when the client goes away before it has its answer. Made when somebody first waits for a lock.
+   * Aborts when the client goes away before it has its response. Created when somebody first waits for a lock.
    *
-   * It says so once: what goes on waiting after that, such as a worker that the request has started, is no business of the
-   * client's any more.
+   * It aborts once: what goes on waiting after that, such as a worker that the request has started, no longer concerns
+   * the client.
    */
   get clientGone(): AbortSignal | undefined {
     const response = this.#response;
@@ -53,12 +53,15 @@ class HttpRequest {
     return this.#gone.signal;
   }
 
-  /** Remembers the error, and when it really becomes the answer, adds `Retry-After` and logs what the client isn't told. The factory makes the answer. */
+  /**
+   * Remembers the error. If the error becomes the response, adds `Retry-After` and logs what the client doesn't get to
+   * read. The factory makes the exception to send instead.
+   */
   failedWith(error: LockError, factory: LockExceptionFactory | undefined): void {
     const response = this.#response;
-    // One of another copy of the package knows no such answers, perhaps.
+    // An error of another copy of the package may not have `replaceWith`.
     if (factory && error instanceof LockError && !MISTAKES.has(error.code))
-      error.answerWith(() => callExceptionFactory(factory, error, this.#context));
+      error.replaceWith(() => callExceptionFactory(factory, error, this.#context));
     const seenBefore = this.#error !== undefined;
     this.#error = error;
     if (response.headersSent && Reflect.hasMetadata(SSE, this.#context.getHandler())) this.#guardEvents();
@@ -66,16 +69,19 @@ class HttpRequest {
 
     const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
     response.writeHead = (status: number, ...rest: unknown[]) => {
-      if (this.#error?.isAnswered && this.#error.getStatus() === status) this.#answeredWith(this.#error);
+      if (this.#error?.isUsedAsResponse && this.#error.getStatus() === status) this.#respondsWith(this.#error);
       this.#error = undefined;
       return writeHead(status, ...rest);
     };
   }
 
-  /** Nest ends a stream of events that has begun with the message of its error: the client gets that of its body, the log the detail. */
+  /**
+   * Replaces the message in the last event. Nest ends a stream of events with the error's message; the client gets the
+   * message of its body, the log the detail.
+   */
   #guardEvents(): void {
-    if (this.#guarded) return;
-    this.#guarded = true;
+    if (this.#guardsEvents) return;
+    this.#guardsEvents = true;
     const response = this.#response;
     const write = response.write.bind(response) as (chunk: unknown, ...rest: unknown[]) => boolean;
     response.write = (chunk: unknown, ...rest: unknown[]) => write(this.#event(chunk), ...rest);
@@ -91,29 +97,32 @@ class HttpRequest {
   }
 
   #log(error: LockError): void {
-    if (error.isTold) return;
+    if (error.isReported) return;
     const line = `${routeOf(this.#context)}: ${error.detail}`;
-    // No stack where the place in the code says nothing new.
+    // A stack only where the place in the code says something new.
     if (MISTAKES.has(error.code)) logger.error(line, error.stack);
     else logger.warn(line);
   }
 
-  #answeredWith(error: LockError): void {
+  #respondsWith(error: LockError): void {
     this.#log(error);
-    // Clients repeat by themselves what has this header: not what may be half done.
+    // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
     const { retryable, retryAfter = RETRY_AFTER_SECONDS } = error;
     if (retryable && !this.#response.hasHeader('Retry-After'))
       this.#response.setHeader('Retry-After', String(retryAfter));
   }
 }
 
-/** What a request fails with when nobody waits for its answer any more. Nobody gets to read it, but logs have the status. */
+/**
+ * Makes the exception of a request that nobody waits for any more. Nobody reads the response, but logs have the status.
+ */
 export const clientGone = (): HttpException =>
   new HttpException('The client went away before its request was handled.', 499);
 
 /**
- * The response as Node knows it, on any platform. Undefined where there is none: Nest takes a handler that a library calls by its
- * `ExternalContextCreator` for one of HTTP, unless the library says what it is, and its arguments can be anything.
+ * Returns the response as Node knows it, on any platform; undefined where there is none. Nest takes a handler that a
+ * library calls by its `ExternalContextCreator` for one of HTTP, unless the library says what it is, and its arguments
+ * can be anything.
  */
 export function rawResponse(context: ArgumentsHost): ServerResponse | undefined {
   if (context.getType() !== 'http') return undefined;
@@ -145,13 +154,15 @@ export function insideRequest<T>(context: ExecutionContext, work: () => T): T {
   return request ? requests.run(request, work) : work();
 }
 
-/** Aborts when the HTTP client of this async context goes away; nothing outside of a request. */
+/**
+ * Returns a signal that aborts when the HTTP client of this async context goes away; undefined outside of a request.
+ */
 export function clientGoneSignal(): AbortSignal | undefined {
   return requests.getStore()?.clientGone;
 }
 
 /**
- * Hands a lock error that is about to be thrown to the HTTP request it may become the answer of; returns what it got.
+ * Attaches a lock error that is about to be thrown to the HTTP request whose response it may become. Returns the error.
  *
  * @param factory of the module whose lock it is about
  */

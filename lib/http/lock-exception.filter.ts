@@ -38,7 +38,7 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
     const context = host.getType<string>();
     if (rawResponse(host)) return new BaseExceptionFilter(this.#http?.httpAdapter).catch(error, host);
     if (!['rpc', 'ws', 'graphql'].includes(context)) throw error;
-    if (!error.isTold) logger.warn(`${messageOf(host)}: ${error.detail}`);
+    if (!error.isReported) logger.warn(`${messageOf(host)}: ${error.detail}`);
     const told = toldOf(error);
     if (context === 'rpc') return throwError(() => told);
     if (context === 'graphql') throw new GraphqlError(told, error);

@@ -8,9 +8,10 @@ const open = new Set<ServerHttp2Stream>();
 let timer: NodeJS.Timeout | undefined;
 
 /**
- * Destroys the HTTP/2 stream of a response when its client has reset it. Node does that itself, but not where a reset without an error comes before a
- * write or the end has been sent: it never says `close` then, of the stream nor of its session, even when the connection has gone. Who waits for that,
- * such as Nest with server-sent events, would wait for ever. Nothing tells of it either, so we look.
+ * Destroys the HTTP/2 stream of a response when its client has reset it. Node does that itself, but not where a reset
+ * without an error comes before a write or the end has been sent: it never says `close` then, of the stream nor of its
+ * session, even when the connection has gone. Who waits for that, such as Nest with server-sent events, would wait for
+ * ever. Nothing tells of it either, so we look.
  */
 export function destroyOnceReset({ stream }: ServerResponse & { readonly stream?: ServerHttp2Stream }): void {
   if (!stream || stream.destroyed || open.has(stream)) return;

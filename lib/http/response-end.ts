@@ -25,11 +25,13 @@ export function isOver(response: ServerResponse): boolean {
 }
 
 /**
- * Calls once, when the answer has been sent, or can't be. Platforms differ in what they tell: HTTP/1 may `close` without a `finish`,
- * the response of a serverless adapter has no connection that closes, and HTTP/2 says `finish` of what it has cut off, too.
+ * Calls once, when the answer has been sent, or can't be. Platforms differ in what they tell: HTTP/1 may `close`
+ * without a `finish`, the response of a serverless adapter has no connection that closes, and HTTP/2 says `finish` of
+ * what it has cut off, too.
  *
- * A client may send its next request before it has the answer to the last one. Node keeps that response back without a socket: it says nothing
- * when the connection closes, and nothing when the app ends it. Its end counts then: what the app has to say is said.
+ * A client may send its next request before it has the answer to the last one. Node keeps that response back without a
+ * socket: it says nothing when the connection closes, and nothing when the app ends it. Its end counts then: what the
+ * app has to say is said.
  */
 export function onceEnded(response: ServerResponse & Http2Part, tell: () => void): void {
   const { stream } = response;

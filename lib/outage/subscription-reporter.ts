@@ -2,21 +2,21 @@ import type { Logger } from '@nestjs/common';
 import { now } from '../clock/deadline.js';
 import { atRoot } from '../clock/root-context.js';
 
-/** How long a subscription is down, while its server is up, until the log tells of it, in ms. Most come back sooner. */
-const DEAF_MS = 2_000;
+/** How long a subscription is down, while its server is up, until that is logged, in ms. Most come back sooner. */
+const LOG_AFTER_MS = 2_000;
 
 interface Server {
-  /** Undefined while it can be reached. */
+  /** Undefined while the server can be reached. */
   downSince?: number | undefined;
-  /** What to tell of its subscription, while that is down. */
-  unsubscribed?: string | undefined;
-  isTold?: boolean;
+  /** The line to log about its subscription, while that is down. */
+  problem?: string | undefined;
+  isLogged?: boolean;
   timer?: NodeJS.Timeout;
 }
 
 /**
- * Knows which servers can't be reached, and tells the log of subscriptions that are down though their server is up: an outage takes both, and is told
- * of once.
+ * Logs subscriptions that are down although their server is up. An outage of the server takes its subscription down
+ * too, and is reported once, by the `OutageReporter`.
  */
 export class SubscriptionReporter {
   readonly #log: Pick<Logger, 'log' | 'warn'>;
@@ -26,36 +26,35 @@ export class SubscriptionReporter {
     this.#log = log;
   }
 
-  /** It can't be reached. */
-  down(name: string): void {
+  serverDown(name: string): void {
     const server = this.#server(name);
     server.downSince ??= now();
     clearTimeout(server.timer);
   }
 
-  /** It can be reached again. Returns for how long it could not, in ms. */
-  up(name: string): number {
+  /** @returns how long the server was down, in ms */
+  serverUp(name: string): number {
     const server = this.#server(name);
-    const lastedMs = now() - (server.downSince ?? now());
+    const downMs = now() - (server.downSince ?? now());
     server.downSince = undefined;
-    this.#watch(server);
-    return lastedMs;
+    this.#logLater(server);
+    return downMs;
   }
 
-  /** @param what is wrong with its subscription, as a sentence */
-  unsubscribed(name: string, what: string): void {
+  /** @param line says what is wrong with the subscription, as a sentence */
+  unsubscribed(name: string, line: string): void {
     const server = this.#server(name);
-    server.unsubscribed = what;
-    this.#watch(server);
+    server.problem = line;
+    this.#logLater(server);
   }
 
-  /** @param what is right again, as a sentence */
-  subscribed(name: string, what: string): void {
+  /** @param line says that the subscription is right again, as a sentence */
+  subscribed(name: string, line: string): void {
     const server = this.#server(name);
     clearTimeout(server.timer);
-    if (server.isTold) this.#log.log(what);
-    server.unsubscribed = undefined;
-    server.isTold = false;
+    if (server.isLogged) this.#log.log(line);
+    server.problem = undefined;
+    server.isLogged = false;
   }
 
   close(): void {
@@ -69,14 +68,14 @@ export class SubscriptionReporter {
     return server;
   }
 
-  #watch(server: Server): void {
+  #logLater(server: Server): void {
     clearTimeout(server.timer);
-    if (server.unsubscribed === undefined || server.isTold || server.downSince !== undefined) return;
-    server.timer = atRoot(() => setTimeout(() => this.#tell(server), DEAF_MS).unref());
+    if (server.problem === undefined || server.isLogged || server.downSince !== undefined) return;
+    server.timer = atRoot(() => setTimeout(() => this.#logNow(server), LOG_AFTER_MS).unref());
   }
 
-  #tell(server: Server): void {
-    server.isTold = true;
-    this.#log.warn(server.unsubscribed!);
+  #logNow(server: Server): void {
+    server.isLogged = true;
+    this.#log.warn(server.problem!);
   }
 }

@@ -10,7 +10,10 @@ export function waitSignals(this: LockRequest): readonly AbortSignal[] {
   return [this.signal, clientGone].filter((signal) => signal !== undefined);
 }
 
-/** What is thrown for a lost lock of a module with this factory; its cause is what the work threw, unless that was the loss itself. */
+/**
+ * What is thrown for a lost lock of a module with this factory; its cause is what the work threw, unless that was the
+ * loss itself.
+ */
 export function lostError(
   lost: LockLostError,
   factory: LockExceptionFactory | undefined,

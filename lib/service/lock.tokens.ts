@@ -9,7 +9,10 @@ export const DEFAULT_MODULE = 'default';
 /** The injection token of the options that a `RedisLockModule` was given. */
 export const MODULE_OPTIONS_TOKEN = 'REDIS_LOCK_MODULE_OPTIONS';
 
-/** @throws LockOptionsError also for `undefined`, which may be a constant of a circular import: only leaving it out means the default module */
+/**
+ * @throws LockOptionsError also for `undefined`, which may be a constant of a circular import: only leaving it out
+ * means the default module
+ */
 export function checkedModuleName(option: string, name: unknown): string {
   if (typeof name === 'string' && name !== '') return name;
   throw wrongValue(option, name, 'a non-empty string. Leave it out for the default module');
@@ -25,7 +28,8 @@ export function moduleNameIn(options: object, option: 'name' | 'module'): string
 }
 
 /**
- * The injection token of the `LockService` of a module, for `app.get()` and `overrideProvider()`: the class itself for the default one.
+ * The injection token of the `LockService` of a module, for `app.get()` and `overrideProvider()`: the class itself for
+ * the default one.
  *
  * @param moduleName the `name` of the module; default `'default'`
  */

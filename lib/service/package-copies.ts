@@ -6,7 +6,10 @@ import { mistake } from '../errors/mistakes.js';
 const COPIES = Symbol.for('nest-redis-lock:copies');
 const THIS_FILE = /[\\/](?:dist[\\/])?service[\\/]package-copies\.\w+$/;
 
-/** Notes the folder that this copy of the package is in, and warns if another one is loaded, too: their classes and tokens are not the same. */
+/**
+ * Notes the folder that this copy of the package is in, and warns if another one is loaded, too: their classes and
+ * tokens are not the same.
+ */
 export function noteCopy(): void {
   const file = filesOfStack().find((file) => THIS_FILE.test(file));
   if (!file) return; // in a bundle

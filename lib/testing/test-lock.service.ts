@@ -10,7 +10,8 @@ import { booleanOption, wrongValue } from '../core/request/lock-options.js';
 import { nearest } from '../errors/nearest.js';
 import { shown } from '../errors/messages.js';
 import { moduleNameIn } from '../service/lock.tokens.js';
-import { moduleOptions, resolveModuleOptions, type RedisLockModuleOptions } from '../redis-lock.options.js';
+import { plainModuleOptions, resolveModuleOptions } from '../redis-lock.resolved-options.js';
+import type { RedisLockModuleOptions } from '../redis-lock.options.js';
 import { MemoryLockStore } from '../store/memory/memory-lock.store.js';
 import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.js';
 
@@ -95,7 +96,7 @@ export class TestLockService extends LockService {
 
 /** @throws LockOptionsError for an option about Redis: it would have no effect in a test */
 export function inMemory<Options extends LockTestingModuleOptions>(options: Options): Options {
-  const given = moduleOptions(options);
+  const given = plainModuleOptions(options);
   const misplaced = ['connection', 'durability'].find((name) => name in given);
   if (misplaced)
     throw new LockOptionsError(`"${misplaced}" is about Redis, but the locks of a test live in memory. Leave it out.`);

@@ -151,8 +151,8 @@ it('The log has two lines of an outage of a store of the app, too', async () => 
   store.acquire = acquire;
   await until(async () => (await locks.withLock('a', () => lines.length)) === 2);
   expect(lines).toEqual([
-    "warn A lock can't be had: The disk is full.",
-    expect.stringMatching(/^log Locks can be had again, after 1\.\d s; 4 calls failed\.$/),
+    "warn A lock can't be acquired: The disk is full.",
+    expect.stringMatching(/^log Locks can be acquired again, after 1\.\d s; 4 calls failed\.$/),
   ]);
 });
 
@@ -168,7 +168,7 @@ it('The log does not say that an outage is over for a lock that the store was no
     await until(() => performance.now() > failedAt + 1100);
     await locks.withLock('held', () => undefined);
   });
-  expect(lines).toEqual(["warn A lock can't be had: The disk is full."]);
+  expect(lines).toEqual(["warn A lock can't be acquired: The disk is full."]);
 });
 
 it('The log does not call it an outage that a caller ends its own wait with such an error, or names too short a lease', async () => {
@@ -220,7 +220,7 @@ describe('News of an outage', () => {
     for (time = 0; time <= 2.5 * MINUTE; time += 500) outage.failed(new LockUnavailableError('Down.'));
     outage.end('Up');
     expect(lines).toEqual([
-      "A lock can't be had: Down.",
+      "A lock can't be acquired: Down.",
       'No locks for 60 s now, 121 calls failed so far. The last: Down.',
       'No locks for 2 min now, 241 calls failed so far. The last: Down.',
       'Up, after 3 min; 301 calls failed.',
@@ -241,10 +241,10 @@ describe('News of an outage', () => {
     outage.end('Redis is back', 'a');
     outage.succeeded();
     expect(lines).toEqual([
-      "A lock can't be had: Down.",
+      "A lock can't be acquired: Down.",
       'Redis is back, after 5.0 s; 1 call failed.',
-      "A lock can't be had: Out of memory.",
-      'Locks can be had again, after 20 s; 1 call failed.',
+      "A lock can't be acquired: Out of memory.",
+      'Locks can be acquired again, after 20 s; 1 call failed.',
     ]);
   });
 
@@ -254,18 +254,18 @@ describe('News of an outage', () => {
       outage.failed(new LockUnavailableError('Wrong type.'));
       outage.succeeded();
     }
-    expect(lines).toEqual(["A lock can't be had: Wrong type."]);
+    expect(lines).toEqual(["A lock can't be acquired: Wrong type."]);
   });
 });
 
 describe('News of a subscription', () => {
   const lines: string[] = [];
-  let servers: SubscriptionReporter;
+  let subscriptions: SubscriptionReporter;
 
   beforeEach(() => {
     jest.useFakeTimers();
     lines.length = 0;
-    servers = new SubscriptionReporter({
+    subscriptions = new SubscriptionReporter({
       log: (line: string) => lines.push(line),
       warn: (line: string) => lines.push(line),
     });
@@ -273,36 +273,36 @@ describe('News of a subscription', () => {
   afterEach(() => void jest.useRealTimers());
 
   it('come when it stays down for 2 s, and when it is up again', () => {
-    servers.unsubscribed('a', 'Deaf.');
+    subscriptions.unsubscribed('a', 'Down.');
     jest.advanceTimersByTime(1_999);
     expect(lines).toEqual([]);
     jest.advanceTimersByTime(1);
-    servers.unsubscribed('a', 'Deaf for another reason.');
+    subscriptions.unsubscribed('a', 'Down for another reason.');
     jest.advanceTimersByTime(10_000);
-    servers.subscribed('a', 'Hears.');
-    expect(lines).toEqual(['Deaf.', 'Hears.']);
+    subscriptions.subscribed('a', 'Up.');
+    expect(lines).toEqual(['Down.', 'Up.']);
   });
 
   it('do not come when it is up again by then, or while its server is down, whichever is down first', () => {
-    servers.unsubscribed('a', 'Deaf.');
+    subscriptions.unsubscribed('a', 'Down.');
     jest.advanceTimersByTime(1_000);
-    servers.subscribed('a', 'Hears.');
-    servers.unsubscribed('a', 'Deaf.');
-    servers.down('a');
-    servers.down('b');
-    servers.unsubscribed('b', 'Deaf.');
+    subscriptions.subscribed('a', 'Up.');
+    subscriptions.unsubscribed('a', 'Down.');
+    subscriptions.serverDown('a');
+    subscriptions.serverDown('b');
+    subscriptions.unsubscribed('b', 'Down.');
     jest.advanceTimersByTime(60_000);
-    expect([servers.up('a'), servers.up('b')]).toEqual([60_000, 60_000]);
+    expect([subscriptions.serverUp('a'), subscriptions.serverUp('b')]).toEqual([60_000, 60_000]);
     jest.advanceTimersByTime(1_999);
-    servers.subscribed('b', 'Hears.');
+    subscriptions.subscribed('b', 'Up.');
     expect(lines).toEqual([]);
     jest.advanceTimersByTime(1);
-    expect(lines).toEqual(['Deaf.']);
+    expect(lines).toEqual(['Down.']);
   });
 
   it('do not come any more when the app has closed', () => {
-    servers.unsubscribed('a', 'Deaf.');
-    servers.close();
+    subscriptions.unsubscribed('a', 'Down.');
+    subscriptions.close();
     jest.advanceTimersByTime(60_000);
     expect(lines).toEqual([]);
   });

@@ -5,7 +5,10 @@ import type { Around } from '../method/wrap-method.js';
 import { lazyIterator, lazyObservable, promiseOrIterator } from '../stream/lazy-stream.js';
 import type { LockCall } from './lock-call.js';
 
-/** Makes the result of a call fit its method. A stream is returned at once; the call begins when somebody reads the stream. */
+/**
+ * Makes the result of a call fit its method. A stream is returned at once; the call begins when somebody reads the
+ * stream.
+ */
 export function aroundCall(kind: ReturnKind, call: LockCall): Around {
   switch (kind) {
     case 'observable':
@@ -19,7 +22,10 @@ export function aroundCall(kind: ReturnKind, call: LockCall): Around {
   }
 }
 
-/** Refuses all calls of a method whose decorator has a mistake, also where no app has started that could have reported it. */
+/**
+ * Refuses all calls of a method whose decorator has a mistake, also where no app has started that could have reported
+ * it.
+ */
 export function refuseCalls(error: LockOptionsError, kind: ReturnKind): Around {
   return aroundCall(kind, () => Promise.reject(attachToRequest(error)));
 }

@@ -71,7 +71,10 @@ function callWithFallback(method: CalledMethod): LockCall {
   };
 }
 
-/** Checks for results that outlive the lock: refuses an Observable of another library, and warns of streams whose end can't be seen. */
+/**
+ * Checks for results that outlive the lock: refuses an Observable of another library, and warns of streams whose end
+ * can't be seen.
+ */
 function checkedResult(result: unknown, method: string): unknown {
   if (isForeignObservable(result)) throw notAPromise(method);
   warnIfUncovered(result, method);

@@ -95,7 +95,8 @@ function isHarmless(instance: object, name: string | symbol): boolean {
   if (isLockedMethod(method) || hasLockMark(method) || isTestDouble(method)) return true;
   const prototype = Object.getPrototypeOf(instance) as Record<string | symbol, unknown>;
   const hiddenMethod = prototype[name];
-  // A decorator above @WithLock has put a function of its own around it. What is bound then does not show of what it is, but the source does.
+  // A decorator above @WithLock has put a function of its own around it. What is bound then does not show of what it
+  // is, but the source does.
   const isWrapped = typeof hiddenMethod === 'function' && !isLockedMethod(hiddenMethod);
   if (isWrapped && method.name === `bound ${hiddenMethod.name}`)
     return [...chainOf(prototype)].some((owner) => bindsOwn(owner, name));

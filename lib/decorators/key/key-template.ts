@@ -43,8 +43,8 @@ const PATH = /^(?:\d+|[\p{ID_Start}$_][\p{ID_Continue}$]*)(?:\.[\p{ID_Continue}$
 type Arguments = readonly unknown[];
 
 /**
- * A key with placeholders, such as `account:<userId>`, that is filled from the arguments of a call.
- * What could forge another key is percent-escaped in values: `:`, and between two placeholders of one part what separates them.
+ * A key with placeholders, such as `account:<userId>`, that is filled from the arguments of a call. What could forge
+ * another key is percent-escaped in values: `:`, and between two placeholders of one part what separates them.
  */
 export class KeyTemplate {
   readonly #template: string;
@@ -123,7 +123,8 @@ export class KeyTemplate {
   #checked(value: unknown, text: string): string | number | bigint | boolean {
     switch (typeof value) {
       case 'string':
-        // It may come from a client, and be of any length: escaping a megabyte would stop the process for half a second.
+        // It may come from a client, and be of any length: escaping a megabyte would stop the process for half a
+        // second.
         if (value.length > LONGEST_KEY)
           throw this.#tooLong(
             `${text} in the lock key "${this.#template}" of ${this.#site.method}() has ${value.length}`,

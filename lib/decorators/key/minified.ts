@@ -20,7 +20,9 @@ export function minifiedMethod(prototype: object, names: ParameterNames): Unknow
   };
 }
 
-/** People write `id` and `to` as well, so two letters are not enough where the rest of the class looks written by hand. */
+/**
+ * People write `id` and `to` as well, so two letters are not enough where the rest of the class looks written by hand.
+ */
 function looksMinified(prototype: object, names: readonly string[]): boolean {
   if (names.length === 0 || names.some((name) => name.length > SHORT)) return false;
   return (
@@ -36,8 +38,8 @@ const FIRST_FILE = /errors[\\/]stack-files\.\w+$/;
 const OF_PACKAGE = /[\\/]node_modules[\\/]/;
 
 /**
- * The file of the class that is being defined, by the stack: the innermost that is neither ours nor of a package. With source maps
- * (`node --enable-source-maps`) the one it was compiled from. Undefined when none can be told.
+ * The file of the class that is being defined, by the stack: the innermost that is neither ours nor of a package. With
+ * source maps (`node --enable-source-maps`) the one it was compiled from. Undefined when none can be told.
  */
 function definingFile(): string | undefined {
   const [own = '', ...files] = filesOfStack();

@@ -4,7 +4,10 @@ import { KEY_SEPARATOR, parseTemplate, type TemplateText } from './template-text
 export interface Clash {
   /** A key that both can make. */
   readonly key: string;
-  /** Whether one template only says in words what can be a value of the other: `account:house` is the key of `account:<id>` for "house". */
+  /**
+   * Whether one template only says in words what can be a value of the other: `account:house` is the key of
+   * `account:<id>` for "house".
+   */
   readonly isFixedText: boolean;
 }
 
@@ -20,7 +23,10 @@ export function readTemplate(template: string): ReadTemplate {
   return { parts: shapeOf(template).split(KEY_SEPARATOR), tokens: tokensOf(parseTemplate(template)) };
 }
 
-/** Whether two templates can make one key without being meant to. Templates of one shape are: `order:<id>` and `order:<kind>` name one thing. */
+/**
+ * Whether two templates can make one key without being meant to. Templates of one shape are: `order:<id>` and
+ * `order:<kind>` name one thing.
+ */
 export function clashOf(one: ReadTemplate, other: ReadTemplate): Clash | undefined {
   const [parts, others] = [one.parts, other.parts];
   if (parts.length !== others.length || !parts.every((part, at) => mayMeet(part, others[at]!))) return undefined;
@@ -40,7 +46,10 @@ export function shapeOf(template: string): string {
 
 const hasValue = (part: string): boolean => part.includes(VALUE);
 
-/** Whether what stands before the first value of a part, and behind its last one, does not keep it from ever being the other. Most never are. */
+/**
+ * Whether what stands before the first value of a part, and behind its last one, does not keep it from ever being the
+ * other. Most never are.
+ */
 function mayMeet(part: string, other: string): boolean {
   const [texts, others] = [part.split(VALUE), other.split(VALUE)];
   const [head, otherHead, tail, otherTail] = [texts[0]!, others[0]!, texts.at(-1)!, others.at(-1)!];
@@ -62,8 +71,8 @@ interface Place {
 const ANY = '1';
 
 /**
- * The shortest key that both make: it reads both templates at once, in all ways. Characters that are escaped need no look, as the same key with a plain
- * one instead can be made as well.
+ * The shortest key that both make: it reads both templates at once, in all ways. Characters that are escaped need no
+ * look, as the same key with a plain one instead can be made as well.
  */
 function commonKey(first: readonly Token[], second: readonly Token[]): string | undefined {
   const alphabet = new Set([ANY, ...[...first, ...second].filter((token) => typeof token === 'string')]);

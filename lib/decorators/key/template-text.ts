@@ -36,8 +36,8 @@ export function separatorsIn(fixed: string): readonly string[] {
 }
 
 /**
- * The separators that no value of a placeholder may have: those between the placeholders of its part of the key. The parts are kept apart by ":", so
- * what one of them has does not matter to the others.
+ * The separators that no value of a placeholder may have: those between the placeholders of its part of the key. The
+ * parts are kept apart by ":", so what one of them has does not matter to the others.
  */
 function separatorsOf(fixed: readonly string[]): readonly ReadonlySet<string>[] {
   let ofPart = new Set<string>();
@@ -49,8 +49,9 @@ function separatorsOf(fixed: readonly string[]): readonly ReadonlySet<string>[] 
 }
 
 /**
- * Always `:` and `%`, as keys are parted by one and escaped with the other; braces, which would move a key to another slot of a cluster; and what can't be
- * seen or has no bytes of its own: white space but for the plain space, control characters, half a surrogate pair.
+ * Always `:` and `%`, as keys are parted by one and escaped with the other; braces, which would move a key to another
+ * slot of a cluster; and what can't be seen or has no bytes of its own: white space but for the plain space, control
+ * characters, half a surrogate pair.
  */
 const ALWAYS = '(?! )\\s|[:%{}\\p{Cc}\\p{Cs}';
 const ALWAYS_UNSAFE = new RegExp(`${ALWAYS}]`, 'gu');

@@ -9,7 +9,10 @@ import { isSynchronous, passedOn } from '../source/synchronous.js';
 
 export type Method = (...args: unknown[]) => unknown;
 
-/** What a locked method returns before its work is done: a promise, or a stream that begins when it is read; or one of them, and neither its type nor its source says which. */
+/**
+ * What a locked method returns before its work is done: a promise, or a stream that begins when it is read; or one of
+ * them, and neither its type nor its source says which.
+ */
 export type ReturnKind = 'promise' | 'observable' | 'iterator' | 'unknown';
 
 const GENERATOR = '[object AsyncGeneratorFunction]';

@@ -11,12 +11,18 @@ export function isLockedMethod(value: unknown): boolean {
   return typeof value === 'function' && ((value as { [LOCKED]?: unknown })[LOCKED] === LOCKED || bound.has(value));
 }
 
-/** Marks a guarded method by metadata, which a function that wraps the method has to copy, or a handler would lose its route. */
+/**
+ * Marks a guarded method by metadata, which a function that wraps the method has to copy, or a handler would lose its
+ * route.
+ */
 export function markLockedMethod(method: object): void {
   Reflect.defineMetadata(LOCKED, true, method);
 }
 
-/** Whether a function has the metadata of a guarded method. It has either wrapped that method, or an override has copied the metadata. */
+/**
+ * Whether a function has the metadata of a guarded method. It has either wrapped that method, or an override has copied
+ * the metadata.
+ */
 export function hasLockMark(value: unknown): boolean {
   return typeof value === 'function' && Reflect.hasOwnMetadata(LOCKED, value);
 }

@@ -5,8 +5,9 @@ const TRANSACTIONAL = /[\\/](@nestjs-cls[\\/]transactional|typeorm-transactional
 const FRAMES = 30;
 
 /**
- * Notices that `@Transactional` is put around a locked method, so that it would commit when the key is free again. Nothing shows it afterwards:
- * it is a Proxy. But while the class is defined it copies the metadata of what it wraps, which asks for the prototype.
+ * Notices that `@Transactional` is put around a locked method, so that it would commit when the key is free again.
+ * Nothing shows it afterwards: it is a Proxy. But while the class is defined it copies the metadata of what it wraps,
+ * which asks for the prototype.
  */
 export class TransactionWatch {
   #isDefined = false;

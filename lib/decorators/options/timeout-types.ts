@@ -7,7 +7,10 @@ export interface LockTimeoutContext<Args extends readonly unknown[] = readonly u
   readonly args: Args;
 }
 
-/** Makes the answer to a time-out. It may ask for arguments of certain types: those of the method are checked against them. */
+/**
+ * Makes the answer to a time-out. It may ask for arguments of certain types: those of the method are checked against
+ * them.
+ */
 export type TimeoutFallback<Result, Args extends readonly unknown[]> = {
   answer(context: LockTimeoutContext<Args>): Result;
 }['answer'];
@@ -19,7 +22,9 @@ type Answer<Word, Result> =
 /** Of a function that returns nothing, the caller gets `undefined`. */
 type Nothing<Result> = Result extends void ? undefined : Result;
 
-/** Holds for a method whose callers can get what is answered to a time-out, made from what the method was called with. */
+/**
+ * Holds for a method whose callers can get what is answered to a time-out, made from what the method was called with.
+ */
 export type AllowsFallback<Word, Result, Asked extends readonly unknown[], M extends (...args: never[]) => unknown> =
   M extends (...args: infer Args) => Promise<infer Own>
     ? [Answer<Word, Result>] extends [Own]

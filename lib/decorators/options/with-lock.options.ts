@@ -21,14 +21,15 @@ export interface WithLockDecoratorOptions<
   /** The `name` of the `RedisLockModule` to use. @default 'default' */
   readonly module?: string;
   /**
-   * What to do when the key stays held. `'throw'`: reject with `LockTimeoutError`; `'skip'`: return `undefined`; a function:
-   * return what it returns. The method's result must allow for it: `T | undefined` for `'skip'`. Covers this lock's own time-out only, never an error from inside the method.
+   * What to do when the key stays held. `'throw'`: reject with `LockTimeoutError`; `'skip'`: return `undefined`; a
+   * function: return what it returns. The method's result must allow for it: `T | undefined` for `'skip'`. Covers this
+   * lock's own time-out only, never an error from inside the method.
    * @default 'throw'
    */
   readonly onTimeout?: Word | TimeoutFallback<Result, Asked>;
   /**
-   * How long the lock is held. `'call'`: until what the method returns is done. `'request'`, on HTTP handlers: from before the pipes
-   * until the response has been sent, or the client has gone and the handler has ended.
+   * How long the lock is held. `'call'`: until what the method returns is done. `'request'`, on HTTP handlers: from
+   * before the pipes until the response has been sent, or the client has gone and the handler has ended.
    * @default 'call'
    */
   readonly scope?: 'call' | 'request';

@@ -22,9 +22,9 @@ type Takes<Args extends unknown[], M extends AsyncMethod> =
     : { 'the key function asks for other parameters than the method has': Parameters<M> };
 
 /**
- * Decorates a method that returns a promise, an Observable or an async iterator. Its parameters must begin with `Args` and fill the positions
- * that `Key` names. Its result must allow for what `onTimeout` returns: `undefined` if `Word` is `'skip'`, or the `Result` of a function whose
- * arguments are `Asked`.
+ * Decorates a method that returns a promise, an Observable or an async iterator. Its parameters must begin with `Args`
+ * and fill the positions that `Key` names. Its result must allow for what `onTimeout` returns: `undefined` if `Word` is
+ * `'skip'`, or the `Result` of a function whose arguments are `Asked`.
  */
 export type WithLockDecorator<
   Args extends unknown[],

@@ -18,7 +18,8 @@ interface HoldParts {
 }
 
 /**
- * Holds a lock for an HTTP request: until the response has been sent or its client has gone, and nothing works for the request any more.
+ * Holds a lock for an HTTP request: until the response has been sent or its client has gone, and nothing works for the
+ * request any more.
  */
 export class RequestHold {
   readonly lock: Lock;
@@ -42,7 +43,8 @@ export class RequestHold {
       this.#hasResponded = true;
       this.#endIfDone();
     };
-    // A response that is over emits nothing any more. A handler that works on after an early response has begun before this runs.
+    // A response that is over emits nothing any more. A handler that works on after an early response has begun before
+    // this runs.
     if (isOver(response)) setImmediate(responded);
     else onceEnded(response, responded);
   }
@@ -58,8 +60,8 @@ export class RequestHold {
   }
 
   /**
-   * Notes that something begins to work for the request. Checks the lock again, because pipes and interceptors may have run since it was
-   * taken.
+   * Notes that something begins to work for the request. Checks the lock again, because pipes and interceptors may have
+   * run since it was taken.
    *
    * @returns a function that notes the end of that work
    * @throws LockLostError when the lock is not held any more
@@ -81,7 +83,10 @@ export class RequestHold {
     };
   }
 
-  /** @throws LockLostError when the lock is lost, or the request has released it; the handler itself may have released it */
+  /**
+   * @throws LockLostError when the lock is lost, or the request has released it; the handler itself may have released
+   * it
+   */
   assertReadable(): void {
     if (this.#isOver) this.lock.assertHeld();
     else assertNotLost(this.lock);

@@ -37,8 +37,8 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
   const { onTimeout, lockOptions, module } = options;
   const { onLost = 'throw' } = lockOptions;
   /**
-   * The hold of each response: an interceptor around this one may try the handler again. While the first try still works, the second waits
-   * for the lock.
+   * The hold of each response: an interceptor around this one may try the handler again. While the first try still
+   * works, the second waits for the lock.
    */
   const holds = new WeakMap<ServerResponse, RequestHold>();
 
@@ -66,7 +66,8 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
       const { exceptionFactory } = this.locks;
       const key = keyOrAttachedError(keyOf, context, exceptionFactory);
       const over = new AbortController();
-      // Nobody waits for the handler any more once another interceptor has responded. A response that came before this handler is no reason.
+      // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
+      // handler is no reason.
       if (!isOver(response)) onceEnded(response, () => over.abort(clientGone()));
       return new Promise((resolve, reject) => {
         let began = false;

@@ -9,8 +9,8 @@ import { notARequest, requestLockInterceptor, type LockedHandler } from './reque
 import { readableWhileHeld } from './request-stream.js';
 
 /**
- * Makes the two parts of a handler's lock with `scope: 'request'`: an interceptor that takes the lock, and a function around the handler that
- * refuses to run it without the interceptor.
+ * Makes the two parts of a handler's lock with `scope: 'request'`: an interceptor that takes the lock, and a function
+ * around the handler that refuses to run it without the interceptor.
  */
 export function bindRequestLock(handler: LockedHandler): { around: Around; bind: MethodDecorator } {
   const id = {};

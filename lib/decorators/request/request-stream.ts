@@ -35,7 +35,8 @@ export function responseUnlessLost(
     subscriber.add(leave);
     const unlessLost = (send: () => void, cause?: unknown): void => {
       if (subscriber.closed) return;
-      // `isHeld` reads the clock, so it knows a loss that no timer has reported yet. A lock that the handler has released is not lost.
+      // `isHeld` reads the clock, so it knows a loss that no timer has reported yet. A lock that the handler has
+      // released is not lost.
       const lost = onLost === 'throw' && !hold.lock.isHeld ? hold.lock.lost : undefined;
       if (!lost) send();
       else subscriber.error(lostError(lost, hold.exceptionFactory, cause));

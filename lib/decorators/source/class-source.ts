@@ -28,8 +28,8 @@ export function classSource(prototype: object): ClassSource | undefined {
 }
 
 /**
- * Finds a method in the source of its class: by its own text, so that a computed name is no matter; and by its name, as its own text is lost when another
- * decorator wraps it first. Undefined when it can't be found.
+ * Finds a method in the source of its class: by its own text, so that a computed name is no matter; and by its name, as
+ * its own text is lost when another decorator wraps it first. Undefined when it can't be found.
  */
 export function methodSource(prototype: object, method: string | symbol): MethodDefinition | undefined {
   const source = classSource(prototype);

@@ -12,7 +12,10 @@ export type ParameterNames = ReadonlyMap<string, ArgumentPath>;
 
 const NONE: ParameterNames = new Map();
 
-/** Reads the parameter names of a method from the source of its class. One that can't be read, or is minified, just has other names or none. */
+/**
+ * Reads the parameter names of a method from the source of its class. One that can't be read, or is minified, just has
+ * other names or none.
+ */
 export function parameterNames(prototype: object, method: string | symbol): ParameterNames {
   const source = methodSource(prototype, method);
   return source ? namesOf(source.value.params) : NONE;

@@ -2,7 +2,9 @@ import type { AnyNode, CallExpression, Expression, MemberExpression, MethodDefin
 import { classSource, type FunctionNode, functionSource, methodSource } from './class-source.js';
 import { contains, nodesIn, textOf } from './source-nodes.js';
 
-/** Whether a method of this class has a call of the method that it overrides. Undefined when its source can't be found. */
+/**
+ * Whether a method of this class has a call of the method that it overrides. Undefined when its source can't be found.
+ */
 export function callsSuper(prototype: object, name: string | symbol): boolean | undefined {
   const method = methodSource(prototype, name);
   return method && hasCall(method.value, isNamed(name, method, textIn(prototype)));
@@ -40,7 +42,10 @@ function isNamed(name: string | symbol, method?: MethodDefinition, text?: (node:
   };
 }
 
-/** What older targets make of `super.run(id)` in an async method: variables through which the generator inside gets at it. */
+/**
+ * What older targets make of `super.run(id)` in an async method: variables through which the generator inside gets at
+ * it.
+ */
 interface Aliases {
   /** `() => super.run` */
   readonly getters: ReadonlySet<string>;

@@ -1,7 +1,10 @@
 import type { Expression, MethodDefinition } from 'acorn';
 import { contains, memberName } from './source-nodes.js';
 
-/** Whether all is done when it returns: it is not async, and what it returns, if anything, is surely no promise or stream. One that only throws never returns. */
+/**
+ * Whether all is done when it returns: it is not async, and what it returns, if anything, is surely no promise or
+ * stream. One that only throws never returns.
+ */
 export function isSynchronous({ value }: MethodDefinition): boolean {
   if (value.async || value.body.body.at(-1)?.type === 'ThrowStatement') return false;
   const returnsMore = contains(
@@ -21,7 +24,10 @@ export function passedOn({ value }: MethodDefinition): string | undefined {
   return isOwn && callee.property.type === 'Identifier' ? callee.property.name : undefined;
 }
 
-/** Whether an expression is a text, a number and the like, or an object that is written out here. Of a variable or a call, nobody knows. */
+/**
+ * Whether an expression is a text, a number and the like, or an object that is written out here. Of a variable or a
+ * call, nobody knows.
+ */
 function isPlain(node: Expression): boolean {
   switch (node.type) {
     case 'Literal':

@@ -4,7 +4,9 @@ import { attachToRequest } from '../../http/http-request.js';
 import { noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
 
-/** Makes an Observable keep the lock until its last reader has left. It completes or fails only when the key is free. */
+/**
+ * Makes an Observable keep the lock until its last reader has left. It completes or fails only when the key is free.
+ */
 export function heldObservable(source: Observable<unknown>, streamLock: StreamLock): Observable<unknown> {
   const { lock, onLost } = streamLock;
   const hold = new StreamHold(lock);

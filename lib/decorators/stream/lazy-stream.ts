@@ -2,7 +2,10 @@ import { Observable } from 'rxjs';
 import { releaseUnread } from './stream-hold.js';
 import { isAsyncIterable, isObservable } from './stream-kind.js';
 
-/** Calls when somebody subscribes, so that a method can return an Observable before it has its lock. `unsubscribed` ends the wait. */
+/**
+ * Calls when somebody subscribes, so that a method can return an Observable before it has its lock. `unsubscribed` ends
+ * the wait.
+ */
 export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unknown>): Observable<unknown> {
   return new Observable((subscriber) => {
     const unsubscribed = new AbortController();
@@ -29,7 +32,10 @@ export function promiseOrIterator(promise: Promise<unknown>): Promise<unknown> &
   return Object.assign(promise, { [Symbol.asyncIterator]: iterator });
 }
 
-/** Calls when somebody asks for the first value, as an async generator does. `left`, by `return()` or `throw()`, ends the wait. */
+/**
+ * Calls when somebody asks for the first value, as an async generator does. `left`, by `return()` or `throw()`, ends
+ * the wait.
+ */
 export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): AsyncGenerator<unknown, unknown, unknown> {
   const left = new AbortController();
   const values = valuesOf(call, left.signal);

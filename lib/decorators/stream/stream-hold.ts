@@ -14,12 +14,14 @@ export interface StreamLock {
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * How long a reader may take to come: the lease that the caller asked for. A lock that was handed off lasts less at first, and is renewed soon.
+ * How long a reader may take to come: the lease that the caller asked for. A lock that was handed off lasts less at
+ * first, and is renewed soon.
  */
 const readerMs = (lock: Lock): number => (lock.isHeld ? Math.min(...lock.leases.map(({ leaseMs }) => leaseMs)) : 0);
 
 /**
- * Throws when the lock is lost. Reads the clock, so it knows a loss that no timer has reported yet. A lock that its owner has released is not lost.
+ * Throws when the lock is lost. Reads the clock, so it knows a loss that no timer has reported yet. A lock that its
+ * owner has released is not lost.
  *
  * @throws LockLostError
  */
@@ -28,8 +30,8 @@ export function assertNotLost(lock: Lock): void {
 }
 
 /**
- * Holds a lock for a stream. If nobody begins to read the stream within the lease, it releases the lock: otherwise the watchdog would renew it
- * for ever.
+ * Holds a lock for a stream. If nobody begins to read the stream within the lease, it releases the lock: otherwise the
+ * watchdog would renew it for ever.
  */
 export class StreamHold {
   /** Resolves when the lock may be released. Never rejects. */
@@ -38,7 +40,10 @@ export class StreamHold {
   readonly #unreadTimer: NodeJS.Timeout;
   #resolve!: () => void;
   #hasEnded = false;
-  /** Whether the stream released its lock. A method that released the lock itself wants its stream to be read without the lock. */
+  /**
+   * Whether the stream released its lock. A method that released the lock itself wants its stream to be read without
+   * the lock.
+   */
   #released = false;
 
   constructor(lock: Lock) {

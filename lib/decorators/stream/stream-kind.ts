@@ -16,7 +16,10 @@ export function isForeignObservable(value: unknown): boolean {
   return hasMethods(value, '@@observable') || (observable !== undefined && hasMethods(value, observable));
 }
 
-/** Whose `next()` gives what a `for await` over it gives: all that have one, but for a cursor of a database, whose `next()` gives rows. */
+/**
+ * Whose `next()` gives what a `for await` over it gives: all that have one, but for a cursor of a database, whose
+ * `next()` gives rows.
+ */
 export function isAsyncIterator(value: unknown): value is AsyncIterator<unknown> {
   return isObject(value) && hasMethods(value, Symbol.asyncIterator, 'next') && !isCursor(value);
 }
@@ -31,7 +34,10 @@ export function isOtherStream(value: unknown): boolean {
   return isObject(value) && (isInstance(value, StreamableFile) || (isAsyncIterable(value) && !isAsyncIterator(value)));
 }
 
-/** Cursors have one of them, beside `next()`. So may a generator, from a polyfill, and an iterator of the user's: those return themselves. */
+/**
+ * Cursors have one of them, beside `next()`. So may a generator, from a polyfill, and an iterator of the user's: those
+ * return themselves.
+ */
 const OF_CURSORS = ['hasNext', 'toArray', 'forEach', 'eachAsync', 'close'] as const;
 
 /** In doubt it is none: an iterator that is taken for a cursor would be read without its lock. */
@@ -41,7 +47,10 @@ const isCursor = (value: object): boolean =>
 /** What Istanbul puts before each statement. */
 const COUNTERS = /\bcov_\w+(?:\(\))?\.[fsb]\[\d+\](?:\[\d+\])?\+\+[;,]?\s*/g;
 
-/** Of the method that all generators inherit, of any realm, and of others that return the object: `this`, or a variable that they close over. */
+/**
+ * Of the method that all generators inherit, of any realm, and of others that return the object: `this`, or a variable
+ * that they close over.
+ */
 const RETURNS_ITSELF = [
   /^function \[Symbol\.asyncIterator\]\(\) \{ \[native code\] \}$/,
   /\breturn this;?\s*\}$/,
@@ -67,8 +76,8 @@ function isInstance(value: object, type: new (...args: never[]) => object): bool
 }
 
 /**
- * Whether an object really has these methods, its own or inherited. It is a user's: nothing of it is read, as a mock answers to every name, a
- * getter may do work, and a Proxy may throw.
+ * Whether an object really has these methods, its own or inherited. It is a user's: nothing of it is read, as a mock
+ * answers to every name, a getter may do work, and a Proxy may throw.
  */
 function hasMethods(value: object, ...names: readonly PropertyKey[]): boolean {
   try {

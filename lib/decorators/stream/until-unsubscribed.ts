@@ -1,8 +1,8 @@
 import { Observable, Subject, takeUntil, type Subscriber } from 'rxjs';
 
 /**
- * What a source gives until its reader leaves. That is known before the source is asked: one that gives all at once may be left
- * while it does.
+ * What a source gives until its reader leaves. That is known before the source is asked: one that gives all at once may
+ * be left while it does.
  *
  * @param inside runs what ends the source
  */

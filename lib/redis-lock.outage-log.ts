@@ -1,0 +1,42 @@
+import type { Logger } from '@nestjs/common';
+import { shownDuration, type OutageReporter } from './outage/outage-reporter.js';
+import type { OutageLog } from './redis/connection/redis-connection.js';
+import { diagnosis } from './redis/connection/redis-diagnosis.js';
+
+/**
+ * Logs the outages of Redis. An outage of a single Redis is logged together with the calls that fail; each node of a
+ * quorum has lines of its own.
+ *
+ * @param nodes how many Redis servers the module uses
+ */
+export function redisOutageLog(logger: Logger, outage: OutageReporter, nodes: number): OutageLog {
+  const { subscriptions } = outage;
+  const isQuorum = nodes > 1;
+  const consequence = isQuorum
+    ? `Locks go on while ${(nodes + 1) / 2} of the ${nodes} nodes work.`
+    : 'Calls that need a lock fail until it is back.';
+  const meanwhile = isQuorum
+    ? 'While no node has a subscription, this app does not hear that others wait, or that a lock was taken by force.'
+    : 'Until it is back, waiters poll about once a second.';
+  return {
+    down: (server, cause) => {
+      subscriptions.serverDown(server);
+      const line = `Redis at ${server} can't be reached: ${diagnosis(cause)} ${consequence}`;
+      if (isQuorum) logger.warn(line);
+      else outage.begin(line, server);
+    },
+    up: (server) => {
+      const line = `Redis at ${server} can be reached again`;
+      const downMs = subscriptions.serverUp(server);
+      if (isQuorum) logger.log(`${line}, after ${shownDuration(downMs)}.`);
+      else outage.end(line, server);
+    },
+    unsubscribed: (server, cause) => {
+      const reason = cause ? `: ${diagnosis(cause)}` : '.';
+      const line = `The subscription at Redis at ${server}, which tells this app about its locks, is down${reason} ${meanwhile}`;
+      subscriptions.unsubscribed(server, line);
+    },
+    subscribed: (server) => subscriptions.subscribed(server, `The subscription at Redis at ${server} is back.`),
+    unfit: (server, problem) => logger.warn(`Redis at ${server} should not keep locks: ${problem}`),
+  };
+}

@@ -1,0 +1,51 @@
+import { Logger } from '@nestjs/common';
+import { LockOptionsError } from './errors/lock-options.error.js';
+import { OutageReporter } from './outage/outage-reporter.js';
+import { redisOutageLog } from './redis-lock.outage-log.js';
+import type { RedisLockOptions } from './redis-lock.options.js';
+import { plainModuleOptions, resolveModuleOptions, type ResolvedModuleOptions } from './redis-lock.resolved-options.js';
+import { describeConnection } from './redis/connection/describe-connection.js';
+import { redisStore } from './redis/redis-store.js';
+import { LockService } from './service/lock.service.js';
+import { DEFAULT_MODULE } from './service/lock.tokens.js';
+
+const logger = new Logger('RedisLock');
+
+/** Makes the `LockService` of a module, and logs where its locks live. */
+export function createLockService(name: string, options: ResolvedModuleOptions): LockService {
+  const { terms, shutdownGraceMs, exceptionFactory } = options;
+  const outage = new OutageReporter(logger);
+  const nodes = Array.isArray(options.connection) ? options.connection.length : 1;
+  const log = redisOutageLog(logger, outage, nodes);
+  const store = options.store ?? redisStore({ ...options, leaseMs: terms.leaseMs, log });
+  const service = new LockService({ name, terms, shutdownGraceMs, outage, exceptionFactory, store });
+  logger.log(`${name === DEFAULT_MODULE ? 'Locks live' : `Locks of "${name}" live`} ${placeOf(options)}.`);
+  return service;
+}
+
+/**
+ * Resolves what the factory of `forRootAsync` has returned.
+ *
+ * @throws LockOptionsError where it is nothing, or has an option that Nest needs earlier
+ */
+export function resolveFactoryOptions(options: RedisLockOptions | null | undefined): ResolvedModuleOptions {
+  if (options === undefined || options === null)
+    throw new LockOptionsError(
+      `The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} to have the defaults.`,
+    );
+  const misplaced = ['name', 'isGlobal'].find((option) => option in plainModuleOptions(options));
+  if (misplaced)
+    throw new LockOptionsError(
+      `"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`,
+    );
+  return resolveModuleOptions(options);
+}
+
+/** Says where locks live, for the log of the boot. */
+function placeOf({ store, connection, keyPrefix, durability }: ResolvedModuleOptions): string {
+  if (store) return `in the app's own store (${store.constructor?.name ?? 'an object'})`;
+  const replicas = durability
+    ? `, durability of ${durability.replicas} replica(s)${durability.aof ? ' on disk' : ''}`
+    : '';
+  return `in ${describeConnection(connection)}, under ${JSON.stringify(keyPrefix)}${replicas}`;
+}
