@@ -9,7 +9,7 @@ const DOCUMENTS = [
   ...readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((file) => join('docs', file)),
 ].filter((file) => file.endsWith('.md'));
 
-/** What an example may use without saying where it is from. */
+/** Declares what an example may use without an import. */
 const PRELUDE = `
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
@@ -18,7 +18,7 @@ import { CurrentLock, getLockServiceToken, InjectLocks, lockKey, LockService, Re
 import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 `;
 
-/** The app's own classes that examples speak of, and do not show. */
+/** Declares classes of an app that examples use but do not show. */
 const APP = {
   AccountRepository:
     'declare class AccountRepository { balanceOf(id: string): Promise<number>; setBalance(id: string, balance: number): Promise<void> }',
@@ -30,15 +30,15 @@ const APP = {
   OrderDto: 'interface OrderDto { readonly items: readonly { readonly sku: string }[] }',
 };
 
-/** What Nest's project template has, which the README adds to. */
+/** The files of Nest's project template, which the README adds to. */
 const TEMPLATE = ['app.controller.ts', 'app.service.ts'].map((file) => ({
   name: 'README.md:1',
   code: `// src/${file}\n${readFileSync(join('test/consumers/template', file), 'utf8')}`,
 }));
 
 /**
- * A block that imports from the package is whole, and so is one that begins with its name, such as `// src/app.module.ts`: others of its page may
- * import it. Before any other block stands what it may use without saying so.
+ * Makes a file of a block. A block that imports from the package is complete. So is a block that begins with its file name, such as
+ * `// src/app.module.ts`: other blocks of its page may import it. Any other block gets the prelude.
  */
 function asFile({ name, code }: CodeBlock): { file: string; text: string } {
   const folder = join(process.cwd(), 'test', 'docs', name.replace(/:.*/, '').replace(/\W/g, '-'));
@@ -52,7 +52,7 @@ function asFile({ name, code }: CodeBlock): { file: string; text: string } {
 /** Files on the disk, for one compilation after the other. */
 const PARSED = new Map<string, ts.SourceFile | undefined>();
 
-/** What the compiler has to say, with the types of the built package. */
+/** Compiles the blocks with the types of the built package, and returns the errors. */
 function problems(blocks: readonly CodeBlock[]): string[] {
   const files = new Map(blocks.map((block) => [asFile(block).file, { name: block.name, text: asFile(block).text }]));
   const folders = new Set([...files.keys()].flatMap((file) => [dirname(file), dirname(dirname(file))]));
@@ -83,13 +83,13 @@ function problems(blocks: readonly CodeBlock[]): string[] {
 }
 
 describe('The examples in the README and in docs/', () => {
-  it('compile', () => {
+  it('all examples of the docs compile', () => {
     const blocks = [...DOCUMENTS.flatMap((file) => codeBlocks(file)), ...TEMPLATE];
     expect(blocks.length).toBeGreaterThanOrEqual(8);
     expect(problems(blocks)).toEqual([]);
   }, 60_000);
 
-  it('are checked by a check that fails', () => {
+  it('the check of the examples finds a type error', () => {
     expect(problems([{ name: 'bad.md:1', code: 'export const locks: LockService = 42;' }])).toEqual([
       expect.stringMatching(/^bad\.md:1: Type 'number'/),
     ]);
@@ -103,7 +103,7 @@ describe('The examples in the README and in docs/', () => {
     ).toEqual([expect.stringMatching(/^bad\.md:5: No overload/)]);
   }, 60_000);
 
-  it('are marked as TypeScript in one way, so that none goes unchecked', () => {
+  it('every TypeScript example is marked as ts, so that none goes unchecked', () => {
     const unmarked = DOCUMENTS.filter((file) =>
       /^[ \t]+```ts|^[ \t]*```(?:typescript|tsx|js|javascript|mjs)\b/m.test(readFileSync(file, 'utf8')),
     );

@@ -5,7 +5,7 @@ export interface CodeBlock {
   readonly code: string;
 }
 
-/** The code in this language that a document shows, each with its file and line. */
+/** Returns the code blocks of a document in this language, each with its file and line. */
 export function codeBlocks(file: string, language = 'ts'): CodeBlock[] {
   const text = readFileSync(file, 'utf8');
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map((match) => ({

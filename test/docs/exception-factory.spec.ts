@@ -43,7 +43,7 @@ class Accounts {
   }
 }
 
-it('The answer of docs/reference/errors.md is 423, as it says', async () => {
+it('the exceptionFactory of docs/reference/errors.md sends a 423', async () => {
   Logger.overrideLogger(false);
   const app: INestApplication = await startApp(() => new ExpressAdapter(), {
     imports: [locksModule()],

@@ -51,7 +51,7 @@ describe('The recipe for Redis', () => {
     await server.stop();
   });
 
-  it('refuses a smaller fence, and takes an equal and a larger one', async () => {
+  it('the Redis recipe refuses a smaller fence, and accepts an equal and a larger one', async () => {
     const { writeFenced } = await recipe<RedisRecipe>('writeFenced');
 
     expect(await writeFenced(redis, 'report', 'first', FENCE)).toBe(true);
@@ -79,7 +79,7 @@ describe('The recipe for PostgreSQL', () => {
 
   afterAll(() => database.close());
 
-  it('refuses to write with a smaller fence, and takes an equal and a larger one', async () => {
+  it('the PostgreSQL recipe refuses to write with a smaller fence, and accepts an equal and a larger one', async () => {
     await database.query('INSERT INTO accounts (id, balance) VALUES (1, 1000)');
 
     expect(await accounts.write(1, 900, FENCE)).toBe(true);
@@ -90,21 +90,21 @@ describe('The recipe for PostgreSQL', () => {
     expect(await accounts.read(1, SAME)).toBeUndefined();
   });
 
-  it('shuts out an older holder with a read', async () => {
+  it('a read with the PostgreSQL recipe locks out an older holder', async () => {
     await database.query('INSERT INTO accounts (id, balance) VALUES (2, 1000)');
 
     expect(await accounts.read(2, NEWER)).toBe(1000);
     expect(await accounts.write(2, 1, FENCE)).toBe(false);
   });
 
-  it('inserts a row, and refuses a smaller fence on it', async () => {
+  it('the PostgreSQL recipe inserts a row, and refuses a smaller fence on it', async () => {
     expect(await accounts.writeOrInsert(3, 100, FENCE)).toBe(true);
     expect(await accounts.writeOrInsert(3, 1, OLDER)).toBe(false);
     expect(await accounts.writeOrInsert(3, 200, SAME)).toBe(true);
     expect(await accounts.read(3, NEWER)).toBe(200);
   });
 
-  it('lets only the newest into a transaction', async () => {
+  it('the PostgreSQL recipe lets only the newest holder into a transaction', async () => {
     const enter = (fence: number) => enterTransaction(database as unknown as ClientBase, 'report', fence);
 
     await enter(FENCE);

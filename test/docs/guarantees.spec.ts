@@ -4,7 +4,7 @@ import { SLOW_TIER } from '../slow-tier.mjs';
 
 const isSlow = (spec: string) => SLOW_TIER.some((pattern) => new RegExp(pattern).test(spec));
 
-/** What is wrong with the tables of a page that names specs: guarantee, quick tier, slow tier. */
+/** Finds the mistakes in the tables of a page that names specs: guarantee, quick tier, slow tier. */
 function mistakesIn(page: string): string[] {
   const rows = [...page.matchAll(/^\|([^|\n]*)\|([^|\n]*)\|([^|\n]*)\|$/gm)].filter(([row]) => /`\w+\//.test(row));
   return rows.flatMap(([, guarantee = '', quick = '', slow = '']) => {
@@ -22,13 +22,13 @@ function specsIn(cell: string): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => `test/${name}.spec.ts`);
 }
 
-it('test/README.md names specs that exist, in their tier, and a quick one for each guarantee', () => {
+it('test/README.md names only existing specs, in their tier, and a quick one for each guarantee', () => {
   const page = readFileSync('test/README.md', 'utf8');
   expect(page).toContain('`processes/lost-update`');
   expect(mistakesIn(page)).toEqual([]);
 });
 
-it('the check of test/README.md notices a spec that is not there, or in the other tier, and a guarantee without a quick one', () => {
+it('the check of test/README.md finds a missing spec, a spec in the wrong tier, and a guarantee without a quick spec', () => {
   const page = '| one | `redis/none` | `redis/connection-loss` |\n| two | | `lab/soak` |\n| three | `lab/soak` | |\n';
   expect(mistakesIn(page)).toEqual([
     'not there: test/redis/none.spec.ts',

@@ -5,7 +5,7 @@ import { expect, it } from '@jest/globals';
 const inDocs = readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((file) => join('docs', file));
 const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...inDocs].filter((file) => file.endsWith('.md'));
 
-/** The links of a page that lead nowhere: no such file, or no such heading in it. */
+/** Finds the links of a page that lead nowhere: no such file, or no such heading in it. */
 function deadLinks(page: string, text: string): string[] {
   const links = [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, link]) => link!)
@@ -19,7 +19,7 @@ function deadLinks(page: string, text: string): string[] {
 
 const withoutBlocks = (text: string) => text.replace(/^```[\s\S]*?^```/gm, '');
 
-/** Code may look like a link: `super['run'](id)`. */
+/** Removes code, which may look like a link: `super['run'](id)`. */
 const withoutCode = (text: string) => withoutBlocks(text).replace(/`[^`\n]*`/g, '');
 
 function anchors(text: string): string[] {
@@ -36,7 +36,7 @@ it.each(DOCUMENTS)('all links of %s lead somewhere', (page) => {
   expect(deadLinks(page, readFileSync(page, 'utf8'))).toEqual([]);
 });
 
-it('package.json names one repository, its page and its issues, from which a package page makes its links', () => {
+it('package.json names one repository, with its page and its issues', () => {
   const { repository, homepage, bugs } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<
     'repository' | 'bugs',
     { url: string }
@@ -53,7 +53,7 @@ it('every page of docs/ can be reached from the README', () => {
   expect(pages).toEqual([]);
 });
 
-it('a dead link is found', () => {
+it('the check of the links finds a dead one', () => {
   expect(
     deadLinks(
       'README.md',

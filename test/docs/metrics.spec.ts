@@ -43,7 +43,7 @@ class Accounts {
 
 afterAll(() => prometheus.register.clear());
 
-it('The metrics of docs/guides/metrics.md count what happens to locks', async () => {
+it('the metrics of docs/guides/metrics.md count what happens to locks', async () => {
   const LockMetrics = await lockMetrics();
   const app = await Test.createTestingModule({
     imports: [LockTestingModule.forRoot()],

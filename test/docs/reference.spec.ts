@@ -13,7 +13,7 @@ import {
 } from 'nest-redis-lock';
 import { boot } from '../nest/boot.js';
 
-/** The first column of the first table under a heading, and the others. */
+/** Reads the rows of the first table under a heading. */
 function table(file: string, heading: string): string[][] {
   const text = readFileSync(file, 'utf8').split(`${heading}\n`)[1]!;
   const rows = /(?:^\|.*\n)+/m.exec(text)![0].trim().split('\n').slice(2);
@@ -27,7 +27,7 @@ function table(file: string, heading: string): string[][] {
 
 const optionsUnder = (heading: string) => table('docs/reference/options.md', heading).map(([option]) => option!);
 
-/** What the library itself says that there are. */
+/** Reads the known options from the library's own error message. */
 const known = (message: string) => /Known options: (.*)\./.exec(message)![1]!.split(', ');
 
 async function messageOf(attempt: () => unknown): Promise<string> {
@@ -39,13 +39,13 @@ async function messageOf(attempt: () => unknown): Promise<string> {
   throw new Error('It should have failed.');
 }
 
-describe('the reference of options has all that there are, and no others,', () => {
-  it('of the module', async () => {
+describe('The reference of options', () => {
+  it('the reference lists all options of the module, and no others', async () => {
     const message = await messageOf(() => RedisLockModule.forRoot({ nothing: 1 } as object));
     expect(optionsUnder('## Options of the module').sort()).toEqual(known(message).sort());
   });
 
-  it('of a call and of @WithLock', async () => {
+  it('the reference lists all options of a call and of @WithLock, and no others', async () => {
     class Jobs {
       @WithLock('job', { nothing: 1 } as object)
       async run() {}
@@ -79,13 +79,13 @@ describe.each(['docs/reference/errors.md', 'README.md'])('the table of errors in
     new LockNotWiredError('', ''),
   ];
 
-  it('has each error with its code and status', () => {
+  it('the table of errors shows each error with its code and status', () => {
     expect(table(file, heading).map(([name, code, status]) => [name, code, Number(status)])).toEqual(
       ERRORS.map((error) => [error.name, error.code, error.getStatus()]),
     );
   });
 
-  it('misses none', () => {
+  it('the table of errors misses none', () => {
     const exported = Object.keys(library).filter((name) => /^Lock\w+Error$/.test(name));
     expect(
       table(file, heading)
@@ -95,7 +95,7 @@ describe.each(['docs/reference/errors.md', 'README.md'])('the table of errors in
   });
 });
 
-it('the reference of errors has all their fields', () => {
+it('the reference lists all fields of the errors, and no others', () => {
   const documented = table('docs/reference/errors.md', '## Which fields do they have?').flatMap(([, fields]) =>
     fields!.split(', '),
   );
@@ -117,7 +117,7 @@ it('the reference of errors has all their fields', () => {
     new LockLostError({ ...facts, reason: 'expired' }),
     new LockUnavailableError('', 1),
   ];
-  // What it has from Nest and from JavaScript, the docs of these tell.
+  // Fields from Nest and from JavaScript are documented there.
   const inherited = ['name', 'stack', 'response', 'status', 'options', 'errorCode'];
   const fields = new Set(
     errors.flatMap((error) => Object.getOwnPropertyNames(error)).filter((field) => !inherited.includes(field)),

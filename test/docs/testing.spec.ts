@@ -3,7 +3,7 @@ import ts from 'typescript';
 import { TestLockService } from 'nest-redis-lock/testing';
 import { codeBlocks } from './code-blocks.js';
 
-it('The abort path of docs/guides/testing.md goes as it says', async () => {
+it('the abort path of docs/guides/testing.md works as the page says', async () => {
   const block = codeBlocks('docs/guides/testing.md').find(({ code }) => code.includes('class Import'))!;
   const { outputText } = ts.transpileModule(block.code, {
     compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 },
