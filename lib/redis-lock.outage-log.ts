@@ -1,6 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import { shownDuration, type OutageReporter } from './outage/outage-reporter.js';
-import type { OutageLog } from './redis/connection/redis-connection.js';
+import type { OutageLog } from './redis/connection/outage-log.js';
 import { diagnosis } from './redis/connection/redis-diagnosis.js';
 
 /**

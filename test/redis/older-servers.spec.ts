@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { redisClient } from '../../lib/redis/connection/redis-client.js';
-import { refusedBy } from '../../lib/redis/connection/redis-connection.js';
+import { refusedBy } from '../../lib/redis/connection/connection-errors.js';
 
 /** As Redis 6.2 says what went wrong in a script. */
 const inScript = (words: string) =>
@@ -30,7 +30,7 @@ describe('What Redis 6.2 says of an error in a script', () => {
     ],
   ])('is told as newer servers say it: %s', (words, told, advice) => {
     const { detail, reply } = refusedBy('there', inScript(words));
-    expect(detail).toContain(`Redis at there did not do it: ${told}. ${advice}`);
+    expect(detail).toContain(`Redis at there refused the command: ${told}. ${advice}`);
     expect(reply).toMatch(new RegExp(`^${told.split(' ')[0]} `));
   });
 

@@ -356,7 +356,7 @@ describe('When Redis is of no use', () => {
     const locks = serviceOn(cluster);
     for (const error of await unavailable([...writesOf(locks), ...readsOf(locks)])) {
       expect(error.detail).toMatch(
-        /The Redis Cluster did not do it within 800 ms: .*WRONGPASS.* Look at the user and the password/,
+        /The Redis Cluster did not run the command within 800 ms: .*WRONGPASS.* Look at the user and the password/,
       );
     }
   });

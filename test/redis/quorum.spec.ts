@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { LockOptionsError, LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
-import type { OutageLog } from '../../lib/redis/connection/redis-connection.js';
+import type { OutageLog } from '../../lib/redis/connection/outage-log.js';
 import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/stores/lock-services.js';
 import { RedisServers } from '../support/redis/redis-servers.js';

@@ -5,19 +5,19 @@ import { ScriptCommand, type Outcome } from '../connection/script-command.js';
 /** Hears what becomes of a command in a cluster. */
 export interface ClusterOutcome extends Outcome {
   /** The client sends it again by itself: it was redirected, or its connection was lost; it may have run before. */
-  sentAgain(): void;
+  resent(): void;
 }
 
 /** A command that knows where in a cluster it has to go. */
 export class ClusterCommand extends ScriptCommand {
   readonly #slot: number | undefined;
-  readonly #sentAgain: () => void;
+  readonly #resent: () => void;
   #sent = false;
 
   private constructor(call: Call, withSource: boolean, outcome: ClusterOutcome) {
     super(call, withSource, outcome);
     this.#slot = call.slot;
-    this.#sentAgain = () => outcome.sentAgain();
+    this.#resent = () => outcome.resent();
   }
 
   static sendTo(cluster: Cluster, call: Call, withSource: boolean, outcome: ClusterOutcome): void {
@@ -35,7 +35,7 @@ export class ClusterCommand extends ScriptCommand {
   }
 
   override toWritable(): string {
-    if (this.#sent) this.#sentAgain();
+    if (this.#sent) this.#resent();
     this.#sent = true;
     return super.toWritable();
   }

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { subscriberOf } from '../connection/redis-client.js';
+import { retryDelayMs, subscriberOf } from '../connection/redis-client.js';
 
 /**
  * A connection of our own to one of the masters, for a subscription: what is published on one node reaches all. When it is
@@ -16,7 +16,7 @@ export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis 
       // The connector reads them each time it connects.
       const { host, port } = (someMaster(cluster, redis) ?? redis).options;
       Object.assign(redis.options, { host, port });
-      return Math.min(20 * 2 ** Math.min(attempt, 6), 1000) * (0.5 + Math.random() / 2);
+      return retryDelayMs(attempt, 20);
     },
   });
   return redis;

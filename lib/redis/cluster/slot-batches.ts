@@ -1,6 +1,6 @@
 import { LockBatch, type LockOperation } from '../single/lock-batch.js';
 import type { Operations } from '../single/transport.js';
-import type { Connection } from '../connection/redis-connection.js';
+import type { Connection } from '../connection/connection.js';
 import { locksInCluster } from '../lua/locks.script.js';
 import type { ClusterNames } from './cluster-names.js';
 

@@ -1,5 +1,5 @@
 import type { OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
-import { RefusedError } from '../connection/redis-connection.js';
+import { RefusedError } from '../connection/connection-errors.js';
 import { RENEW_IN_CLUSTER } from '../lua/renew.script.js';
 import type { ClusterConnection } from './cluster-connection.js';
 import type { ClusterNames } from './cluster-names.js';

@@ -21,14 +21,14 @@ export class PlainCall implements Call {
   startedAt = 0;
   sent = false;
   settled = false;
-  readonly reply: Promise<unknown>;
+  readonly promise: Promise<unknown>;
   readonly #text: string;
   #resolve!: (reply: unknown) => void;
   #reject!: (error: LockUnavailableError) => void;
 
   constructor(words: readonly (string | number)[]) {
     this.#text = `*${words.length}\r\n${bulks(words)}`;
-    this.reply = new Promise((resolve, reject) => {
+    this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });

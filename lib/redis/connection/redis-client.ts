@@ -103,8 +103,13 @@ function defaultsFor(commandTimeoutMs: number, client?: Redis): RedisOptions {
     // A master that became a replica: look for the new one.
     reconnectOnError: (error) => saidBy(error).startsWith('READONLY'),
     failoverDetector: true,
-    retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2),
+    retryStrategy: (attempt) => retryDelayMs(attempt, 50),
   };
+}
+
+/** How long to wait before the next attempt to connect: twice as long each time, up to a second; up to half less by chance. */
+export function retryDelayMs(attempt: number, firstMs: number): number {
+  return Math.min(firstMs * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2);
 }
 
 function withoutPrefix<Client extends Redis | Cluster>(client: Client, option = 'connection'): Client {

@@ -1,85 +1,32 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { BorrowedState } from './borrowed-state.js';
-import { InFlight } from './in-flight.js';
-import type { LuaScript } from '../lua/lua-script.js';
-import type { RedisClient } from './redis-client.js';
-import { bulks } from '../wire/resp.js';
 import { PUBLISH } from '../lua/publish.script.js';
-import { PlainCall, type Call } from './plain-call.js';
+import { BorrowedState } from './borrowed-state.js';
+import { CircuitBreaker } from './circuit-breaker.js';
+import { Connection } from './connection.js';
+import { notDone } from './connection-errors.js';
+import type { OutageLog } from './outage-log.js';
+import type { Call } from './plain-call.js';
 import { ReconnectOnEnd } from './reconnect-on-end.js';
-import { AwaitedCall } from './script-call.js';
+import type { RedisClient } from './redis-client.js';
+import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
-import { diagnosis, saidBy, silence, withoutCommand } from './redis-diagnosis.js';
 
-/** The command never left this process, so it can't have changed anything. */
-export class NotSentError extends LockUnavailableError {}
-
-/** The server answered, and said no. */
-export class RefusedError extends LockUnavailableError {
-  /** Its own words. */
-  readonly reply: string;
-
-  constructor(message: string, cause: Error) {
-    super(message, cause);
-    this.reply = saidBy(cause);
-  }
-}
-
-/** Hears about outages: once when one begins, once when it is over. */
-export interface OutageLog {
-  down(server: string, cause: Error): void;
-  up(server: string): void;
-  /** The subscription that wakes those who wait is gone; they ask every second meanwhile. */
-  unsubscribed(server: string, cause: Error | undefined): void;
-  /** It is there again. */
-  subscribed(server: string): void;
-  /** The server can be reached, but should not keep locks. */
-  unfit(server: string, problem: string): void;
-}
-
-/** For a connection whose outages another one tells of. */
-export const SILENT: OutageLog = {
-  down: () => undefined,
-  up: () => undefined,
-  unsubscribed: () => undefined,
-  subscribed: () => undefined,
-  unfit: () => undefined,
-};
-
-/** What runs scripts: on one Redis, or on a cluster. */
-export type Connection = Pick<
-  RedisConnection,
-  'epoch' | 'isIdle' | 'open' | 'run' | 'command' | 'publish' | 'send' | 'close' | 'server' | 'findsMaster' | 'refused'
->;
-
-/**
- * Runs scripts on one Redis. A call settles within the command time-out; when the connection drops meanwhile, it is sent again
- * as soon as there is a new one: every script of ours may run twice.
- */
-export class RedisConnection {
-  /** Whether the client looks for the master by itself. */
+/** Runs scripts on one Redis. */
+export class RedisConnection extends Connection {
   readonly findsMaster: boolean;
   readonly #redis: Redis;
   readonly #borrowed: boolean;
-  readonly #timeoutMs: number;
-  readonly #log: OutageLog;
   readonly #onReady: (reconnected: boolean) => void;
-  readonly #inFlight: InFlight<Call>;
+  readonly #breaker: CircuitBreaker;
   /** Of a client of the app's. */
   readonly #state: BorrowedState | undefined;
   /** Of a client of ours, until it is closed. */
   #reconnect: ReconnectOnEnd | undefined;
-  /** Calls that wait for a connection. */
-  readonly #parked = new Set<Call>();
-  /** What is wrong, while something is. */
-  #trouble: Error | undefined;
-  /** Set when a call got no answer, until one comes: calls fail at once then, but for one at a time that tries. */
-  #isDown = false;
-  #drops = 0;
+  #epoch = 0;
   #connectedAt = 0;
-  /** Whether this connection is to be followed by another. */
+  /** Whether this connection is being replaced by another. */
   #isCutOff = false;
   #repliedAt = 0;
 
@@ -89,77 +36,51 @@ export class RedisConnection {
     log: OutageLog,
     onReady: (reconnected: boolean) => void,
   ) {
+    super(commandTimeoutMs);
     this.findsMaster = Boolean(redis.options.sentinels) && redis.options.role !== 'slave';
     this.#redis = redis;
     this.#borrowed = borrowed;
-    this.#timeoutMs = commandTimeoutMs;
-    this.#log = log;
-    this.#inFlight = new InFlight(commandTimeoutMs, (call) => this.#expire(call));
     this.#onReady = onReady;
+    this.#breaker = new CircuitBreaker({
+      down: (cause) => log.down(this.server, cause),
+      up: () => log.up(this.server),
+    });
     redis.on('connect', this.#connected);
     redis.on('ready', this.#becameReady);
     redis.on('close', this.#dropped);
     redis.on('end', this.#ended);
-    // A borrowed client's errors are the app's own to hear.
+    // The app itself listens to the errors of a client that it lends.
     if (borrowed) this.#state = new BorrowedState(redis, (problem) => log.unfit(this.server, problem));
     else {
-      redis.on('error', this.#failed);
+      redis.on('error', this.#errored);
       this.#reconnect = new ReconnectOnEnd(redis);
     }
   }
 
-  /** How often the connection has dropped. If it changed while a command ran, the command may have run twice. */
+  get server(): string {
+    const { host, port, path, sentinels, name } = this.#redis.options;
+    return sentinels ? `master "${name}" behind Sentinel` : (path ?? `${host}:${port}`);
+  }
+
   get epoch(): number {
-    return this.#drops;
+    return this.#epoch;
   }
 
-  /** Whether nothing is under way. */
-  get isIdle(): boolean {
-    return this.#inFlight.size === 0;
-  }
-
-  /** Begins to connect, if nobody has. */
   open(): void {
     if (this.#redis.status === 'wait') this.#redis.connect().catch(() => undefined);
   }
 
-  /**
-   * Runs a script and decodes its reply.
-   *
-   * @throws NotSentError when the server did not get it, LockUnavailableError when it may have run or was refused
-   */
-  run<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
-    const encoded = { text: bulks(keys) + bulks(args), keyCount: keys.length, count: keys.length + args.length };
-    const call = new AwaitedCall(script, encoded, (error) => this.refused(error));
-    this.send(call);
-    return call.promise;
-  }
-
-  /**
-   * Runs a command that is no script.
-   *
-   * @throws LockUnavailableError
-   */
-  command(...words: (string | number)[]): Promise<unknown> {
-    const call = new PlainCall(words);
-    this.send(call);
-    return call.reply;
-  }
-
-  /** Says something on a channel, and answers how many heard it. */
   publish(channel: string, message: string): Promise<number> {
     return this.run(PUBLISH, [], [channel, message]);
   }
 
-  /** Sends a call. */
-  send(call: Call): void {
-    if (this.#isDown && !this.isIdle)
+  /** Sends a call. While the circuit is open, it fails at once, unless it is the only one: then it is the probe. */
+  override send(call: Call): void {
+    if (this.#breaker.isOpen && !this.isIdle)
       return call.fail(this.#unreachable('calls get no answer; another one tries it now', call));
-    this.#inFlight.add(call);
-    this.#write(call, false);
+    super.send(call);
   }
 
-  /** Lets go of the client: closes ours, leaves a borrowed one as it was. */
   close(): void {
     this.#redis.off('connect', this.#connected);
     this.#redis.off('ready', this.#becameReady);
@@ -167,73 +88,53 @@ export class RedisConnection {
     this.#redis.off('end', this.#ended);
     this.#reconnect?.stop();
     this.#reconnect = undefined;
-    for (const call of this.#inFlight.clear())
-      this.#fail(call, this.#unreachable('the connection has been closed', call));
-    // What the end of a connection that is just being made breaks is no trouble.
+    for (const call of this.inFlight.clear()) this.#failClosed(call);
+    // An error that the end of a half-made connection causes is no trouble.
     if (!this.#borrowed)
       this.#redis
-        .off('error', this.#failed)
+        .off('error', this.#errored)
         .on('error', () => undefined)
         .disconnect();
   }
 
-  #write(call: Call, withSource: boolean): void {
-    if (this.#redis.status !== 'ready') return this.#park(call);
+  protected write(call: Call, withSource: boolean): void {
+    if (this.#redis.status !== 'ready') return this.park(call);
     const problem = this.#state?.problem;
-    if (problem) return this.#fail(call, notDone(call, `Redis at ${this.server} was not asked: ${problem}`));
+    if (problem) return this.fail(call, notDone(call, `Redis at ${this.server} was not asked: ${problem}`));
     ScriptCommand.send(this.#redis, call, withSource, this);
   }
 
-  /** @internal */
-  replied(call: Call, reply: unknown): void {
-    this.#repliedAt = now();
-    if (this.#isDown) this.#recovered();
-    this.#inFlight.delete(call);
-    call.succeed(reply);
-  }
-
-  /** Brings the script along, waits for a new connection, or tells the caller. @internal */
-  failed(call: Call, error: Error): void {
-    if (call.settled) return;
-    if (error.name !== 'ReplyError') this.#park(call);
-    else if (error.message.startsWith('NOSCRIPT')) this.#write(call, true);
-    else this.#fail(call, this.refused(error));
-  }
-
-  #park(call: Call): void {
-    if (this.#redis.status === 'end' && !this.#reconnect)
-      return this.#fail(call, this.#unreachable('the connection has been closed', call));
-    this.#parked.add(call);
+  protected park(call: Call): void {
+    if (this.#redis.status === 'end' && !this.#reconnect) return this.#failClosed(call);
+    this.parked.add(call);
     this.open();
   }
 
-  #expire(call: Call): void {
+  protected heard(): void {
+    this.#repliedAt = now();
+    if (this.#breaker.isOpen) this.#breaker.close();
+  }
+
+  protected expire(call: Call): void {
     const { status } = this.#redis;
-    // A connection that says nothing at all while a command is under way is dead, and so is one that does not get ready.
+    // A connection that says nothing at all while a command is in flight is dead, and so is one that does not get ready.
     const isDead = status === 'connect' || (status === 'ready' && this.#repliedAt < call.startedAt);
-    const isParked = this.#parked.has(call);
+    const isParked = this.parked.has(call);
     const silent = silence(this.#redis, {
       connectedAt: this.#connectedAt,
-      timeoutMs: this.#timeoutMs,
-      lastError: this.#trouble,
+      timeoutMs: this.timeoutMs,
+      lastError: this.#breaker.lastError,
     });
-    if (isDead || isParked) this.#noteTrouble(silent);
-    this.#isDown ||= isDead || isParked;
-    this.#fail(call, isParked ? this.#unreachable(`waited ${this.#timeoutMs} ms`, call) : this.#noAnswer(silent));
+    if (isDead || isParked) this.#breaker.open(silent);
+    this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
     if (isDead) this.#cutOff();
   }
 
-  /** Connects anew. Once for each connection, not for each call that it lets down: the client would take notes of each. */
+  /** Reconnects: once for each connection, not for each call that it lets down, because the client keeps a record of each. */
   #cutOff(): void {
     if (this.#borrowed || this.#isCutOff) return;
     this.#isCutOff = true;
     this.#redis.disconnect(true);
-  }
-
-  #fail(call: Call, error: LockUnavailableError): void {
-    this.#parked.delete(call);
-    this.#inFlight.delete(call);
-    call.fail(error);
   }
 
   readonly #connected = (): void => {
@@ -242,77 +143,41 @@ export class RedisConnection {
   };
 
   readonly #becameReady = (): void => {
-    this.#recovered();
-    const parked = [...this.#parked];
-    this.#parked.clear();
-    for (const call of parked) this.#write(call, false);
-    this.#onReady(this.#drops > 0);
+    this.#breaker.close();
+    for (const call of this.unpark()) this.write(call, false);
+    this.#onReady(this.#epoch > 0);
   };
 
   readonly #dropped = (): void => {
-    this.#drops++;
-    // Such a client forgets what was under way, without a word.
-    if (!this.#redis.options.autoResendUnfulfilledCommands) for (const call of this.#inFlight) this.#parked.add(call);
+    this.#epoch++;
+    // A client that does not resend forgets what was in flight, without a word.
+    if (!this.#redis.options.autoResendUnfulfilledCommands) for (const call of this.inFlight) this.parked.add(call);
   };
 
   readonly #ended = (): void => {
     if (this.#reconnect) return;
-    for (const call of this.#parked) this.#fail(call, this.#unreachable('the connection has been closed', call));
+    for (const call of this.parked) this.#failClosed(call);
   };
 
-  readonly #failed = (error: Error): void => this.#noteTrouble(withoutCommand(error));
+  readonly #errored = (error: Error): void => this.#breaker.note(withoutCommand(error));
 
-  #noteTrouble(error: Error): void {
-    if (!this.#trouble) this.#log.down(this.server, error);
-    // What ioredis says of its own retries says less than what the server or the network has said before.
-    if (!this.#trouble || error.name !== 'MaxRetriesPerRequestError') this.#trouble = error;
-  }
-
-  #recovered(): void {
-    if (this.#trouble) this.#log.up(this.server);
-    this.#trouble = undefined;
-    this.#isDown = false;
-  }
-
-  /** How to name the server in a message. */
-  get server(): string {
-    const { host, port, path, sentinels, name } = this.#redis.options;
-    return sentinels ? `master "${name}" behind Sentinel` : (path ?? `${host}:${port}`);
+  #failClosed(call: Call): void {
+    this.fail(call, this.#unreachable('the connection has been closed', call));
   }
 
   #unreachable(why: string, call: Call): LockUnavailableError {
-    const cause = this.#trouble ?? new Error(why);
+    const { lastError } = this.#breaker;
     return notDone(
       call,
-      `Redis at ${this.server} can't be reached (${why})${this.#trouble ? `: ${diagnosis(cause)}` : '.'}`,
-      cause,
+      `Redis at ${this.server} can't be reached (${why})${lastError ? `: ${diagnosis(lastError)}` : '.'}`,
+      lastError ?? new Error(why),
     );
   }
 
-  #noAnswer(cause: Error): LockUnavailableError {
+  #noReply(cause: Error): LockUnavailableError {
     return new LockUnavailableError(
-      `Redis at ${this.server} did not answer within ${this.#timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`,
+      `Redis at ${this.server} did not answer within ${this.timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`,
       cause,
     );
   }
-
-  /** What to say when the server refuses a command. */
-  refused(error: Error): RefusedError {
-    return refusedBy(this.server, error);
-  }
-}
-
-function notDone({ sent }: Call, message: string, cause?: Error): LockUnavailableError {
-  return sent ? new LockUnavailableError(message, cause) : new NotSentError(message, cause);
-}
-
-/** What to say when this server refuses a command. */
-export function refusedBy(server: string, error: Error): RefusedError {
-  if (error.message.includes('WRONGTYPE')) {
-    return new RefusedError(
-      'The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".',
-      error,
-    );
-  }
-  return new RefusedError(`Redis at ${server} did not do it: ${diagnosis(error)}`, withoutCommand(error));
 }

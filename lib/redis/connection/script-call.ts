@@ -1,7 +1,7 @@
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import type { Call } from './plain-call.js';
-import { bulk } from '../wire/resp.js';
+import { bulk, bulks } from '../wire/resp.js';
 
 /** Keys and arguments of a script call, encoded. */
 export interface ScriptArguments {
@@ -56,7 +56,12 @@ export abstract class ScriptCall implements Call {
   protected abstract onError(error: LockUnavailableError): void;
 }
 
-/** A call with a promise for what came of it. */
+/** Makes the error of a call that the server refused. */
+interface Refuser {
+  refused(error: Error): LockUnavailableError;
+}
+
+/** A call with a promise for its decoded reply. */
 export class AwaitedCall<Reply> extends ScriptCall {
   slot: number | undefined;
   isImpatient = false;
@@ -65,16 +70,16 @@ export class AwaitedCall<Reply> extends ScriptCall {
   #resolve!: (reply: unknown) => void;
   #reject!: (error: Error) => void;
 
-  constructor(script: LuaScript<Reply>, args: ScriptArguments, refused: (error: Error) => Error) {
+  constructor(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[], refuser: Refuser) {
     super(script);
-    this.#arguments = args;
+    this.#arguments = { text: bulks(keys) + bulks(args), keyCount: keys.length, count: keys.length + args.length };
     this.promise = new Promise((resolve, reject) => {
       this.#reject = reject;
       this.#resolve = (reply) => {
         try {
           resolve(script.decode(reply));
         } catch (error) {
-          reject(refused(error as Error));
+          reject(refuser.refused(error as Error));
         }
       };
     });

@@ -1,4 +1,5 @@
-import type { Connection, OutageLog } from './redis-connection.js';
+import type { Connection } from './connection.js';
+import type { OutageLog } from './outage-log.js';
 
 type Asked = Pick<Connection, 'command' | 'findsMaster' | 'server'>;
 

@@ -1,5 +1,5 @@
 import type { DurabilityTerms } from './durable-lock.store.js';
-import type { Connection } from '../connection/redis-connection.js';
+import type { Connection } from '../connection/connection.js';
 
 /** Who has what was written. */
 export interface Acknowledgements {

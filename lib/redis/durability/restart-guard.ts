@@ -1,6 +1,6 @@
 import { now } from '../../clock/deadline.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import type { Connection } from '../connection/redis-connection.js';
+import type { Connection } from '../connection/connection.js';
 
 /** What a server tells about itself. */
 interface Start {

@@ -4,7 +4,8 @@ import type { LockUnavailableError } from '../../errors/lock-unavailable.error.j
 import { hasLocalWaiters, type Busy, type OwnedLock } from '../../store/lock-store.js';
 import type { KeyNames } from '../wire/key-names.js';
 import type { LuaScript } from '../lua/lua-script.js';
-import { RefusedError, type Connection } from '../connection/redis-connection.js';
+import type { Connection } from '../connection/connection.js';
+import { RefusedError } from '../connection/connection-errors.js';
 import { bulk, bulkHeader } from '../wire/resp.js';
 import { ScriptCall, type ScriptArguments } from '../connection/script-call.js';
 import { type LocksReply, type OtherPermits } from '../lua/locks.script.js';

@@ -5,7 +5,9 @@ import type { RedisConnectionOption } from '../connection/connection-option.js';
 import { besides, redisClient, subscriberOf } from '../connection/redis-client.js';
 import { LOCKS } from '../lua/locks.script.js';
 import { ServerCheck } from '../connection/server-check.js';
-import { RedisConnection, SILENT, type Connection, type OutageLog } from '../connection/redis-connection.js';
+import type { Connection } from '../connection/connection.js';
+import { SILENT, type OutageLog } from '../connection/outage-log.js';
+import { RedisConnection } from '../connection/redis-connection.js';
 
 /** Where a store's Redis is, and how to talk to it. */
 export interface TransportOptions {

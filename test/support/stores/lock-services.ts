@@ -1,6 +1,6 @@
 import type { LockStore, RedisLockModuleOptions } from 'nest-redis-lock';
 import { LockService } from '../../../lib/service/lock.service.js';
-import type { OutageLog } from '../../../lib/redis/connection/redis-connection.js';
+import type { OutageLog } from '../../../lib/redis/connection/outage-log.js';
 import { resolveModuleOptions } from '../../../lib/redis-lock.resolved-options.js';
 import { RedisLockStore } from '../../../lib/redis/single/redis-lock.store.js';
 import { redisStore as storeOn } from '../../../lib/redis/redis-store.js';

@@ -1,0 +1,48 @@
+/** Where to report an outage: once when it begins, once when it is over. */
+interface OutageReport {
+  down(cause: Error): void;
+  up(): void;
+}
+
+/**
+ * Lets calls fail fast while the server does not reply: once a call got no reply, the circuit is open until one comes. Meanwhile
+ * the connection lets one call at a time through, as a probe.
+ */
+export class CircuitBreaker {
+  readonly #report: OutageReport;
+  #lastError: Error | undefined;
+  #isOpen = false;
+
+  constructor(report: OutageReport) {
+    this.#report = report;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** What is wrong; undefined while nothing is. */
+  get lastError(): Error | undefined {
+    return this.#lastError;
+  }
+
+  /** Notes an error of the connection. That alone does not open the circuit: the client may reconnect in time for all calls. */
+  note(error: Error): void {
+    if (!this.#lastError) this.#report.down(error);
+    // What ioredis says of its own retries says less than what the server or the network said before.
+    if (!this.#lastError || error.name !== 'MaxRetriesPerRequestError') this.#lastError = error;
+  }
+
+  /** Opens the circuit, because a call got no reply. */
+  open(error: Error): void {
+    this.note(error);
+    this.#isOpen = true;
+  }
+
+  /** Closes the circuit, because the server replied or the connection is ready. */
+  close(): void {
+    if (this.#lastError) this.#report.up();
+    this.#lastError = undefined;
+    this.#isOpen = false;
+  }
+}

@@ -1,0 +1,33 @@
+import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import type { Call } from './plain-call.js';
+import { diagnosis, saidBy, withoutCommand } from './redis-diagnosis.js';
+
+/** The command never left this process, so it can't have changed anything. */
+export class NotSentError extends LockUnavailableError {}
+
+/** The server replied with an error. */
+export class RefusedError extends LockUnavailableError {
+  /** The server's own words. */
+  readonly reply: string;
+
+  constructor(message: string, cause: Error) {
+    super(message, cause);
+    this.reply = saidBy(cause);
+  }
+}
+
+/** The error of a call that did not get through: it tells whether the command may have run. */
+export function notDone({ sent }: Pick<Call, 'sent'>, message: string, cause?: Error): LockUnavailableError {
+  return sent ? new LockUnavailableError(message, cause) : new NotSentError(message, cause);
+}
+
+/** The error of a call that the server refused. */
+export function refusedBy(server: string, error: Error): RefusedError {
+  if (error.message.includes('WRONGTYPE')) {
+    return new RefusedError(
+      'The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".',
+      error,
+    );
+  }
+  return new RefusedError(`Redis at ${server} refused the command: ${diagnosis(error)}`, withoutCommand(error));
+}

@@ -1,0 +1,117 @@
+import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import type { LuaScript } from '../lua/lua-script.js';
+import { refusedBy, type RefusedError } from './connection-errors.js';
+import { InFlight } from './in-flight.js';
+import { PlainCall, type Call } from './plain-call.js';
+import { AwaitedCall } from './script-call.js';
+import type { Outcome } from './script-command.js';
+
+/**
+ * Runs scripts and commands, on one Redis or on a cluster. A call settles within the command time-out. When the connection drops
+ * meanwhile, the call is sent again on the next one: every script may run twice.
+ */
+export abstract class Connection implements Outcome {
+  /** Names the server in messages. */
+  abstract readonly server: string;
+  /** Whether the client finds the master by itself. */
+  abstract readonly findsMaster: boolean;
+  /** Grows whenever the connection dropped. If it changed while a command ran, the command may have run twice, or on another server. */
+  abstract readonly epoch: number;
+  protected readonly timeoutMs: number;
+  protected readonly inFlight: InFlight<Call>;
+  /** Those calls in flight that wait for a connection. */
+  protected readonly parked = new Set<Call>();
+
+  constructor(commandTimeoutMs: number) {
+    this.timeoutMs = commandTimeoutMs;
+    this.inFlight = new InFlight(commandTimeoutMs, (call) => this.expire(call));
+  }
+
+  /** Whether no call is in flight. */
+  get isIdle(): boolean {
+    return this.inFlight.size === 0;
+  }
+
+  /** Begins to connect, unless that has begun. */
+  abstract open(): void;
+
+  /** Lets go of the client: closes our own, leaves a borrowed one as it was. */
+  abstract close(): void;
+
+  /** Publishes a message on a channel, and returns how many subscribers got it. */
+  abstract publish(channel: string, message: string): Promise<number>;
+
+  /**
+   * Runs a script and decodes its reply.
+   *
+   * @throws NotSentError when the server did not get it, LockUnavailableError when it may have run or was refused
+   */
+  run<Reply>(script: LuaScript<Reply>, keys: readonly string[], args: readonly (string | number)[]): Promise<Reply> {
+    return this.start(new AwaitedCall(script, keys, args, this));
+  }
+
+  /**
+   * Runs a command that is no script.
+   *
+   * @throws LockUnavailableError
+   */
+  command(...words: (string | number)[]): Promise<unknown> {
+    return this.start(new PlainCall(words));
+  }
+
+  /** Sends a call. */
+  send(call: Call): void {
+    this.inFlight.add(call);
+    this.write(call, false);
+  }
+
+  /** The error of a call that the server refused. */
+  refused(error: Error): RefusedError {
+    return refusedBy(this.server, error);
+  }
+
+  /** @internal */
+  replied(call: Call, reply: unknown): void {
+    this.heard();
+    this.inFlight.delete(call);
+    call.succeed(reply);
+  }
+
+  /** Sends the call with the script's source, parks it until there is a connection, or fails it. @internal */
+  failed(call: Call, error: Error): void {
+    if (call.settled) return;
+    if (error.name !== 'ReplyError') this.park(call, error);
+    else if (error.message.startsWith('NOSCRIPT')) this.write(call, true);
+    else this.fail(call, this.refused(error));
+  }
+
+  protected start<Reply>(call: Call & { readonly promise: Promise<Reply> }): Promise<Reply> {
+    this.send(call);
+    return call.promise;
+  }
+
+  protected fail(call: Call, error: LockUnavailableError): void {
+    this.parked.delete(call);
+    this.inFlight.delete(call);
+    call.fail(error);
+  }
+
+  /** Returns the calls that were parked, which are none any more. */
+  protected unpark(): readonly Call[] {
+    const parked = [...this.parked];
+    this.parked.clear();
+    return parked;
+  }
+
+  /** Writes a call to the client, or parks it. */
+  protected abstract write(call: Call, withSource: boolean): void;
+
+  /** Keeps a call until there is a connection. */
+  protected abstract park(call: Call, error?: Error): void;
+
+  /** Fails a call whose time is over. */
+  protected abstract expire(call: Call): void;
+
+  /** Notes that the server replied. */
+  protected abstract heard(): void;
+}
