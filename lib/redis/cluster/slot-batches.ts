@@ -1,4 +1,5 @@
-import { LockBatch, type LockOperation } from '../single/lock-batch.js';
+import { LockBatch } from '../single/lock-batch.js';
+import type { LockOperation } from '../single/lock-operation.js';
 import type { Operations } from '../single/transport.js';
 import type { Connection } from '../connection/connection.js';
 import { locksInCluster } from '../lua/locks.script.js';
@@ -47,7 +48,7 @@ export class SlotBatches implements Operations {
 
   #of(slot: number): LockBatch {
     return (this.#bySlot[slot] ??= new LockBatch(this.#redis, this.#names, {
-      note: this.#names.fenceIn(slot),
+      fenceCounter: this.#names.fenceIn(slot),
       absent: this.#names.absentIn(slot),
       script: this.#script,
       slot,

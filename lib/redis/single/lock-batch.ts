@@ -1,66 +1,17 @@
-import { now } from '../../clock/deadline.js';
-import { atRoot } from '../../clock/root-context.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { hasLocalWaiters, type Busy, type OwnedLock } from '../../store/lock-store.js';
-import type { KeyNames } from '../wire/key-names.js';
-import type { LuaScript } from '../lua/lua-script.js';
+import { hasLocalWaiters } from '../../store/lock-store.js';
 import type { Connection } from '../connection/connection.js';
 import { RefusedError } from '../connection/connection-errors.js';
-import { bulk, bulkHeader } from '../wire/resp.js';
 import { ScriptCall, type ScriptArguments } from '../connection/script-call.js';
-import { type LocksReply, type OtherPermits } from '../lua/locks.script.js';
+import type { LuaScript } from '../lua/lua-script.js';
+import type { LocksReply } from '../lua/locks.script.js';
+import type { KeyNames } from '../wire/key-names.js';
+import { bulk, bulkHeader } from '../wire/resp.js';
+import { FenceFloor } from './fence-floor.js';
+import { encodedVerb, type LockOperation } from './lock-operation.js';
 
-/** Keys in one call of the script, and so operations, but that one operation may have more: Redis does nothing else meanwhile. */
+/** How many keys one call of the script may have, unless a single operation has more: Redis does nothing else meanwhile. */
 const LARGEST = 128;
-
-/** How often the note of the last fence is brought up to the server's time at least, while locks are taken. */
-const BRING_UP_EVERY_MS = 1000;
-
-/** The same on the nodes of a quorum: a lock that ended on one without a word is followed by one of another, and only clocks are left to compare. */
-const BRING_UP_NODE_EVERY_MS = 50;
-
-/** What an operation does: see the locks script. */
-export type Verb = (typeof VERBS)[number];
-
-const VERBS = [
-  'try',
-  'poll',
-  'queue',
-  'handoff',
-  'unsubscribed',
-  'release',
-  'keep',
-  'cancel',
-  'reserve',
-  'upgrade',
-  'downgrade',
-  'force',
-  'shorten',
-] as const;
-
-const ENCODED = Object.fromEntries(VERBS.map((verb) => [verb, bulk(verb)])) as Record<Verb, string>;
-
-/** The operations that bring the note up, to the time, or at least to a number; they have neither a token nor a reply. */
-const CLOCK = bulk('clock') + bulk('');
-const RAISE = bulk('raise') + bulk('');
-
-/** How long a number that all later fences must be above may wait for a call that carries it, in ms. */
-const RAISE_WITHIN_MS = 10;
-
-/** The kind of most locks. */
-const PLAIN = 'exclusive';
-
-/** One operation, and who wants to know what came of it. */
-export interface LockOperation {
-  readonly verb: Verb;
-  readonly lock: OwnedLock;
-  /** Which of the waiters of a key it is, where that matters: see `kindOf`. */
-  readonly kind?: string;
-  /** Whether it may have been done before, in a call that failed as a whole. */
-  resent?: boolean;
-  done(reply: number | Busy | OtherPermits): void;
-  failed(error: LockUnavailableError): void;
-}
 
 /** The operations of one call, and their keys and arguments in pieces. */
 interface Batch {
@@ -70,14 +21,14 @@ interface Batch {
   readonly args: string[];
 }
 
-/** What a script says when one of its operations met something unforeseen; other refusals are about the server as a whole. */
+/** The error of a script in which one operation met something unforeseen. Other errors are about the server as a whole. */
 const ONE_IS_BAD = /^(ERR|WRONGTYPE|user_script:)/;
 
 /** The script of a batch, and in a cluster where it runs. */
-export interface Place {
-  /** The note of the last fence there. */
-  readonly note: string;
-  /** In a cluster, a key that never exists, after the note: see `ClusterNames.absentIn`. */
+export interface BatchTarget {
+  /** The key of the fence counter there. */
+  readonly fenceCounter: string;
+  /** In a cluster, a key that never exists, after the fence counter: see `ClusterNames.absentIn`. */
   readonly absent?: string;
   readonly script: LuaScript<LocksReply>;
   readonly slot: number | undefined;
@@ -88,54 +39,41 @@ export interface Place {
 /** Collects the operations of one tick and sends them as one call of the locks script. */
 export class LockBatch {
   /** @internal */
-  readonly place: Place;
+  readonly target: BatchTarget;
   readonly #redis: Connection;
   readonly #names: KeyNames;
+  readonly #fenceFloor: FenceFloor;
   /** The keys that each call begins with. */
   readonly #first: string;
   readonly #firstCount: number;
   #batches: Batch[] = [];
-  /** Of the batch that was answered last: where many come at once, the next do too. */
+  /** The size of the batch that was replied to last: where many operations come at once, the next ones do too. */
   #lastSize = 1;
   /** The lease that was encoded last: most are the same. */
   #leaseMs = -1;
   #lease = '';
-  #broughtUpAt = -Infinity;
-  #broughtUpInEpoch = -1;
-  readonly #bringUpEveryMs: number;
-  /** All fences from now on must be above this number; and what the server was told last. */
-  #floor = 0;
-  #told = 0;
-  #raising: NodeJS.Timeout | undefined;
 
-  constructor(redis: Connection, names: KeyNames, place: Place) {
-    this.place = place;
+  constructor(redis: Connection, names: KeyNames, target: BatchTarget) {
+    this.target = target;
     this.#redis = redis;
     this.#names = names;
-    this.#first = bulk(place.note) + (place.absent === undefined ? '' : bulk(place.absent));
-    this.#firstCount = place.absent === undefined ? 1 : 2;
-    this.#bringUpEveryMs = place.isNode ? BRING_UP_NODE_EVERY_MS : BRING_UP_EVERY_MS;
+    this.#first = bulk(target.fenceCounter) + (target.absent === undefined ? '' : bulk(target.absent));
+    this.#firstCount = target.absent === undefined ? 1 : 2;
+    this.#fenceFloor = new FenceFloor(redis, target.isNode, () => this.#send(this.#empty()));
   }
 
-  /** Lets all fences from now on be larger than this one: the next call carries it, or one of its own a moment later. */
+  /** Makes every later fence larger than this one. */
   raise(fence: number): void {
-    if (fence <= this.#floor) return;
-    this.#floor = fence;
-    this.#raising ??= atRoot(() => setTimeout(() => this.#raiseAlone(), RAISE_WITHIN_MS).unref());
-  }
-
-  #raiseAlone(): void {
-    this.#raising = undefined;
-    if (this.#told < this.#floor) this.#send(this.#empty());
+    this.#fenceFloor.raise(fence);
   }
 
   close(): void {
-    clearTimeout(this.#raising);
+    this.#fenceFloor.close();
   }
 
   /**
-   * Sends an operation with all others of this tick; at once, if it is alone, nothing is under way, and no other of the same
-   * lock is to follow.
+   * Sends an operation together with all others of this tick. Sends it at once if it is alone, no call is in flight, and no other
+   * operation of the same lock is to follow.
    *
    * @throws LockKeyError for a key that is one of our own names
    */
@@ -160,16 +98,14 @@ export class LockBatch {
   }
 
   #put(operation: LockOperation, batch: Batch): void {
-    const { verb, lock, kind = PLAIN } = operation;
-    const { keys, token, leaseMs } = lock;
+    const { keys, token, leaseMs } = operation.lock;
     for (const key of keys) this.#names.encode(key, batch.keys);
     batch.keyCount += 2 * keys.length;
-    const what = keys.length === 1 && kind === PLAIN ? ENCODED[verb] : bulk(`${verb} ${keys.length} ${kind}`);
     if (leaseMs !== this.#leaseMs) {
       this.#leaseMs = leaseMs;
       this.#lease = `\r\n${bulk(leaseMs)}`;
     }
-    batch.args.push(what, bulkHeader(token.length), token, this.#lease);
+    batch.args.push(encodedVerb(operation), bulkHeader(token.length), token, this.#lease);
     batch.operations.push(operation);
   }
 
@@ -183,16 +119,7 @@ export class LockBatch {
     this.#redis.send(new BatchCall(batch, this));
   }
 
-  /** @internal */
-  failed(operations: readonly LockOperation[], error: LockUnavailableError): void {
-    this.#broughtUpAt = -Infinity;
-    this.#told = 0;
-    if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply))
-      this.#sendEach(operations);
-    else for (const operation of operations) operation.failed(error);
-  }
-
-  /** So that one bad operation does not spoil the others of its tick. Each may have been done already. */
+  /** Sends each operation alone, so that one bad operation does not spoil the others of its tick. Each may have run already. */
   #sendEach(operations: readonly LockOperation[]): void {
     for (const operation of operations) {
       const batch = this.#empty();
@@ -204,9 +131,8 @@ export class LockBatch {
 
   /** @internal */
   encode({ keys, keyCount, args, operations }: Batch, resent: boolean): ScriptArguments {
-    const first = this.#bringsUp() || resent ? CLOCK : this.#told < this.#floor ? RAISE : undefined;
-    if (first) this.#told = this.#floor;
-    const text = keys.join('') + (first ? first + bulk(this.#floor) : '') + args.join('');
+    const first = this.#fenceFloor.nextOperation(resent);
+    const text = keys.join('') + first + args.join('');
     return { text, keyCount, count: keyCount + 3 * (operations.length + (first ? 1 : 0)) };
   }
 
@@ -215,20 +141,18 @@ export class LockBatch {
     this.#lastSize = operations.length;
     const replies = operations.length > 1 && Array.isArray(reply) ? (reply as unknown[]) : operations.map(() => reply);
     for (let index = 0; index < operations.length; index++) {
-      const answer = this.place.script.decode(replies[index]);
-      if (answer instanceof Error) operations[index]!.failed(this.#redis.refused(answer));
-      else operations[index]!.done(answer);
+      const decoded = this.target.script.decode(replies[index]);
+      if (decoded instanceof Error) operations[index]!.failed(this.#redis.refused(decoded));
+      else operations[index]!.done(decoded);
     }
   }
 
-  /** Time for the note of the last fence to be brought up: some time has passed, or this may be another server than before. */
-  #bringsUp(): boolean {
-    const time = now();
-    const { epoch } = this.#redis;
-    if (epoch === this.#broughtUpInEpoch && time < this.#broughtUpAt + this.#bringUpEveryMs) return false;
-    this.#broughtUpInEpoch = epoch;
-    this.#broughtUpAt = time;
-    return true;
+  /** @internal */
+  failed(operations: readonly LockOperation[], error: LockUnavailableError): void {
+    this.#fenceFloor.forget();
+    if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply))
+      this.#sendEach(operations);
+    else for (const operation of operations) operation.failed(error);
   }
 }
 
@@ -238,13 +162,13 @@ class BatchCall extends ScriptCall {
   readonly #sender: LockBatch;
 
   constructor(batch: Batch, sender: LockBatch) {
-    super(sender.place.script);
+    super(sender.target.script);
     this.#batch = batch;
     this.#sender = sender;
   }
 
   get slot(): number | undefined {
-    return this.#sender.place.slot;
+    return this.#sender.target.slot;
   }
 
   protected encodeArguments(resent: boolean): ScriptArguments {

@@ -21,7 +21,7 @@ import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
 import { permitsOf } from '../../store/sharing.js';
 import type { KeyNames } from '../wire/key-names.js';
 import { kindOf } from '../wire/lock-kind.js';
-import type { LockOperation, Verb } from './lock-batch.js';
+import type { LockOperation, Verb } from './lock-operation.js';
 import { Orphans } from './orphans.js';
 import { StrayCopies } from './stray-copies.js';
 import { handleWakeMessage } from '../wake/wake-handler.js';

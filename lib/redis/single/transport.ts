@@ -52,7 +52,7 @@ export function connectToRedis(options: TransportOptions, connected: (reconnecte
       ? new RedisConnection(besides(client, commandTimeoutMs), commandTimeoutMs, SILENT, () => undefined)
       : redis,
     batch: new LockBatch(redis, names, {
-      note: names.fence,
+      fenceCounter: names.fence,
       script: LOCKS,
       slot: undefined,
       isNode: options.isNode ?? false,
