@@ -65,7 +65,7 @@ describe('Cluster failover under full load', () => {
       const silences = faults.map(({ at, hit }) => longestSilenceMs(of(hit), at));
       const lost = faults.flatMap(({ at, hit }) => lostAfter(of(hit), at, 10_000));
       figures('Cluster failover, a master is killed; durability can\'t be had', 'fences grow; calls recover', {
-      'failovers': ROUNDS, 'sections': sections.length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'),
+      'failovers': ROUNDS, 'sections': sections.length, 'double grants': verdict.count('S1'), 'fences that decreased': verdict.count('S2'),
       'no grants on its keys for, ms: p50': percentile(silences, 0.5), 'longest': Math.max(...silences),
       'held at the failure and lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
     }); // prettier-ignore

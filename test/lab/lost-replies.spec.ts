@@ -44,7 +44,7 @@ const ROUNDS_OF: Record<string, Round> = {
   fair: withLock({ fair: true }),
   tryLock: async ({ here, key }) => expect(await (await here.tryLock(key))?.unlock()).toBe(true),
   extend: ({ here, key }) => here.withLock(key, (lock) => lock.extend('2m'), { wait: 0 }),
-  'down and up': ({ here, key }) => here.withLock(key, (lock) => lock.downgrade(), { wait: 0 }),
+  downgrade: ({ here, key }) => here.withLock(key, (lock) => lock.downgrade(), { wait: 0 }),
   'a turn in the queue': async ({ here, there, key }) => {
     const first = await there.lock(key);
     const second = here.withLock(key, (lock) => lock.assertHeld(), { wait: WAIT });
@@ -53,7 +53,7 @@ const ROUNDS_OF: Record<string, Round> = {
     expect(await first.unlock()).toBe(true);
     await second;
   },
-  'a look': async ({ here, there, key }) => {
+  'isLocked and inspect': async ({ here, there, key }) => {
     const lock = await there.lock(key);
     try {
       expect([await here.isLocked(key), (await here.inspect(key))?.holder.token]).toEqual([true, lock.token]);

@@ -40,7 +40,7 @@ describe.each(MASTERS)('Redlock on %i masters of which %i forget everything', (c
       const { sections, failed, left } = await load.stop();
       const verdict = judge(sections, { redisForgets: true, census: await census(servers.clients, LEASE_MS, left) });
       figures(`Redlock, ${failing} of ${count} masters are restarted empty`, '0 double majorities', {
-      'rounds': ROUNDS, 'sections': sections.length, 'double majorities': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed,
+      'rounds': ROUNDS, 'sections': sections.length, 'double majorities': verdict.count('S1'), 'fences that decreased': verdict.count('S2'), ...failed,
     }); // prettier-ignore
       expect(verdict.examples()).toBe('');
     },

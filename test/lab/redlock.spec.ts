@@ -52,8 +52,8 @@ describe.each(MASTERS)('Redlock on %i masters of which %i fail', (count, failing
   async function judged(what: string, values: Readonly<Record<string, number>>): Promise<void> {
     const { sections, failed, left } = await load!.stop();
     const verdict = judge(sections, { census: await census(servers.able, LEASE_MS, left) });
-    figures(`Redlock, ${failing} of ${count} masters ${what}`, '0 double majorities; nobody waits for those that fail', {
-      ...values, 'sections': sections.length, 'double majorities': verdict.count('S1'), 'fences that went back': verdict.count('S2'), ...failed,
+    figures(`Redlock, ${failing} of ${count} masters ${what}`, '0 double majorities; no call waits for the failed masters', {
+      ...values, 'sections': sections.length, 'double majorities': verdict.count('S1'), 'fences that decreased': verdict.count('S2'), ...failed,
     }); // prettier-ignore
     expect(verdict.examples()).toBe('');
   }

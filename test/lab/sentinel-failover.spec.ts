@@ -64,7 +64,7 @@ describe('Sentinel failover under full load', () => {
       const silences = faults.map((at) => longestSilenceMs(sections, at));
       const lost = faults.flatMap((at) => lostAfter(sections, at, 10_000));
       figures(`Sentinel failover, ${what}; durability: ${durability}`, isDurable ? '0 double grants; fences grow' : 'calls recover', {
-      'failovers': ROUNDS, 'sections': sections.length, 'double grants': verdict.count('S1'), 'fences that went back': verdict.count('S2'),
+      'failovers': ROUNDS, 'sections': sections.length, 'double grants': verdict.count('S1'), 'fences that decreased': verdict.count('S2'),
       'no grants for, ms: p50': percentile(silences, 0.5), 'longest': Math.max(...silences),
       'held at the failure and lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
     }); // prettier-ignore

@@ -92,8 +92,8 @@ if (!canStep) figures(WHAT, 'not tried in this run: it takes a C compiler', {});
           !forward.some((at) => beganAt < at + OVER_MS && unlockedAt > at),
       );
       const others = judge(apart, { census: await census([redis], LEASE_MS, left) });
-      figures(WHAT, 'fences grow; two are inside after steps forward only, and for lease/3 at most', {
-      'steps': steps, 'sections': sections.length, 'fences that went back': others.count('S2'), 'locks lost': lost(sections).length, 'after the step forward, ms: p50': percentile(noticed, 0.5), 'latest': Math.max(...noticed),
+      figures(WHAT, 'fences grow; two holders are inside only after steps forward, and for lease/3 at most', {
+      'steps': steps, 'sections': sections.length, 'fences that decreased': others.count('S2'), 'locks lost': lost(sections).length, 'after the step forward, ms: p50': percentile(noticed, 0.5), 'latest': Math.max(...noticed),
       'double grants after steps forward': all.count('S1') - others.count('S1'), 'for ms, at most': Math.max(...together), 'double grants at any other time': others.count('S1'), ...failed,
     }); // prettier-ignore
       // A process that has not heard of it may let in some more of its own callers, with the fences that it has: smaller ones.

@@ -127,7 +127,10 @@ describe('Many processes in line for one key', () => {
   it('a contended section costs as many commands with 200 waiters as with 2: at most two', async () => {
     const few = await commandsPerSection(2, { fair: true });
     const many = await commandsPerSection(200, { fair: true });
-    figures('Commands a section with 2 and 200 waiters (fair)', 'no more with many', { 2: few, 200: many });
+    figures('Commands a section with 2 and 200 waiters (fair)', 'no more commands with many waiters', {
+      2: few,
+      200: many,
+    });
     expect(few).toBeLessThan(2.2);
     expect(many).toBeLessThan(2.2);
   }, 60_000);
@@ -135,7 +138,10 @@ describe('Many processes in line for one key', () => {
   it('and far fewer by default, the more callers the fewer', async () => {
     const few = await commandsPerSection(2, {});
     const many = await commandsPerSection(200, {});
-    figures('Commands a section with 2 and 200 waiters (default)', 'no more with many', { 2: few, 200: many });
+    figures('Commands a section with 2 and 200 waiters (default)', 'no more commands with many waiters', {
+      2: few,
+      200: many,
+    });
     expect(few).toBeLessThan(2.2);
     expect(many).toBeLessThan(0.5);
   }, 60_000);

@@ -106,11 +106,15 @@ describe('Readers and writers in several processes', () => {
         expect(partEndedAt - killedAt).toBeLessThan(2 * LEASE_MS);
         expect(await redis.exists(`lock:${KEY}`)).toBe(0);
       }
-      figures('A reader is killed while another renews his lease', "a writer is in when the dead one's lease is over", {
-        rounds: late.length,
-        'writer after ms: p50': percentile(late, 0.5),
-        most: Math.max(...late),
-      });
+      figures(
+        'A reader is killed while another renews its lease',
+        "a writer enters when the dead reader's lease ends",
+        {
+          rounds: late.length,
+          'writer after ms: p50': percentile(late, 0.5),
+          most: Math.max(...late),
+        },
+      );
       expect(Math.max(...late)).toBeLessThan(LEASE_MS + CHECK_MS);
     },
     LONG ? 300_000 : 30_000,

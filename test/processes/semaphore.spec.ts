@@ -91,7 +91,7 @@ describe('A semaphore of 10, used by several processes', () => {
         expect(await here.tryLock(KEY, permit)).toBeNull();
         await unlockAll([...others, ...entered.map(({ lock }) => lock)]);
       }
-      figures('A process with permits is killed', 'they come back with their leases', {
+      figures('A process with permits is killed', 'its permits are free when their leases end', {
         rounds: back.length,
         'all back after ms: p50': percentile(back, 0.5),
         most: Math.max(...back),
