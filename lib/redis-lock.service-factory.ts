@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { LockOptionsError } from './errors/lock-options.error.js';
+import { httpRequests } from './http/http-requests.js';
 import { OutageReporter } from './outage/outage-reporter.js';
 import { redisOutageLog } from './redis-lock.outage-log.js';
 import type { RedisLockOptions } from './redis-lock.options.js';
@@ -18,7 +19,14 @@ export function createLockService(name: string, options: ResolvedModuleOptions):
   const nodes = Array.isArray(options.connection) ? options.connection.length : 1;
   const log = redisOutageLog(logger, outage, nodes);
   const store = options.store ?? redisStore({ ...options, leaseMs: terms.leaseMs, log });
-  const service = new LockService({ name, terms, shutdownGraceMs, outage, exceptionFactory, store });
+  const service = new LockService({
+    name,
+    terms,
+    shutdownGraceMs,
+    outage,
+    requests: httpRequests(exceptionFactory),
+    store,
+  });
   logger.log(`${name === DEFAULT_MODULE ? 'Locks live' : `Locks of "${name}" live`} ${placeOf(options)}.`);
   return service;
 }

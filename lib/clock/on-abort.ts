@@ -1,33 +1,33 @@
-interface Audience {
+interface Listening {
   readonly callbacks: Set<() => void>;
   readonly listener: () => void;
 }
 
-const audiences = new WeakMap<AbortSignal, Audience>();
+const listenings = new WeakMap<AbortSignal, Listening>();
 
 /**
- * Calls back when a signal aborts. However many wait on one signal, it has one listener: adding a listener takes an
- * `AbortSignal` the longer the more it has. The last one to leave takes the listener away.
+ * Calls back when a signal aborts. However many wait for one signal, it gets one listener: the more listeners an `AbortSignal`
+ * has, the longer it takes to add another. The last callback to be removed removes the listener.
  *
- * @returns what ends it
+ * @returns removes the callback
  */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
-  const audience = audiences.get(signal) ?? gather(signal);
-  audience.callbacks.add(callback);
+  const listening = listenings.get(signal) ?? listenTo(signal);
+  listening.callbacks.add(callback);
   return () => {
-    if (!audience.callbacks.delete(callback) || audience.callbacks.size > 0) return;
-    signal.removeEventListener('abort', audience.listener);
-    audiences.delete(signal);
+    if (!listening.callbacks.delete(callback) || listening.callbacks.size > 0) return;
+    signal.removeEventListener('abort', listening.listener);
+    listenings.delete(signal);
   };
 }
 
-function gather(signal: AbortSignal): Audience {
+function listenTo(signal: AbortSignal): Listening {
   const callbacks = new Set<() => void>();
   const listener = () => {
     for (const callback of [...callbacks]) callback();
   };
-  const audience = { callbacks, listener };
-  audiences.set(signal, audience);
+  const listening = { callbacks, listener };
+  listenings.set(signal, listening);
   signal.addEventListener('abort', listener);
-  return audience;
+  return listening;
 }

@@ -2,49 +2,50 @@ import { now } from './deadline.js';
 import { atRoot } from './root-context.js';
 
 /** How often the clocks are compared while locks are held, in ms. */
-const LOOKS_EVERY_MS = 1000;
+const COMPARED_EVERY_MS = 1000;
 
-/** By how much the time of day steps, in ms, when it was more than a correction. */
+/** A step of the time of day that is more than a correction, in ms. */
 const STEP_MS = 250;
 
 /**
- * Notices that the machine was suspended: the monotonic clock stands still then, and with it the end of each lease, but not that on the server.
- * Only the time of day tells, once it has been put right. It may have been set forward as well: who is told is to ask the server, which does no harm.
+ * Notices that the machine was suspended. The monotonic clock stands still then, and with it the end of each lease here, but not on the server.
+ * Only the time of day shows it, once it has been put right. It may have been set forward for another reason: then the server is asked
+ * in vain, which does no harm.
  */
 export class SuspensionDetector {
-  readonly #isWatched: () => boolean;
-  readonly #over: () => void;
-  /** How far the time of day was ahead of the monotonic clock. */
+  readonly #isNeeded: () => boolean;
+  readonly #resumed: () => void;
+  /** How far the time of day is ahead of the monotonic clock. */
   #ahead = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param isWatched whether to go on looking
-   * @param over is called after each standstill
+   * @param isNeeded whether to go on comparing
+   * @param resumed is called after each suspension
    */
-  constructor(isWatched: () => boolean, over: () => void) {
-    this.#isWatched = isWatched;
-    this.#over = over;
+  constructor(isNeeded: () => boolean, resumed: () => void) {
+    this.#isNeeded = isNeeded;
+    this.#resumed = resumed;
   }
 
-  /** Looks for as long as that is asked for, and does not keep the process alive. */
+  /** Compares the clocks for as long as that is needed, and does not keep the process alive. */
   watch(): void {
     if (this.#timer) return;
     this.#ahead = Date.now() - now();
-    this.#lookLater();
+    this.#startTimer();
   }
 
-  #lookLater(): void {
-    this.#timer = atRoot(() => setTimeout(() => this.#look(), LOOKS_EVERY_MS).unref());
+  #startTimer(): void {
+    this.#timer = atRoot(() => setTimeout(() => this.#compare(), COMPARED_EVERY_MS).unref());
   }
 
-  #look(): void {
+  #compare(): void {
     this.#timer = undefined;
-    if (!this.#isWatched()) return;
+    if (!this.#isNeeded()) return;
     const ahead = Date.now() - now();
     const hasStepped = ahead - this.#ahead > STEP_MS;
     this.#ahead = ahead;
-    this.#lookLater();
-    if (hasStepped) this.#over();
+    this.#startTimer();
+    if (hasStepped) this.#resumed();
   }
 }

@@ -1,8 +1,8 @@
-import { now } from './deadline.js';
+import { LONGEST_TIMER_MS, now } from './deadline.js';
 import { atRoot } from './root-context.js';
 
 /**
- * Many due times on one timer. Items that are due at the same ms share a slot; putting one in and taking it out
+ * Keeps many due times on one timer. Items that are due at the same ms share a slot; adding and deleting an item
  * cost the same however many there are. The timer does not keep the process alive.
  */
 export class TimeWheel<T> {
@@ -24,7 +24,7 @@ export class TimeWheel<T> {
 
   delete(atMs: number, item: T): void {
     const slot = this.#slots.get(atMs);
-    // An empty one would cost a timer, and a look of every turn, until its time has come.
+    // An empty slot would cost a timer, and time in every turn, until it is due.
     if (slot?.delete(item) && slot.size === 0) this.#slots.delete(atMs);
   }
 
@@ -39,7 +39,7 @@ export class TimeWheel<T> {
     clearTimeout(this.#timer);
     this.#armedFor = atMs;
     this.#timer = atRoot(() =>
-      setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), 2 ** 31 - 1)).unref(),
+      setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), LONGEST_TIMER_MS)).unref(),
     );
   }
 

@@ -5,7 +5,7 @@ import { onAbort } from './on-abort.js';
  * Waits until `start` reports something, at most until `untilMs` of the monotonic clock.
  * Timer and listeners are gone when it settles; `stop` runs however it ends.
  *
- * @param late what it answers at the deadline; undefined, unless given
+ * @param late makes what is returned at the deadline. Default: undefined
  * @returns what `start` reported
  * @throws what `start` failed with, or the reason of the first signal that aborts
  */

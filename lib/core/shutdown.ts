@@ -3,14 +3,14 @@ import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';
 
 interface ShutdownParts {
-  readonly open: LeaseRegistry;
-  /** Turns away those who wait. */
-  readonly failAll: (refusal: LockUnavailableError) => void;
-  /** Takes back what is left, and closes the store. */
+  readonly leases: LeaseRegistry;
+  /** Refuses all callers that wait. */
+  readonly failWaiters: (refusal: LockUnavailableError) => void;
+  /** Releases the locks that are left, and closes the store. */
   readonly close: () => Promise<void>;
 }
 
-/** How a service ends: no new locks; a grace for the held ones; then their holders are told to stop, and at the end the locks are taken back. */
+/** Ends a service: grants no new locks; waits for held ones during a grace; then tells their holders to stop, and releases at the end what is left. */
 export class Shutdown {
   readonly #parts: ShutdownParts;
   #refusal: LockUnavailableError | undefined;
@@ -21,14 +21,14 @@ export class Shutdown {
     this.#parts = parts;
   }
 
-  /** Why there are no new locks any more. */
+  /** Why no lock is granted any more. Undefined before that. */
   get refusal(): LockUnavailableError | undefined {
     return this.#refusal;
   }
 
   /**
-   * The grace begins. When it is over, there are no new locks, and who holds one is told to stop; it keeps its keys until it has. Beginning
-   * again changes nothing.
+   * Starts the grace. When it is over, no new locks are granted, and holders are told to stop; they keep their keys until they have. A second
+   * start changes nothing.
    *
    * @returns when it is over, by the monotonic clock
    */
@@ -40,10 +40,10 @@ export class Shutdown {
     return this.#grace.endsAt;
   }
 
-  /** From now on every new lock is refused, and those who wait are told so. */
+  /** Refuses every new lock from now on, and fails the callers that wait. */
   stopGranting(): void {
     this.#refusal ??= new LockUnavailableError('This app is shutting down and takes no new locks. Ask another node.');
-    this.#parts.failAll(this.#refusal);
+    this.#parts.failWaiters(this.#refusal);
   }
 
   /** Waits for the held locks until the grace is over, and ends the service. */
@@ -54,14 +54,14 @@ export class Shutdown {
   async #end(graceMs: number): Promise<void> {
     const graceEndsAt = this.startGrace(graceMs);
     this.stopGranting();
-    await this.#parts.open.answered();
-    await this.#parts.open.empty(graceEndsAt);
+    await this.#parts.leases.noneAcquiring();
+    await this.#parts.leases.empty(graceEndsAt);
     clearTimeout(this.#grace!.timer);
     await this.#parts.close();
   }
 
   #endGrace(): void {
     this.stopGranting();
-    for (const lease of [...this.#parts.open]) lease.abort('shutdown');
+    for (const lease of [...this.#parts.leases]) lease.stopHolder('shutdown');
   }
 }

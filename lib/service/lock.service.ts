@@ -1,4 +1,5 @@
 import { Observable } from 'rxjs';
+import { withCallEvents } from '../core/lock/call-events.js';
 import { Lock } from '../core/lock/lock.js';
 import { LockAcquirer } from '../core/lock-acquirer.js';
 import { now } from '../clock/deadline.js';
@@ -14,20 +15,17 @@ import {
   type ResolvedLockOptions,
   type WithLockOptions,
 } from '../core/request/lock-options.js';
-import { changedRequest, lockRequest, type LockRequest, type Refusal } from '../core/request/lock-request.js';
+import { lockRequest, type LockRequest, type Refusal } from '../core/request/lock-request.js';
 import { healthOf, type StoreHealth } from '../core/store-health.js';
-import { notReentrant, partlyHeld } from '../core/nesting/nesting-errors.js';
 import { settled } from '../core/settled.js';
 import { endOf } from '../core/stream-end.js';
 import { TooSlowError } from '../core/too-slow.error.js';
-import { DeadlockDetector } from '../core/nesting/deadlock-detector.js';
 import { isLockError } from '../errors/lock.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
-import type { LockExceptionFactory } from '../http/exception-factory.js';
-import { attachToRequest } from '../http/http-request.js';
-import { isOutlived, lostError, waitSignals } from './lock.calls.js';
+import { lostError, waitSignalsWith } from './lock.calls.js';
+import { NO_REQUESTS, type RequestPort } from './request-port.js';
 import type { OutageReporter } from '../outage/outage-reporter.js';
 import type { ForceUnlockOptions, LockStore } from '../store/lock-store.js';
 
@@ -39,8 +37,8 @@ export interface LockServiceParts {
   readonly shutdownGraceMs: number;
   /** Hears which calls get no lock in an outage. */
   readonly outage?: OutageReporter | undefined;
-  /** Makes what HTTP clients get in the place of its errors. */
-  readonly exceptionFactory?: LockExceptionFactory | undefined;
+  /** The requests that its callers answer. */
+  readonly requests?: RequestPort | undefined;
 }
 
 /** Takes locks on keys, so that work on one key runs in one place at a time, over all processes that share the store. */
@@ -53,13 +51,15 @@ export class LockService {
    */
   readonly events: Observable<LockEvent>;
   /** @internal */
-  readonly exceptionFactory: LockExceptionFactory | undefined;
+  readonly requests: RequestPort;
   readonly #store: LockStore;
   readonly #terms: ResolvedLockOptions;
   /** `tryLock` does not wait unless it is told to. */
   readonly #tryTerms: ResolvedLockOptions;
   readonly #events = new LockEvents();
   readonly #acquirer: LockAcquirer;
+  /** One for all calls: a function for each would cost too much. */
+  readonly #waitSignals: LockRequest['waitSignals'];
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
   readonly #outage: OutageReporter | undefined;
@@ -68,17 +68,21 @@ export class LockService {
   readonly #frozenTerms = new WeakMap<object, ResolvedLockOptions>();
 
   /** Nest builds it: import `RedisLockModule`. @internal */
-  constructor({ name, store, terms, shutdownGraceMs, outage, exceptionFactory }: LockServiceParts) {
+  constructor({ name, store, terms, shutdownGraceMs, outage, requests = NO_REQUESTS }: LockServiceParts) {
     this.moduleName = name;
     this.#store = store;
     this.#terms = terms;
     this.#tryTerms = { ...terms, waitMs: 0 };
     this.#shutdownGraceMs = shutdownGraceMs;
     this.#outage = outage;
-    this.exceptionFactory = exceptionFactory;
-    this.#acquirer = new LockAcquirer(store, this.#events, new DeadlockDetector(this.#context), () =>
-      outage?.succeeded(),
-    );
+    this.requests = requests;
+    this.#waitSignals = waitSignalsWith(requests);
+    this.#acquirer = new LockAcquirer({
+      store,
+      events: this.#events,
+      context: this.#context,
+      onReply: () => outage?.succeeded(),
+    });
     this.events = new Observable((subscriber) => {
       this.#events.add(subscriber);
       return () => this.#events.delete(subscriber);
@@ -97,18 +101,18 @@ export class LockService {
   async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
     let terms: ResolvedLockOptions;
     let lock: Lock | Refusal;
+    let startedAt: number;
     try {
       terms = this.#read(options, this.#terms);
-      const until = now() + terms.waitMs;
-      for (
-        lock = await this.#take(key, terms);
-        isOutlived(lock);
-        lock = await this.#take(key, { ...terms, waitMs: Math.max(0, until - now()) })
-      )
-        void lock.unlock();
+      startedAt = now();
+      lock = await this.#acquire(key, terms);
       if (!(lock instanceof Lock)) throw this.#timeout(lock);
     } catch (error) {
       throw this.#failed(error, options?.signal);
+    }
+    if (lock.hasEndedWithParent) {
+      void lock.unlock();
+      return this.withLock(key, work, { ...options, wait: Math.max(0, startedAt + terms.waitMs - now()) });
     }
     const node = this.#context.enter(lock);
     let value: T;
@@ -118,8 +122,8 @@ export class LockService {
       value = await this.#context.run(node, (lock) => settled(work(lock)));
     } catch (error) {
       await this.#leave(node, lock);
-      if (!lock.lost || (terms.onLost === 'ignore' && error !== lock.lost)) throw error;
-      throw lostError(lock.lost, this.exceptionFactory, error);
+      if (!lock.loss || (terms.onLost === 'ignore' && error !== lock.loss)) throw error;
+      throw lostError(lock.loss, this.requests, error);
     }
     const end = endOf(value);
     if (end) {
@@ -127,7 +131,7 @@ export class LockService {
       return value;
     }
     await this.#leave(node, lock);
-    if (lock.lost && terms.onLost === 'throw') throw lostError(lock.lost, this.exceptionFactory);
+    if (lock.loss && terms.onLost === 'throw') throw lostError(lock.loss, this.requests);
     return value;
   }
 
@@ -140,7 +144,7 @@ export class LockService {
    */
   async lock(key: LockKey, options?: LockOptions): Promise<Lock> {
     try {
-      const lock = await this.#take(key, this.#read(options, this.#terms));
+      const lock = await this.#acquire(key, this.#read(options, this.#terms));
       if (lock instanceof Lock) return lock;
       throw this.#timeout(lock);
     } catch (error) {
@@ -156,7 +160,7 @@ export class LockService {
    */
   async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
     try {
-      const lock = await this.#take(key, this.#read(options, this.#tryTerms));
+      const lock = await this.#acquire(key, this.#read(options, this.#tryTerms));
       return lock instanceof Lock ? lock : null;
     } catch (error) {
       throw this.#failed(error, options?.signal);
@@ -193,7 +197,7 @@ export class LockService {
     const checked = forceOptions(options);
     const wasHeld = await this.#store.forceRelease(checkedKey(key), checked);
     const { token, by, reason } = checked;
-    if (wasHeld) this.#events.tell({ type: 'forced', keys: [key], label: undefined, token, by, reason });
+    if (wasHeld) this.#events.emit({ type: 'forced', keys: [key], label: undefined, token, by, reason });
     return wasHeld;
   }
 
@@ -276,14 +280,14 @@ export class LockService {
   #failed(error: unknown, signal: AbortSignal | undefined): unknown {
     const isReason = signal?.aborted && signal.reason === error;
     if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError))
-      return attachToRequest(error, this.exceptionFactory);
+      return this.requests.attachError(error);
     const nested = this.#context.isInside();
     // Several calls may have failed with one error, and each is answered by itself.
     const told =
-      nested || this.exceptionFactory ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
+      nested || this.requests.changesErrors ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
     // The lease of one call that is too short is no outage.
     if (!this.isEnding && !(error instanceof TooSlowError)) this.#outage?.failed(told);
-    return attachToRequest(told, this.exceptionFactory);
+    return this.requests.attachError(told);
   }
 
   /** @throws LockOptionsError */
@@ -295,33 +299,10 @@ export class LockService {
   }
 
   /** @throws LockKeyError, LockOptionsError */
-  #take(key: LockKey, terms: ResolvedLockOptions): Promise<Lock | Refusal> {
-    const request = lockRequest(terms, { keys: orderedKeys(key), waitSignals });
-    return this.#events.isHeard
-      ? this.#events.follow(request, (request) => this.#acquire(request))
-      : this.#acquire(request);
-  }
-
-  #acquire(request: LockRequest): Promise<Lock | Refusal> {
-    const outers = this.#context.holding(request.keys);
-    return outers ? this.#takeWithin(outers, request) : this.#acquirer.acquire(request);
-  }
-
-  async #takeWithin(first: ReadonlyMap<string, Lock>, request: LockRequest): Promise<Lock | Refusal> {
-    const until = now() + request.waitMs;
-    for (
-      let outers: ReadonlyMap<string, Lock> | undefined = first;
-      outers;
-      outers = this.#context.holding(request.keys)
-    ) {
-      if (!request.reentrant) throw notReentrant(request.keys);
-      if (outers.size < request.keys.length) throw partlyHeld(request.keys, outers);
-      const lock = await this.#acquirer.acquireWithin(
-        outers,
-        changedRequest(request, { waitMs: Math.max(0, until - now()) }),
-      );
-      if (lock !== 'outlived') return lock;
-    }
-    return this.#acquirer.acquire(changedRequest(request, { waitMs: Math.max(0, until - now()) }));
+  #acquire(key: LockKey, terms: ResolvedLockOptions): Promise<Lock | Refusal> {
+    const request = lockRequest(terms, { keys: orderedKeys(key), waitSignals: this.#waitSignals });
+    return this.#events.hasSubscribers
+      ? withCallEvents(this.#events, request, (request) => this.#acquirer.acquire(request))
+      : this.#acquirer.acquire(request);
   }
 }

@@ -8,6 +8,7 @@ import {
 } from '../index.js';
 import { booleanOption, wrongValue } from '../core/request/lock-options.js';
 import { nearest } from '../errors/nearest.js';
+import { httpRequests } from '../http/http-requests.js';
 import { shown } from '../errors/messages.js';
 import { moduleNameIn } from '../service/lock.tokens.js';
 import { plainModuleOptions, resolveModuleOptions } from '../redis-lock.resolved-options.js';
@@ -45,7 +46,13 @@ export class TestLockService extends LockService {
       store: given.store === undefined ? new MemoryLockStore() : given.store,
     });
     const simulated = new SimulatedLockStore(store!);
-    super({ name: moduleNameIn(given, 'name'), store: simulated, terms, shutdownGraceMs, exceptionFactory });
+    super({
+      name: moduleNameIn(given, 'name'),
+      store: simulated,
+      terms,
+      shutdownGraceMs,
+      requests: httpRequests(exceptionFactory),
+    });
     this.#simulated = simulated;
   }
 

@@ -32,19 +32,37 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['redis/cluster', 'redis/durability', 'redis/single', 'redis/connection'],
     ...['store/quorum', 'store', 'errors'],
   ],
-  core: ['core', 'store', 'clock', 'errors'],
+  'core/request': ['core/request', 'store', 'clock', 'errors'],
+  'core/lease': ['core/lease', 'core/request', 'store', 'clock', 'errors'],
+  'core/waiting': ['core/waiting', 'core/lease', 'core/request', 'store', 'clock', 'errors'],
+  'core/lock': ['core/lock', 'core/waiting', 'core/lease', 'core/request', 'store', 'clock', 'errors'],
+  'core/nesting': [
+    ...['core/nesting', 'core/lock', 'core/waiting', 'core/lease', 'core/request'],
+    ...['store', 'clock', 'errors'],
+  ],
+  core: [
+    ...['core', 'core/nesting', 'core/lock', 'core/waiting', 'core/lease', 'core/request'],
+    ...['store', 'clock', 'errors'],
+  ],
   http: ['http', 'errors', ...NEST, 'rxjs'],
   outage: ['outage', 'clock', 'errors', ...NEST],
-  service: ['service', 'outage', 'http', 'core', 'store', 'clock', 'errors', ...NEST, 'rxjs'],
-  decorators: ['decorators', 'service', 'http', 'core', 'errors', ...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
+  service: [
+    ...['service', 'outage', 'core', 'core/nesting', 'core/lock', 'core/request', 'store', 'clock', 'errors'],
+    ...[...NEST, 'rxjs'],
+  ],
+  decorators: [
+    ...['decorators', 'service', 'http', 'core', 'core/lock', 'core/request', 'clock', 'errors'],
+    ...[...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
+  ],
   boot: ['boot', 'decorators', 'service', 'http', 'errors', ...NEST],
   '.': [
-    ...['.', 'boot', 'decorators', 'service', 'outage', 'http', 'core', 'redis', 'redis/connection'],
+    ...['.', 'boot', 'decorators', 'service', 'outage', 'http', 'redis', 'redis/connection'],
+    ...['core', 'core/lock', 'core/request'],
     ...['redis/durability', 'store'],
     ...['clock', 'errors', ...NEST],
   ],
   terminus: ['terminus', 'service', 'errors', ...NEST, '@nestjs/terminus'],
-  testing: ['testing', '.', 'service', 'core', 'store', 'store/memory', 'errors', ...NEST],
+  testing: ['testing', '.', 'service', 'http', 'core/request', 'store', 'store/memory', 'errors', ...NEST],
 };
 
 /** The one file below the Nest face that knows Nest: docs/decisions/0002. */

@@ -36,8 +36,8 @@ describe('A machine that was suspended, so that its time of day jumps forward an
     setTime(HOUR_MS);
     expect(ended.isHeld).toBe(true);
     await jest.advanceTimersByTimeAsync(LOOK_MS);
-    expect(ended.lost).toMatchObject({ reason: 'taken' });
-    expect(unwatched.lost).toMatchObject({ reason: 'taken' });
+    expect(ended.loss).toMatchObject({ reason: 'taken' });
+    expect(unwatched.loss).toMatchObject({ reason: 'taken' });
     expect(held.isHeld).toBe(true);
     expect(await held.unlock()).toBe(true);
   });

@@ -37,7 +37,7 @@ async function handedOver(options?: LockOptions): Promise<Lock> {
 /** For how long a stream that keeps this lock waits for its first reader, in ms. */
 function waitsForReader(lock: Lock): number | undefined {
   const timer = jest.spyOn(globalThis, 'setTimeout');
-  const stream = holdUntilEnd(of(1), { lock, onLost: 'throw', exceptionFactory: undefined });
+  const stream = holdUntilEnd(of(1), { lock, onLost: 'throw', requests: here.requests });
   const [delay, ...others] = timer.mock.calls.map(([, delayMs]) => delayMs);
   timer.mockRestore();
   releaseUnread(stream);

@@ -3,17 +3,18 @@ import { atRoot } from '../../clock/root-context.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import type { Granted, LockStore } from '../../store/lock-store.js';
+import type { HandOffRun } from './hand-off-run.js';
 import type { Lease } from './lease.js';
 import type { Watchdog } from './watchdog.js';
 
-/** When to try again to let other readers in, in ms; then after twice that time. */
+/** When a downgrade that failed is tried again, in ms; then after twice that time. */
 const FIRST_RETRY_MS = 500;
 
 /** What holders ask of the store while they hold the lock. */
 export class LeaseChanges {
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
-  /** Settles when all downgrades of a lease are answered, or have failed. */
+  /** Settles when the store has answered all downgrades of a lease, or they have failed. */
   readonly #downgrades = new WeakMap<Lease, Promise<void>>();
 
   constructor(store: LockStore, watchdog: Watchdog) {
@@ -28,15 +29,33 @@ export class LeaseChanges {
     const { gone, unknown } = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
     if (unknown.length > 0) throw new LockUnavailableError('The store could not say whether it extended the lease.');
     if (gone.length > 0) lease.lose('taken');
-    // It may have been unlocked and handed on meanwhile: the next one has terms of its own.
+    // It may have been unlocked and handed off meanwhile: the next holder has options of its own.
     if (!lease.isHeld || lease.details?.fence !== details?.fence) return;
     lease.leaseMs = leaseMs;
     lease.confirm(sentAt, leaseMs);
     this.#watchdog.replan(lease);
   }
 
+  /** Renews a lease and reserves new fences for its hand-offs, before those that are left are used up. Never rejects. */
+  async refill(lease: Lease, run: HandOffRun): Promise<void> {
+    run.isRefilling = true;
+    const sentAt = now();
+    const { leaseMs } = lease;
+    try {
+      const grant = await this.#store.reserve(lease);
+      // A writer that became a reader meanwhile has nothing to hand off any more.
+      if (!grant) return lease.sharing === 'exclusive' ? lease.lose('taken') : undefined;
+      lease.confirm(sentAt, leaseMs);
+      run.addFences(grant, lease.repliedAt);
+    } catch {
+      // Without new fences the run just ends; the watchdog looks after the lease.
+    } finally {
+      run.isRefilling = false;
+    }
+  }
+
   /**
-   * Makes a reader that is alone the writer, for a call nested in it; until `endWriting`. Answers undefined when others read
+   * Makes a reader that is alone the writer, for a call nested in it, until `endWriting`. Returns undefined when others read
    * too, or the lock is lost.
    *
    * @throws LockUnavailableError
@@ -46,12 +65,12 @@ export class LeaseChanges {
     const number = ++lease.upgrades;
     let grant: Granted | undefined;
     try {
-      // Else the store might do it before the end of the nested call that wrote before.
+      // Otherwise the store could upgrade before it ends the upgrade of the nested call that wrote before.
       await this.#downgrades.get(lease);
-      // Meanwhile it may have been given back, to stay for some time.
+      // Meanwhile it may have been given back, with keys that have to stay for some time.
       if (lease.isHeld) grant = await this.#store.upgrade(lease, number);
     } catch (error) {
-      // It may have been done all the same.
+      // The store may have upgraded all the same.
       this.endWriting(lease);
       throw error;
     }
@@ -64,7 +83,7 @@ export class LeaseChanges {
     return undefined;
   }
 
-  /** Makes the writer a reader again, if no other nested call writes. Goes on trying when the store does not answer. */
+  /** Makes the writer a reader again, unless another nested call writes. Tries again when the store does not answer. */
   endWriting(lease: Lease): void {
     lease.writers--;
     this.#readAgain(lease, FIRST_RETRY_MS);
@@ -77,7 +96,7 @@ export class LeaseChanges {
    * @throws LockOptionsError when the store has no readers
    */
   async downgrade(lease: Lease): Promise<void> {
-    // Before it is known to be done: from here on nobody may rely on being alone.
+    // Before the store confirms it: from here on nobody may rely on being alone.
     lease.sharing = 'read';
     await this.#downgrade(lease).catch((error: unknown) => {
       if (error instanceof LockOptionsError) lease.sharing = 'exclusive';
@@ -93,12 +112,12 @@ export class LeaseChanges {
 
   async #downgrade(lease: Lease): Promise<void> {
     if (!lease.isHeld) return;
-    const answer = this.#store.downgrade(lease, lease.upgrades);
+    const reply = this.#store.downgrade(lease, lease.upgrades);
     this.#downgrades.set(
       lease,
-      Promise.allSettled([this.#downgrades.get(lease), answer]).then(() => undefined),
+      Promise.allSettled([this.#downgrades.get(lease), reply]).then(() => undefined),
     );
-    const ours = await answer;
+    const ours = await reply;
     if (!ours && lease.isHeld) lease.lose('taken');
   }
 }

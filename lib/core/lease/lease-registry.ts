@@ -1,22 +1,22 @@
+import { SuspensionDetector } from '../../clock/suspension-detector.js';
 import { waitFor } from '../../clock/wait-for.js';
 import type { Lease } from './lease.js';
-import { SuspensionDetector } from '../../clock/suspension-detector.js';
 
-/** What shutdown has to wait for: calls that ask for a lock, and leases that are neither lost nor fully given back. */
+/** Knows what shutdown has to wait for: calls that ask the store for a lock, and leases that are neither lost nor fully given back. */
 export class LeaseRegistry implements Iterable<Lease> {
   readonly #leases = new Map<string, Lease>();
-  readonly #standstill: SuspensionDetector;
-  #asking = 0;
+  readonly #suspension: SuspensionDetector;
+  #acquiring = 0;
   #onChange: (() => void) | undefined;
 
-  /** @param doubt is called when leases may have ended on the server while this machine stood still */
-  constructor(doubt: () => void) {
-    this.#standstill = new SuspensionDetector(() => this.#leases.size > 0, doubt);
+  /** @param resumed is called when leases may have ended on the server while this machine was suspended */
+  constructor(resumed: () => void) {
+    this.#suspension = new SuspensionDetector(() => this.#leases.size > 0, resumed);
   }
 
   add(lease: Lease): void {
     this.#leases.set(lease.token, lease);
-    this.#standstill.watch();
+    this.#suspension.watch();
   }
 
   delete(lease: Lease): void {
@@ -28,19 +28,19 @@ export class LeaseRegistry implements Iterable<Lease> {
     return this.#leases.get(token);
   }
 
-  /** A call asks for a lock; `stopAsking` when it has its answer. */
-  startAsking(): void {
-    this.#asking++;
+  /** Counts a call that asks the store for a lock, until `endAcquire`. */
+  startAcquire(): void {
+    this.#acquiring++;
   }
 
-  stopAsking(): void {
-    this.#asking--;
+  endAcquire(): void {
+    this.#acquiring--;
     this.#onChange?.();
   }
 
-  /** Waits until nobody asks any more: each call settles within the time-out of its store. */
-  async answered(): Promise<void> {
-    await this.#until(() => this.#asking === 0, Infinity);
+  /** Waits until no call asks for a lock any more: each call settles within the time-out of its store. */
+  async noneAcquiring(): Promise<void> {
+    await this.#until(() => this.#acquiring === 0, Infinity);
   }
 
   /** Waits until there is no lease left, at most until `untilMs`. */

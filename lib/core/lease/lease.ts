@@ -1,25 +1,25 @@
 import { now, roundedDown } from '../../clock/deadline.js';
-import type { LostReason } from '../../errors/lock-lost.error.js';
-import type { ForcedUnlock, LockDetails, OwnedLock, Sharing } from '../../store/lock-store.js';
-import type { HandOffRun } from './hand-off-run.js';
+import type { LostReason, ForcedUnlock } from '../../errors/lock-lost.error.js';
+import type { LockDetails, OwnedLock, Sharing } from '../../store/lock-store.js';
 import { canStartWith, turnsOf, type LockRequest } from '../request/lock-request.js';
+import type { HandOffRun } from './hand-off-run.js';
 
-/** What our clock and the server's may differ by over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
+/** How far our clock and the server's may drift apart over one lease: 1 % and 2 ms, as in the Redlock algorithm. */
 const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
 
 /** Ends are rounded down to this part of the lease. */
 const END_STEP = 1 / 256;
 
-/** Who is inside by a lease, and hears when it is lost. */
+/** What the lease needs to know of the lock of the caller that holds it. */
 interface Holder {
   readonly details: LockDetails;
   lose(reason: LostReason, forced?: ForcedUnlock): void;
-  renewed(): void;
+  reportRenewal(): void;
 }
 
 /**
- * What the process holds in the store: keys under a token, and the time they are good for on our own monotonic clock. It ends
- * once: released or lost. Until then it may go from caller to caller, one inside at a time.
+ * What the process holds in the store: keys under a token, and how long they are good for on our own monotonic clock. It ends
+ * once: released or lost. Until then it may go from caller to caller, one holder at a time.
  *
  * It is good until the moment *before its last confirmed command was sent* plus the lease, less the drift:
  * the server can't have started its own count earlier than that.
@@ -27,41 +27,47 @@ interface Holder {
 export class Lease implements OwnedLock {
   readonly keys: readonly string[];
   readonly token: string;
-  /** Hand-offs inside this process; none yet, or none ever for a lock that always goes through the store. */
+  /** The hand-offs inside this process. Undefined before the first one, and for a lock that always goes through the store. */
   handOffRun: HandOffRun | undefined;
-  /** How many fences it came with; one, if it is not handed on. */
+  /** How many fences came with it; one, if it is never handed off. */
   readonly fenceCount: number;
   /** Changes when a writer becomes a reader. */
   sharing: Sharing;
-  /** For which of its keys its holder has its turn in this process. */
+  /** The keys for which its holder has the turn in this process. */
   readonly turns: readonly string[];
-  /** Calls nested in a reader that write now. */
+  /** How many calls nested in a reader write now. */
   writers = 0;
   /** How often the store was asked to make the reader the writer: the number of the last such upgrade. */
   upgrades = 0;
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
-  /** Whether its token may have had the lock before, and lost it: who hears of that loss now must not take it for a new one. */
-  isRegained = false;
-  /** Whether somebody was told its token: it names the present holder from then on, so the lock is not handed on in this process. */
-  isNamed = false;
-  /** When the watchdog looks at it next; the watchdog's own note. */
+  /** Whether its token may have had the lock before, and lost it: a message about that loss must not end this lease. */
+  isReacquired = false;
+  /** Whether its token was given out. From then on the token names the present holder, so the lock is not handed off in this process. */
+  isTokenExposed = false;
+  /** When the watchdog checks it next. Only the watchdog uses this. */
   dueAt = 0;
-  /** Runs at once when the lease is lost, before its holder hears of it. */
+  /** Called at once when the lease is lost, before its holder hears of it. */
   onLost: (lease: Lease) => void = () => undefined;
 
   /** What the next renewal asks for. */
   leaseMs: number;
   #holder: Holder | undefined;
   #confirmedAt = 0;
-  #heardAt = 0;
+  #repliedAt = 0;
   #endsAt = 0;
-  #lastsMs = 0;
+  #confirmedMs = 0;
   #keepUntil = 0;
   #state: 'held' | 'releasing' | 'lost' = 'held';
 
-  /** @param lastsMs how long the store gives it at first: what was asked for, or less */
-  constructor(request: LockRequest, token: string, fenceCount: number, sentAt: number, lastsMs = request.leaseMs) {
+  /** @param grantedMs how long the store gives it at first: as long as the request asks for, or less */
+  constructor(
+    request: LockRequest,
+    token: string,
+    fenceCount: number,
+    sentAt: number,
+    grantedMs: number = request.leaseMs,
+  ) {
     this.keys = request.keys;
     this.token = token;
     this.fenceCount = fenceCount;
@@ -69,12 +75,12 @@ export class Lease implements OwnedLock {
     this.turns = turnsOf(request);
     this.keepFor(request.atLeastMs);
     this.leaseMs = request.leaseMs;
-    this.confirm(sentAt, lastsMs);
+    this.confirm(sentAt, grantedMs);
   }
 
-  /** When the store last said that it is ours. */
-  get heardAt(): number {
-    return this.#heardAt;
+  /** When the store last confirmed it: when that reply arrived. */
+  get repliedAt(): number {
+    return this.#repliedAt;
   }
 
   /** When the last command was sent that the store confirmed. */
@@ -87,76 +93,77 @@ export class Lease implements OwnedLock {
     return this.#endsAt;
   }
 
-  /** How long it was confirmed for. Less than its lease, when it was handed over and has not been renewed yet. */
-  get lastsMs(): number {
-    return this.#lastsMs;
+  /** How long it was confirmed for. Less than `leaseMs` when it was handed over and has not been renewed yet. */
+  get confirmedMs(): number {
+    return this.#confirmedMs;
   }
 
-  /** Lets the key stay for so long from now on at least. */
+  /** Makes the keys stay for at least that long from now on, even when they are given back sooner. */
   keepFor(atLeastMs: number): void {
     if (atLeastMs > 0) this.#keepUntil = Math.max(this.#keepUntil, now() + atLeastMs);
   }
 
-  /** How long the key is to stay when it is given back now, in ms. */
+  /** How long the keys have to stay if they are given back now, in ms. */
   get keepMs(): number {
     return this.#keepUntil === 0 ? 0 : Math.max(0, Math.ceil(this.#keepUntil - now()));
   }
 
-  /** What is known of who is inside. */
+  /** What is known of its present holder. */
   get details(): LockDetails | undefined {
     return this.#holder?.details;
   }
 
-  /** The token, for somebody outside of the library. */
-  tellToken(): string {
-    this.isNamed = true;
+  /** Gives the token to somebody outside of the library. */
+  exposeToken(): string {
+    this.isTokenExposed = true;
     return this.token;
   }
 
-  /** What is known of who is inside, for somebody who knows the token. */
+  /** Gives what is known of the present holder to somebody who knows the token. */
   describe(): LockDetails | undefined {
-    this.isNamed = true;
+    this.isTokenExposed = true;
     return this.details;
   }
 
-  /** Whether it is held this very moment. Reads the clock, so code that was stalled sees the loss first. */
+  /** Whether it is held at this very moment. Reads the clock, so code that was stalled sees the loss first. */
   get isHeld(): boolean {
     if (this.#state === 'held' && now() >= this.#endsAt) this.lose('expired');
     return this.#state === 'held';
   }
 
-  /** Whether the caller may take it over as it stands: it asks for this lease, and enough of it is left to begin with. */
+  /** Whether it can be handed off to a caller as it is: the caller asks for the same lease, and enough of it is left to start with. */
   isGoodFor(request: LockRequest): boolean {
     return (
       request.leaseMs === this.leaseMs &&
-      canStartWith(this.#lastsMs, request) &&
-      now() < this.#endsAt - this.#lastsMs / 2
+      canStartWith(this.#confirmedMs, request) &&
+      now() < this.#endsAt - this.#confirmedMs / 2
     );
   }
 
-  /** Lets somebody in. */
-  admit(holder: Holder, { watchdog, maxHoldMs }: LockRequest): void {
+  /** Makes a caller its holder. */
+  setHolder(holder: Holder, { watchdog, maxHoldMs }: LockRequest): void {
     this.#holder = holder;
     this.renewUntil = watchdog ? now() + maxHoldMs : -Infinity;
   }
 
-  /** The store confirmed a command that was sent at `sentAt`. Answers may come out of order: it never ends sooner than before. */
+  /** Notes that the store confirmed a command that was sent at `sentAt`. Replies may arrive out of order: the lease never ends sooner than before. */
   confirm(sentAt: number, leaseMs: number): void {
-    this.#heardAt = Math.floor(now());
+    this.#repliedAt = Math.floor(now());
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
     const endsAt = roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
     if (endsAt >= this.#endsAt) {
       this.#endsAt = endsAt;
-      this.#lastsMs = leaseMs;
+      this.#confirmedMs = leaseMs;
     }
-    this.#holder?.renewed();
+    this.#holder?.reportRenewal();
   }
 
-  /** Tells its holder to stop. It is renewed as before until the holder has left. */
-  abort(reason: LostReason): void {
+  /** Tells its holder to stop. The watchdog goes on renewing it until the holder has left. */
+  stopHolder(reason: LostReason): void {
     if (this.#state === 'held') this.#holder?.lose(reason);
   }
 
+  /** Ends it because it is lost, and tells its holder. */
   lose(reason: LostReason, forced?: ForcedUnlock): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';

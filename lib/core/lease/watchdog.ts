@@ -3,35 +3,36 @@ import { now, roundedDown, timerAt } from '../../clock/deadline.js';
 import type { Lease } from './lease.js';
 import { TimeWheel } from '../../clock/time-wheel.js';
 
-/** Keys in one call to the store, and so locks, but that one lock may have more. */
+/** Keys in one call to the store. A single lock may have more. */
 const BATCH = 128;
 
-/** Renewal times are rounded down to this part of the interval, so that locks renew together. */
+/** OwnedLock times are rounded down to this part of the interval, so that locks renew together. */
 const RENEWAL_STEP = 1 / 20;
 
-/** How long a lock that was handed over for a short time is left alone, in ms: most work is done by then, and costs no command more. */
-const SETTLED_AFTER_MS = 250;
-const SETTLED_STEP_MS = 25;
+/** When a lock that was handed over for a short time is first renewed, in ms: most work is done by then, and needs no renewal. */
+const FIRST_RENEWAL_MS = 250;
+const FIRST_RENEWAL_STEP_MS = 25;
 
-/** A lease is ended so long before its end, in ms: a timer may be late by as much, and nobody is to see a lease that is over and a signal that is not. */
-const TIMER_LATE_MS = 2;
+/** How much before its end a lease is ended here, in ms: timers fire late, and an expired lease must never have a live signal. */
+const TIMER_DELAY_MS = 2;
 
 const NOTHING_KNOWN: Pick<RenewalOutcome, 'gone'> = { gone: [] };
 
 /**
- * Renews every lease at a third of it, in batches, from one shared timer; and ends a lease at its own deadline when
- * no renewal was confirmed, whether the store answers or not. An error is tried again until that deadline.
+ * Renews each lease when a third of it is over, in batches, from one shared timer; tries again after an error; and ends a lease at its own
+ * deadline when no renewal was confirmed, whether the store answers or not.
  */
 export class Watchdog {
   readonly #store: LockStore;
-  readonly #wheel = new TimeWheel<Lease>((leases) => this.#look(leases));
+  readonly #wheel = new TimeWheel<Lease>((leases) => this.#check(leases));
 
   constructor(store: LockStore) {
     this.#store = store;
   }
 
+  /** Renews a lease from now on. */
   watch(lease: Lease): void {
-    this.#lookAgainAt(lease, this.#renewalOf(lease));
+    this.#checkAt(lease, this.#renewalOf(lease));
   }
 
   /** Forgets a lease at once: it is never renewed after this. */
@@ -39,13 +40,13 @@ export class Watchdog {
     this.#wheel.delete(lease.dueAt, lease);
   }
 
-  /** Somebody else renewed it, or let a new holder in: plan anew. */
+  /** Plans the next check anew, because something else renewed the lease or it has a new holder. */
   replan(lease: Lease): void {
     this.unwatch(lease);
     if (lease.isHeld) this.watch(lease);
   }
 
-  /** Finds out which of these are lost, without renewing any: the server may have forgotten them, or we missed that they were taken away. */
+  /** Loses those of these leases that the store does not have any more, without renewing any: the server may have forgotten them, or a message was missed. */
   async verify(leases: readonly Lease[]): Promise<void> {
     await Promise.all(
       this.#batches(leases).map(async (batch) => {
@@ -58,8 +59,8 @@ export class Watchdog {
     );
   }
 
-  /** Asks the store whether a lease is not its token's any more. It is taken for lost when that can't be known. */
-  async hasLost(lease: Lease): Promise<boolean> {
+  /** Whether the store says that a lease is gone. Also true when the store can't say. */
+  async isGone(lease: Lease): Promise<boolean> {
     try {
       const asked = [asItIs(lease)];
       const { gone, unknown } = await (this.#store.missing?.(asked) ?? this.#store.renew(asked));
@@ -73,15 +74,15 @@ export class Watchdog {
     this.#wheel.clear();
   }
 
-  #look(leases: readonly Lease[]): void {
+  #check(leases: readonly Lease[]): void {
     const time = now();
     const due: Lease[] = [];
     for (const lease of leases) {
       if (isOver(lease)) continue;
       const dueAt = time < lease.renewUntil ? this.#renewalOf(lease) : lease.endsAt;
-      // Somebody else may have renewed it meanwhile.
+      // Something else may have renewed it meanwhile.
       if (dueAt <= time) due.push(lease);
-      else this.#lookAgainAt(lease, dueAt);
+      else this.#checkAt(lease, dueAt);
     }
     for (const batch of this.#batches(due)) void this.#renew(batch);
   }
@@ -94,7 +95,7 @@ export class Watchdog {
   async #renew(leases: readonly Lease[]): Promise<void> {
     const sentAt = now();
     const sent = leases.map(({ leaseMs }) => leaseMs);
-    // Should the answer stay away, neither the next try nor the end of a lease waits for it.
+    // Without a reply, neither the next try nor the end of a lease waits for one.
     const patience = timerAt(Math.min(sentAt + Math.min(...leases.map(shorter)) / 4, ...leases.map(endingOf)), () =>
       this.#planAll(leases, () => 0),
     );
@@ -122,18 +123,18 @@ export class Watchdog {
   #plan(lease: Lease, atMs: number): void {
     if (isOver(lease)) return;
     this.unwatch(lease);
-    this.#lookAgainAt(lease, atMs);
+    this.#checkAt(lease, atMs);
   }
 
-  #lookAgainAt(lease: Lease, atMs: number): void {
+  #checkAt(lease: Lease, atMs: number): void {
     lease.dueAt = Math.min(Math.floor(atMs), endingOf(lease));
     this.#wheel.add(lease.dueAt, lease);
   }
 
   /** A third of the lease after it was last confirmed; at once, when that is past. Soon, when it was handed over for less than its lease. */
-  #renewalOf({ confirmedAt, heardAt, leaseMs, lastsMs, renewUntil, endsAt }: Lease): number {
+  #renewalOf({ confirmedAt, repliedAt, leaseMs, confirmedMs, renewUntil, endsAt }: Lease): number {
     if (confirmedAt >= renewUntil) return endsAt;
-    if (lastsMs < leaseMs) return roundedDown(heardAt + SETTLED_AFTER_MS, SETTLED_STEP_MS);
+    if (confirmedMs < leaseMs) return roundedDown(repliedAt + FIRST_RENEWAL_MS, FIRST_RENEWAL_STEP_MS);
     const interval = leaseMs / 3;
     return roundedDown(confirmedAt + interval, interval * RENEWAL_STEP);
   }
@@ -153,21 +154,21 @@ function batches(leases: readonly Lease[]): Lease[][] {
   return all;
 }
 
-/** To be asked for: what is left of a lease on the server is more than that, so it is not pushed out. */
+/** A renewal that changes nothing: it asks for no more than is left of the lease on the server. */
 const asItIs = ({ keys, token, endsAt }: Lease): OwnedLock => ({
   keys,
   token,
   leaseMs: Math.max(1, Math.floor(endsAt - now())),
 });
 
-/** How long it is sure to last: the lease, or what it was handed over for. */
-const shorter = ({ leaseMs, lastsMs }: Lease): number => Math.min(leaseMs, lastsMs);
+/** How long it is sure to last: the lease, or the time it was handed over for. */
+const shorter = ({ leaseMs, confirmedMs }: Lease): number => Math.min(leaseMs, confirmedMs);
 
-/** When a renewal that failed is tried again. */
+/** After how long a renewal that failed is tried again. */
 const retryAfter = (lease: Lease): number => shorter(lease) / 20;
 
 /** When a lease that nobody has renewed is ended. */
-const endingOf = ({ endsAt }: Lease): number => Math.floor(endsAt - TIMER_LATE_MS);
+const endingOf = ({ endsAt }: Lease): number => Math.floor(endsAt - TIMER_DELAY_MS);
 
 /** Ends a lease whose time has come. */
 function isOver(lease: Lease): boolean {

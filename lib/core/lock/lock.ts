@@ -1,42 +1,33 @@
 import { LockOptionsError } from '../../errors/lock-options.error.js';
-import type { ForcedUnlock, LockDetails, Sharing } from '../../store/lock-store.js';
+import type { ForcedUnlock, LockDetails } from '../../store/lock-store.js';
 import { LockLostError, type LostReason } from '../../errors/lock-lost.error.js';
 import { quoted } from '../../errors/messages.js';
 import { now } from '../../clock/deadline.js';
 import { durationMs, type Duration } from '../../clock/duration.js';
-import { LocalQueue } from '../waiting/local-queue.js';
 import type { Lease } from '../lease/lease.js';
 import type { LeaseChanges } from '../lease/lease-changes.js';
 import type { HeldNews } from './lock-event.js';
 import type { LockEvents } from './lock-events.js';
+import { Nesting, type NestedIn } from './nesting.js';
 import { SMALLEST_LEASE_MS, type LockMode } from '../request/lock-options.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { OwnedSignal } from './owned-signal.js';
 
-/** What a lock asks of whoever gave it. */
+/** What a lock needs of whoever issued it. */
 export interface LockIssuer {
   readonly changes: LeaseChanges;
   readonly events: LockEvents;
   unlock(lock: Lock): Promise<boolean>;
 }
 
-/** What a lock has to do with the locks of the outer calls that it is nested in. */
-interface Nesting {
-  readonly parents: readonly Lock[];
-  /** Whether it reads a key together with siblings. */
-  isShared(key: string): boolean;
-  /** Lets siblings go on. */
-  readonly leave: () => void;
-}
-
 interface LockParts {
   readonly keys: readonly string[];
   readonly fence: number;
-  /** What it is held by: one, or those of all locks that it is nested in. */
+  /** One; or those of all locks that it is nested in. */
   readonly leases: readonly Lease[];
-  readonly giver: LockIssuer;
+  readonly issuer: LockIssuer;
   readonly request: Pick<LockRequest, 'mode' | 'sharing' | 'label'>;
-  readonly nesting?: Nesting;
+  readonly nestedIn?: NestedIn<Lock>;
 }
 
 /** How a lock is held: as it was asked for, or as a permit of a semaphore. */
@@ -49,32 +40,29 @@ export class Lock implements AsyncDisposable {
   // Private, so that nobody who copies or prints what a lock has sends a token or a key to somebody.
   readonly #keys: readonly string[];
   readonly #leases: readonly Lease[];
-  readonly #nesting: Nesting | undefined;
   readonly #label: string | undefined;
   #mode: HeldMode;
-  readonly #giver: LockIssuer;
+  readonly #issuer: LockIssuer;
   readonly #acquiredAt = Date.now();
   #ended = false;
-  /** The latest who has heard of this lock, of those who hear of events; `0`: nobody. */
-  #heardBy = 0;
+  /** The latest subscriber to events that was told about this lock; `0`: none. */
+  #latestSubscriber = 0;
   #unlocking: Promise<boolean> | undefined;
-  #lost: LockLostError | undefined;
+  #loss: LockLostError | undefined;
   /** Made when first asked for: most work never looks. */
   #signal: OwnedSignal | undefined;
-  #inner: LocalQueue | undefined;
-  #nested: Set<Lock> | undefined;
-  #readers: Set<Lock> | undefined;
+  /** Made when first asked for: most locks are not nested, nor are others in them. */
+  #nesting: Nesting<Lock> | undefined;
 
   /** @internal */
-  constructor({ keys, fence, leases, giver, request, nesting }: LockParts) {
+  constructor({ keys, fence, leases, issuer, request, nestedIn }: LockParts) {
     this.#keys = keys;
     this.fence = fence;
     this.#leases = leases;
-    this.#nesting = nesting;
-    this.#giver = giver;
+    this.#issuer = issuer;
     this.#label = request.label;
     this.#mode = request.sharing.startsWith('permits') ? 'permit' : request.mode;
-    if (nesting) for (const outer of nesting.parents) (outer.#nested ??= new Set()).add(this);
+    if (nestedIn) this.#nesting = new Nesting<Lock>(this, nestedIn);
   }
 
   /** All keys of this lock, without duplicates, in the order they are taken. */
@@ -92,7 +80,7 @@ export class Lock implements AsyncDisposable {
    * be told to take this lock only.
    */
   get token(): string {
-    return this.leases[0]!.tellToken();
+    return this.leases[0]!.exposeToken();
   }
 
   /** As it was asked for; `'permit'` for one of a semaphore; `'read'` after a `downgrade()`. */
@@ -113,7 +101,7 @@ export class Lock implements AsyncDisposable {
     void this.isHeld;
     if (!this.#signal) {
       this.#signal = new OwnedSignal();
-      if (this.#lost) this.#signal.abort(this.#lost);
+      if (this.#loss) this.#signal.abort(this.#loss);
     }
     return this.#signal.signal;
   }
@@ -128,7 +116,7 @@ export class Lock implements AsyncDisposable {
 
   /** Whether it is held at this very moment. Reads the clock. */
   get isHeld(): boolean {
-    if (this.#ended || this.#lost) return false;
+    if (this.#ended || this.#loss) return false;
     for (const lease of this.leases) if (!lease.isHeld) return false;
     return true;
   }
@@ -140,7 +128,7 @@ export class Lock implements AsyncDisposable {
    */
   assertHeld(): void {
     if (this.isHeld) return;
-    throw this.#lost ?? this.#error('unlocked');
+    throw this.#loss ?? this.#error('unlocked');
   }
 
   /**
@@ -154,7 +142,7 @@ export class Lock implements AsyncDisposable {
   async extend(lease?: Duration): Promise<void> {
     this.assertHeld();
     const leaseMs = lease === undefined ? undefined : durationMs('lease', lease, { min: SMALLEST_LEASE_MS });
-    await Promise.all(this.leases.map((lease) => this.#giver.changes.extend(lease, leaseMs ?? lease.leaseMs)));
+    await Promise.all(this.leases.map((lease) => this.#issuer.changes.extend(lease, leaseMs ?? lease.leaseMs)));
     this.assertHeld();
   }
 
@@ -169,14 +157,14 @@ export class Lock implements AsyncDisposable {
     this.assertHeld();
     if (this.#mode === 'read') return;
     if (this.#mode === 'permit')
-      throw this.#notFor((lock) => `${lock} is a permit of a semaphore: there is nothing to downgrade.`);
-    if (this.nesting || this.#nested?.size) {
-      throw this.#notFor(
+      throw this.#refusal((lock) => `${lock} is a permit of a semaphore: there is nothing to downgrade.`);
+    if (this.#nesting?.hasParents || this.#nesting?.hasChildren) {
+      throw this.#refusal(
         (lock) =>
           `${lock} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`,
       );
     }
-    await this.#giver.changes.downgrade(this.leases[0]!);
+    await this.#issuer.changes.downgrade(this.leases[0]!);
     this.#mode = 'read';
     this.assertHeld();
   }
@@ -216,73 +204,50 @@ export class Lock implements AsyncDisposable {
     return this.#leases;
   }
 
-  /** Set when it is nested in outer calls. @internal */
-  get nesting(): Nesting | undefined {
-    return this.#nesting;
+  /** Its place among nested calls. @internal */
+  get nesting(): Nesting<Lock> {
+    return (this.#nesting ??= new Nesting<Lock>(this));
+  }
+
+  /** Whether it is nested in another call. @internal */
+  get isNested(): boolean {
+    return this.#nesting?.hasParents ?? false;
+  }
+
+  /** Whether the call that it is nested in has ended. @internal */
+  get hasEndedWithParent(): boolean {
+    return this.isNested && !this.isHeld;
   }
 
   /** How it was lost, if it was. @internal */
-  get lost(): LockLostError | undefined {
-    return this.#lost;
+  get loss(): LockLostError | undefined {
+    return this.#loss;
   }
 
-  /** It was told of: from here on it is told what becomes of it. @internal */
-  announce(latest: number): void {
-    this.#heardBy = latest;
-    if (this.#lost) this.#tell({ type: 'lost', reason: this.#lost.reason, forced: this.#lost.forced });
+  /** Notes that `acquired` was emitted: later events go to the same subscribers. @internal */
+  noteAcquired(latest: number): void {
+    this.#latestSubscriber = latest;
+    if (this.#loss) this.#emit({ type: 'lost', reason: this.#loss.reason, forced: this.#loss.forced });
   }
 
-  /** The store confirmed that it goes on. @internal */
-  renewed(): void {
-    if (this.#heardBy > 0 && !this.#ended && !this.#lost)
-      this.#tell({ type: 'renewed', remainingMs: this.#endsAt - now() });
+  /** Emits that the store confirmed the lease. @internal */
+  reportRenewal(): void {
+    if (this.#latestSubscriber > 0 && !this.#ended && !this.#loss)
+      this.#emit({ type: 'renewed', remainingMs: this.#endsAt - now() });
   }
 
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
   lose(reason: LostReason, forced?: ForcedUnlock): void {
-    if (this.#lost) return;
-    this.#lost = this.#error(reason, forced);
-    this.#signal?.abort(this.#lost);
-    this.#loseNested(reason, forced);
-    this.#tell({ type: 'lost', reason, forced });
-  }
-
-  /** How it lets calls that are nested in it share a key of it. @internal */
-  sharing(key: string): Sharing {
-    if (!this.nesting) return this.leases[0]!.sharing;
-    const outer = this.#outerOf(key).sharing(key);
-    // One that writes, nested in a reader, has the key for itself.
-    return outer === 'read' ? 'exclusive' : outer;
-  }
-
-  /** Where those queue who are nested in this lock: readers who share a key do so with the siblings of the call they are in. @internal */
-  queueOwner(key: string): Lock {
-    if (!this.nesting?.isShared(key)) return this;
-    return this.#outerOf(key).queueOwner(key);
-  }
-
-  /** Those who read together, nested in this lock. @internal */
-  get readers(): Set<Lock> {
-    return (this.#readers ??= new Set());
-  }
-
-  /** Whether it is that lock, or nested in it. @internal */
-  isWithin(other: Lock): boolean {
-    return this === other || (this.nesting?.parents.some((outer) => outer.isWithin(other)) ?? false);
+    if (this.#loss) return;
+    this.#loss = this.#error(reason, forced);
+    this.#signal?.abort(this.#loss);
+    this.#nesting?.loseChildren(reason, forced);
+    this.#emit({ type: 'lost', reason, forced });
   }
 
   /** What people who inspect the key get to know. @internal */
   get details(): LockDetails {
     return { fence: this.fence, acquiredAt: this.#acquiredAt, label: this.#label };
-  }
-
-  /** Where calls nested in this lock queue, one at a time for each key. @internal */
-  get inner(): LocalQueue {
-    return (this.#inner ??= new LocalQueue());
-  }
-
-  #outerOf(key: string): Lock {
-    return this.nesting!.parents.find((outer) => outer.keys.includes(key))!;
   }
 
   get #endsAt(): number {
@@ -291,36 +256,31 @@ export class Lock implements AsyncDisposable {
 
   #end(): Promise<boolean> {
     this.#ended = true;
-    for (const outer of this.nesting?.parents ?? []) outer.#nested?.delete(this);
-    this.#unlocking = this.#giver.unlock(this);
-    if (this.#heardBy > 0) void this.#unlocking.then((ours) => ours && this.#tell({ type: 'released' }));
+    this.#nesting?.detach();
+    this.#unlocking = this.#issuer.unlock(this);
+    if (this.#latestSubscriber > 0) void this.#unlocking.then((ours) => ours && this.#emit({ type: 'released' }));
     // Last, because it tells the user's own listeners.
-    this.#loseNested('unlocked');
+    this.#nesting?.loseChildren('unlocked');
     return this.#unlocking;
   }
 
-  #loseNested(reason: LostReason, forced?: ForcedUnlock): void {
-    for (const nested of this.#nested ?? []) nested.lose(reason, forced);
-    this.#inner?.open();
-  }
-
-  #tell(news: HeldNews): void {
-    if (this.#heardBy === 0) return;
-    const { keys, fence, nesting } = this;
-    this.#giver.events.tell(
+  #emit(news: HeldNews): void {
+    if (this.#latestSubscriber === 0) return;
+    const { keys, fence } = this;
+    this.#issuer.events.emit(
       {
         ...news,
         keys,
         label: this.#label,
         fence,
-        nested: nesting !== undefined,
+        nested: this.isNested,
         heldMs: Date.now() - this.#acquiredAt,
       },
-      this.#heardBy,
+      this.#latestSubscriber,
     );
   }
 
-  #notFor(text: (lock: string) => string): LockOptionsError {
+  #refusal(text: (lock: string) => string): LockOptionsError {
     return new LockOptionsError(text('The lock'), text(`The lock ${quoted(this.key)}`));
   }
 

@@ -1,6 +1,7 @@
 import type { LockContext, LockNode } from './lock-context.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { Lock } from '../lock/lock.js';
+import type { FindDeadlock, WaitTracker } from '../waiting/wait-tracker.js';
 
 /** A call that waits while it holds locks. */
 interface WaitingCall {
@@ -10,24 +11,22 @@ interface WaitingCall {
   deadlock: readonly string[] | undefined;
 }
 
-/** That a call stands in the way of another, with one of its locks. */
+/** One step of the search: a call whose lock another call waits for. */
 interface Step {
-  readonly ofCall: WaitingCall;
+  readonly waiting: WaitingCall;
+  /** The lock it waits for. */
   readonly lock: Lock;
 }
 
-/** Where more calls than these wait, or a search takes more looks, it finds nothing: a thousand time-outs at once must not stop the process. */
+/** A search gives up when more calls than these wait, or after this many comparisons: a thousand time-outs at once must not stop the process. */
 const MOST_CALLS = 100;
-const MOST_LOOKS = 1000;
-
-/** Tells which keys of a waiting call complete a circle. Undefined when none was found. */
-export type FindDeadlock = () => readonly string[] | undefined;
+const MOST_COMPARISONS = 1000;
 
 /**
- * The calls of this process that wait while they hold locks, to say when they wait for each other.
- * Nobody is refused for that: a call need not wait for those it has started.
+ * Tracks the calls of this process that wait while they hold locks, to report when they waited for each other.
+ * No call is refused for that: a call need not wait for the calls that it started, so a circle may end by itself.
  */
-export class DeadlockDetector {
+export class DeadlockDetector implements WaitTracker {
   readonly #context: LockContext;
   readonly #calls = new Set<WaitingCall>();
 
@@ -35,13 +34,9 @@ export class DeadlockDetector {
     this.#context = context;
   }
 
-  /**
-   * Notes a call as long as it waits, if it holds locks.
-   *
-   * @param wait gets what tells of a deadlock, to be asked when the wait is over
-   */
+  /** Tracks a call for as long as it waits, if it holds locks. */
   during<T>(request: LockRequest, wait: (findDeadlock: FindDeadlock) => Promise<T>): Promise<T> {
-    // One that does not wait stands in nobody's way.
+    // A call that does not wait is part of no deadlock.
     const within = request.waitMs > 0 ? this.#context.innermost() : undefined;
     if (!within) return wait(() => undefined);
     const call: WaitingCall = { request, within, deadlock: undefined };
@@ -49,22 +44,26 @@ export class DeadlockDetector {
     return wait(() => this.#deadlockOf(call)).finally(() => this.#calls.delete(call));
   }
 
-  /** Looks for a circle, and tells all in it: the first one to give up breaks it before the others look. */
+  /** Searches for a circle, and notes it for all calls in it: the first to give up breaks the circle, before the others search. */
   #deadlockOf(call: WaitingCall): readonly string[] | undefined {
     if (call.deadlock || this.#calls.size > MOST_CALLS) return call.deadlock;
-    let looks = 0;
+    let comparisons = 0;
     const steps = new Map<WaitingCall, Step | undefined>([[call, undefined]]);
     for (const waiting of steps.keys()) {
       for (const other of this.#calls) {
-        if (++looks > MOST_LOOKS) return undefined;
+        if (++comparisons > MOST_COMPARISONS) return undefined;
         const lock = other === waiting || (other !== call && steps.has(other)) ? undefined : inTheWay(waiting, other);
         if (!lock) continue;
         if (other !== call) {
-          steps.set(other, { ofCall: waiting, lock });
+          steps.set(other, { waiting, lock });
           continue;
         }
         call.deadlock = lock.keys;
-        for (let [at, step] = [waiting, steps.get(waiting)]; step; [at, step] = [step.ofCall, steps.get(step.ofCall)]) {
+        for (
+          let [at, step] = [waiting, steps.get(waiting)];
+          step;
+          [at, step] = [step.waiting, steps.get(step.waiting)]
+        ) {
           at.deadlock = step.lock.keys;
         }
         return call.deadlock;
@@ -74,7 +73,7 @@ export class DeadlockDetector {
   }
 }
 
-/** The lock of another call that a call waits for. */
+/** Finds the lock of another call that a call waits for. */
 function inTheWay({ request, within }: WaitingCall, other: WaitingCall): Lock | undefined {
   return locksOf(other.within).find((lock) => {
     const common = request.keys.filter((key) => lock.keys.includes(key));
@@ -85,13 +84,13 @@ function inTheWay({ request, within }: WaitingCall, other: WaitingCall): Lock | 
 /** Whether the lock must end before the request gets the key: both want it in the same place, and not side by side. */
 function excludes(lock: Lock, key: string, { sharing }: LockRequest, within: LockNode): boolean {
   const outer = locksOf(within).find(({ keys }) => keys.includes(key));
-  const { nesting } = lock;
-  if (nesting) {
-    const around = nesting.parents.find(({ keys }) => keys.includes(key));
-    return !nesting.isShared(key) && around?.queueOwner(key) === outer?.queueOwner(key);
+  if (lock.isNested) {
+    const { nesting } = lock;
+    const parent = nesting.parents.find(({ keys }) => keys.includes(key));
+    return !nesting.isShared(key) && parent?.nesting.queueOwner(key) === outer?.nesting.queueOwner(key);
   }
   if (outer) return false;
-  const held = lock.sharing(key);
+  const held = lock.leases[0]!.sharing;
   const modes = [held, sharing];
   // Whether a permit is in the way depends on those who have the others.
   return modes.includes('exclusive') && modes.every((mode) => mode === 'exclusive' || mode === 'read');

@@ -1,14 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Lock } from '../lock/lock.js';
 
-/** A lock in an async context, and what is around it. */
+/** A lock in an async context, and the lock around it. */
 export interface LockNode {
-  /** Gone when its work has ended. */
+  /** Undefined when its work has ended. */
   lock: Lock | undefined;
   readonly outer: LockNode | undefined;
 }
 
-/** Which locks the running async context is inside of, innermost first. */
+/** Knows the locks that the running async context is inside of, innermost first. */
 export class LockContext {
   readonly #nodes = new AsyncLocalStorage<LockNode>();
 
@@ -21,13 +21,13 @@ export class LockContext {
     return { lock, outer: this.innermost() };
   }
 
-  /** Promises keep the context they were made in: without this, each lock would keep the one before it. */
+  /** Forgets the lock: promises keep the context they were made in, so each lock would otherwise keep the one before it. */
   leave(node: LockNode): void {
     node.lock = undefined;
   }
 
   /**
-   * The innermost that is still held. Those that have ended are dropped, so that work which schedules its own next run
+   * Returns the innermost lock that is still held. Skips those that have ended, so that work which schedules its own next run
    * does not grow a chain.
    */
   innermost(): LockNode | undefined {
@@ -36,19 +36,19 @@ export class LockContext {
     return node;
   }
 
-  /** Whether the running async context is in the work of a lock, be it held or lost meanwhile. */
+  /** Whether the running async context is in the work of a lock, be it held or lost. */
   isInside(): boolean {
     let node = this.#nodes.getStore();
     while (node && !node.lock) node = node.outer;
     return node !== undefined;
   }
 
-  /** The innermost lock that is still held, of this key if one is named. */
+  /** Returns the innermost lock that is still held; with a key, of that key. */
   current(key?: string): Lock | undefined {
     return this.#find((lock) => key === undefined || lock.keys.includes(key));
   }
 
-  /** All keys that the running async context holds, innermost first, each once. */
+  /** Lists the keys that the running async context holds, innermost first, each once. */
   heldKeys(): readonly string[] {
     const keys = new Set<string>();
     for (let node = this.innermost(); node; node = node.outer)
@@ -56,16 +56,16 @@ export class LockContext {
     return [...keys];
   }
 
-  /** For each of these keys that is held, the innermost lock that has it. Undefined when none is. */
+  /** Finds, for each of these keys that is held, the innermost lock that has it. Undefined when none is held. */
   holding(keys: readonly string[]): ReadonlyMap<string, Lock> | undefined {
     let node = this.innermost();
     if (!node) return undefined;
-    const wanted = new Set(keys);
+    const asked = new Set(keys);
     const found = new Map<string, Lock>();
     for (; node; node = node.outer) {
       if (!node.lock?.isHeld) continue;
       for (const key of node.lock.keys) {
-        if (wanted.has(key) && !found.has(key)) found.set(key, node.lock);
+        if (asked.has(key) && !found.has(key)) found.set(key, node.lock);
       }
     }
     return found.size > 0 ? found : undefined;

@@ -11,8 +11,8 @@ interface CallParts {
   readonly waitSignals: () => readonly AbortSignal[];
   /** Called when the call queues, where somebody wants to know. */
   readonly onWait?: (() => void) | undefined;
-  /** Whether it only waits for its turn, and leaves as soon as it has it. */
-  readonly isPassing?: boolean | undefined;
+  /** Whether it only waits for its turn in this process, and leaves as soon as it has it. */
+  readonly leavesAtOnce?: boolean | undefined;
   /** For which of its keys it keeps its turn in this process while it waits in the store. @default all */
   readonly keptTurns?: readonly string[] | undefined;
 }
@@ -25,7 +25,7 @@ export interface LockRequest extends ResolvedLockOptions, CallParts {}
  * an object of this size.
  */
 export function lockRequest(terms: ResolvedLockOptions, parts: CallParts, waitMs = terms.waitMs): LockRequest {
-  const { keys, waitSignals, onWait, isPassing, keptTurns } = parts;
+  const { keys, waitSignals, onWait, leavesAtOnce, keptTurns } = parts;
   return {
     keys,
     waitMs,
@@ -44,7 +44,7 @@ export function lockRequest(terms: ResolvedLockOptions, parts: CallParts, waitMs
     signal: terms.signal,
     waitSignals,
     onWait,
-    isPassing,
+    leavesAtOnce,
     keptTurns,
   };
 }
@@ -60,7 +60,7 @@ export function changedRequest(
       keys: change.keys ?? request.keys,
       waitSignals: change.waitSignals ?? request.waitSignals,
       onWait: change.onWait ?? request.onWait,
-      isPassing: change.isPassing ?? request.isPassing,
+      leavesAtOnce: change.leavesAtOnce ?? request.leavesAtOnce,
       keptTurns: change.keptTurns ?? request.keptTurns,
     },
     change.waitMs,

@@ -1,17 +1,17 @@
-/** Somebody in a line. Belongs to one line at a time. */
+/** An item in a queue. Belongs to one queue at a time. */
 export class QueueNode<T> {
-  readonly who: T;
+  readonly item: T;
   before: QueueNode<T> | undefined;
   behind: QueueNode<T> | undefined;
 
-  constructor(who: T) {
-    this.who = who;
+  constructor(item: T) {
+    this.item = item;
   }
 }
 
 /**
- * First come, first served; and everybody may leave at any time. Joining, leaving and looking who is first take the same time
- * however long the line is, which is not so for the first of a `Set` that others have left.
+ * A first-come-first-served queue that any item may leave at any time. Adding, removing and reading the first take the same time
+ * however long the queue is; with a `Set`, reading the first takes longer the more items before it were removed.
  */
 export class LinkedQueue<T> {
   #first: QueueNode<T> | undefined;
@@ -23,21 +23,21 @@ export class LinkedQueue<T> {
   }
 
   get first(): T | undefined {
-    return this.#first?.who;
+    return this.#first?.item;
   }
 
-  join(who: T): QueueNode<T> {
-    const place = new QueueNode(who);
-    place.before = this.#last;
-    if (this.#last) this.#last.behind = place;
-    else this.#first = place;
-    this.#last = place;
+  add(item: T): QueueNode<T> {
+    const node = new QueueNode(item);
+    node.before = this.#last;
+    if (this.#last) this.#last.behind = node;
+    else this.#first = node;
+    this.#last = node;
     this.#size++;
-    return place;
+    return node;
   }
 
-  leave(place: QueueNode<T>): void {
-    const { before, behind } = place;
+  remove(node: QueueNode<T>): void {
+    const { before, behind } = node;
     if (before) before.behind = behind;
     else this.#first = behind;
     if (behind) behind.before = before;
@@ -45,10 +45,10 @@ export class LinkedQueue<T> {
     this.#size--;
   }
 
-  /** All of them as they stand now, so that each may leave meanwhile. */
+  /** Copies all items as they stand now, so that any of them may leave meanwhile. */
   all(): T[] {
     const all: T[] = [];
-    for (let place = this.#first; place; place = place.behind) all.push(place.who);
+    for (let node = this.#first; node; node = node.behind) all.push(node.item);
     return all;
   }
 }

@@ -1,74 +1,76 @@
 import { now } from '../../clock/deadline.js';
 import { waitFor } from '../../clock/wait-for.js';
 import type { LockRequest } from '../request/lock-request.js';
-import type { Lock } from '../lock/lock.js';
 import { LinkedQueue, type QueueNode } from './linked-queue.js';
 
-/** What a caller gets from the gate: its turn, or the lock itself from the one before. */
-export type Entry = Lock | 'turn';
+/** What a caller gets from the queue: its turn to acquire the lock, or the lock itself from the caller before. */
+export type TurnOr<HandedOff> = HandedOff | 'turn';
 
-interface Waiter {
+/** A caller that waits for its turn. */
+interface Waiter<HandedOff> {
   readonly request: LockRequest;
-  readonly pass: (passage: Entry) => void;
+  enter(entry: TurnOr<HandedOff>): void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** A caller that does not wait: it only wants to know how the first try of the caller in front ends. */
+interface Probe {
+  readonly request: LockRequest;
+  readonly report: () => void;
   readonly fail: (error: unknown) => void;
 }
 
 /**
- * What the one who is through does: asks the store for the first time, waits for it (and counts as a waiter then), or has
- * the lock; or it only waited for its turn, and is about to leave.
+ * What the caller in front does: it tries the store for the first time; waits in the store (and counts as a waiter then); or has the lock. Or
+ * it waited for its turn only, and is about to leave.
  */
-type Front = 'asking' | 'waiting' | 'inside' | 'passing';
+type Stage = 'trying' | 'waiting' | 'inside' | 'leaving';
 
 /** A lease, as far as it is known. */
-interface End {
+interface KnownLease {
   /** When it ends if nobody renews it, by the monotonic clock. */
   readonly endsAt: number;
 }
 
-/** A key that somebody of this process is through for. */
-interface Turn {
-  front: Front;
-  /** The lease of who has the lock: the front, or who is in its way. */
-  end: End | undefined;
-  /** Those who wait behind, by arrival. */
-  queue: LinkedQueue<Waiter> | undefined;
-  /** Those who only want to know what the front's first answer is. */
+/** A key for which a caller of this process has its turn. */
+interface Turn<HandedOff> {
+  stage: Stage;
+  /** The lease of the holder: the caller in front, or who keeps it waiting. */
+  lease: KnownLease | undefined;
+  /** Callers behind, by arrival. */
+  queue: LinkedQueue<Waiter<HandedOff>> | undefined;
   probes: LinkedQueue<Probe> | undefined;
 }
 
-interface Probe {
-  readonly request: LockRequest;
-  readonly tell: () => void;
-  readonly fail: (error: unknown) => void;
-}
-
 /**
- * Lets the callers of one process through one at a time for each key, first come, first served.
+ * Gives the callers of one process their turns: one at a time for each key, first come, first served.
  * So a process sends the store one caller for a key, however many wait.
+ *
+ * @typeParam HandedOff what a caller may hand off to the next one in the place of the turn
  */
-export class LocalQueue {
-  readonly #turns = new Map<string, Turn>();
-  /** How many wait in the store on their own, not in the queue here. */
+export class LocalQueue<HandedOff> {
+  readonly #turns = new Map<string, Turn<HandedOff>>();
+  /** How many wait in the store without a turn here. */
   readonly #waitingInStore = new Map<string, number>();
   /** Why nobody waits here any more. */
   #closed: { readonly error: unknown } | undefined;
 
-  /** Whether nobody of this process is through. */
+  /** Whether no caller of this process has the turn. */
   isFree(key: string): boolean {
     return !this.#turns.has(key);
   }
 
-  /** Goes in if nobody of this process is through. */
+  /** Takes the turn if no caller of this process has it. */
   tryEnter(key: string): boolean {
     if (this.#turns.has(key)) return false;
-    this.#turns.set(key, { front: 'asking', end: undefined, queue: undefined, probes: undefined });
+    this.#turns.set(key, { stage: 'trying', lease: undefined, queue: undefined, probes: undefined });
     return true;
   }
 
   /**
-   * Queues for a busy key. Answers with `late()` when `untilMs` came first.
+   * Queues for the turn of a busy key. Returns `late()` when `untilMs` comes first.
    *
-   * @throws the reason of a signal that aborts, or the error the front failed with
+   * @throws the reason of a signal that aborts, or what the caller in front failed with
    */
   enter<Late>(
     key: string,
@@ -76,71 +78,76 @@ export class LocalQueue {
     signals: readonly AbortSignal[],
     request: LockRequest,
     late: () => Late,
-  ): Promise<Entry | Late> {
+  ): Promise<TurnOr<HandedOff> | Late> {
     const turn = this.#turns.get(key);
     if (!turn) {
       this.tryEnter(key);
-      return Promise.resolve('turn');
+      return Promise.resolve('turn' as const);
     }
     if (this.#closed) return Promise.reject(this.#closed.error);
     const queue = (turn.queue ??= new LinkedQueue());
-    let place: QueueNode<Waiter>;
-    return waitFor<Entry, Late>(
+    let node: QueueNode<Waiter<HandedOff>>;
+    return waitFor<TurnOr<HandedOff>, Late>(
       untilMs,
       signals,
-      (pass, fail) => (place = queue.join({ request, pass, fail })),
-      () => queue.leave(place),
+      (enter, fail) => (node = queue.add({ request, enter, fail })),
+      () => queue.remove(node),
       late,
     );
   }
 
-  /** Waits until the front has its first answer from the store. Throws what it failed with, or the reason of a signal. */
-  async answered(key: string, signals: readonly AbortSignal[], request: LockRequest): Promise<void> {
+  /**
+   * Waits until the store has answered the first try of the caller in front.
+   *
+   * @throws what that one failed with, or the reason of a signal that aborts
+   */
+  async firstTryOfFront(key: string, signals: readonly AbortSignal[], request: LockRequest): Promise<void> {
     const turn = this.#turns.get(key);
-    if (turn?.front !== 'asking') return;
-    const line = (turn.probes ??= new LinkedQueue());
-    let place: QueueNode<Probe>;
+    if (turn?.stage !== 'trying') return;
+    const probes = (turn.probes ??= new LinkedQueue());
+    let node: QueueNode<Probe>;
     await waitFor<void>(
       Infinity,
       signals,
-      (tell, fail) => (place = line.join({ request, tell, fail })),
-      () => line.leave(place),
+      (report, fail) => (node = probes.add({ request, report, fail })),
+      () => probes.remove(node),
     );
   }
 
-  /** What the first in the queue asks for. */
+  /** What the first waiter asks for. */
   next(key: string): LockRequest | undefined {
     return this.#turns.get(key)?.queue?.first?.request;
   }
 
-  /** Gives the first in the queue the lock of the one who is through. */
-  handOff(key: string, lock: Lock): void {
-    this.#turns.get(key)?.queue?.first?.pass(lock);
+  /** Gives the first waiter what the caller in front has, along with its turn. */
+  handOff(key: string, handedOff: HandedOff): void {
+    this.#turns.get(key)?.queue?.first?.enter(handedOff);
   }
 
-  /** Gives the turn to the next in the queue, or closes it. */
+  /** Gives the turn to the first waiter, or ends it. */
   leave(key: string): void {
     const turn = this.#turns.get(key);
     if (!turn) return;
-    tell(turn.probes);
+    reportTo(turn.probes);
     const next = turn.queue?.first;
     if (!next) {
       this.#turns.delete(key);
       return;
     }
-    turn.front = next.request.isPassing ? 'passing' : 'asking';
-    turn.end = undefined;
-    next.pass('turn');
+    turn.stage = next.request.leavesAtOnce ? 'leaving' : 'trying';
+    turn.lease = undefined;
+    next.enter('turn');
   }
 
   /**
-   * The store did not answer the front: those behind would meet the same, one time-out after the other. But for those who don't want all
-   * that the front wanted: what went wrong may be about another key.
+   * Fails the callers behind, because the store did not answer the one in front: they would meet the same, one time-out after the other.
+   *
+   * @param keys of the caller in front. A caller that does not ask for all of them goes on: the failure may be about another key
    */
-  fail(key: string, error: unknown, wanted: readonly string[] = []): void {
+  fail(key: string, error: unknown, keys: readonly string[] = []): void {
     const turn = this.#turns.get(key);
     for (const { request, fail } of [...(turn?.probes?.all() ?? []), ...(turn?.queue?.all() ?? [])]) {
-      if (wanted.every((one) => request.keys.includes(one))) fail(error);
+      if (keys.every((one) => request.keys.includes(one))) fail(error);
     }
   }
 
@@ -150,36 +157,37 @@ export class LocalQueue {
     for (const key of this.#turns.keys()) this.fail(key, error);
   }
 
-  /** Lets everybody through, because there is nothing left to guard. */
-  open(): void {
+  /** Gives everybody the turn at once, because there is nothing left to protect. */
+  releaseAll(): void {
     const turns = [...this.#turns.values()];
     this.#turns.clear();
-    for (const { queue, probes: curious } of turns) {
-      tell(curious);
-      for (const waiter of queue?.all() ?? []) waiter.pass('turn');
+    for (const { queue, probes } of turns) {
+      reportTo(probes);
+      for (const waiter of queue?.all() ?? []) waiter.enter('turn');
     }
   }
 
-  setFront(key: string, front: Front): void {
+  /** Notes what the caller in front does now. */
+  setStage(key: string, stage: Stage): void {
     const turn = this.#turns.get(key);
     if (!turn) return;
-    turn.front = front;
-    if (front !== 'asking') tell(turn.probes);
+    turn.stage = stage;
+    if (stage !== 'trying') reportTo(turn.probes);
   }
 
-  /** Notes the lease of who has the lock. */
-  setEnd(key: string, end: End): void {
+  /** Notes the lease of the holder. */
+  setLease(key: string, lease: KnownLease): void {
     const turn = this.#turns.get(key);
-    if (turn) turn.end = end;
+    if (turn) turn.lease = lease;
   }
 
-  /** How long the lease of who has the lock lasts if nobody renews it, in ms. Undefined when it is not known. */
+  /** How long the lease of the holder lasts if nobody renews it, in ms. Undefined when that is not known. */
   leaseLeftMs(key: string): number | undefined {
-    const end = this.#turns.get(key)?.end;
-    return end && Math.max(0, end.endsAt - now());
+    const lease = this.#turns.get(key)?.lease;
+    return lease && Math.max(0, lease.endsAt - now());
   }
 
-  /** Counts a caller that waits in the store without a turn, as long as `waiting` lasts. */
+  /** Counts a caller that waits in the store without a turn here, for as long as `waiting` lasts. */
   async countWaiting<T>(key: string, waiting: Promise<T>): Promise<T> {
     this.#waitingInStore.set(key, (this.#waitingInStore.get(key) ?? 0) + 1);
     try {
@@ -191,24 +199,24 @@ export class LocalQueue {
     }
   }
 
-  /** Whether a caller of this process is through, and does not just pass. */
+  /** Whether a caller of this process has the turn, and is not about to leave. */
   isTaken(key: string): boolean {
     const turn = this.#turns.get(key);
-    return turn !== undefined && turn.front !== 'passing';
+    return turn !== undefined && turn.stage !== 'leaving';
   }
 
   /** Whether a caller of this process has the lock. */
   isInside(key: string): boolean {
-    return this.#turns.get(key)?.front === 'inside';
+    return this.#turns.get(key)?.stage === 'inside';
   }
 
   /** How many callers of this process wait for the key. */
   waiterCount(key: string): number {
     const turn = this.#turns.get(key);
-    return (turn?.queue?.size ?? 0) + (turn?.front === 'waiting' ? 1 : 0) + (this.#waitingInStore.get(key) ?? 0);
+    return (turn?.queue?.size ?? 0) + (turn?.stage === 'waiting' ? 1 : 0) + (this.#waitingInStore.get(key) ?? 0);
   }
 }
 
-function tell(line: LinkedQueue<Probe> | undefined): void {
-  for (const curious of line?.all() ?? []) curious.tell();
+function reportTo(probes: LinkedQueue<Probe> | undefined): void {
+  for (const probe of probes?.all() ?? []) probe.report();
 }

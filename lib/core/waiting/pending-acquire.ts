@@ -1,18 +1,18 @@
 import { waitFor } from '../../clock/wait-for.js';
-import type { AcquireCommand, Granted, Busy, Sharing } from '../../store/lock-store.js';
+import type { AcquireCommand, Busy, Granted, Sharing } from '../../store/lock-store.js';
 import type { LockRequest } from '../request/lock-request.js';
 
-/** An answer of the store, and when it was asked. */
-export interface Answer<Reply extends Granted | Busy = Granted | Busy> {
+/** A reply of the store to a pending acquire. */
+export interface AcquireReply<Reply extends Granted | Busy = Granted | Busy> {
   readonly reply: Reply;
   readonly sentAt: number;
-  /** Whether it had been asked with this token before. */
-  readonly again?: boolean;
+  /** Whether the token had been sent to the store before. */
+  readonly isRepeated?: boolean;
 }
 
-export const isGrant = (answer: Answer): answer is Answer<Granted> => answer.reply.granted;
+export const isGrant = (reply: AcquireReply): reply is AcquireReply<Granted> => reply.reply.granted;
 
-/** A token that a caller asks the store for a lock with, and maybe waits with. */
+/** One try to acquire a lock from the store, under one token: the command it sends, and what the process hears about it while it waits. */
 export class PendingAcquire implements AcquireCommand {
   readonly keys: readonly string[];
   readonly token: string;
@@ -21,14 +21,14 @@ export class PendingAcquire implements AcquireCommand {
   readonly label: string | undefined;
   readonly queue: boolean;
   readonly fair: boolean;
-  /** Of the caller that has it now: one that gave up may have left it to another. */
+  /** Of the present caller: one that gave up may have left this place in the queue to another. */
   waitsUntil = Infinity;
   isQueued = false;
   wasOffered = false;
-  /** Whether others wait for the lock that it is being given: that can be heard of before the grant. */
+  /** Whether others wait for the lock that this is about to get: that message can arrive before the grant. */
   contended = false;
-  /** Whether the lock that it is being given was taken away by force: that can be heard of before the grant, too. */
-  lost = false;
+  /** Whether the lock that this is about to get was taken away by force: that message can arrive before the grant, too. */
+  wasForcedAway = false;
   #refusedAt = 0;
   #grant: Granted | undefined;
   #offered = false;
@@ -46,31 +46,38 @@ export class PendingAcquire implements AcquireCommand {
     this.fair = fair;
   }
 
-  /** The store gave it the lock, unless that is old news. */
+  /** Prepares to be sent once more. What was heard so far is older than the reply to come. */
+  repeat(): this {
+    this.isQueued = true;
+    this.wasForcedAway = false;
+    return this;
+  }
+
+  /** Notes that the store granted the lock, unless a later refusal makes that old news. */
   granted(grant: Granted): void {
     if (grant.fence <= this.#refusedAt) return;
     this.#grant = grant;
     this.#wake?.();
   }
 
-  /** The store refused it: what it was given before is over, however late it hears of that. */
+  /** Notes that the store refused the lock: earlier grants are over, however late they are heard of. */
   refused({ fence }: Busy): void {
     this.#refusedAt = fence;
     if (this.#grant && this.#grant.fence <= fence) this.#grant = undefined;
   }
 
-  /** Time to ask again, if it waits. */
+  /** Wakes it, if it waits, to ask the store again. */
   wake(): void {
     this.#wake?.();
   }
 
-  /** It was given the lock, and has to ask for it: now, or as soon as it waits. */
+  /** Notes that the store offers the lock, and that it has to ask for it: now, or as soon as it waits. */
   offer(): void {
     this.#offered = true;
     this.#wake?.();
   }
 
-  /** There is no point in waiting any more. */
+  /** Ends its waiting with an error. */
   fail(error: unknown): void {
     this.#failed = { error };
     this.#fail?.(error);

@@ -1,36 +1,38 @@
 import type { LockStore } from '../../store/lock-store.js';
 import type { LeaseRegistry } from '../lease/lease-registry.js';
-import type { PendingAcquires } from './pending-acquires.js';
 import type { Watchdog } from '../lease/watchdog.js';
+import type { PendingAcquires } from './pending-acquires.js';
 
-/** Who hears what the store tells. */
-interface Ears {
+/** What hears the messages of the store. */
+interface StoreListenerParts {
   /** What all tokens of this process begin with. */
   readonly source: string;
-  readonly queue: PendingAcquires;
-  readonly open: LeaseRegistry;
+  readonly pendingAcquires: PendingAcquires;
+  readonly leases: LeaseRegistry;
   readonly watchdog: Watchdog;
+  /** Called when messages or locks may have been lost. */
   readonly resync: () => void;
 }
 
-/** Passes on what the store tells, to those who ask it for a lock and to the leases. A message may overtake the answer that it belongs to. */
-export function listenToStore(store: LockStore, { source, queue, open, watchdog, resync }: Ears): void {
+/** Passes the messages of the store on to pending acquires and to leases. A message may overtake the reply that it belongs to. */
+export function listenToStore(store: LockStore, parts: StoreListenerParts): void {
+  const { source, pendingAcquires, leases, watchdog, resync } = parts;
   store.listen({
     source,
-    granted: (token, grant) => queue.granted(token, grant) || open.get(token) !== undefined,
-    offered: (token) => queue.offered(token) || open.get(token) !== undefined,
+    granted: (token, grant) => pendingAcquires.granted(token, grant) || leases.get(token) !== undefined,
+    offered: (token) => pendingAcquires.offered(token) || leases.get(token) !== undefined,
     contended: (token) => {
-      queue.markContended(token);
-      open.get(token)?.handOffRun?.markContended();
+      pendingAcquires.markContended(token);
+      leases.get(token)?.handOffRun?.markContended();
     },
     lost: (token, forced) => {
-      queue.lost(token);
-      const lease = open.get(token);
-      // The message may be about what the token had before it asked again.
-      if (lease?.isRegained) void watchdog.hasLost(lease).then((lost) => lost && lease.lose('taken', forced));
+      pendingAcquires.markForcedAway(token);
+      const lease = leases.get(token);
+      // The message may be about a lock that the token had before it asked again.
+      if (lease?.isReacquired) void watchdog.isGone(lease).then((gone) => gone && lease.lose('taken', forced));
       else lease?.lose('taken', forced);
     },
-    describe: (token) => open.get(token)?.describe(),
+    describe: (token) => leases.get(token)?.describe(),
     resync,
   });
 }

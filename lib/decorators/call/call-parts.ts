@@ -1,19 +1,14 @@
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import type { WithLockOptions } from '../../core/request/lock-options.js';
-import type { LockExceptionFactory } from '../../http/exception-factory.js';
-import { attachToRequest } from '../../http/http-request.js';
+import type { RequestPort } from '../../service/request-port.js';
 
-/** Makes the key of a call, or attaches the error to the HTTP request of the call. */
-export function keyOrAttachedError<A>(
-  keyOf: (args: A) => LockKey,
-  args: A,
-  factory: LockExceptionFactory | undefined,
-): LockKey {
+/** Makes the key of a call, or attaches the error to the request of the call. */
+export function keyOrAttachedError<A>(keyOf: (args: A) => LockKey, args: A, requests: RequestPort): LockKey {
   try {
     return keyOf(args);
   } catch (error) {
-    throw attachToRequest(error, factory);
+    throw requests.attachError(error);
   }
 }
 

@@ -33,19 +33,15 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
   return (body, self, args, unsubscribed) => {
     try {
       const locks = serviceOf(self, name, module);
-      const { exceptionFactory } = locks;
+      const { requests } = locks;
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
         const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
         return Promise.resolve(result).then((value) =>
-          checkedResult(holdUntilEnd(value, { lock, onLost, exceptionFactory }), name),
+          checkedResult(holdUntilEnd(value, { lock, onLost, requests }), name),
         );
       };
-      return locks.withLock(
-        keyOrAttachedError(keyOf, args, exceptionFactory),
-        work,
-        endedBy(unsubscribed, lockOptions),
-      );
+      return locks.withLock(keyOrAttachedError(keyOf, args, requests), work, endedBy(unsubscribed, lockOptions));
     } catch (error) {
       return Promise.reject(error);
     }

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { Lock } from '../../core/lock/lock.js';
-import type { LockExceptionFactory } from '../../http/exception-factory.js';
-import { clientGone, attachToRequest } from '../../http/http-request.js';
+import { clientGone } from '../../http/http-request.js';
 import { isOver, onceEnded } from '../../http/response-end.js';
+import type { RequestPort } from '../../service/request-port.js';
 import { assertNotLost } from '../stream/stream-hold.js';
 
 interface HoldParts {
@@ -13,8 +13,8 @@ interface HoldParts {
   readonly response: ServerResponse;
   /** The hold that the same request took before. */
   readonly outer: RequestHold | undefined;
-  /** The factory of the module that the lock belongs to. */
-  readonly exceptionFactory: LockExceptionFactory | undefined;
+  /** The requests that callers of the lock service answer. */
+  readonly requests: RequestPort;
 }
 
 /**
@@ -23,7 +23,7 @@ interface HoldParts {
  */
 export class RequestHold {
   readonly lock: Lock;
-  readonly exceptionFactory: LockExceptionFactory | undefined;
+  readonly requests: RequestPort;
   /** Resolves when the lock may be released. Never rejects. */
   readonly ended: Promise<void>;
   readonly #handler: object;
@@ -33,11 +33,11 @@ export class RequestHold {
   #hasResponded = false;
   #isOver = false;
 
-  constructor({ handler, lock, response, outer, exceptionFactory }: HoldParts) {
+  constructor({ handler, lock, response, outer, requests }: HoldParts) {
     this.#handler = handler;
     this.lock = lock;
     this.#outer = outer;
-    this.exceptionFactory = exceptionFactory;
+    this.requests = requests;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
     const responded = (): void => {
       this.#hasResponded = true;
@@ -71,7 +71,7 @@ export class RequestHold {
     try {
       this.lock.assertHeld();
     } catch (error) {
-      throw attachToRequest(error, this.exceptionFactory);
+      throw this.requests.attachError(error);
     }
     this.#working++;
     let left = false;

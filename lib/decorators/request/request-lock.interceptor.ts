@@ -63,8 +63,8 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
     }
 
     #inLock(context: ExecutionContext, response: ServerResponse, next: CallHandler): Promise<Observable<unknown>> {
-      const { exceptionFactory } = this.locks;
-      const key = keyOrAttachedError(keyOf, context, exceptionFactory);
+      const { requests } = this.locks;
+      const key = keyOrAttachedError(keyOf, context, requests);
       const over = new AbortController();
       // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
       // handler is no reason.
@@ -77,7 +77,7 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
             (lock) => {
               over.signal.throwIfAborted();
               began = true;
-              const hold = new RequestHold({ handler: id, lock, response, outer: currentHold(), exceptionFactory });
+              const hold = new RequestHold({ handler: id, lock, response, outer: currentHold(), requests });
               holds.set(response, hold);
               resolve(handle(hold, next));
               return hold.ended;

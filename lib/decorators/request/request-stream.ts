@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable } from 'rxjs';
-import { attachToRequest } from '../../http/http-request.js';
 import { lostError } from '../../service/lock.calls.js';
 import { failWhenLost } from '../stream/held-observable.js';
 import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
@@ -16,7 +15,7 @@ export function readableWhileHeld(source: Observable<unknown>, hold: RequestHold
     try {
       hold.assertReadable();
     } catch (error) {
-      throw inside(() => attachToRequest(error, hold.exceptionFactory));
+      throw inside(() => hold.requests.attachError(error));
     }
     subscriber.add(failWhenLost(hold, subscriber, inside));
     inside(() => untilUnsubscribed(source, subscriber, inside).subscribe(subscriber));
@@ -37,9 +36,9 @@ export function responseUnlessLost(
       if (subscriber.closed) return;
       // `isHeld` reads the clock, so it knows a loss that no timer has reported yet. A lock that the handler has
       // released is not lost.
-      const lost = onLost === 'throw' && !hold.lock.isHeld ? hold.lock.lost : undefined;
+      const lost = onLost === 'throw' && !hold.lock.isHeld ? hold.lock.loss : undefined;
       if (!lost) send();
-      else subscriber.error(lostError(lost, hold.exceptionFactory, cause));
+      else subscriber.error(lostError(lost, hold.requests, cause));
     };
     response.subscribe({
       next: (value) => unlessLost(() => subscriber.next(value)),

@@ -1,11 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { attachToRequest } from '../../http/http-request.js';
 import { assertNotLost, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 
 /** Makes an async iterator keep the lock until it is done, has thrown, or was left by `return()` or `throw()`. */
 export function heldIterator(
   source: AsyncIterator<unknown>,
-  { lock, onLost, exceptionFactory }: StreamLock,
+  { lock, onLost, requests }: StreamLock,
 ): AsyncIterableIterator<unknown> {
   const hold = new StreamHold(lock);
   const inside = AsyncLocalStorage.snapshot();
@@ -20,8 +19,8 @@ export function heldIterator(
       return result;
     } catch (error) {
       await hold.end();
-      if (error === lock.lost) void inside(async () => source.return?.()).catch(() => undefined);
-      throw attachToRequest(error, exceptionFactory);
+      if (error === lock.loss) void inside(async () => source.return?.()).catch(() => undefined);
+      throw requests.attachError(error);
     }
   };
   const held: AsyncIterableIterator<unknown> = {

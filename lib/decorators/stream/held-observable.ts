@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Subscriber } from 'rxjs';
-import { attachToRequest } from '../../http/http-request.js';
 import { noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
 
@@ -45,12 +44,12 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
  * @returns a function that stops listening
  */
 export function failWhenLost(
-  { lock, exceptionFactory }: Omit<StreamLock, 'onLost'>,
+  { lock, requests }: Omit<StreamLock, 'onLost'>,
   subscriber: Subscriber<unknown>,
   inside: ReturnType<typeof AsyncLocalStorage.snapshot>,
 ): () => void {
   const { signal } = lock;
-  const fail = () => inside(() => subscriber.error(attachToRequest(signal.reason, exceptionFactory)));
+  const fail = () => inside(() => subscriber.error(requests.attachError(signal.reason as unknown)));
   signal.addEventListener('abort', fail, { once: true });
   return () => signal.removeEventListener('abort', fail);
 }

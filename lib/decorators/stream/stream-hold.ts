@@ -1,17 +1,15 @@
+import { LONGEST_TIMER_MS } from '../../clock/deadline.js';
 import type { Lock } from '../../core/lock/lock.js';
 import { noteEnd } from '../../core/stream-end.js';
-import type { LockExceptionFactory } from '../../http/exception-factory.js';
+import type { RequestPort } from '../../service/request-port.js';
 
 /** The lock of a stream. */
 export interface StreamLock {
   readonly lock: Lock;
   readonly onLost: 'throw' | 'ignore';
-  /** The factory of the module that the lock belongs to. */
-  readonly exceptionFactory: LockExceptionFactory | undefined;
+  /** The requests that callers of the lock service answer. */
+  readonly requests: RequestPort;
 }
-
-/** The longest time that a timer can be set to, in ms. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * How long a reader may take to come: the lease that the caller asked for. A lock that was handed off lasts less at
@@ -26,7 +24,7 @@ const readerMs = (lock: Lock): number => (lock.isHeld ? Math.min(...lock.leases.
  * @throws LockLostError
  */
 export function assertNotLost(lock: Lock): void {
-  if (!lock.isHeld && lock.lost) throw lock.lost;
+  if (!lock.isHeld && lock.loss) throw lock.loss;
 }
 
 /**
@@ -64,7 +62,7 @@ export class StreamHold {
    */
   startReading(onLost: 'throw' | 'ignore'): void {
     clearTimeout(this.#unreadTimer);
-    if (this.#released || (this.#hasEnded && this.#lock.lost)) this.#lock.assertHeld();
+    if (this.#released || (this.#hasEnded && this.#lock.loss)) this.#lock.assertHeld();
     else if (onLost === 'throw') assertNotLost(this.#lock);
   }
 

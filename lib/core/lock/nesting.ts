@@ -1,0 +1,105 @@
+import type { ForcedUnlock, LostReason } from '../../errors/lock-lost.error.js';
+import type { Sharing } from '../../store/lock-store.js';
+import { LocalQueue } from '../waiting/local-queue.js';
+
+/** What nesting needs to know of a lock. */
+interface NestedLock<Self extends NestedLock<Self>> {
+  readonly keys: readonly string[];
+  readonly leases: readonly { readonly sharing: Sharing }[];
+  readonly nesting: Nesting<Self>;
+  lose(reason: LostReason, forced?: ForcedUnlock): void;
+}
+
+/** How a nested lock came to be. */
+export interface NestedIn<L> {
+  /** The locks of the calls that it is nested in. */
+  readonly parents: readonly L[];
+  /** Whether it reads a key together with siblings. */
+  isShared(key: string): boolean;
+  /** Lets siblings go on, when it ends. */
+  readonly leave: () => void;
+}
+
+const OUTERMOST: NestedIn<never> = { parents: [], isShared: () => false, leave: () => undefined };
+
+/** The place of a lock among nested calls: the locks that it is nested in, and those that are nested in it. */
+export class Nesting<L extends NestedLock<L>> {
+  readonly #lock: L;
+  readonly #nestedIn: NestedIn<L>;
+  readonly #children = new Set<L>();
+  #queue: LocalQueue<never> | undefined;
+  #readers: Set<L> | undefined;
+
+  constructor(lock: L, nestedIn: NestedIn<L> = OUTERMOST) {
+    this.#lock = lock;
+    this.#nestedIn = nestedIn;
+    for (const parent of nestedIn.parents) parent.nesting.#children.add(lock);
+  }
+
+  get parents(): readonly L[] {
+    return this.#nestedIn.parents;
+  }
+
+  /** Whether the lock is nested in others. */
+  get hasParents(): boolean {
+    return this.parents.length > 0;
+  }
+
+  /** Whether locks are nested in it. */
+  get hasChildren(): boolean {
+    return this.#children.size > 0;
+  }
+
+  /** Whether the lock reads a key together with siblings. */
+  isShared(key: string): boolean {
+    return this.#nestedIn.isShared(key);
+  }
+
+  /** Where calls nested in this lock wait for their turns, one at a time for each key. */
+  get queue(): LocalQueue<never> {
+    return (this.#queue ??= new LocalQueue());
+  }
+
+  /** The locks nested in this one that read together. */
+  get readers(): Set<L> {
+    return (this.#readers ??= new Set());
+  }
+
+  /** How the lock lets calls nested in it share a key of it. */
+  sharing(key: string): Sharing {
+    if (!this.hasParents) return this.#lock.leases[0]!.sharing;
+    const outer = this.#parentWith(key).nesting.sharing(key);
+    // A writer nested in a reader has the key for itself.
+    return outer === 'read' ? 'exclusive' : outer;
+  }
+
+  /** The lock whose local queue nested callers join: for a reader that shares the key with its siblings, that of the call they are all in. */
+  queueOwner(key: string): L {
+    return this.isShared(key) ? this.#parentWith(key).nesting.queueOwner(key) : this.#lock;
+  }
+
+  /** Whether the lock is that one, or nested in it. */
+  isWithin(other: L): boolean {
+    return this.#lock === other || this.parents.some((parent) => parent.nesting.isWithin(other));
+  }
+
+  /** Takes the lock out of its parents, which lose it no more. */
+  detach(): void {
+    for (const parent of this.parents) parent.nesting.#children.delete(this.#lock);
+  }
+
+  /** Lets siblings go on. */
+  leave(): void {
+    this.#nestedIn.leave();
+  }
+
+  /** Loses all locks nested in this one, and lets the calls that wait to be nested in it go on. */
+  loseChildren(reason: LostReason, forced?: ForcedUnlock): void {
+    for (const child of this.#children) child.lose(reason, forced);
+    this.#queue?.releaseAll();
+  }
+
+  #parentWith(key: string): L {
+    return this.parents.find((parent) => parent.keys.includes(key))!;
+  }
+}

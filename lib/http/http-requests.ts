@@ -1,0 +1,16 @@
+import type { LockExceptionFactory } from './exception-factory.js';
+import { attachToRequest, clientGoneSignal } from './http-request.js';
+
+/**
+ * Connects a `LockService` with the HTTP requests that its callers answer: a client that goes away ends the wait of its request, and lock
+ * errors become answers.
+ *
+ * @param factory of the module: it makes the answers
+ */
+export function httpRequests(factory: LockExceptionFactory | undefined) {
+  return {
+    waitSignal: clientGoneSignal,
+    attachError: <E>(error: E): E => attachToRequest(error, factory),
+    changesErrors: factory !== undefined,
+  };
+}

@@ -1,0 +1,16 @@
+/** What a `LockService` needs to know of the requests that its callers answer, such as those of HTTP. */
+export interface RequestPort {
+  /** Aborts when nobody waits for the answer of the current request any more. Undefined outside of a request. */
+  waitSignal(): AbortSignal | undefined;
+  /** Attaches an error that is about to be thrown to the current request, whose answer it may become; returns the error. */
+  attachError<E>(error: E): E;
+  /** Whether `attachError` changes errors, so that no two calls may share one. */
+  readonly changesErrors: boolean;
+}
+
+/** For a service outside of Nest: no call belongs to a request. */
+export const NO_REQUESTS: RequestPort = {
+  waitSignal: () => undefined,
+  attachError: (error) => error,
+  changesErrors: false,
+};
