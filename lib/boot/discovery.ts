@@ -6,14 +6,15 @@ import {
   PIPES_METADATA,
   ROUTE_ARGS_METADATA,
 } from '@nestjs/common/constants.js';
+import { prototypesOf } from '../decorators/method/prototypes.js';
 
 /** What Nest keeps of a module, and of a provider. */
 export type NestModule = ValueOf<ModulesContainer>;
 export type Provider = ValueOf<NestModule['providers']>;
 type ValueOf<M> = M extends Map<unknown, infer Value> ? Value : never;
 
-/** An object that Nest knows, or only its class, where it builds one for each request. */
-export interface Known {
+/** An object that Nest knows, or only its class, where Nest builds one for each request. */
+export interface Discovered {
   readonly instance: object | undefined;
   readonly prototype: object;
   readonly isBuiltByNest: boolean;
@@ -21,6 +22,7 @@ export interface Known {
 
 const ENHANCERS = [GUARDS_METADATA, INTERCEPTORS_METADATA, PIPES_METADATA, EXCEPTION_FILTERS_METADATA];
 
+/** Returns all providers, controllers, enhancers and middlewares of modules. */
 export function* providersOf(modules: Iterable<NestModule>): Iterable<Provider> {
   for (const module of modules)
     yield* [
@@ -31,8 +33,8 @@ export function* providersOf(modules: Iterable<NestModule>): Iterable<Provider> 
     ];
 }
 
-/** All objects and classes that these modules have. */
-export function* discoverIn(modules: Iterable<NestModule>): Iterable<Known> {
+/** Discovers all objects and classes of modules. */
+export function* discoverIn(modules: Iterable<NestModule>): Iterable<Discovered> {
   for (const provider of providersOf(modules)) {
     const type: unknown = provider.isNotMetatype ? undefined : provider.metatype;
     if (typeof type === 'function' && type.prototype) {
@@ -41,23 +43,23 @@ export function* discoverIn(modules: Iterable<NestModule>): Iterable<Known> {
         prototype: type.prototype as object,
         isBuiltByNest: true,
       };
-      yield* given(enhancersOf(type, type.prototype as object));
+      yield* existing(enhancersOf(type, type.prototype as object));
     } else {
-      yield* given(instancesOf(provider));
+      yield* existing(instancesOf(provider));
     }
   }
 }
 
-/** What was made with `new` for the whole app. */
-export function discoverGlobal(app: ApplicationConfig): Iterable<Known> {
-  return given(
+/** Discovers the objects that were created with `new` for the whole app. */
+export function discoverGlobal(app: ApplicationConfig): Iterable<Discovered> {
+  return existing(
     [app.getGlobalGuards(), app.getGlobalInterceptors(), app.getGlobalPipes(), app.getGlobalFilters()].flat(),
   );
 }
 
 /**
- * Whether a factory makes objects also after the app has started: for each request, or for each object that asks for
- * one.
+ * Tells whether a factory makes objects after the app has started, too: for each request, or for each object that asks
+ * for one.
  */
 export function isFactoryOfMany(provider: Provider): boolean {
   return provider.isFactory && !provider.isAlias && (provider.isTransient || !provider.isDependencyTreeStatic());
@@ -68,7 +70,9 @@ function instancesOf(provider: Provider): readonly unknown[] {
   return [provider.instance, ...provider.getStaticTransientInstances().map((made) => made?.instance)];
 }
 
-/** What was made with `new` for `@UseGuards` and its like, or for a parameter such as `@Param('id', new MyPipe())`. */
+/**
+ * Finds what was created with `new` for `@UseGuards` and the like, or for a parameter: `@Param('id', new MyPipe())`.
+ */
 function enhancersOf(type: object, prototype: object): readonly unknown[] {
   const methods = methodsOf(prototype);
   const bound = [type, ...methods.values()].flatMap((target) =>
@@ -82,24 +86,20 @@ function enhancersOf(type: object, prototype: object): readonly unknown[] {
   return [...bound, ...parameters.flatMap(({ pipes }) => pipes ?? [])];
 }
 
-/** The methods of a class, inherited ones included. */
-function methodsOf(prototype: object | null): ReadonlyMap<string, object> {
+/** Returns the methods of a class, inherited ones included. */
+function methodsOf(prototype: object): ReadonlyMap<string, object> {
   const methods = new Map<string, object>();
-  for (
-    let owner = prototype;
-    owner && owner !== Object.prototype;
-    owner = Object.getPrototypeOf(owner) as object | null
-  ) {
-    for (const [name, { value }] of Object.entries(
-      Object.getOwnPropertyDescriptors(owner) as Record<string, PropertyDescriptor>,
-    )) {
+  for (const owner of prototypesOf(prototype)) {
+    if (owner === Object.prototype) break;
+    const properties = Object.getOwnPropertyDescriptors(owner) as Record<string, PropertyDescriptor>;
+    for (const [name, { value }] of Object.entries(properties)) {
       if (typeof value === 'function' && !methods.has(name)) methods.set(name, value as object);
     }
   }
   return methods;
 }
 
-function* given(objects: Iterable<unknown>): Iterable<Known> {
+function* existing(objects: Iterable<unknown>): Iterable<Discovered> {
   for (const object of objects) {
     const instance = asObject(object);
     if (instance) yield { instance, prototype: Object.getPrototypeOf(instance) as object, isBuiltByNest: false };

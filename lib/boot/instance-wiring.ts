@@ -14,8 +14,8 @@ const logger = new Logger('RedisLock');
 type Factory = (...dependencies: unknown[]) => unknown;
 
 /**
- * Gives the objects that Nest did not construct itself what it injects into the others: the `LockService` of their
- * `@WithLock` methods.
+ * Gives objects that Nest did not construct itself the `LockService` of their `@WithLock` methods. Nest injects it into
+ * the others.
  */
 export class InstanceWiring {
   readonly #modules: ModulesContainer;
@@ -30,16 +30,16 @@ export class InstanceWiring {
     for (const { module } of lockedMethods(instance)) {
       const value = this.serviceOf(module);
       const slot = lockServiceSlot(module);
-      const had = (instance as Record<symbol, unknown>)[slot];
-      const hasItsOwn = isBuiltByNest && had !== undefined;
-      if (!value || had === value || hasItsOwn) continue;
+      const earlier = (instance as Record<symbol, unknown>)[slot];
+      const hasItsOwn = isBuiltByNest && earlier !== undefined;
+      if (!value || earlier === value || hasItsOwn) continue;
       if (!giveService(instance, slot, value)) mistakes.push(frozen(instance, isBuiltByNest));
-      else if (noteEarlierService(instance, slot, had)) logger.warn(shared(instance));
+      else if (noteEarlierService(instance, slot, earlier)) logger.warn(shared(instance));
     }
     return mistakes;
   }
 
-  /** Wires what a factory is going to make: for each request, or for each object that asks for it. */
+  /** Wires what a factory will make: for each request, or for each object that asks for it. */
   wireAll(provider: Provider): void {
     const make = provider.metatype as Factory;
     const checked = new WeakSet<object>();
@@ -58,7 +58,7 @@ export class InstanceWiring {
     };
   }
 
-  /** What the app has for the service, a fake of a test included. */
+  /** Returns what the app uses as the service of a module, a test's fake included. */
   serviceOf(moduleName: string): unknown {
     for (const module of this.#modules.values()) {
       const provider = module.providers.get(lockServiceToken(moduleName));
@@ -70,16 +70,17 @@ export class InstanceWiring {
 
 function shared(instance: object): string {
   const what =
-    `The ${instance.constructor.name} given to Nest belongs to another app of this process, too, which is still open. Until one of the two closes, ` +
-    'its @WithLock methods lock in the store of the app that has started last, for both.';
+    `The ${instance.constructor.name} given to Nest also belongs to another app of this process that is still open. ` +
+    'Until one of them closes, its @WithLock methods use the store of the app that started last, for both apps.';
   return mistake(what, ['Give each app an object of its own.', 'Close the other app first.']);
 }
 
 function frozen(instance: object, isBuiltByNest: boolean): string {
-  if (isBuiltByNest) {
-    const what = `The constructor of ${instance.constructor.name} freezes the object, so it can't be given the LockService`;
-    return mistake(`${what} that its @WithLock methods need.`, ["Don't freeze it, or do so in onModuleInit()."]);
-  }
-  const what = `The ${instance.constructor.name} given to Nest is frozen, so it can't be given the LockService that its @WithLock methods need.`;
-  return mistake(what, ['Let Nest build it.', "Don't freeze it."]);
+  const type = instance.constructor.name;
+  const consequence = "so it can't be given the LockService that its @WithLock methods need.";
+  return isBuiltByNest
+    ? mistake(`The constructor of ${type} freezes the object, ${consequence}`, [
+        "Don't freeze it, or do so in onModuleInit().",
+      ])
+    : mistake(`The ${type} given to Nest is frozen, ${consequence}`, ['Let Nest build it.', "Don't freeze it."]);
 }

@@ -3,27 +3,27 @@ import type { LockedMethod } from '../decorators/method/locked-methods.js';
 import { shownMethod } from '../decorators/method/method-name.js';
 import { mistake } from '../errors/mistakes.js';
 
-/** What is to be told of templates that can make one key of different values. */
+/** Templates that can make the same key from different values. */
 export interface Clashes {
-  /** What the app does not start with. */
+  /** Clashes that stop the boot. */
   readonly mistakes: readonly string[];
-  /** What may be meant. */
+  /** Clashes that may be meant. */
   readonly warnings: readonly string[];
 }
 
-/** A template, and a method that it stands on. */
+/** A template, and a method that uses it. */
 interface Use {
   readonly template: string;
   readonly read: ReadTemplate;
   readonly method: LockedMethod;
 }
 
-/** Compares the templates of methods with each other, and with those of methods that were compared before. */
-export function clashesOf(fresh: readonly LockedMethod[], before: readonly LockedMethod[]): Clashes {
+/** Compares the templates of new methods with each other, and with those of methods that were compared before. */
+export function clashesOf(added: readonly LockedMethod[], before: readonly LockedMethod[]): Clashes {
   const known = [...usesOf(before).values()];
   const mistakes: string[] = [];
   const warnings: string[] = [];
-  for (const use of usesOf(fresh).values()) {
+  for (const use of usesOf(added).values()) {
     for (const other of known) {
       const clash = use.method.module === other.method.module ? clashOf(use.read, other.read) : undefined;
       if (clash?.isFixedText) warnings.push(fixedText(clash.key, use, other));
@@ -34,7 +34,7 @@ export function clashesOf(fresh: readonly LockedMethod[], before: readonly Locke
   return { mistakes, warnings };
 }
 
-/** One use for each shape: what holds for one holds for all of them. */
+/** Returns one use of each shape: what holds for one template of a shape holds for all of them. */
 function usesOf(methods: readonly LockedMethod[]): ReadonlyMap<string, Use> {
   const uses = new Map<string, Use>();
   for (const method of methods) {
@@ -49,20 +49,21 @@ function usesOf(methods: readonly LockedMethod[]): ReadonlyMap<string, Use> {
 }
 
 function differentValues(key: string, one: Use, other: Use): string {
-  return mistake(
-    `${shownUse(one)} and ${shownUse(other)} make one lock key, such as "${key}", of different values, so that calls which have nothing to do with each other would wait for each other.`,
-    [
-      'Put ":" between all values: it is escaped in them, so two keys with ":" in other places differ.',
-      'Begin the two keys with different words.',
-      'If both name one thing, give a function for one of them: its keys are not compared.',
-    ],
-  );
+  const what =
+    `${shownUse(one)} and ${shownUse(other)} can make the same lock key, such as "${key}", from different values, ` +
+    'so unrelated calls would wait for each other.';
+  return mistake(what, [
+    'Put ":" between all values. It is escaped inside values, so keys with ":" in different places differ.',
+    'Begin the two keys with different words.',
+    'If both name the same thing, give a function for one of them: its keys are not compared.',
+  ]);
 }
 
 function fixedText(key: string, one: Use, other: Use): string {
-  return mistake(`${shownUse(one)} and ${shownUse(other)} make one lock key, "${key}", where a value says so.`, [
+  const what = `${shownUse(one)} and ${shownUse(other)} make the same lock key, "${key}", for one particular value.`;
+  return mistake(what, [
     'If they name different things, begin the two keys with different words.',
-    'If they name one thing, give a function for the one without the value: its keys are not compared.',
+    'If they name the same thing, give a function for the one without the value: its keys are not compared.',
   ]);
 }
 

@@ -2,10 +2,10 @@ import { LazyModuleLoader, ModuleRef, type ModulesContainer } from '@nestjs/core
 import { type NestModule, providersOf } from './discovery.js';
 
 /**
- * Has each lazy module checked when it is loaded: Nest calls no hook then. The `load` of this app's loader is replaced
+ * Checks each lazy module when it is loaded, because Nest calls no hook then. Replaces the `load` of this app's loader
  * by one that rejects with what `check` throws.
  *
- * @param check gets the module with all that it imports
+ * @param check gets the module and all that it imports
  */
 export function onLazyModules(modules: ModulesContainer, check: (loaded: ReadonlySet<NestModule>) => void): void {
   for (const { instance } of providersOf(modules.values())) {

@@ -10,6 +10,8 @@ export const DEFAULT_MODULE = 'default';
 export const MODULE_OPTIONS_TOKEN = 'REDIS_LOCK_MODULE_OPTIONS';
 
 /**
+ * Checks the name of a module.
+ *
  * @throws LockOptionsError also for `undefined`, which may be a constant of a circular import: only leaving it out
  * means the default module
  */
@@ -19,7 +21,7 @@ export function checkedModuleName(option: string, name: unknown): string {
 }
 
 /**
- * The name of a module among options; that of the default one when it is left out.
+ * Returns the name of a module among options; the name of the default module when it is left out.
  *
  * @throws LockOptionsError
  */
@@ -28,8 +30,8 @@ export function moduleNameIn(options: object, option: 'name' | 'module'): string
 }
 
 /**
- * The injection token of the `LockService` of a module, for `app.get()` and `overrideProvider()`: the class itself for
- * the default one.
+ * Returns the injection token of a module's `LockService`, for `app.get()` and `overrideProvider()`: the class itself
+ * for the default module.
  *
  * @param moduleName the `name` of the module; default `'default'`
  */
@@ -39,12 +41,12 @@ export function lockServiceToken(moduleName: string = DEFAULT_MODULE): typeof Lo
     : Symbol.for(`@InjectLocks(${JSON.stringify(moduleName)}): ${missing(moduleName)}`);
 }
 
-/** The property under which an object that Nest built carries the `LockService` its `@WithLock` methods use. */
+/** Returns the property of an object that has the `LockService` of its `@WithLock` methods. */
 export function lockServiceSlot(moduleName: string): symbol {
   return Symbol.for(missing(moduleName));
 }
 
-/** Nest names a symbol that it can't resolve: so that says what to do about it. */
+/** Describes a symbol. Nest prints the symbol when it can't resolve it, so the description says what to do. */
 function missing(moduleName: string): string {
   const call = `forRoot(${moduleName === DEFAULT_MODULE ? '' : `{ name: ${JSON.stringify(moduleName)} }`})`;
   return `LockService of RedisLockModule.${call}; in a test, import LockTestingModule.${call}`;

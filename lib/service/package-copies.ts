@@ -2,13 +2,13 @@ import { Logger } from '@nestjs/common';
 import { filesOfStack } from '../errors/stack-files.js';
 import { mistake } from '../errors/mistakes.js';
 
-/** What all copies of the package in a process share: the folders they are in. */
+/** The global property with the folders of all copies of the package in this process. */
 const COPIES = Symbol.for('nest-redis-lock:copies');
 const THIS_FILE = /[\\/](?:dist[\\/])?service[\\/]package-copies\.\w+$/;
 
 /**
- * Notes the folder that this copy of the package is in, and warns if another one is loaded, too: their classes and
- * tokens are not the same.
+ * Notes the folder of this copy of the package, and warns if another copy is loaded, too: their classes and tokens are
+ * not the same.
  */
 export function noteCopy(): void {
   const file = filesOfStack().find((file) => THIS_FILE.test(file));
@@ -19,12 +19,14 @@ export function noteCopy(): void {
   copies.add(folder);
   if (copies.size === 1) return;
   const what =
-    `This app loads ${copies.size} copies of nest-redis-lock: ${[...copies].join(' and ')}. A class that imports one of them does not find the RedisLockModule of another: ` +
-    "Nest can't resolve its LockService.";
+    `This app loads ${copies.size} copies of nest-redis-lock: ${[...copies].join(' and ')}. ` +
+    "A class that imports one of them does not find the RedisLockModule of another: Nest can't resolve its LockService.";
   new Logger('RedisLock').warn(
     mistake(what, [
-      'Let all packages of the app have one copy: "npm ls nest-redis-lock" (or "pnpm why", "yarn why") says who asks for which; a library names it in its peerDependencies.',
-      'Where the versions are the same, as in a workspace or with pnpm, let those of its peers be the same, too (ioredis, @nestjs/common), or run "npm dedupe".',
+      'Let all packages of the app have one copy: "npm ls nest-redis-lock" (or "pnpm why", "yarn why") shows who asks ' +
+        'for which; a library names it in its peerDependencies.',
+      'If the versions are the same, as in a workspace or with pnpm, make those of its peers the same, too ' +
+        '(ioredis, @nestjs/common), or run "npm dedupe".',
     ]),
   );
 }

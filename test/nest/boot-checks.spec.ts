@@ -235,7 +235,7 @@ Potential solutions:
       }
       return { controllers: [LateOrders] };
     },
-    `LateOrders.all() calls Orders.all() by super, whose lock with scope: 'request' is taken for the handler that it stands on only, so every call would be refused.
+    `LateOrders.all() calls Orders.all() by super. The lock of Orders.all() has scope: 'request', which is taken only for the handler that the decorator stands on, so every call would be refused.
 
 Potential solutions:
 - Put @WithLock with scope: 'request' on LateOrders.all(), and let both call a method without a lock.`,
@@ -297,13 +297,13 @@ Potential solutions:
 
 Potential solutions:
 - Put @WithLock on Base.walk().
-- For the lock that a caller holds, inject LockService and ask its current().
+- For the lock that a caller holds, inject LockService and call current().
 
 NightJobs.run() has a parameter with @CurrentLock(), but no @WithLock, so it would get no lock.
 
 Potential solutions:
 - Put @WithLock on NightJobs.run().
-- For the lock that a caller holds, inject LockService and ask its current().`,
+- For the lock that a caller holds, inject LockService and call current().`,
   ],
   [
     "scope: 'request' on a method that answers no request",
@@ -315,7 +315,7 @@ Potential solutions:
       }
       return { providers: [Orders] };
     },
-    `Orders.confirm() has a lock with scope: 'request', but is no HTTP handler, so every call would be refused.
+    `Orders.confirm() has a lock with scope: 'request', but is not an HTTP handler, so every call would be refused.
 
 Potential solutions:
 - Leave out the scope: the lock is then held for each call.
@@ -364,10 +364,10 @@ Potential solutions:
       .map(
         (
           hook,
-        ) => `Rooms.${hook}() is a hook of a gateway, whose errors Nest does not catch, so a lock that can't be had would end the process.
+        ) => `Rooms.${hook}() is a hook of a gateway, whose errors Nest does not catch, so a lock that can't be acquired would end the process.
 
 Potential solutions:
-- Put @WithLock on another method, and call that in the hook, in a try.`,
+- Put @WithLock on another method, and call it from the hook inside try/catch.`,
       )
       .join('\n\n'),
   ],
@@ -567,7 +567,7 @@ describe('an app that starts', () => {
   it('logs each guarded method once, for those who debug', async () => {
     const { debug } = await logged(BOTH);
     expect(debug.sort()).toEqual([
-      'Billing.bill() locks what its function says',
+      'Billing.bill() locks the key that its function returns',
       'Billing.move() locks "from:<from>" and "to:<to>" of the module "billing"',
       'Jobs.run() locks "job:<id>"',
       'NightJobs.run() locks "job:<id>"',

@@ -87,7 +87,7 @@ it('a fixed key that a value of another template can be is told when the app sta
       warn.mock.calls
         .flat()
         .filter((text) =>
-          /"account:<x>" of Reports\.print\(\).*"account:house" of Orders\.ship\(\) make one lock key, "account:house"/.test(
+          /"account:<x>" of Reports\.print\(\).*"account:house" of Orders\.ship\(\) make the same lock key, "account:house"/.test(
             String(text),
           ),
         ),

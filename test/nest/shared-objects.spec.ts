@@ -35,7 +35,7 @@ describe('an object that is given to two apps', () => {
     const accounts = new Accounts();
     for (let number = 0; number < 3; number++) await start(accounts);
     expect(warn.mock.calls.map(([text]) => text)).toEqual([
-      expect.stringContaining('The Accounts given to Nest belongs to another app'),
+      expect.stringContaining('The Accounts given to Nest also belongs to another app'),
       expect.stringContaining('still open'),
     ]);
 

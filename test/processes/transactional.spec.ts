@@ -17,7 +17,7 @@ it('@WithLock above @Transactional holds the lock until the transaction is commi
 it('@WithLock below @Transactional, which would commit after the unlock, stops the boot with the remedy', async () => {
   expect(await said('lock below')).toEqual({
     code: 'LOCK_OPTIONS_INVALID',
-    message: `Payments.pay() has @Transactional (of @nestjs-cls/transactional) above @WithLock, so its transaction would be committed when others have the lock already.
+    message: `Payments.pay() has @Transactional (of @nestjs-cls/transactional) above @WithLock, so its transaction would commit after the lock is released.
 
 Potential solutions:
 - Write @WithLock above @Transactional: the lock is then held until the transaction has ended.`,

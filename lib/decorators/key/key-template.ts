@@ -79,10 +79,7 @@ export class KeyTemplate {
     if (fixed.some((text) => /[<>]/.test(text)))
       throw this.#wrong('has a "<" or ">" without its partner', ['Write each placeholder as <name>.', otherwise]);
     if (fixed.some((text) => text.includes('%')))
-      throw this.#wrong('has a "%", which in a key begins a character that was escaped', [
-        'Write another one.',
-        otherwise,
-      ]);
+      throw this.#wrong('has a "%", which begins an escaped character in a key', ['Write another one.', otherwise]);
     if (fixed.slice(1, -1).some((text) => separatorsIn(text).length === 0)) {
       throw this.#wrong('has two placeholders with nothing between them that keeps their values apart', [
         'Put ":" there.',

@@ -1,0 +1,39 @@
+import type { ModulesContainer } from '@nestjs/core';
+import { mistake } from '../errors/mistakes.js';
+import { LockService } from '../service/lock.service.js';
+import { providersOf } from './discovery.js';
+import { onShutdown } from './shutdown-hook.js';
+
+/** Returns the `LockService` of each `RedisLockModule` of the app. */
+export function servicesIn(modules: ModulesContainer): ReadonlySet<LockService> {
+  return new Set(
+    [...providersOf(modules.values())]
+      .map(({ instance }): unknown => instance)
+      .filter((instance) => instance instanceof LockService),
+  );
+}
+
+/** Finds modules of the same name. */
+export function sameNames(modules: ModulesContainer): readonly string[] {
+  const names = [...servicesIn(modules)].map(({ moduleName }) => moduleName);
+  const remedies = [
+    'Import forRoot() once, in the root module: it is global.',
+    'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).',
+  ];
+  return names
+    .filter((name, index) => names.indexOf(name) < index)
+    .map((name) => mistake(`Two RedisLockModules are named "${name}".`, remedies));
+}
+
+/**
+ * Begins the shutdown of all services as soon as the app shuts down. Nest calls the other hooks only of services that
+ * exist now, so this ends those that come later, with a lazy module.
+ */
+export function endServicesAtShutdown(modules: ModulesContainer): void {
+  const atStart = servicesIn(modules);
+  const late = () => [...servicesIn(modules)].filter((service) => !atStart.has(service));
+  const begin = (): void => {
+    for (const service of servicesIn(modules)) service.onModuleDestroy();
+  };
+  onShutdown(modules, begin, () => Promise.all(late().map((service) => service.onApplicationShutdown())));
+}
