@@ -50,16 +50,35 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['service', 'outage', 'core', 'core/nesting', 'core/lock', 'core/request', 'store', 'clock', 'errors'],
     ...[...NEST, 'rxjs'],
   ],
-  decorators: [
-    ...['decorators', 'service', 'http', 'core', 'core/lock', 'core/request', 'clock', 'errors'],
-    ...[...NEST, 'reflect-metadata', 'rxjs', 'acorn'],
+  'decorators/source': ['decorators/source', 'acorn'],
+  'decorators/key': ['decorators/key', 'decorators/source', 'core/request', 'errors', ...NEST, 'reflect-metadata'],
+  'decorators/stream': ['decorators/stream', 'service', 'core', 'core/lock', 'clock', ...NEST, 'rxjs'],
+  'decorators/method': ['decorators/method', 'decorators/stream', 'decorators/source', 'errors', 'reflect-metadata'],
+  'decorators/options': ['decorators/options', 'decorators/key', 'service', 'core/request', 'errors', 'rxjs'],
+  'decorators/call': [
+    ...['decorators/call', 'decorators/options', 'decorators/method', 'decorators/stream'],
+    ...['service', 'http', 'core/lock', 'core/request', 'errors'],
   ],
-  boot: ['boot', 'decorators', 'service', 'http', 'errors', ...NEST],
+  'decorators/request': [
+    ...['decorators/request', 'decorators/call', 'decorators/options', 'decorators/method', 'decorators/stream'],
+    ...['service', 'http', 'core', 'core/lock', 'core/request', 'errors', ...NEST, 'rxjs'],
+  ],
+  'decorators/instance': [
+    ...['decorators/instance', 'decorators/call', 'decorators/method', 'decorators/source', 'errors'],
+  ],
+  decorators: [
+    ...['decorators', 'decorators/instance', 'decorators/request', 'decorators/call', 'decorators/options'],
+    ...['decorators/method', 'decorators/key', 'service', 'core/request', 'errors', ...NEST, 'reflect-metadata'],
+  ],
+  boot: [
+    ...['boot', 'decorators', 'decorators/instance', 'decorators/request', 'decorators/call', 'decorators/method'],
+    ...['decorators/key', 'decorators/source', 'service', 'http', 'errors', ...NEST],
+  ],
   '.': [
     ...['.', 'boot', 'decorators', 'service', 'outage', 'http', 'redis', 'redis/connection'],
     ...['core', 'core/lock', 'core/request'],
     ...['redis/durability', 'store'],
-    ...['clock', 'errors', ...NEST],
+    ...['decorators/options', 'decorators/key', 'clock', 'errors', ...NEST],
   ],
   terminus: ['terminus', 'service', 'errors', ...NEST, '@nestjs/terminus'],
   testing: ['testing', '.', 'service', 'http', 'core/request', 'store', 'store/memory', 'errors', ...NEST],
