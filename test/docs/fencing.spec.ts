@@ -1,9 +1,9 @@
 import { PGlite } from '@electric-sql/pglite';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import type { ClientBase, Pool } from 'pg';
 import ts from 'typescript';
-import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { withRedis } from '../support/redis/with-redis.js';
 import { codeBlocks } from './code-blocks.js';
 
 // The embedded Postgres takes seconds to start on a small machine.
@@ -38,18 +38,8 @@ const FENCE = Date.now() * 1000;
 const [OLDER, SAME, NEWER] = [FENCE - 1, FENCE, FENCE + 1];
 
 describe('The recipe for Redis', () => {
-  let server: RedisServer;
   let redis: Redis;
-
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis(server.url);
-  });
-
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
+  withRedis((one) => ({ redis } = one));
 
   it('the Redis recipe refuses a smaller fence, and accepts an equal and a larger one', async () => {
     const { writeFenced } = await recipe<RedisRecipe>('writeFenced');

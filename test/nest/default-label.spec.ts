@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type INestApplicationContext, Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
@@ -11,7 +11,8 @@ import {
 } from 'nest-redis-lock';
 import { deferred, until } from '../support/deferred.js';
 import { RedisMonitor } from '../support/redis/redis-monitor.js';
-import { startRedis } from '../support/redis/redis-server.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { withRedis } from '../support/redis/with-redis.js';
 
 type Work = (() => unknown) | undefined;
 const LONG = 'a'.repeat(200);
@@ -45,16 +46,17 @@ class Accounts {
 }
 
 describe('The label of @WithLock', () => {
-  const server = startRedis();
+  let server: RedisServer;
   let app: INestApplicationContext;
   let accounts: Accounts;
   let locks: LockService;
   let events: LockEvent[];
 
+  withRedis((one) => ({ server } = one));
+
   beforeEach(async () => {
-    const connection = (await server).url;
     app = await Test.createTestingModule({
-      imports: [RedisLockModule.forRoot({ connection, wait: '5s' })],
+      imports: [RedisLockModule.forRoot({ connection: server.url, wait: '5s' })],
       providers: [Accounts],
     }).compile();
     await app.init();
@@ -63,7 +65,6 @@ describe('The label of @WithLock', () => {
   });
 
   afterEach(() => app.close());
-  afterAll(async () => (await server).stop());
 
   it('is Class.method in events, errors and inspect, of the holder and of who waits', async () => {
     const [inside, goOn] = [deferred(), deferred()];

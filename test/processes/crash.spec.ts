@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { TestChild } from '../support/processes/child-process.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { withRedis } from '../support/redis/with-redis.js';
 
 const LEASE_MS = 1000;
 
@@ -9,15 +10,9 @@ describe('A process that holds a lock', () => {
   let server: RedisServer;
   let locks: ClosableLockService;
 
-  beforeAll(async () => {
-    server = await startRedis();
-    locks = lockService(redisStore({ connection: server.url }));
-  });
-
-  afterAll(async () => {
-    await locks.close();
-    await server.stop();
-  });
+  withRedis((one) => ({ server } = one));
+  beforeEach(() => void (locks = lockService(redisStore({ connection: server.url }))));
+  afterEach(() => locks.close());
 
   it('leaves it to the next one within lease + 200 ms when it is killed', async () => {
     const holder = new TestChild('hold.mjs', server.url, 'account:1', LEASE_MS);

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
+import { describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
 import { TestChild } from '../support/processes/child-process.js';
 import { figures, LONG, sized } from '../support/lab.js';
-import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { withRedis } from '../support/redis/with-redis.js';
 
 const PROCESSES = sized(4, 8);
 const TASKS = sized(25, 50);
@@ -13,15 +14,7 @@ describe('A counter that is read, awaited on and written back by several process
   let server: RedisServer;
   let redis: Redis;
 
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis(server.url);
-  });
-
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
+  withRedis((one) => ({ server, redis } = one));
 
   async function race(mode: 'locked' | 'unlocked'): Promise<number> {
     await redis.set('counter', 0);
