@@ -464,15 +464,15 @@ Potential solutions:
   ],
 ];
 
-describe('an app does not start with', () => {
-  it.each(MISTAKES)('%s', async (_mistake, make, message) => {
+describe('boot checks', () => {
+  it.each(MISTAKES)('an app does not start with %s', async (_mistake, make, message) => {
     const booting = (async () => start(make() ?? {}))();
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
     await expect(booting).rejects.toMatchObject({ message });
   });
 });
 
-describe('an app starts with', () => {
+describe('boot checks that pass', () => {
   it.each<[string, () => ModuleMetadata]>([
     [
       'an override that calls super somewhere',
@@ -526,7 +526,7 @@ describe('an app starts with', () => {
         return { providers: [NightJobs] };
       },
     ],
-  ])('%s', async (_what, make) => {
+  ])('an app starts with %s', async (_what, make) => {
     await expect(start(make())).resolves.toBeDefined();
   });
 });
@@ -563,8 +563,8 @@ const BOTH: ModuleMetadata = {
   providers: [Billing, NightJobs, Jobs],
 };
 
-describe('an app that starts', () => {
-  it('logs each guarded method once, for those who debug', async () => {
+describe('the log at boot', () => {
+  it('an app that starts logs each locked method once, at the level debug', async () => {
     const { debug } = await logged(BOTH);
     expect(debug.sort()).toEqual([
       'Billing.bill() locks the key that its function returns',
@@ -574,7 +574,7 @@ describe('an app that starts', () => {
     ]);
   });
 
-  it('lists the guarded methods of each module', async () => {
+  it('an app that starts logs the locked methods of each module', async () => {
     const module = await start(BOTH);
     const methods = (locks: LockService) => [...locks.methods()].sort((a, b) => a.className.localeCompare(b.className));
     expect(methods(module.get(LockService))).toEqual([
@@ -587,7 +587,7 @@ describe('an app that starts', () => {
     ]);
   });
 
-  it('warns of a class that Nest does not know, and that has no decorator by which it could', async () => {
+  it('an app that starts warns of a class with locked methods that Nest does not know, and that has no decorator by which it could', async () => {
     class Forgotten {
       @WithLock('job')
       async run() {}
@@ -605,7 +605,7 @@ Potential solutions:
     ]);
   });
 
-  it('warns of what is wrong with a class that is no part of it yet', async () => {
+  it('an app that starts warns of what is wrong with a class that is not part of it yet', async () => {
     @Injectable()
     class Later {
       @WithLock('job:<id>')
@@ -619,7 +619,7 @@ Potential solutions:
     ]);
   });
 
-  it('does not warn of a class that another app of the process knows', async () => {
+  it('an app that starts does not warn of a class that another app of the process knows', async () => {
     class Elsewhere {
       @WithLock('job')
       async run() {}
@@ -630,7 +630,7 @@ Potential solutions:
     expect((await logged({})).warn.join()).not.toContain('Elsewhere');
   });
 
-  it('has been told what is wrong with a middleware', async () => {
+  it('an app does not start with a mistake in a middleware', async () => {
     @Injectable()
     class Turnstile implements NestMiddleware {
       @WithLock('gate:<gateId>')
@@ -649,7 +649,7 @@ Potential solutions:
     await app.close();
   });
 
-  it('wires guards that were made with new', async () => {
+  it('an app that starts wires guards that were made with new', async () => {
     class Guard implements CanActivate {
       @WithLock('guard')
       async canActivate() {

@@ -23,7 +23,7 @@ function withKeys(one: string | string[], two: string | string[] | ((x: string) 
   return [Orders, Reports];
 }
 
-describe('an app does not start with two templates that make one key of different values', () => {
+describe('two key templates', () => {
   it.each<[string | string[], string | string[], string | RegExp]>([
     ['a:<x>-<y>', 'a:<x>', 'such as "a:1-1"'],
     ['a:<x>-<y>', 'a:b-<y>', 'a:b-1'],
@@ -31,7 +31,7 @@ describe('an app does not start with two templates that make one key of differen
     ['a:<x>/<y>', 'a:<x>-<y>', 'such as "a:1-/1"'],
     ['a:<x>:<y>@home', 'a:b:<y>', 'a:b:1@home'],
     [['a:<x>.<y>', 'b'], ['c', 'a:<x>'], 'a:1.1'],
-  ])('%j and %j', async (one, two, key) => {
+  ])('%j and %j stop the boot when they make one key of different values', async (one, two, key) => {
     const attempt = boot(...withKeys(one, two));
     await expect(attempt).rejects.toBeInstanceOf(LockOptionsError);
     await expect(attempt).rejects.toThrow(/Reports\.print\(\).*Orders\.ship\(\)/);
@@ -47,13 +47,13 @@ describe('an app does not start with two templates that make one key of differen
     ['a:<x>-<y>', 'a:<x>-<y>-<x>'],
     ['a:<x>', 'a:{<x>}'],
     ['a:<x>', 'b'],
-  ])('but it does with %j and %j', (one, two) => boot(...withKeys(one, two)));
+  ])('%j and %j do not stop the boot: they make no key of different values', (one, two) => boot(...withKeys(one, two)));
 
-  it('but it does where one of them is a function, whose keys are its own matter', () =>
+  it('a template and a function of the arguments do not stop the boot: what keys the function makes is its own matter', () =>
     boot(...withKeys('a:<x>-<y>', (x) => `a:${x}`)));
 });
 
-it('to compare the templates of a big app takes no time worth mentioning', async () => {
+it('comparing the templates of a big app takes no time worth mentioning', async () => {
   class Big {}
   for (let at = 0; at < 400; at++) {
     const descriptor = { value: async (x: string, y: string) => [x, y], configurable: true, writable: true };
@@ -66,7 +66,7 @@ it('to compare the templates of a big app takes no time worth mentioning', async
   expect(performance.now() - begin).toBeLessThan(3000);
 }, 60_000);
 
-it('nor does a lazy module load whose template clashes with one of the app', async () => {
+it('a lazy module does not load when its template clashes with one of the app', async () => {
   const [Orders, Reports] = withKeys('a:<x>-<y>', 'a:<x>');
   const app = await Test.createTestingModule({
     imports: [LockTestingModule.forRoot()],

@@ -14,9 +14,9 @@ function withKey(key: string | string[]) {
   return Accounts;
 }
 
-describe('an app does not start with a class whose key template does not fit its method', () => {
+describe('a key template at boot', () => {
   it.each(['a:<from>', 'a:<to>', 'a:<0>', 'a:<1.iban>', 'a:<2>', ['<from>', '<to>'], 'plain'])(
-    'but it does with %j',
+    'an app starts with the key %j, which fits its method',
     async (key) => {
       await boot(withKey(key));
     },
@@ -55,13 +55,13 @@ describe('an app does not start with a class whose key template does not fit its
     ['null', null, /non-empty template.*null/],
     ['a number', 42, /non-empty template.*42/],
     ['a bigint', 42n, /non-empty template.*42/],
-  ])('with %s', async (_what, key, message) => {
+  ])('an app does not start with a key that has %s', async (_what, key, message) => {
     const Accounts = withKey(key as string);
     await expect(boot(Accounts)).rejects.toBeInstanceOf(LockOptionsError);
     await expect(boot(Accounts)).rejects.toThrow(message);
   });
 
-  it('naming the names there are: those that @Param and @Query give, and the parameters', async () => {
+  it('the error at boot lists the known names: those that @Param and @Query give, and the parameters', async () => {
     class Accounts {
       @WithLock('a:<id>')
       async get(@Param('userId') uid: string, @Query('q') text: string) {
@@ -73,7 +73,7 @@ describe('an app does not start with a class whose key template does not fit its
     );
   });
 
-  it('when a route name could mean two parameters', async () => {
+  it('an app does not start with a key whose route name could mean two parameters', async () => {
     class Accounts {
       @WithLock('a:<id>')
       async get(@Param('id') one: string, @Query('id') two: string) {
@@ -83,7 +83,7 @@ describe('an app does not start with a class whose key template does not fit its
     await expect(boot(Accounts)).rejects.toThrow(/names <id>/);
   });
 
-  it('when its source can not be read as a class, but a position still works', async () => {
+  it('an app does not start with a key by name when the source of its class can not be read, but a position still works', async () => {
     const old = (key: string) => {
       function Old() {}
       const get = { value: async (id: string) => id };
@@ -96,15 +96,15 @@ describe('an app does not start with a class whose key template does not fit its
   });
 
   it.each(['a:<from><to>', 'a:<from>of<to>'])(
-    'with %j, where nothing that is escaped keeps the two values apart',
+    'an app does not start with the key %j, where nothing keeps the two values apart',
     async (key) => {
       await expect(boot(withKey(key))).rejects.toThrow(/nothing between them[^]*Put ":" there/);
     },
   );
 });
 
-describe('the parameter names are read', () => {
-  it('from a class that only parses as part of a module', async () => {
+describe('parameter names', () => {
+  it('the parameter names are read from a class that only parses as part of a module', async () => {
     class Files {
       @WithLock('file:<name>')
       async read(name: string) {
@@ -114,7 +114,7 @@ describe('the parameter names are read', () => {
     await boot(Files);
   });
 
-  it('from a class inside another, whose private fields it uses', async () => {
+  it('the parameter names are read from a class inside another, whose private fields it uses', async () => {
     class Bank {
       readonly #rate = 1;
 

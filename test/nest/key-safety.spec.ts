@@ -86,8 +86,8 @@ beforeEach(() => {
 
 afterAll(() => module.close());
 
-describe('two keys', () => {
-  it('are compared by their bytes in UTF-8: a composed character and a decomposed one differ, in a template too', async () => {
+describe('keys in Unicode', () => {
+  it('two keys are compared by their bytes in UTF-8: a composed character and a decomposed one differ, in a template too', async () => {
     const [composed, decomposed] = ['é'.normalize('NFC'), 'é'.normalize('NFD')];
     await using held = await module.get(LockService).lock(`account:${composed}`);
     expect(await accounts.byName(decomposed)).toBe(`account:${decomposed}`);
@@ -95,13 +95,13 @@ describe('two keys', () => {
     held.assertHeld();
   });
 
-  it('of which values have different halves of a surrogate pair differ', async () => {
+  it('two keys differ when their values have different halves of a surrogate pair', async () => {
     expect(await accounts.byName('\uD83D')).toBe('account:%uD83D');
     expect(await accounts.byName('\uDC69')).toBe('account:%uDC69');
   });
 });
 
-describe('a value', () => {
+describe('values in keys', () => {
   it.each([
     ['a colon', '1:x', 'account:1%3Ax'],
     ['a percent sign', '1%3Ax', 'account:1%253Ax'],
@@ -109,34 +109,34 @@ describe('a value', () => {
     ['white space that is no plain space', 'a\n\t\u3000', 'account:a%0A%09%E3%80%80'],
     ['control characters', 'a\0', 'account:a%00'],
     ['a no-break space', 'a\u00A0b', 'account:a%C2%A0b'],
-  ])('with %s is escaped', async (_what, value, key) => {
+  ])('a value with %s is escaped in a key', async (_what, value, key) => {
     expect(await accounts.byName(value)).toBe(key);
   });
 
   it.each(['a@b.example', '3f2c-77', 'a b', 'Ω≈ç√', '東京', '👩‍👩‍👧', '<id>'])(
-    'such as %s stays readable',
+    'a value such as %s stays readable in a key',
     async (value) => {
       expect(await accounts.byName(value)).toBe(`account:${value}`);
     },
   );
 
-  it('can not forge the key of another template', async () => {
+  it('a value can not forge the key of another template', async () => {
     expect(await accounts.byName('1:x')).not.toBe(await accounts.pair('1', 'x'));
     expect(await accounts.pair('1:2', '3')).not.toBe(await accounts.pair('1', '2:3'));
   });
 
-  it('can not forge a separator that only this template uses', async () => {
+  it('a value can not forge a separator that only this template uses', async () => {
     expect(await accounts.otherSeparators('1/of-2', '3')).toBe('account/1%2Fof%2D2/of-3');
     expect(await accounts.otherSeparators('1/of-2', '3')).not.toBe(await accounts.otherSeparators('1', '2/of-3'));
     expect(await accounts.otherSeparators('1', '2/of-3')).toBe('account/1/of-2%2Fof%2D3');
   });
 
-  it('that makes the key too long is refused', async () => {
+  it('a value that makes the key too long is refused', async () => {
     expect(await accounts.byName('x'.repeat(1016))).toHaveLength(1024);
     await expect(accounts.byName('x'.repeat(1017))).rejects.toBeInstanceOf(LockKeyError);
   });
 
-  it('that is longer than a key may be is refused before it is escaped, which would take long', async () => {
+  it('a value that is longer than a key may be is refused before it is escaped, which would take long', async () => {
     const escapes = jest.spyOn(String.prototype, 'replace');
     try {
       await expect(accounts.byName(':'.repeat(1025))).rejects.toHaveProperty(
@@ -187,44 +187,53 @@ const BAD_KEYS: [string, unknown][] = [
   ['a string that is too long', 'x'.repeat(1025)],
 ];
 
-describe('a call is refused with LockKeyError before the store is asked', () => {
+describe('calls without a usable key', () => {
   const refused = async (call: Promise<unknown>) => {
     await expect(call).rejects.toBeInstanceOf(LockKeyError);
     expect(store.asked).toEqual([]);
     expect(accounts.ran).toBe(0);
   };
 
-  it.each(BAD_VALUES)('when the value is %s', (_what, value) => refused(accounts.byName(value)));
-  it.each(BAD_VALUES)('when the value at the end of a path is %s', (_what, value) =>
-    refused(accounts.byPath({ owner: { id: value } })),
+  it.each(BAD_VALUES)('a call is refused before the store is asked when the value in its key is %s', (_what, value) =>
+    refused(accounts.byName(value)),
+  );
+  it.each(BAD_VALUES)(
+    'a call is refused before the store is asked when the value at the end of a path is %s',
+    (_what, value) => refused(accounts.byPath({ owner: { id: value } })),
   );
   it.each([undefined, null, {}, { owner: undefined }, { owner: null }, 'text'])(
-    'when there is no path into %j',
+    'a call is refused before the store is asked when there is no path into %j',
     (dto) => refused(accounts.byPath(dto)),
   );
-  it('when a position is asked of a text: a query may be one or a list', () => refused(accounts.byFirst('42')));
-  it('when one of several keys has no value', () => refused(accounts.several('1', undefined)));
-  it('when an argument is left out, though its parameter has a default value', () =>
+  it('a call is refused before the store is asked when a path takes a position of a text: a query may be a text or a list', () =>
+    refused(accounts.byFirst('42')));
+  it('a call is refused before the store is asked when one of its keys has no value', () =>
+    refused(accounts.several('1', undefined)));
+  it('a call is refused before the store is asked when an argument is left out, though its parameter has a default value', () =>
     refused(accounts.withDefaultValue()));
 
-  it.each(BAD_KEYS)('when the key function returns %s', (_what, key) =>
+  it.each(BAD_KEYS)('a call is refused before the store is asked when the key function returns %s', (_what, key) =>
     refused(accounts.byFunction(() => key as string)),
   );
 
-  it.each(BAD_KEYS)('when the key by hand is %s', async (_what, key) => {
-    const locks = module.get(LockService);
-    await refused(locks.withLock(key as string, async () => accounts.ran++));
-    await refused(locks.lock(key as string));
-    await refused(locks.tryLock(key as string));
-    for (const question of ['isLocked', 'inspect', 'forceUnlock'] as const)
-      await refused(locks[question](key as string));
-  });
-
-  it.each(['isLocked', 'inspect', 'forceUnlock'] as const)('when %s is asked of several keys at once', (question) =>
-    refused(module.get(LockService)[question](['account:7', 'account:8'] as unknown as string)),
+  it.each(BAD_KEYS)(
+    'a call is refused before the store is asked when the key given to lock() is %s',
+    async (_what, key) => {
+      const locks = module.get(LockService);
+      await refused(locks.withLock(key as string, async () => accounts.ran++));
+      await refused(locks.lock(key as string));
+      await refused(locks.tryLock(key as string));
+      for (const question of ['isLocked', 'inspect', 'forceUnlock'] as const)
+        await refused(locks[question](key as string));
+    },
   );
 
-  it('unless the key function throws what answers a request: that passes untouched', async () => {
+  it.each(['isLocked', 'inspect', 'forceUnlock'] as const)(
+    'a call is refused before the store is asked when it wants several keys with %s',
+    (question) => refused(module.get(LockService)[question](['account:7', 'account:8'] as unknown as string)),
+  );
+
+  it('an HttpException that the key function throws passes untouched', async () => {
     const error = new UnauthorizedException('who are you?');
     await expect(
       accounts.byFunction(() => {
@@ -233,7 +242,7 @@ describe('a call is refused with LockKeyError before the store is asked', () => 
     ).rejects.toBe(error);
   });
 
-  it('when the key function throws, and says what it threw', async () => {
+  it('a call is refused before the store is asked when the key function throws, and the error says what it threw', async () => {
     const cause = new TypeError('no such bank');
     const call = accounts.byFunction(() => {
       throw cause;
@@ -245,7 +254,7 @@ describe('a call is refused with LockKeyError before the store is asked', () => 
     });
   });
 
-  it('and told the placeholder, the template, the method and what the value is', async () => {
+  it('the error about a value in a key tells the placeholder, the template, the method and what the value is', async () => {
     await expect(accounts.byPath({ owner: {} })).rejects.toHaveProperty(
       'detail',
       expect.stringMatching(/<dto\.owner\.id>.*"account:<dto\.owner\.id>".*Accounts\.byPath\(\) is undefined/),

@@ -129,7 +129,7 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-describe('a key template takes a value', () => {
+describe('key templates', () => {
   it.each<[string, () => Promise<readonly string[]>, string[]]>([
     ['by the name of a parameter', () => orders.byName('7'), ['order:7']],
     ['by a path into a parameter', () => orders.byPath({ items: [{ sku: 'A1' }, { sku: 'B2' }] }), ['order:A1']],
@@ -148,10 +148,10 @@ describe('a key template takes a value', () => {
       () => orders.severalKeys('9', '10'),
       ['order:10', 'order:9'],
     ],
-    ['or none', () => orders.withoutPlaceholder(), ['nightly-interest']],
+    ['or none, where it has no placeholder', () => orders.withoutPlaceholder(), ['nightly-interest']],
     ['in several places', () => orders.oneNameTwice('x', 'y'), ['all:x:of:x:y']],
     ['of a parameter with an unusual name', () => orders.unusualNames('XL', '1'), ['größe:XL:1']],
-  ])('%s', async (_how, call, keys) => {
+  ])('a key template takes a value %s', async (_how, call, keys) => {
     expect(await call()).toEqual(keys);
   });
 
@@ -160,21 +160,21 @@ describe('a key template takes a value', () => {
     ['zero', 0, '0'],
     ['a bigint', 2n ** 64n, '18446744073709551616'],
     ['a boolean', false, 'false'],
-  ])('that is %s', async (_what, value, text) => {
+  ])('a key template takes a value that is %s', async (_what, value, text) => {
     expect(await orders.byName(value)).toEqual([`order:${text}`]);
   });
 
-  it('from a function of the arguments', async () => {
+  it('a function of the arguments makes a key, or several', async () => {
     expect(await orders.byFunction('9', '10')).toEqual(['order:10', 'order:9']);
   });
 });
 
-describe('a key template on a route handler', () => {
-  it('knows the names that @Param gives to parameters', async () => {
+describe('key templates of route handlers', () => {
+  it('a key template of a route handler knows the names that @Param gives to parameters', async () => {
     await request(app.getHttpServer()).post('/orders/7').expect(201, ['7', 'order:7']);
   });
 
-  it('knows the names that @Query and @Body give, above @Post too', async () => {
+  it('a key template of a route handler knows the names that @Query and @Body give, above @Post too', async () => {
     const answer = ['a b', { id: 'X' }, '7', 'order:7:a b:X'];
     await request(app.getHttpServer())
       .post('/orders/7/items?text=a%20b')
@@ -182,7 +182,7 @@ describe('a key template on a route handler', () => {
       .expect(201, answer);
   });
 
-  it('prefers the name of a parameter to the name of a route argument', async () => {
+  it('a key template of a route handler prefers the name of a parameter to the name of a route argument', async () => {
     await request(app.getHttpServer()).post('/orders/1/2').expect(201, ['2', '1', 'order:1']);
   });
 });

@@ -17,9 +17,9 @@ class PayOuts {
 
 const anyKey = lockKey as (...args: unknown[]) => string;
 
-describe('lockKey makes by hand', () => {
+describe('lockKey()', () => {
   it.each(['3a10c52d-d2b1-4b6e-9d3b-0a9f6c1f7e21', 'a@b.example', '1:x', '{7}', 'a b\n'])(
-    'the key that @WithLock makes of %j',
+    'lockKey() makes the same key of %j as @WithLock does',
     async (id) => {
       const module = await Test.createTestingModule({
         imports: [LockTestingModule.forRoot()],
@@ -40,7 +40,7 @@ describe('lockKey makes by hand', () => {
       'report:7:t',
     ],
     ['nothing', lockKey('nightly'), 'nightly'],
-  ])('a key of %s', (_of, key, expected) => expect(key).toBe(expected));
+  ])('lockKey() makes a key of %s', (_of, key, expected) => expect(key).toBe(expected));
 
   it.each<[string, unknown[], RegExp]>([
     [
@@ -53,7 +53,7 @@ describe('lockKey makes by hand', () => {
     ['a Date', ['a:<id>', { id: new Date() }], /is an object \(Date\)/],
     ['what every object has', ['a:<toString>', {}], /is a function/],
     ['a key that is too long', ['a:<id>', { id: 'x'.repeat(1023) }], /comes to 1025 characters/],
-  ])('no key of %s, which is a LockKeyError', (_what, args, detail) => {
+  ])('lockKey() throws LockKeyError for %s', (_what, args, detail) => {
     expect(() => anyKey(...args)).toThrow(LockKeyError);
     expect(() => anyKey(...args)).toThrow(expect.objectContaining({ detail: expect.stringMatching(detail) }));
   });
@@ -64,7 +64,7 @@ describe('lockKey makes by hand', () => {
     ['no values', ['a:<id>'], /not as undefined/],
     ['values that nothing keeps apart', ['a:<x><y>', { x: 1, y: 2 }], /nothing between them/],
     ['a "%", with which others are escaped', ['a:50%<x>', { x: 1 }], /has a "%"/],
-  ])('no key of %s, which is a LockOptionsError', (_what, args, message) => {
+  ])('lockKey() throws LockOptionsError for %s', (_what, args, message) => {
     expect(() => anyKey(...args)).toThrow(LockOptionsError);
     expect(() => anyKey(...args)).toThrow(message);
   });

@@ -15,7 +15,7 @@ revoked.revoke();
 /** What a message may consist of: one line, without anything that a terminal takes for a command. */
 const ONE_SHORT_LINE = /^[^\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]{0,300}$/u;
 
-describe('a value of a client never breaks a message', () => {
+describe('messages with values of clients', () => {
   it.each<[string, unknown, string]>([
     [
       'a constructor of its own',
@@ -41,7 +41,7 @@ describe('a value of a client never breaks a message', () => {
     ['DEL, C1 and line separators', 'a\u007Fb\u0085c\u2028d', '"a\\u007fb\\u0085c\\u2028d"'],
     ['text that is read from right to left', 'a\u202Eb', '"a\\u202eb"'],
     ['an array', ['a'], 'an array'],
-  ])('with %s', (_what, value, text) => {
+  ])('a value with %s is shown in a message on one line', (_what, value, text) => {
     expect(shown(value)).toBe(text);
   });
 
@@ -49,7 +49,7 @@ describe('a value of a client never breaks a message', () => {
     ['a long text', 'x'.repeat(100_000)],
     ['a long number', 10n ** 10_000n],
     ['a long symbol', Symbol('x'.repeat(100_000))],
-  ])('with %s', (_what, value) => {
+  ])('a value that is %s is cut in a message', (_what, value) => {
     expect(shown(value)).toMatch(ONE_SHORT_LINE);
   });
 
@@ -59,7 +59,7 @@ describe('a value of a client never breaks a message', () => {
     ['something that is no error', { message: 'a\nb' }],
     ['a message that throws', Object.defineProperty(new Error(), 'message', { get: refuse })],
     ['a Proxy that refuses everything', HOSTILE],
-  ])('nor does an error of foreign code, with %s', (_what, error) => {
+  ])('an error of foreign code with %s is shown on one short line', (_what, error) => {
     expect(shownError(error)).toMatch(ONE_SHORT_LINE);
   });
 
@@ -77,16 +77,16 @@ describe('a value of a client never breaks a message', () => {
   });
 });
 
-describe('a list of keys that a client has sent', () => {
+describe('lists of keys', () => {
   const keys = (count: number) => Array.from({ length: count }, (_, at) => `sku:${at}`);
 
-  it('may have 100 of them', async () => {
+  it('a list of keys that a client has sent may have 100 of them', async () => {
     const locks = lockService(new MemoryLockStore());
     await locks.withLock(keys(100), (lock) => expect(lock.keys).toHaveLength(100));
     await locks.close();
   });
 
-  it('is refused before anything is locked when it has more', async () => {
+  it('a list of keys that a client has sent is refused before anything is locked when it has more than 100', async () => {
     const locks = lockService(new MemoryLockStore());
     const error: unknown = await locks.lock(keys(101)).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockKeyError);

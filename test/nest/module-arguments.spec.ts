@@ -38,7 +38,7 @@ class Config implements RedisLockOptionsFactory {
   }
 }
 
-describe('forRoot refuses, and says what came,', () => {
+describe('forRoot()', () => {
   it.each<[unknown, string]>([
     [[], 'an array'],
     [null, 'null'],
@@ -46,7 +46,7 @@ describe('forRoot refuses, and says what came,', () => {
     [6379, '6379'],
     [true, 'true'],
     [Config, 'a function'],
-  ])('%p', (options, shown) => {
+  ])('forRoot() refuses %p and says what it was given', (options, shown) => {
     for (const make of [
       () => forRoot(options),
       () => LockTestingModule.forRoot(options as object),
@@ -57,16 +57,16 @@ describe('forRoot refuses, and says what came,', () => {
     }
   });
 
-  it('a promise', () => {
+  it('forRoot() refuses a promise and says so', () => {
     expect(() => forRoot(Promise.resolve({ wait: 0 }))).toThrow(/can not be a promise/);
   });
 
-  it('a Map, whose entries are no options', () => {
+  it('forRoot() refuses a Map, whose entries are no options', () => {
     expect(() => forRoot(new Map([['wait', 0]]))).toThrow(/There is no option "size"/);
   });
 });
 
-describe('forRootAsync refuses', () => {
+describe('forRootAsync()', () => {
   it.each<[what: string, options: unknown, message: RegExp]>([
     ['nothing', undefined, /takes an object with useFactory, useClass or useExisting, not undefined/],
     ['null', null, /not null/],
@@ -124,7 +124,7 @@ describe('forRootAsync refuses', () => {
       /"isGlobal" is "yes", but must be true or false/,
     ],
     ['a name that is none', { useFactory, name: '' }, /"name" is "", but must be a non-empty string/],
-  ])('%s', (_what, options, message) => {
+  ])('forRootAsync() refuses %s', (_what, options, message) => {
     expect(() => forRootAsync(options)).toThrow(LockOptionsError);
     expect(() => forRootAsync(options)).toThrow(message);
   });
@@ -138,7 +138,7 @@ describe('forRootAsync refuses', () => {
     [0, /takes an object of options, not 0/],
     [Config, /takes an object of options, not a function/],
     [Object.create({ name: 'billing' }), /"name" can't come from the factory/],
-  ])('a factory that returns %p', async (options, message) => {
+  ])('an app does not start when the factory of forRootAsync() returns %p', async (options, message) => {
     const booting = start({ imports: [forRootAsync({ useFactory: () => options })] });
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
     await expect(booting).rejects.toThrow(message);
@@ -151,7 +151,7 @@ class Misspelt {
   }
 }
 
-describe('an app does not start with', () => {
+describe('providers of options', () => {
   const given = {
     module: class Given {},
     providers: [Misspelt, { provide: 'options', useValue: { wait: 0 } }],
@@ -174,7 +174,7 @@ describe('an app does not start with', () => {
       { imports: [given], useExisting: 'options' },
       '"useExisting" of RedisLockModule.forRootAsync() is "options", which gives an object',
     ],
-  ])('%s', async (_what, options, message) => {
+  ])('an app does not start with %s', async (_what, options, message) => {
     const booting = start({ imports: [forRootAsync(options)] });
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
     await expect(booting).rejects.toThrow(message);
@@ -209,7 +209,7 @@ const configs = {
   exports: [OfRequest, OnRequest, ByProperty, RequestConfig, TransientConfig],
 };
 
-describe('an app does not start with options that are made anew for each request: each would get connections of its own', () => {
+describe('options that are made anew for each request', () => {
   let made = 0;
   const factory = () => {
     made++;
@@ -231,16 +231,19 @@ describe('an app does not start with options that are made anew for each request
     ],
     ['useClass of the request', { useClass: RequestConfig }, 'RequestConfig'],
     ['useExisting of the request', { imports: [configs], useExisting: RequestConfig }, 'RequestConfig'],
-  ])('by %s', async (_what, options, culprit) => {
-    const booting = start({ imports: [RedisLockModule.forRootAsync(options)] });
-    await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
-    await expect(booting).rejects.toThrow(
-      `The options of RedisLockModule depend on ${culprit}, which is made anew for each request`,
-    );
-    expect(made).toBe(0);
-  });
+  ])(
+    'an app does not start with options made for each request by %s: each request would get its own connections',
+    async (_what, options, culprit) => {
+      const booting = start({ imports: [RedisLockModule.forRootAsync(options)] });
+      await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
+      await expect(booting).rejects.toThrow(
+        `The options of RedisLockModule depend on ${culprit}, which is made anew for each request`,
+      );
+      expect(made).toBe(0);
+    },
+  );
 
-  it('and is told so in one list with the other mistakes', async () => {
+  it('options made for each request are in one list with the other mistakes of the app', async () => {
     @Injectable()
     class Jobs {
       @WithLock('job:<jobId>')
@@ -255,7 +258,7 @@ describe('an app does not start with options that are made anew for each request
     await expect(booting).rejects.toThrow(/depend on REQUEST[^]*of Jobs\.run\(\) names <jobId>/);
   });
 
-  it('but starts with a transient provider, and has one LockService', async () => {
+  it('an app starts with options from a transient provider, and has one LockService', async () => {
     @Injectable()
     class Jobs {
       constructor(readonly locks: LockService) {}
@@ -298,7 +301,7 @@ const INHERITED: [what: string, make: (options: object) => object][] = [
   ],
 ];
 
-describe.each(INHERITED)('options that stand %s count:', (_what, make) => {
+describe.each(INHERITED)('options that stand %s', (_what, make) => {
   async function waitOf(locks: LockService, options?: object): Promise<unknown> {
     await using held = await locks.lock('job');
     const waiting = locks.lock('job', { ...options, reentrant: true });
@@ -310,7 +313,7 @@ describe.each(INHERITED)('options that stand %s count:', (_what, make) => {
     return waited;
   }
 
-  it('of forRoot, forRootAsync and LockTestingModule', async () => {
+  it('inherited options of forRoot, forRootAsync and LockTestingModule count', async () => {
     const wait = 7;
     const store = () => new MemoryLockStore();
     for (const imports of [
@@ -324,12 +327,12 @@ describe.each(INHERITED)('options that stand %s count:', (_what, make) => {
     }
   });
 
-  it('a name of the module', async () => {
+  it('an inherited name of a module counts', async () => {
     const module = await start({ imports: [LockTestingModule.forRoot(make({ name: 'billing' }))] });
     expect(() => module.get(LockService)).toThrow();
   });
 
-  it('of a call', async () => {
+  it('inherited options of a call count', async () => {
     const locks = new TestLockService();
     await using held = await locks.lock('job');
     await expect(locks.lock('job', make({ wait: 3 }))).rejects.toMatchObject({ waitMs: 3 });
@@ -337,7 +340,7 @@ describe.each(INHERITED)('options that stand %s count:', (_what, make) => {
     held.assertHeld();
   });
 
-  it('of @WithLock', async () => {
+  it('inherited options of @WithLock count', async () => {
     @Injectable()
     class Jobs {
       @WithLock('job', make({ wait: 3, onTimeout: ({ error }: { error: { waitMs: number } }) => error.waitMs }))
@@ -351,7 +354,7 @@ describe.each(INHERITED)('options that stand %s count:', (_what, make) => {
     held.assertHeld();
   });
 
-  it('a name that there is not is refused', () => {
+  it('an unknown inherited option is refused', () => {
     expect(() => forRoot(make({ conection: 'redis://127.0.0.1' }))).toThrow(/There is no option "conection"/);
     expect(() => forRootAsync(make({ useFactory, wait: 0 }))).toThrow(/"wait" can't stand in forRootAsync/);
   });

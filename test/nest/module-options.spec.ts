@@ -31,7 +31,7 @@ async function boot(options: unknown): Promise<void> {
   await module.close();
 }
 
-describe('a module is refused with LockOptionsError, naming the option and what is allowed,', () => {
+describe('options of a module', () => {
   it.each<[string, unknown]>([
     ['keyPrefix', 5],
     ['keyPrefix', null],
@@ -70,7 +70,7 @@ describe('a module is refused with LockOptionsError, naming the option and what 
     ['store', {}],
     ['store', null],
     ['store', 'memory'],
-  ])('for %s: %p', async (option, value) => {
+  ])('a module with %s: %p is refused: the error names the option and what is allowed', async (option, value) => {
     await expect(boot({ [option]: value })).rejects.toBeInstanceOf(LockOptionsError);
     await expect(boot({ [option]: value })).rejects.toThrow(new RegExp(`"${option}" is .*must be `));
   });
@@ -120,40 +120,40 @@ describe('a module is refused with LockOptionsError, naming the option and what 
       /"connection\[2\]\.keyPrefix" is "app:"/,
     ],
     ['options with a keyPrefix of their own', () => ({ port: 1, keyPrefix: 'app:' }), /keyPrefix.*"app:"/],
-  ])('for a connection that is %s', async (_what, connection, message) => {
+  ])('a module is refused when its connection is %s', async (_what, connection, message) => {
     const booting = boot({ connection: connection() });
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
     await expect(booting).rejects.toThrow(message);
     await expect(booting).rejects.toThrow(/"connection/);
   });
 
-  it('for a client of the app that adds a keyPrefix of its own', async () => {
+  it('a module is refused when the client of the app adds a keyPrefix', async () => {
     const client = new Redis({ port: 1, keyPrefix: 'app:', lazyConnect: true });
     clients.push(client);
     await expect(boot({ connection: client })).rejects.toThrow(/"connection.*keyPrefix.*"app:"/);
   });
 
   it.each([{ keyPrefix: 'app:' }, { redisOptions: { keyPrefix: 'app:' } }])(
-    'for a Cluster client that adds a keyPrefix of its own: %j',
+    'a module is refused when the Cluster client of the app adds a keyPrefix: %j',
     async (options) => {
       await expect(boot({ connection: cluster(options) })).rejects.toThrow(/"connection.*keyPrefix.*"app:"/);
     },
   );
 
-  it('for "durability" on a Cluster', async () => {
+  it('a module is refused with "durability" on a Cluster', async () => {
     await expect(boot({ connection: cluster(), durability: { replicas: 1 } })).rejects.toThrow(
       /"durability".*Redis Cluster/,
     );
   });
 
-  it('for a store and a connection', async () => {
+  it('a module is refused with both a store and a connection', async () => {
     await expect(boot({ store: new MemoryLockStore(), connection: URL })).rejects.toThrow(
       /either "connection" or "store"/,
     );
   });
 
   it.each(['fair', 'mode', 'permits', 'atLeast', 'scope', 'retries'])(
-    'for the option "%s", which there is not',
+    'a module is refused with the unknown option "%s"',
     async (option) => {
       const booting = boot({ [option]: 1 });
       await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
@@ -161,17 +161,20 @@ describe('a module is refused with LockOptionsError, naming the option and what 
     },
   );
 
-  it.each([null, 5, 'redis://127.0.0.1'])('for options that are %p instead of an object', async (options) => {
-    await expect(boot(options)).rejects.toBeInstanceOf(LockOptionsError);
-  });
+  it.each([null, 5, 'redis://127.0.0.1'])(
+    'a module is refused with %p in the place of its options',
+    async (options) => {
+      await expect(boot(options)).rejects.toBeInstanceOf(LockOptionsError);
+    },
+  );
 });
 
 describe('the refusal does not show a password', () => {
-  it('of a URL that is not a Redis one', async () => {
+  it('the refusal of a URL that is not one of Redis does not show its password', async () => {
     await expect(boot({ connection: 'http://user:hunter2@127.0.0.1' })).rejects.toThrow(/^((?!hunter2).)*$/s);
   });
 
-  it('of a Redis client that was given as the store', async () => {
+  it('the refusal of a Redis client that was given as the store does not show its password', async () => {
     const booting = boot({ store: redis('hunter2') });
     await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
     await expect(booting).rejects.toThrow(/^((?!hunter2).)*$/s);

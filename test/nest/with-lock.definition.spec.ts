@@ -6,7 +6,7 @@ import { boot } from './boot.js';
 const anyDecorator = (key: unknown, options?: unknown) =>
   WithLock(key as string, options as object) as MethodDecorator & PropertyDecorator & ClassDecorator;
 
-describe('an app does not start with options that there are not, or that are wrong: it names the method, the option and what is allowed', () => {
+describe('options of @WithLock at boot', () => {
   const withOptions = (options: unknown) => {
     class Jobs {
       @anyDecorator('job', options)
@@ -16,7 +16,7 @@ describe('an app does not start with options that there are not, or that are wro
   };
 
   it.each(['durability', 'retries', 'token', 'toString', '__proto__'])(
-    'for the option "%s", which there is not',
+    'an app does not start with the unknown option "%s", and lists the known ones',
     async (option) => {
       const options: unknown = JSON.parse(`{ ${JSON.stringify(option)}: 1 }`);
       await expect(boot(withOptions(options))).rejects.toBeInstanceOf(LockOptionsError);
@@ -28,7 +28,7 @@ describe('an app does not start with options that there are not, or that are wro
     },
   );
 
-  it('telling all the options there are', async () => {
+  it('an app that does not start because of an unknown option lists those of @WithLock too', async () => {
     await expect(boot(withOptions({ retries: 1 }))).rejects.toThrow(
       /(?=.*\bmodule\b)(?=.*\bonTimeout\b)(?=.*\bonLost\b)(?=.*\bsignal\b)/,
     );
@@ -63,28 +63,34 @@ describe('an app does not start with options that there are not, or that are wro
     ['module', ''],
     ['module', 5],
     ['module', null],
-  ])('for %s: %p', async (option, value) => {
-    const Jobs = withOptions({ [option]: value });
-    await expect(boot(Jobs)).rejects.toBeInstanceOf(LockOptionsError);
-    await expect(boot(Jobs)).rejects.toThrow(new RegExp(`@WithLock on Jobs\\.run\\(\\): "${option}" is .*must be `));
-  });
+  ])(
+    'an app does not start with %s: %p, and names the method, the option and what is allowed',
+    async (option, value) => {
+      const Jobs = withOptions({ [option]: value });
+      await expect(boot(Jobs)).rejects.toBeInstanceOf(LockOptionsError);
+      await expect(boot(Jobs)).rejects.toThrow(new RegExp(`@WithLock on Jobs\\.run\\(\\): "${option}" is .*must be `));
+    },
+  );
 
   it.each<[unknown, string]>([
     [NaN, 'NaN'],
     [-Infinity, '-Infinity'],
     ['soon', '"soon"'],
     [-1, '-1'],
-  ])('and the value %p as it was given', async (wait, shown) => {
+  ])('an app that does not start because of wait: %p shows the value as it was given', async (wait, shown) => {
     await expect(boot(withOptions({ wait }))).rejects.toThrow(`"wait" is ${shown},`);
   });
 
-  it.each([null, 'skip', 5, true])('for options that are %p instead of an object', async (options) => {
-    await expect(boot(withOptions(options))).rejects.toThrow(/The options of @WithLock must be an object/);
-  });
+  it.each([null, 'skip', 5, true])(
+    'an app does not start with %p in the place of the options of @WithLock',
+    async (options) => {
+      await expect(boot(withOptions(options))).rejects.toThrow(/The options of @WithLock must be an object/);
+    },
+  );
 });
 
-describe('a class is refused with LockOptionsError when it is defined, where @WithLock stands on', () => {
-  it('a static method', () => {
+describe('@WithLock in a place where it can not work', () => {
+  it('a class whose static method has @WithLock is refused when it is defined', () => {
     expect(() => {
       class Jobs {
         @WithLock('job')
@@ -94,7 +100,7 @@ describe('a class is refused with LockOptionsError when it is defined, where @Wi
     }).toThrow(/static Jobs\.run\(\)/);
   });
 
-  it('a getter', () => {
+  it('a class whose getter has @WithLock is refused when it is defined', () => {
     expect(() => {
       class Jobs {
         @anyDecorator('job')
@@ -106,7 +112,7 @@ describe('a class is refused with LockOptionsError when it is defined, where @Wi
     }).toThrow(/Jobs\.run, which is not a method/);
   });
 
-  it('a property, even one that holds a function', () => {
+  it('a class whose property has @WithLock is refused when it is defined, even if it holds a function', () => {
     expect(() => {
       class Jobs {
         @anyDecorator('job')
@@ -116,7 +122,7 @@ describe('a class is refused with LockOptionsError when it is defined, where @Wi
     }).toThrow(/Jobs\.run, which is not a method/);
   });
 
-  it('the class itself', () => {
+  it('a class that has @WithLock itself is refused when it is defined', () => {
     expect(() => {
       @anyDecorator('job')
       class Jobs {}
@@ -124,7 +130,7 @@ describe('a class is refused with LockOptionsError when it is defined, where @Wi
     }).toThrow(LockOptionsError);
   });
 
-  it('a private method, where a compiler lets it', () => {
+  it('a class whose private method has @WithLock is refused when it is defined, where a compiler lets it', () => {
     const standard = WithLock('job') as unknown as (method: () => void, context: object) => void;
     expect(() => standard(() => undefined, { kind: 'method', name: '#run', private: true })).toThrow(
       /private method #run.*keyword "private"/,
@@ -135,7 +141,7 @@ describe('a class is refused with LockOptionsError when it is defined, where @Wi
   });
 });
 
-describe('where a decorator is misused, the class is refused with LockOptionsError:', () => {
+describe('decorators that are misused', () => {
   const standard = (decorator: unknown, context: object) => () =>
     (decorator as (value: unknown, context: object) => void)(undefined, context);
   const field = { kind: 'field', name: 'locks' };
@@ -194,7 +200,7 @@ describe('where a decorator is misused, the class is refused with LockOptionsErr
       parameter(CurrentLock(), Jobs.prototype, 'lock'),
       /@CurrentLock\(\) stands on Jobs\.lock, which is no parameter/,
     ],
-  ])('%s', (_what, use, message) => {
+  ])('%s is refused with LockOptionsError when the class is defined', (_what, use, message) => {
     expect(use).toThrow(LockOptionsError);
     expect(use).toThrow(message);
   });

@@ -13,8 +13,12 @@ const { SEED, AT } = process.env;
 const check = (world: ProgramWorld, numRuns: number): Promise<void> =>
   fc.assert(answersAsModel(world), { numRuns, ...(SEED && { seed: Number(SEED) }), ...(AT && { path: AT }) });
 
-describe('Whatever is asked of a store, all its answers are those of the model, and nothing is left,', () => {
-  it('in memory', () => check(new MemoryWorld(), sized(500, 100_000)), sized(60_000, 3_600_000));
+describe('Random programs', () => {
+  it(
+    'The store in memory answers every random program as the model does, and leaves nothing behind',
+    () => check(new MemoryWorld(), sized(500, 100_000)),
+    sized(60_000, 3_600_000),
+  );
 
   describe('on Redis', () => {
     let server: RedisServer;
@@ -31,6 +35,10 @@ describe('Whatever is asked of a store, all its answers are those of the model, 
       await server.stop();
     });
 
-    it('with several processes', () => check(world, sized(250, 20_000)), sized(60_000, 3_600_000));
+    it(
+      'The store on Redis answers every random program of several processes as the model does, and leaves nothing behind',
+      () => check(world, sized(250, 20_000)),
+      sized(60_000, 3_600_000),
+    );
   });
 });
