@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { LockTimeoutError, type Lock, type LockOptions, type LostReason } from 'nest-redis-lock';
+import type { OutageLog } from '../../lib/redis/connection/outage-log.js';
 import { deferred, turn, until, type Deferred } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -145,7 +146,7 @@ describe('The async context', () => {
     async (refuse) => {
       const lines: [string, string | undefined][] = [];
       const log = Object.fromEntries(
-        (['down', 'up', 'deaf', 'hears'] as const).map((line) => [
+        (['down', 'up', 'unsubscribed', 'subscribed'] as const satisfies (keyof OutageLog)[]).map((line) => [
           line,
           () => void lines.push([line, requests.getStore()]),
         ]),
@@ -162,9 +163,9 @@ describe('The async context', () => {
         await until(() => proxy.wires.some(({ subscribes }) => subscribes));
         proxy[refuse]();
         expect(await call('b')).toBe('failed');
-        await Promise.all([written('down'), written('deaf')]);
+        await Promise.all([written('down'), written('unsubscribed')]);
         proxy.welcome();
-        await Promise.all([written('up'), written('hears')]);
+        await Promise.all([written('up'), written('subscribed')]);
       } finally {
         await service.close();
         await proxy.stop();

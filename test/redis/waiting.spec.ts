@@ -302,8 +302,8 @@ describe('A caller that waits', () => {
       });
       expect(Math.min(...late)).toBeGreaterThanOrEqual(-2);
       const asTimers = await timers;
-      expect(percentile(late, 0.9) - percentile(asTimers, 0.9)).toBeLessThan(50);
-      expect(Math.max(...late) - Math.max(...asTimers)).toBeLessThan(200);
+      expect(percentile(late, 0.5) - percentile(asTimers, 0.5)).toBeLessThan(30);
+      expect(Math.max(...late) - Math.max(...asTimers)).toBeLessThan(300);
       figures('waits end late, ms', {
         least: Math.min(...late),
         p50: percentile(late, 0.5),
