@@ -119,7 +119,7 @@ describe('The label of @WithLock', () => {
 
   it('costs Redis no more commands than none does', async () => {
     await accounts.withdraw('1');
-    const monitor = await RedisMonitor.start((await server).port);
+    const monitor = await RedisMonitor.start(server.port);
     const commands = async () =>
       (await monitor.commands()).filter(({ inScript }) => inScript).map(({ args }) => args[0]!.toUpperCase());
     await commands();
