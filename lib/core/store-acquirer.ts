@@ -78,7 +78,7 @@ export class StoreAcquirer {
     asked: LockRequest,
     startedAt: number,
   ): Promise<Lock | Refusal> {
-    const { storeWait, pendingAcquires, onReply } = this.#parts;
+    const { storeWait, pendingAcquires, shutdown, onReply } = this.#parts;
     const request = isGrant(first) ? asked : storeWait.keepFirstTurn(asked);
     let result: Lock | Refusal | undefined;
     try {
@@ -94,8 +94,9 @@ export class StoreAcquirer {
       return this.#fail(pending, request, error);
     }
     this.#end(pending);
-    if (!result) return this.acquire(request, startedAt, now());
+    if (!result && !shutdown.refusal) return this.acquire(request, startedAt, now());
     if (!(result instanceof Lock)) pendingAcquires.leaveLocalQueue(turnsOf(request));
+    if (!result) throw shutdown.refusal!;
     return result;
   }
 

@@ -3,6 +3,7 @@ import { withCallEvents } from '../core/lock/call-events.js';
 import { Lock } from '../core/lock/lock.js';
 import { LockAcquirer } from '../core/lock-acquirer.js';
 import { now } from '../clock/deadline.js';
+import { nextTurn } from '../clock/next-turn.js';
 import { LockContext, type LockNode } from '../core/nesting/lock-context.js';
 import type { LockEvent } from '../core/lock/lock-event.js';
 import { LockEvents } from '../core/lock/lock-events.js';
@@ -108,7 +109,7 @@ export class LockService {
       lock = await this.#acquire(key, terms);
       if (!(lock instanceof Lock)) throw this.#timeout(lock);
     } catch (error) {
-      throw this.#failed(error, options?.signal);
+      return this.#refuse(error, options?.signal);
     }
     if (lock.hasEndedWithParent) {
       void lock.unlock();
@@ -148,7 +149,7 @@ export class LockService {
       if (lock instanceof Lock) return lock;
       throw this.#timeout(lock);
     } catch (error) {
-      throw this.#failed(error, options?.signal);
+      return this.#refuse(error, options?.signal);
     }
   }
 
@@ -161,9 +162,11 @@ export class LockService {
   async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
     try {
       const lock = await this.#acquire(key, this.#read(options, this.#tryTerms));
-      return lock instanceof Lock ? lock : null;
+      if (lock instanceof Lock) return lock;
+      await nextTurn();
+      return null;
     } catch (error) {
-      throw this.#failed(error, options?.signal);
+      return this.#refuse(error, options?.signal);
     }
   }
 
@@ -270,6 +273,16 @@ export class LockService {
 
   #timeout(refusal: Refusal): LockTimeoutError {
     return new LockTimeoutError({ ...refusal, holding: this.#context.heldKeys(), nested: this.#context.isInside() });
+  }
+
+  /**
+   * Rejects a call that got no lock, in a later turn of the event loop: a caller that tries again at once leaves time for timers
+   * and sockets, although this process alone refused it.
+   */
+  async #refuse(error: unknown, signal: AbortSignal | undefined): Promise<never> {
+    const told = this.#failed(error, signal);
+    await nextTurn();
+    throw told;
   }
 
   /**

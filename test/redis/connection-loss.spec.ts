@@ -45,6 +45,19 @@ describe('When Redis fails', () => {
     return error as LockUnavailableError;
   }
 
+  it('lets timers run while callers try again at once: calls that fail fast do not stop the process', async () => {
+    proxy.dropReplies();
+    await unavailable(locks.lock('a'));
+    let [isTimeUp, tries] = [false, 0];
+    setTimeout(() => (isTimeUp = true), 30);
+    const caller = async (key: string) => {
+      for (; !isTimeUp && tries < 20_000; tries++) await locks.withLock(key, () => undefined).catch(() => undefined);
+    };
+    await Promise.all([caller('a'), caller('b')]);
+    expect(tries).toBeLessThan(20_000);
+    proxy.heal();
+  });
+
   it('a lock whose grant was never heard of is given back in the background, long before its lease ends', async () => {
     proxy.dropReplies();
     const call = unavailable(locks.lock('account:1'));

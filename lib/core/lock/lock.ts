@@ -257,11 +257,23 @@ export class Lock implements AsyncDisposable {
   #end(): Promise<boolean> {
     this.#ended = true;
     this.#nesting?.detach();
-    this.#unlocking = this.#issuer.unlock(this);
-    if (this.#latestSubscriber > 0) void this.#unlocking.then((ours) => ours && this.#emit({ type: 'released' }));
-    // Last, because it tells the user's own listeners.
+    return this.#nesting?.hasChildren ? this.#endAfterChildren(this.#nesting) : this.#release();
+  }
+
+  /** Ends the nested locks first, so that none is live beside the next holder. Their listeners may call `unlock()` again. */
+  #endAfterChildren(nesting: Nesting<Lock>): Promise<boolean> {
+    let release!: () => void;
+    const unlocking = (this.#unlocking = new Promise((resolve) => (release = () => resolve(this.#release()))));
+    nesting.loseChildren('unlocked');
+    release();
+    return unlocking;
+  }
+
+  #release(): Promise<boolean> {
+    const released = this.#issuer.unlock(this);
+    if (this.#latestSubscriber > 0) void released.then((ours) => ours && this.#emit({ type: 'released' }));
     this.#nesting?.loseChildren('unlocked');
-    return this.#unlocking;
+    return released;
   }
 
   #emit(news: HeldNews): void {
