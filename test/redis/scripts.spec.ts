@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, describe, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import { LATE_COPIES } from '../support/redis/late-copies.js';
 import { scriptBench, type ScriptBench } from '../support/scripts/script-bench.js';
 import { SCRIPT_CASES } from '../support/scripts/script-cases.js';
 import { withRedis } from '../support/redis/with-redis.js';
 
-describe('In the scripts,', () => {
+describe('The Lua scripts', () => {
   let redis: Redis;
   let bench: ScriptBench;
 
@@ -17,5 +16,5 @@ describe('In the scripts,', () => {
 
   afterEach(() => bench.close());
 
-  it.each(Object.entries({ ...SCRIPT_CASES, ...LATE_COPIES }))('%s', (_what, holds) => holds(bench));
+  it.each(Object.entries(SCRIPT_CASES))('%s', (_what, holds) => holds(bench));
 });

@@ -1,15 +1,15 @@
 import type { KeyView, Sharing } from '../../store/lock-store.js';
 import { readKind } from '../wire/lock-kind.js';
-import { LuaScript } from './lua-script.js';
 import { SHARED } from './constants.js';
+import { LuaScript, timeToLive } from './lua-script.js';
 import { INSPECT_SOURCE } from './sources.generated.js';
 
-/** Reads who has a key and who waits for it, and changes nothing. */
+/** Reads who holds a key and who waits for it. */
 export const INSPECT = new LuaScript<KeyView | undefined>({
   source: INSPECT_SOURCE,
   decode(reply) {
     if (!Array.isArray(reply)) return undefined;
-    const [value, lastsMs, sharing, waiters] = reply as [unknown, unknown, unknown[], unknown[]];
+    const [value, ttl, sharing, waiters] = reply as [unknown, unknown, unknown[], unknown[]];
     const text = String(value);
     const isShared = text.startsWith(SHARED);
     const shared = Array.from({ length: sharing.length / 2 }, (_, index) => ({
@@ -18,7 +18,7 @@ export const INSPECT = new LuaScript<KeyView | undefined>({
     }));
     return {
       sharing: isShared ? sharingOf(text.slice(SHARED.length)) : 'exclusive',
-      holders: isShared ? shared : [{ token: text, leaseLeftMs: Number(lastsMs) === -1 ? Infinity : Number(lastsMs) }],
+      holders: isShared ? shared : [{ token: text, leaseLeftMs: timeToLive(ttl) }],
       waiters: waiters.map((waiter) => {
         const [token, , kind] = String(waiter).split(' ') as [string, string, string];
         return { token, ...readKind(kind) };
@@ -27,7 +27,7 @@ export const INSPECT = new LuaScript<KeyView | undefined>({
   },
 });
 
-/** How a key is shared, as people are told: a reader that was made the writer has it for itself. */
+/** How a key is shared, for callers: an upgraded reader has it alone. */
 function sharingOf(text: string): Sharing {
   const [how = ''] = text.split(' ', 1);
   return how.startsWith('write:') ? 'exclusive' : (how as Sharing);

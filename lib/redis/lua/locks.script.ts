@@ -1,6 +1,6 @@
-import type { Granted, Busy } from '../../store/lock-store.js';
-import { LuaScript } from './lua-script.js';
-import { LOCKS_SOURCE, LOCKS_IN_CLUSTER_SOURCE } from './sources.generated.js';
+import type { Busy, Granted } from '../../store/lock-store.js';
+import { LuaScript, timeToLive } from './lua-script.js';
+import { LOCKS_IN_CLUSTER_SOURCE, LOCKS_SOURCE } from './sources.generated.js';
 
 /** The key is shared by another number of permits. */
 export interface OtherPermits {
@@ -29,11 +29,11 @@ function locksScript(source: string): LuaScript<LocksReply> {
       if (!Array.isArray(reply)) return wholeNumber(reply);
       const [holder, leaseLeftMs, ahead, fence] = reply as unknown[];
       if (reply.length === 1) return { permits: Number(String(holder).replace('permits:', '')) };
-      if (wholeNumber(fence) instanceof Error) return nonsense(reply);
+      if (wholeNumber(fence) instanceof Error) return unexpected(reply);
       return {
         granted: false,
         holder: String(holder),
-        leaseLeftMs: Number(leaseLeftMs) === -1 ? Infinity : Number(leaseLeftMs),
+        leaseLeftMs: timeToLive(leaseLeftMs),
         ahead: Number(ahead),
         fence: Number(fence),
       };
@@ -46,12 +46,15 @@ export function grantOf(fence: number, fenceCount: number): Granted | undefined 
   return fence === 0 ? undefined : { granted: true, fence: Math.abs(fence), fenceCount, contended: fence < 0 };
 }
 
-/** Some settings of a client give numbers as text; anything else, such as the "QUEUED" of a transaction, must not pass for a grant. */
+/**
+ * Reads a number, which a client returns as text in some settings. Anything else, such as the "QUEUED" of a transaction, must
+ * not pass for a grant.
+ */
 function wholeNumber(reply: unknown): number | Error {
   const number = Number(reply ?? NaN);
-  return Number.isSafeInteger(number) ? number : nonsense(reply);
+  return Number.isSafeInteger(number) ? number : unexpected(reply);
 }
 
-function nonsense(reply: unknown): Error {
-  return new Error(`it answered what makes no sense: ${String(reply)}`);
+function unexpected(reply: unknown): Error {
+  return new Error(`unexpected reply: ${String(reply)}`);
 }

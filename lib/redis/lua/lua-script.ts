@@ -6,11 +6,11 @@ interface LuaScriptParts<Reply> {
   readonly decode: (reply: unknown) => Reply;
 }
 
-/** A Lua script and how its reply reads. Nobody above sees what Redis really said. */
+/** A Lua script, and how to read its reply. Nothing above sees the reply itself. */
 export class LuaScript<Reply> {
   readonly source: string;
   readonly decode: (reply: unknown) => Reply;
-  /** `EVALSHA sha1` and `EVAL source` as they go over the wire. */
+  /** `EVALSHA sha1` and `EVAL source`, as sent over the wire. */
   readonly bySha1: string;
   readonly bySource: string;
 
@@ -20,4 +20,9 @@ export class LuaScript<Reply> {
     this.bySha1 = bulk('EVALSHA') + bulk(createHash('sha1').update(source).digest('hex'));
     this.bySource = bulk('EVAL') + bulk(source);
   }
+}
+
+/** Reads the reply of `PTTL` for a key that exists: -1 means that it has no expiry. */
+export function timeToLive(reply: unknown): number {
+  return Number(reply) === -1 ? Infinity : Number(reply);
 }

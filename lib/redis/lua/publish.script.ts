@@ -1,7 +1,7 @@
 import { LuaScript } from './lua-script.js';
 import { PUBLISH_SOURCE } from './sources.generated.js';
 
-/** Tells a process something on its wake channel. */
+/** Sends a message to a process on its wake channel. */
 export const PUBLISH = new LuaScript<number>({
   source: PUBLISH_SOURCE,
   decode: Number,

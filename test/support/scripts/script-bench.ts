@@ -19,26 +19,26 @@ export const LEASE = 20_000;
 /** What, and of how many keys and which kind; a token; a lease or another number; the keys. */
 type Operation = readonly [what: string, token: string, number: number, ...keys: string[]];
 
-/** An empty Redis for the scripts, without anything of ours around them. */
+/** An empty Redis on which to run the scripts, with nothing of ours around them. */
 export interface ScriptBench {
   readonly redis: Redis;
-  /** Answers what the script answers. */
+  /** Returns the script's reply. */
   readonly run: (
     script: LuaScript<unknown>,
     keys: readonly string[],
     args: readonly (string | number)[],
     by?: Redis,
   ) => Promise<unknown>;
-  /** The same of one operation on locks, or of several in one call. */
+  /** Runs one or several operations on locks in one call. */
   readonly locks: (...operations: readonly Operation[]) => Promise<unknown>;
   readonly locksBy: (by: Redis, ...operations: readonly Operation[]) => Promise<unknown>;
-  /** A process that is told of its turn. Answers what it has heard of late. */
+  /** Subscribes as a process to its wake channel. Returns a function that reads what was heard since the last time. */
   readonly listens: (source: string) => Promise<() => Promise<string[]>>;
-  /** Those who wait for `a`, in this order, and count as alive. */
+  /** Puts live waiters into the queue of `a`, in this order. */
   readonly queue: (...waiters: readonly string[]) => Promise<void>;
-  /** Those who share `a`, and for how many ms from now; the key lasts longer. */
+  /** Shares `a` among these tokens, each for this many ms from now. The key lasts longer. */
   readonly share: (how: string, holders: Readonly<Record<string, number>>) => Promise<void>;
-  /** A user that may do everything but this. */
+  /** Connects as a user that may do everything but this. */
   readonly without: (right: string) => Promise<Redis>;
   readonly close: () => void;
 }
@@ -67,7 +67,7 @@ export function scriptBench(redis: Redis): ScriptBench {
       ears.on('message', (_channel, message) => heard.push(message));
       await ears.subscribe(names.wakeChannel(source));
       return async () => {
-        // Whatever was told before comes before the answer to this.
+        // Earlier messages come before the reply to this.
         await ears.subscribe('another');
         return heard.splice(0);
       };

@@ -7,7 +7,7 @@ export interface Mistake {
   readonly source: string;
 }
 
-/** What is put in the place of what, where it is found. */
+/** What to find in a line, and what to put in its place. */
 const SLIPS: readonly (readonly [RegExp, string])[] = [
   [/ == /, ' ~= '],
   [/ ~= /, ' == '],
@@ -27,7 +27,7 @@ const SLIPS: readonly (readonly [RegExp, string])[] = [
   [/-1, -1/, '0, 0'],
 ];
 
-/** All mistakes of these kinds, and each line left out; only of some lines, if that is said. */
+/** Makes all mistakes of these kinds, and leaves out each line; of all lines, or of those that are looked at. */
 export function mistakesIn(
   what: string,
   script: LuaScript<unknown>,

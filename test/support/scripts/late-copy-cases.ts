@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
 import { RENEW } from '../../../lib/redis/lua/renew.script.js';
-import { A, B, HOLDERS, LEASE, QUEUE, type ScriptBench } from '../scripts/script-bench.js';
+import { A, B, HOLDERS, LEASE, QUEUE, type ScriptBench } from './script-bench.js';
+import { MINE, NEXT, THEIRS, type ScriptCases } from './script-fixtures.js';
 
-const [MINE, THEIRS, NEXT] = ['me.1', 'they.1', 'next.1'];
-
-/** What came of a lock that `MINE` asked for, and of what it asked for since. Both are brought about by commands alone. */
+/** What may have become of a lock that `MINE` asked for. */
 const STATES: Readonly<Record<string, (bench: ScriptBench) => Promise<unknown>>> = {
   gone: async ({ locks }) => locks(['try', MINE, LEASE, 'a'], ['release', MINE, 0, 'a']),
   'taken by somebody else': async ({ locks }) => locks(['try', THEIRS, 1000, 'a']),
@@ -17,7 +16,7 @@ const STATES: Readonly<Record<string, (bench: ScriptBench) => Promise<unknown>>>
   'kept, of a permit': async ({ locks }) => locks(['try 1 permits:2', MINE, LEASE, 'a'], ['keep', MINE, 1000, 'a']),
 };
 
-/** What it may have asked for before, and must do nothing now. */
+/** Commands it may have sent before that, which must do nothing now. */
 const AFTER_THE_END: Readonly<Record<string, (bench: ScriptBench) => Promise<unknown>>> = {
   renewal: ({ run }) => run(RENEW, [A], [MINE, LEASE]),
   ...Object.fromEntries(
@@ -29,7 +28,7 @@ const AFTER_THE_END: Readonly<Record<string, (bench: ScriptBench) => Promise<unk
     locks(['force', createHash('sha1').update(MINE).digest('hex'), 0, 'a'], ['force', MINE, 0, 'a']),
 };
 
-/** All of `a`, but for how long it still lasts. */
+/** Everything about `a`, except for how long it lasts. */
 const seen = async ({ redis }: ScriptBench) => ({
   value: await redis.get(A),
   holders: await redis.zrange(HOLDERS, '0', '-1', 'WITHSCORES'),
@@ -43,9 +42,9 @@ async function changesNothing(bench: ScriptBench, late: () => Promise<unknown>, 
   expect(await bench.redis.pttl(A)).toBeLessThanOrEqual(lasts);
 }
 
-/** What a copy of a command does that arrives after all else, and after its answer. */
-export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promise<void>>> = {
-  'what arrives after its lock has ended changes nothing, whatever came of the key': async (bench) => {
+/** What a copy of a command does that arrives after everything else, also after its reply. */
+export const LATE_COPY_CASES: ScriptCases = {
+  'change nothing for a command that arrives after its lock has ended, whatever became of the key': async (bench) => {
     for (const [state, begin] of Object.entries(STATES)) {
       for (const [what, late] of Object.entries(AFTER_THE_END)) {
         await bench.redis.flushall();
@@ -55,10 +54,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     }
   },
 
-  'an acquire that arrives late does not have what is kept, and waits for it like anybody': async ({
-    redis,
-    locks,
-  }) => {
+  'make a late acquire wait for a kept lock like any other': async ({ redis, locks }) => {
     for (const [state, begin] of Object.entries(STATES).filter(([state]) => /^kept(, of a permit)?$/.test(state))) {
       await redis.flushall();
       await begin({ redis, locks } as ScriptBench);
@@ -79,7 +75,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     }
   },
 
-  'what is kept twice is answered as the first time, and lasts no longer': async (bench) => {
+  'reply to a second keep as to the first, and keep the lock no longer': async (bench) => {
     for (const kind of ['exclusive', 'read', 'permits:2']) {
       await bench.redis.flushall();
       await bench.locks([`try 1 ${kind}`, MINE, LEASE, 'a']);
@@ -88,7 +84,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     }
   },
 
-  'what is kept can be removed by force, by what stands there': async ({ redis, locks, listens }) => {
+  'take a kept lock by force, by what stands under the key': async ({ redis, locks, listens }) => {
     const heard = await listens('me');
     const kept = `${MINE} kept`;
     await locks(['try', MINE, LEASE, 'a'], ['keep', MINE, LEASE, 'a']);
@@ -99,7 +95,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await heard()).toEqual([`lost ${kept} exclusive`, `lost ${kept} exclusive`]);
   },
 
-  'the lock of a reader that writes is kept as that of a reader, and lets in those who wait to read': async ({
+  'keep the lock of an upgraded reader as a read lock, and let in waiting readers': async ({
     redis,
     locks,
     queue,
@@ -114,7 +110,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(Number(await redis.zscore(HOLDERS, `${MINE} kept`))).toBeLessThanOrEqual(Date.now() + 1000);
   },
 
-  'a reader that writes keeps others out, and keeps the longer of its leases': async ({ redis, locks }) => {
+  'keep others out while a reader is the writer, for the longer of its leases': async ({ redis, locks }) => {
     await locks(['try 1 read', MINE, 1000, 'a']);
     expect(await locks(['upgrade 1 1', MINE, LEASE, 'a'])).toBeGreaterThan(0);
     expect(await redis.get(A)).toBe('nest-redis-lock:write:1');
@@ -134,7 +130,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await redis.exists(A, HOLDERS)).toBe(0);
   },
 
-  'an upgrade is refused when others share the key, or not to read; and to who does not have all keys': async ({
+  'refuse an upgrade of a key that others share, of a permit, and of keys that are not all held': async ({
     redis,
     locks,
   }) => {
@@ -151,7 +147,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await redis.mget(A, B)).toEqual([`nest-redis-lock:read 1 ${MINE}`, THEIRS]);
   },
 
-  'of upgrades and downgrades only those count that are not older than the last': async (bench) => {
+  'ignore upgrades and downgrades that are older than the last one': async (bench) => {
     const { redis, locks } = bench;
     const late = (what: string) => changesNothing(bench, () => locks([what, MINE, 1, 'a']), what);
     await locks(['try', MINE, LEASE, 'a'], ['downgrade 1 0', MINE, LEASE, 'a']);
@@ -173,14 +169,14 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await locks(['upgrade 1 5', MINE, LEASE, 'a'])).toBeGreaterThan(0);
   },
 
-  'an upgrade that arrives after its own end does nothing, also when it is the first': async ({ locks }) => {
+  'ignore an upgrade that arrives after its own end, also when it is the first': async ({ locks }) => {
     await locks(['try 1 read', MINE, LEASE, 'a']);
     expect(await locks(['downgrade 1 1', MINE, LEASE, 'a'])).toBe(1);
     expect(await locks(['upgrade 1 1', MINE, LEASE, 'a'])).toBe(0);
     expect(await locks(['upgrade 1 2', MINE, LEASE, 'a'])).toBeGreaterThan(0);
   },
 
-  'a permit is no writer that could become a reader': async (bench) => {
+  'refuse to downgrade a permit': async (bench) => {
     const heard = await bench.listens('next');
     await bench.locks(['try 1 permits:2', MINE, LEASE, 'a']);
     await bench.queue(`${NEXT} ${LEASE} read`);
@@ -188,10 +184,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await heard()).toEqual([]);
   },
 
-  'which upgrades are over is known of each who reads, until it has ended, and no longer than the key': async ({
-    redis,
-    locks,
-  }) => {
+  'remember the ended upgrades of each reader until its lock ends': async ({ redis, locks }) => {
     await locks(['try 1 read', MINE, LEASE, 'a'], ['try 1 read', THEIRS, LEASE, 'a']);
     expect(await locks(['upgrade 1 1', MINE, LEASE, 'a'])).toBe(0);
     expect(await locks(['upgrade 1 7', THEIRS, LEASE, 'a'])).toBe(0);
@@ -208,7 +201,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await redis.exists(A, HOLDERS)).toBe(0);
   },
 
-  'an error about one key spares the others of its operation, and of its call': async ({ redis, locks }) => {
+  'handle the other keys of an operation, and of its call, when one key is in error': async ({ redis, locks }) => {
     for (const bad of [0, 1, 2]) {
       await redis.flushall();
       const keys = ['a', 'b', 'c'];
@@ -227,7 +220,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     }
   },
 
-  'out of memory, what is given back in the same call as somebody asks is free all the same': async ({
+  'release a lock when the server is out of memory, though the same call also asks for one': async ({
     redis,
     locks,
   }) => {
@@ -243,7 +236,7 @@ export const LATE_COPIES: Readonly<Record<string, (bench: ScriptBench) => Promis
     expect(await redis.exists(A)).toBe(0);
   },
 
-  'an error that is about the server is that of the whole call': async ({ locks, locksBy, without }) => {
+  'fail the whole call for an error of the server': async ({ locks, locksBy, without }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await expect(
       locksBy(await without('-zadd'), ['try 1 read', MINE, LEASE, 'b'], ['release', MINE, 0, 'a']),

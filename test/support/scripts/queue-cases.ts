@@ -1,0 +1,138 @@
+import { expect } from '@jest/globals';
+import { MAX_PASSED } from '../../../lib/redis/lua/constants.js';
+import { INSPECT } from '../../../lib/redis/lua/inspect.script.js';
+import { LOCKS } from '../../../lib/redis/lua/locks.script.js';
+import { ALIVE_MS } from '../../../lib/store/lock-store.js';
+import { A, ALIVE, LEASE, names, QUEUE } from './script-bench.js';
+import { COUNTER, MINE, THEIRS, NEXT, LAST, waiter, crowd, type ScriptCases } from './script-fixtures.js';
+
+/** Waiters and queues. */
+export const QUEUE_CASES: ScriptCases = {
+  'remove from a queue what is no waiter': async ({ redis, locks, run, queue, listens }) => {
+    const foreign = [
+      'foo',
+      '',
+      ' ',
+      'foo 0 exclusive',
+      'foo 99999999999999 exclusive',
+      'foo 1 other',
+      'foo 1 permits:x',
+      'a b 1 read',
+      'foo x read',
+    ];
+    await locks(['try', MINE, LEASE, 'a']);
+    const heard = await listens('next');
+    await queue(...foreign, waiter(NEXT));
+    await redis.zrem(ALIVE, 'foo');
+    expect(((await run(INSPECT, names.ofKey('a'), [])) as unknown[])[3]).toEqual([waiter(NEXT)]);
+    await redis.zadd(ALIVE, Date.now() + ALIVE_MS, 'foo');
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.get(A)).toBe(NEXT);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+    expect(await redis.exists(QUEUE)).toBe(0);
+  },
+
+  'accept waiters with the shortest and with the longest lease': async ({ redis, locks, queue, listens }) => {
+    const heard = await listens('next');
+    for (const lease of ['1', '9999999999999']) {
+      await locks(['try', MINE, LEASE, 'a']);
+      await queue(`${NEXT} ${lease} exclusive`);
+      await locks(['release', MINE, 0, 'a']);
+      expect(await heard()).toEqual([expect.stringMatching(new RegExp(`^granted next\\.1 ${lease} `))]);
+      await redis.del(A);
+    }
+  },
+
+  'drop waiters that have not asked for too long': async ({ redis, locks, queue, listens }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await listens('next');
+    await queue(waiter('dead.1'), waiter('dead.2'), waiter(NEXT));
+    await redis.zadd(ALIVE, Date.now() - 1000, 'dead.1', Date.now() - 1000, 'dead.2');
+    await locks(['release', MINE, 0, 'a']);
+    expect(await redis.get(A)).toBe(NEXT);
+    expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
+  },
+
+  'tell a waiter the whole name of its key, and of a holder no more than the length of a token': async ({
+    redis,
+    run,
+    listens,
+    locks,
+  }) => {
+    const heard = await listens('next');
+    const [key, queueOf] = [names.lock('a\0b'), names.queue('a\0b')];
+    await redis
+      .multi()
+      .set(key, MINE)
+      .zadd(queueOf, 1, waiter(NEXT))
+      .zadd(queueOf.replace('queue', 'alive'), Date.now() + ALIVE_MS, NEXT)
+      .exec();
+    expect(await run(LOCKS, [COUNTER, key, queueOf], ['release', MINE, 0])).toBe(1);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 [^]* lock:a\0b$/)]);
+    await redis.set(A, 'x'.repeat(1_000_000));
+    for (const what of ['try', 'queue'])
+      expect(((await locks([what, MINE, LEASE, 'a'])) as string[])[0]).toHaveLength(256);
+    const [value] = (await run(INSPECT, names.ofKey('a'), [])) as string[];
+    expect(value).toHaveLength(256);
+  },
+
+  'drop a limited number of waiters that are gone, then offer the key to the last one': async ({
+    redis,
+    locks,
+    queue,
+    listens,
+  }) => {
+    const [heardNext, heard] = [await listens('next'), await listens('last')];
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(waiter(NEXT), waiter('more.1'), waiter(LAST));
+    await redis.zadd(QUEUE, 0.00001, 'nonsense');
+    await crowd(redis, 2 * MAX_PASSED + 10, false);
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.zcard(QUEUE)).toBe(MAX_PASSED + 11 + 3);
+    expect(await heard()).toEqual([`called ${LAST}`]);
+    for (const [what, left] of [
+      ['queue', 11],
+      ['try', 11],
+    ] as const) {
+      expect(await locks([what, LAST, LEASE, 'a'])).toEqual(['', 0, expect.any(Number), expect.any(Number)]);
+      expect(await redis.zcard(QUEUE)).toBe(left + 3);
+      if (what === 'queue') await crowd(redis, MAX_PASSED, false);
+    }
+    expect(await heard()).toEqual([]);
+    expect(await locks(['queue', LAST, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), 1, expect.any(Number)]);
+    expect(await heardNext()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+    expect(await redis.zcard(ALIVE)).toBe(2);
+  },
+
+  'delete a long queue in which nobody is alive': async ({ redis, locks }) => {
+    for (const verb of ['release', 'queue']) {
+      await redis.set(A, MINE);
+      await crowd(redis, 2 * MAX_PASSED, false);
+      if (verb === 'queue') await redis.del(A);
+      expect(await locks([verb, MINE, LEASE, 'a'])).toEqual(expect.any(Number));
+      expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
+      await redis.del(A);
+    }
+    await crowd(redis, 2 * MAX_PASSED, false);
+    await redis.del(ALIVE);
+    expect(await locks(['queue', MINE, LEASE, 'a'])).toEqual(expect.any(Number));
+    expect(await redis.exists(QUEUE)).toBe(0);
+  },
+
+  "keep the places of the first waiters, when very many can't be notified": async ({
+    redis,
+    locks,
+    queue,
+    listens,
+  }) => {
+    const heard = await listens('next');
+    await locks(['try', MINE, LEASE, 'a']);
+    await queue(waiter(NEXT), waiter(LAST));
+    await crowd(redis, 2 * MAX_PASSED + 10, true);
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.zcard(QUEUE)).toBe(MAX_PASSED + 10 + 2);
+    expect(await redis.exists(A)).toBe(0);
+    expect(await locks(['try', THEIRS, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), MAX_PASSED + 1, 0]);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+  },
+};
