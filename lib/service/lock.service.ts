@@ -42,20 +42,22 @@ export interface LockServiceParts {
   readonly requests?: RequestPort | undefined;
 }
 
-/** Takes locks on keys, so that work on one key runs in one place at a time, over all processes that share the store. */
+/**
+ * Acquires locks on keys, so that work on one key runs in one place at a time, over all processes that share the store.
+ */
 export class LockService {
-  /** The `name` of the module this service belongs to. */
+  /** The `name` of the module that this service belongs to. */
   readonly moduleName: string;
   /**
-   * What happens to the locks of this process, as it happens: for metrics and logs. Completes when the app has shut down. Costs
-   * nothing where nobody subscribes, and a subscriber hears only of locks that are taken after it came.
+   * Reports what happens to the locks of this process: for metrics and logs. Completes when the app has shut down.
+   * Costs nothing without subscribers. A subscriber sees only locks that are acquired after it subscribed.
    */
   readonly events: Observable<LockEvent>;
   /** @internal */
   readonly requests: RequestPort;
   readonly #store: LockStore;
   readonly #terms: ResolvedLockOptions;
-  /** `tryLock` does not wait unless it is told to. */
+  /** The defaults of `tryLock`, which does not wait unless a call says so. */
   readonly #tryTerms: ResolvedLockOptions;
   readonly #events = new LockEvents();
   readonly #acquirer: LockAcquirer;
@@ -91,12 +93,13 @@ export class LockService {
   }
 
   /**
-   * Runs the work while holding the lock, and returns the work's own value or throws its own error.
-   * The work can use `lock.signal` to stop when the lock is lost, and `lock.fence` to let a database refuse a stale write.
+   * Runs the work while holding the lock, and returns the work's own value or throws its own error. The work can use
+   * `lock.signal` to stop when the lock is lost, and `lock.fence` to let a database refuse a stale write.
    *
    * @throws LockTimeoutError when `wait` is over
    * @throws LockUnavailableError when the store does not answer; the work has not run
-   * @throws LockLostError when the lock was lost while the work ran (its own error is the `cause`), unless `onLost: 'ignore'`
+   * @throws LockLostError when the lock was lost while the work ran (its own error is the `cause`), unless `onLost:
+   *   'ignore'`
    * @throws LockKeyError, LockOptionsError for a bad key or option
    */
   async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
@@ -118,7 +121,7 @@ export class LockService {
     const node = this.#context.enter(lock);
     let value: T;
     try {
-      // The process may have stood still since it was let in.
+      // The process may have been stopped since it got the lock.
       lock.assertHeld();
       value = await this.#context.run(node, (lock) => settled(work(lock)));
     } catch (error) {
@@ -137,7 +140,7 @@ export class LockService {
   }
 
   /**
-   * Takes the lock; `unlock()` gives it back. Prefer `withLock`, which can't forget to.
+   * Acquires the lock; `unlock()` releases it. Prefer `withLock`, which can't forget that.
    *
    * @throws LockTimeoutError when `wait` is over
    * @throws LockUnavailableError when the store does not answer
@@ -154,9 +157,9 @@ export class LockService {
   }
 
   /**
-   * Takes the lock if it is free, else returns null. `wait` defaults to `0` here.
+   * Acquires the lock if the key is free; otherwise returns null. `wait` defaults to `0` here.
    *
-   * @throws LockUnavailableError when the store does not answer: an outage is not "taken"
+   * @throws LockUnavailableError when the store does not answer: an outage is not "held"
    * @throws LockKeyError, LockOptionsError for a bad key or option
    */
   async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
@@ -171,7 +174,7 @@ export class LockService {
   }
 
   /**
-   * Whether anybody holds the key right now. Good for a dashboard; by the time you read it, it may have changed.
+   * Tells whether anybody holds the key right now. Good for a dashboard; by the time you read it, it may have changed.
    *
    * @throws LockUnavailableError when the store does not answer
    */
@@ -180,7 +183,7 @@ export class LockService {
   }
 
   /**
-   * Who holds a key and who waits for it; for operators and dashboards. Null when it is free.
+   * Returns who holds a key and who waits for it, for operators and dashboards; null when the key is free.
    *
    * @throws LockUnavailableError when the store does not answer
    */
@@ -189,8 +192,9 @@ export class LockService {
   }
 
   /**
-   * Frees a key whoever holds it, or with a `token` only if that is its holder; for operators. The old holder's signal aborts at once (within lease/3 if
-   * it can't hear), with an error that tells `by` whom and for what `reason`. The next waiter gets the lock, with a larger fence.
+   * Releases a key, whoever holds it; with a `token`, only if that token owns it. For operators. The old holder's
+   * signal aborts at once (within lease/3 if it can't be reached), with an error that says `by` whom and for what
+   * `reason`. The next waiter gets the lock, with a larger fence.
    *
    * @returns false when nobody held it, or not that token
    * @throws LockUnavailableError when the store does not answer
@@ -204,7 +208,10 @@ export class LockService {
     return wasHeld;
   }
 
-  /** The innermost lock that the running async context is inside of and still holds; of this key, if one is named. */
+  /**
+   * Returns the innermost lock that this async context is inside of and still holds; with a key, the innermost one on
+   * that key.
+   */
   current(key?: string): Lock | undefined {
     return this.#context.current(key);
   }
@@ -216,7 +223,7 @@ export class LockService {
     return this.#context.run(node, work);
   }
 
-  /** Whether a lock can be had. @internal */
+  /** Tells whether a lock can be acquired. @internal */
   async health(): Promise<StoreHealth> {
     if (this.isEnding)
       return {
@@ -229,7 +236,7 @@ export class LockService {
     return healthOf(this.#store);
   }
 
-  /** The methods of the app that take their locks from this service, by `@WithLock`. Known when the app has been initialised. */
+  /** Lists the methods of the app that use this service by `@WithLock`. Complete when the app has been initialised. */
   methods(): readonly LockedMethodInfo[] {
     return this.#methods;
   }
@@ -276,8 +283,8 @@ export class LockService {
   }
 
   /**
-   * Rejects a call that got no lock, in a later turn of the event loop: a caller that tries again at once leaves time for timers
-   * and sockets, although this process alone refused it.
+   * Rejects a call that got no lock, in a later turn of the event loop: a caller that tries again at once leaves time
+   * for timers and sockets, although this process alone refused it.
    */
   async #refuse(error: unknown, signal: AbortSignal | undefined): Promise<never> {
     const told = this.#failed(error, signal);
@@ -286,9 +293,10 @@ export class LockService {
   }
 
   /**
-   * What a call that got no lock rejects with.
+   * Makes the error of a call that got no lock.
    *
-   * @param signal of the call: its reason may be anything, also what throws on a look at its prototype, and is rejected with as it is
+   * @param signal of the call. Its reason may be anything, even a value whose prototype can't be read, so it is passed
+   *   on as it is
    */
   #failed(error: unknown, signal: AbortSignal | undefined): unknown {
     const isReason = signal?.aborted && signal.reason === error;

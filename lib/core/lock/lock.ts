@@ -30,12 +30,14 @@ interface LockParts {
   readonly nestedIn?: NestedIn<Lock>;
 }
 
-/** How a lock is held: as it was asked for, or as a permit of a semaphore. */
+/** Says how a lock is held: in its mode, or as a permit of a semaphore. */
 export type HeldMode = LockMode | 'permit';
 
-/** What a caller holds while it is inside. */
+/** A lock that a caller holds while it is inside. */
 export class Lock implements AsyncDisposable {
-  /** Larger than the fence of every earlier holder of the key. Send it to the database and let it refuse smaller ones. */
+  /**
+   * Larger than the fence of every earlier holder of the key. Send it to the database and let it refuse smaller ones.
+   */
   readonly fence: number;
   // Private, so that nobody who copies or prints what a lock has sends a token or a key to somebody.
   readonly #keys: readonly string[];
@@ -65,25 +67,25 @@ export class Lock implements AsyncDisposable {
     if (nestedIn) this.#nesting = new Nesting<Lock>(this, nestedIn);
   }
 
-  /** All keys of this lock, without duplicates, in the order they are taken. */
+  /** All keys of this lock, without duplicates, in the order in which they are acquired. */
   get keys(): readonly string[] {
     return this.#keys;
   }
 
-  /** The key; of several, the first in their order. */
+  /** The key; the first, if there are several. */
   get key(): string {
     return this.keys[0]!;
   }
 
   /**
-   * The owner id that stands in Redis under the key while this lock is held. Read it while you hold the lock: it is nobody else's then, and `forceUnlock` can
-   * be told to take this lock only.
+   * The id of the owner, which Redis stores under the key while this lock is held. Read it while you hold the lock:
+   * from then on it belongs to no other caller, so `forceUnlock` with this token releases only this lock.
    */
   get token(): string {
     return this.leases[0]!.exposeToken();
   }
 
-  /** As it was asked for; `'permit'` for one of a semaphore; `'read'` after a `downgrade()`. */
+  /** The mode of the call; `'permit'` for a semaphore; `'read'` after a `downgrade()`. */
   get mode(): HeldMode {
     return this.#mode;
   }
@@ -93,9 +95,9 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * Aborts with `LockLostError` when the lock is lost, at the latest when the lease ends by our own monotonic clock,
-   * even if Redis is gone. Does not abort on `unlock()`, but that of a nested lock does when its outer call ends first.
-   * Listeners run in the async context of whoever asked for the signal first.
+   * Aborts with `LockLostError` when the lock is lost: at the latest when the lease ends by the process's monotonic
+   * clock, even if Redis is gone. Does not abort on `unlock()`. The signal of a nested lock also aborts when its parent
+   * call ends first. Listeners run in the async context of the code that read the signal first.
    */
   get signal(): AbortSignal {
     void this.isHeld;
@@ -107,14 +109,14 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * How long the lock is still good for if nobody renews it, in ms. `0` once it is unlocked or lost. One that was waited for lasts 5 s at most
-   * until the watchdog renews it, a quarter of a second after it was handed over.
+   * Returns how long the lock is still valid if nobody renews it, in ms; `0` once it is unlocked or lost. A lock that
+   * was waited for lasts 5 s at most until the watchdog renews it, a quarter of a second after the hand-off.
    */
   remaining(): number {
     return this.isHeld ? this.#endsAt - now() : 0;
   }
 
-  /** Whether it is held at this very moment. Reads the clock. */
+  /** Whether the lock is held at this very moment. Reads the clock. */
   get isHeld(): boolean {
     if (this.#ended || this.#loss) return false;
     for (const lease of this.leases) if (!lease.isHeld) return false;
@@ -122,7 +124,8 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * Re-reads the clock and throws when the lock is not held any more. Call it right before a write that must not happen twice.
+   * Reads the clock again, and throws when the lock is no longer held. Call it right before a write that must not
+   * happen twice.
    *
    * @throws LockLostError
    */
@@ -132,12 +135,12 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * Renews the lease now, with the same length or another, and lets the watchdog go on with that one.
-   * It never ends sooner than it would have.
+   * Renews the lease now, with the same length or another, which the watchdog uses from then on.
+   * The lock never ends sooner than it would have.
    *
    * @param lease smallest `'100ms'`
-   * @throws LockLostError when the lock is not ours any more
-   * @throws LockUnavailableError when the store does not answer; the lock goes on until its lease ends
+   * @throws LockLostError when the lock is lost
+   * @throws LockUnavailableError when the store does not answer; the lock stays until its lease ends
    */
   async extend(lease?: Duration): Promise<void> {
     this.assertHeld();
@@ -147,9 +150,10 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * Makes a writer a reader, without letting another writer in between: readers may come in from now on. A reader stays one.
+   * Makes a writer a reader, without letting another writer in between: readers may enter from now on. A reader stays a
+   * reader.
    *
-   * @throws LockLostError when the lock is not ours any more
+   * @throws LockLostError when the lock is lost
    * @throws LockOptionsError for a permit, or while nested calls are inside
    * @throws LockUnavailableError when the store does not answer
    */
@@ -170,27 +174,30 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * Frees the key. Safe in a `finally`: it never rejects, and calling it again does nothing.
-   * If Redis can't be reached, the key is freed in the background, at the latest when its lease ends.
+   * Releases the key. Safe in a `finally`: it never rejects, and calling it again does nothing.
+   * If Redis can't be reached, the key is released in the background, at the latest when its lease ends.
    *
-   * @returns false when the lock had been lost before
+   * @returns false when the lock was already lost
    */
   unlock(): Promise<boolean> {
     return (this.#unlocking ??= this.#end());
   }
 
-  /** So that `await using lock = await locks.lock(key)` unlocks at the end of the block. */
+  /** Unlocks at the end of a block: `await using lock = await locks.lock(key)`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.unlock();
   }
 
-  /** What a client gets that a lock is sent to by mistake: not the token, and no key, which can name a customer. */
+  /**
+   * Returns what is safe to send to a client, if a lock is sent by mistake: no token, and no key, which can name a
+   * customer.
+   */
   toJSON(): { readonly mode: HeldMode; readonly fence: number; readonly acquiredAt: Date; readonly isHeld: boolean } {
     const { mode, fence, acquiredAt, isHeld } = this;
     return { mode, fence, acquiredAt, isHeld };
   }
 
-  /** What logs get: the keys too, but no token. @internal */
+  /** Returns what logs show: the keys too, but no token. @internal */
   [Symbol.for('nodejs.util.inspect.custom')](
     depth: number,
     options: object,
@@ -260,7 +267,10 @@ export class Lock implements AsyncDisposable {
     return this.#nesting?.hasChildren ? this.#endAfterChildren(this.#nesting) : this.#release();
   }
 
-  /** Ends the nested locks first, so that none is live beside the next holder. Their listeners may call `unlock()` again. */
+  /**
+   * Ends the nested locks first, so that none is live beside the next holder. Their listeners may call `unlock()`
+   * again.
+   */
   #endAfterChildren(nesting: Nesting<Lock>): Promise<boolean> {
     let release!: () => void;
     const unlocking = (this.#unlocking = new Promise((resolve) => (release = () => resolve(this.#release()))));
