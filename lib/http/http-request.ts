@@ -4,6 +4,7 @@ import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from
 import { isLockError, LockError, type LockErrorCode } from '../errors/lock.error.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
 import { routeOf } from './handler-names.js';
+import { keepQueuedInContext } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
 import { isClosed, onceEnded } from './response-end.js';
 
@@ -31,6 +32,11 @@ class HttpRequest {
     this.#response = response;
     this.#context = context;
     destroyOnceReset(response);
+  }
+
+  /** Keeps the response in the running async context, whoever ends the one ahead of it on its connection. */
+  keepInContext(): void {
+    keepQueuedInContext(this.#response);
   }
 
   /**
@@ -145,13 +151,19 @@ function httpRequest(context: ExecutionContext): HttpRequest | undefined {
 /** Makes the request known to everything that this async context calls from here on. */
 export function enterRequest(context: ExecutionContext): void {
   const request = httpRequest(context);
-  if (request) requests.enterWith(request);
+  if (!request) return;
+  requests.enterWith(request);
+  request.keepInContext();
 }
 
 /** Makes the request known to what `work` calls. */
 export function insideRequest<T>(context: ExecutionContext, work: () => T): T {
   const request = httpRequest(context);
-  return request ? requests.run(request, work) : work();
+  if (!request) return work();
+  return requests.run(request, () => {
+    request.keepInContext();
+    return work();
+  });
 }
 
 /**

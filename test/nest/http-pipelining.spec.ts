@@ -14,7 +14,7 @@ import { LockTestingModule } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { type PipeliningClient, pipeliningClient } from '../support/http/pipelining-client.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -31,9 +31,12 @@ const ran: string[] = [];
 let ahead: Deferred;
 let goOn: Deferred;
 let file: PassThrough;
+let behind: ServerResponse | undefined;
 
 @Controller()
 class Orders {
+  constructor(private readonly locks: LockService) {}
+
   @Get('ahead')
   async ahead() {
     events.emit('ahead');
@@ -85,6 +88,25 @@ class Orders {
     return { number };
   }
 
+  /** Ends its answer by hand, and works on. */
+  @Get('call/early')
+  @WithLock(KEY)
+  earlyInCall(@Res() response: { raw?: ServerResponse } & ServerResponse) {
+    return this.#early(response.raw ?? response);
+  }
+
+  @Get('request/early')
+  @WithLock(KEY, { scope: 'request' })
+  earlyInRequest(@Res() response: { raw?: ServerResponse } & ServerResponse) {
+    return this.#early(response.raw ?? response);
+  }
+
+  @Get('slow')
+  slow(@Res({ passthrough: true }) response: { raw?: ServerResponse } & ServerResponse) {
+    behind = response.raw ?? response;
+    return new StreamableFile(Readable.from(this.#slow(), { objectMode: false }));
+  }
+
   @Get('call/large')
   @WithLock(KEY)
   async largeInCall() {
@@ -95,6 +117,22 @@ class Orders {
   @WithLock(KEY, { scope: 'request' })
   async largeInRequest() {
     return LARGE;
+  }
+
+  async #early(response: ServerResponse) {
+    events.emit('early');
+    await ahead.promise;
+    response.end('the answer ahead');
+    await goOn.promise;
+  }
+
+  /** Goes on after this only when the answer ahead has ended. */
+  async *#slow() {
+    yield Buffer.alloc(64 * 1024);
+    yield Buffer.alloc(64 * 1024);
+    yield Buffer.alloc(64 * 1024);
+    ran.push(`in ${this.locks.current()?.key ?? 'no lock'}`);
+    yield await this.locks.withLock(KEY, () => 'got it', { wait: 0 }).catch(({ code }: LockTimeoutError) => code);
   }
 
   async #json() {
@@ -115,7 +153,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
   let connection: Socket;
 
   beforeEach(async () => {
-    [ahead, goOn, file] = [deferred(), deferred(), new PassThrough()];
+    [ahead, goOn, file, behind] = [deferred(), deferred(), new PassThrough(), undefined];
     ran.length = 0;
     app = await startApp(adapter, { imports: [LockTestingModule.forRoot({ wait: '1m' })], controllers: [Orders] });
     locks = app.get(LockService);
@@ -154,6 +192,18 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     expect(client.received()).toBe('');
     ahead.resolve();
     await until(() => /the answer ahead.*\{"id":7\}/s.test(client.received()));
+  });
+
+  it('is not that of the next request, whose answer goes on when the handler has ended its own', async () => {
+    const early = once(events, 'early');
+    client.ask(`${scope}/early`, 'slow');
+    await early;
+    await until(() => behind?.writableNeedDrain === true);
+    ahead.resolve();
+    await until(() => client.received().includes('LOCK_TIMEOUT') || client.received().includes('got it'));
+    expect(ran).toEqual(['in no lock']);
+    expect(client.received()).toContain('LOCK_TIMEOUT');
+    goOn.resolve();
   });
 
   it('is held until the body has ended when the client goes, and free then', async () => {
