@@ -4,7 +4,7 @@ import { LockOptionsError } from './errors/lock-options.error.js';
 import { plainOptions } from './errors/plain-options.js';
 import { unknownOption } from './errors/unknown-option.js';
 import type { RedisLockOptions } from './redis-lock.options.js';
-import type { DurabilityTerms } from './redis/durability/durable-lock.store.js';
+import type { DurabilityTerms } from './redis/durability/replica-acknowledgements.js';
 import type { LockStore } from './store/lock-store.js';
 
 /**

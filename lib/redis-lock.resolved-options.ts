@@ -15,7 +15,7 @@ import type { LockExceptionFactory } from './http/exception-factory.js';
 import { resolveDurability } from './redis-lock.durability.js';
 import type { RedisLockModuleOptions } from './redis-lock.options.js';
 import type { RedisConnectionsOption } from './redis/connection/connection-option.js';
-import type { DurabilityTerms } from './redis/durability/durable-lock.store.js';
+import type { DurabilityTerms } from './redis/durability/replica-acknowledgements.js';
 import type { LockStore } from './store/lock-store.js';
 
 /** The options of a module, checked and complete. */

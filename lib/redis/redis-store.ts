@@ -2,63 +2,81 @@ import { LockOptionsError } from '../errors/lock-options.error.js';
 import { shown } from '../errors/messages.js';
 import type { LockStore } from '../store/lock-store.js';
 import { QuorumLockStore } from '../store/quorum/quorum-lock.store.js';
+import { quorumSizeProblem } from '../store/quorum/quorum-nodes.js';
 import { ClusterLockStore } from './cluster/cluster-lock.store.js';
-import { DurableLockStore, type DurabilityTerms } from './durability/durable-lock.store.js';
+import { connectToCluster } from './cluster/cluster-transport.js';
 import type { RedisConnectionOption, RedisConnectionsOption } from './connection/connection-option.js';
 import { isCluster, redisClient } from './connection/redis-client.js';
-import type { TransportOptions } from './single/transport.js';
-import { RedisLockStore } from './single/redis-lock.store.js';
+import { DurableLockStore } from './durability/durable-lock.store.js';
+import type { DurabilityTerms } from './durability/replica-acknowledgements.js';
 import { RestartSafeLockStore } from './durability/restart-safe-lock.store.js';
+import { RedisLockStore } from './single/redis-lock.store.js';
+import { connectToRedis, type TransportOptions } from './single/transport.js';
 
-interface RedisStoreOptions extends Omit<TransportOptions, 'connection' | 'isNode' | 'renewsApart'> {
+interface RedisStoreOptions extends Omit<TransportOptions, 'connection' | 'isNode' | 'renewsSeparately'> {
   readonly connection: RedisConnectionsOption;
   readonly durability: DurabilityTerms | undefined;
-  /** The lease of those who don't name one, in ms. */
+  /** The lease of callers that don't name one, in ms. */
   readonly leaseMs: number;
 }
 
+type OneRedisOptions = RedisStoreOptions & { readonly connection: RedisConnectionOption };
+
 /**
- * A store on one Redis, or on a quorum of them.
+ * Makes the store on one Redis, on a Redis Cluster, or on a quorum of several Redis.
  *
- * @throws LockOptionsError when the connection is none, or an array that makes no quorum
+ * @throws LockOptionsError when the connection is none of these, or can't have the durability that is asked for
  */
-export function redisStore({ connection, durability, leaseMs, ...options }: RedisStoreOptions): LockStore {
-  if (!Array.isArray(connection)) {
-    const one = { ...options, connection: connection as RedisConnectionOption };
-    if (isCluster(connection)) {
-      if (!durability) return new ClusterLockStore(connection, one);
-      throw new LockOptionsError(
-        '"durability" can\'t be had on a Redis Cluster: "WAIT" would have to go to the node of each key. Give one Redis with replicas, or leave it out.',
-      );
-    }
-    return durability ? new DurableLockStore({ ...one, durability, leaseMs }) : new RedisLockStore(one);
+export function redisStore(options: RedisStoreOptions): LockStore {
+  const { connection, durability } = options;
+  if (Array.isArray(connection)) return quorumStore(connection as readonly RedisConnectionOption[], options);
+  if (isCluster(connection)) {
+    if (!durability) return new ClusterLockStore(connectToCluster(connection, options));
+    throw new LockOptionsError(
+      '"durability" is not possible on a Redis Cluster: "WAIT" would have to go to the node of each key. Give one Redis with replicas, or leave it out.',
+    );
   }
+  const one = options as OneRedisOptions;
+  return durability ? durableStore(one, durability) : new RedisLockStore(connectToRedis(one));
+}
+
+/** Makes a store whose grants count when replicas or disks have them, and that grants nothing after a restart for a while. */
+function durableStore({ leaseMs, ...options }: OneRedisOptions, durability: DurabilityTerms): LockStore {
+  const transport = connectToRedis({ ...options, renewsSeparately: true });
+  const store = new DurableLockStore(new RedisLockStore(transport), transport, durability);
+  return new RestartSafeLockStore(store, transport.redis, { longestLeaseMs: leaseMs, isOneServer: false });
+}
+
+function quorumStore(
+  connections: readonly RedisConnectionOption[],
+  { durability, leaseMs, ...options }: RedisStoreOptions,
+): LockStore {
   if (durability)
     throw new LockOptionsError(
       '"durability" is for one master with replicas: on a quorum it is the majority that makes a grant last. Leave it out.',
     );
-  const connections = connection as readonly RedisConnectionOption[];
-  checkCount(connections.length);
-  const addresses = connections.map((one, at) => addressOf(one, at, options.commandTimeoutMs));
-  const twice = addresses.findIndex((address, at) => addresses.indexOf(address) < at);
-  if (twice >= 0) {
-    throw new LockOptionsError(
-      `"connection[${addresses.indexOf(addresses[twice]!)}]" and "connection[${twice}]" are the same Redis. Each must be a master of its own: one that counts twice would decide alone.`,
-    );
-  }
-  return new QuorumLockStore(
-    connections.map((one) => new RestartSafeLockStore({ ...options, leaseMs, connection: one, isNode: true })),
-  );
+  checkQuorum(connections, options.commandTimeoutMs);
+  const nodes = connections.map((connection) => {
+    const transport = connectToRedis({ ...options, connection, isNode: true });
+    return new RestartSafeLockStore(new RedisLockStore(transport), transport.redis, {
+      longestLeaseMs: leaseMs,
+      isOneServer: true,
+    });
+  });
+  return new QuorumLockStore(nodes);
 }
 
-function checkCount(count: number): void {
-  if (count >= 3 && count % 2 === 1) return;
-  const why =
-    count < 3
-      ? 'Redlock needs at least three independent masters, so that one may fail'
-      : `an even number bears no more failures than ${count - 1} would, and two callers can get half each`;
+function checkQuorum(connections: readonly RedisConnectionOption[], commandTimeoutMs: number): void {
+  const problem = quorumSizeProblem(connections.length);
+  if (problem)
+    throw new LockOptionsError(
+      `"connection" is an array of ${connections.length}, but must be one URL, ioredis options or client, or an array of 3, 5 or 7 of them (Redlock): ${problem}.`,
+    );
+  const addresses = connections.map((one, at) => addressOf(one, at, commandTimeoutMs));
+  const twice = addresses.findIndex((address, at) => addresses.indexOf(address) < at);
+  if (twice < 0) return;
   throw new LockOptionsError(
-    `"connection" is an array of ${count}, but must be one URL, ioredis options or client, or an array of 3, 5 or 7 of them: ${why}.`,
+    `"connection[${addresses.indexOf(addresses[twice]!)}]" and "connection[${twice}]" are the same Redis. Each must be a master of its own: one that counts twice would decide alone.`,
   );
 }
 

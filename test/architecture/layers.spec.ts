@@ -23,7 +23,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['redis/single', 'redis/wake', 'redis/connection', 'redis/lua', 'redis/wire'],
     ...['store/quorum', 'store', 'clock', 'errors', 'ioredis'],
   ],
-  'redis/durability': ['redis/durability', 'redis/single', 'redis/connection', 'store', 'clock', 'errors'],
+  'redis/durability': ['redis/durability', 'redis/connection', 'store/quorum', 'store', 'clock', 'errors'],
   'redis/cluster': [
     ...['redis/cluster', 'redis/single', 'redis/connection', 'redis/lua', 'redis/wire'],
     ...['store', 'clock', 'errors', 'ioredis'],

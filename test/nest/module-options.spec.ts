@@ -86,7 +86,7 @@ describe('options of a module', () => {
     [
       'an array of an even number',
       () => [1, 2, 3, 4].map((port) => ({ port })),
-      /an array of 4.*even number bears no more failures than 3/,
+      /an array of 4.*even number tolerates no more failures than 3/,
     ],
     [
       'an array that names a URL twice',

@@ -1,5 +1,5 @@
-import type { Cluster } from 'ioredis';
 import { now, timerAt } from '../../clock/deadline.js';
+import { ForwardingLockStore } from '../../store/forwarding-lock.store.js';
 import {
   ALIVE_MS,
   type AcquireCommand,
@@ -10,14 +10,12 @@ import {
   type RenewalOutcome,
   type StoreListener,
 } from '../../store/lock-store.js';
-import type { Transport, TransportOptions } from '../single/transport.js';
-import { ServerCheck } from '../connection/server-check.js';
 import { RedisLockStore } from '../single/redis-lock.store.js';
-import { ClusterConnection } from './cluster-connection.js';
-import { ClusterNames } from './cluster-names.js';
-import { subscriberIn } from './cluster-subscriber.js';
+import type { ClusterConnection } from './cluster-connection.js';
+import type { ClusterNames } from './cluster-names.js';
+import type { ClusterTransport } from './cluster-transport.js';
 import { briefly, keyGroups, renewalGroups, part, type KeyGroup } from './key-groups.js';
-import { SlotBatches } from './slot-batches.js';
+import type { SlotBatches } from './slot-batches.js';
 import { allOf, SlotRenewals } from './slot-renewals.js';
 
 /** How far a caller that waits has come. */
@@ -32,7 +30,7 @@ interface Progress {
  * Locks on a Redis Cluster. All of a key lies in one slot, so a lock on one key is as on one Redis; one on keys in several
  * slots is taken slot by slot, in one order for all.
  */
-export class ClusterLockStore extends RedisLockStore {
+export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   readonly #names: ClusterNames;
   readonly #redis: ClusterConnection;
   readonly #timeoutMs: number;
@@ -40,33 +38,16 @@ export class ClusterLockStore extends RedisLockStore {
   readonly #renewals: SlotRenewals;
   readonly #progress = new WeakMap<AcquireCommand, Progress>();
 
-  constructor(cluster: Cluster, options: TransportOptions) {
-    const names = new ClusterNames(options.keyPrefix);
-    let redis: ClusterConnection | undefined;
-    let batches: SlotBatches | undefined;
-    let renewals: SlotRenewals | undefined;
-    super(options, (_, connected): Transport => {
-      const connection = new ClusterConnection(cluster, options.commandTimeoutMs, (reconnected) => {
-        connected(reconnected);
-        void serverCheck.run();
-      });
-      const serverCheck = new ServerCheck(connection, options.log);
-      redis = connection;
-      batches = new SlotBatches(redis, names);
-      renewals = new SlotRenewals(redis, names);
-      return {
-        names,
-        redis,
-        renewals: redis,
-        batch: batches,
-        subscriber: () => subscriberIn(cluster, options.commandTimeoutMs),
-      };
-    });
+  constructor(transport: ClusterTransport) {
+    super(new RedisLockStore(transport));
+    const { names, redis, batch, commandTimeoutMs } = transport;
     this.#names = names;
-    this.#redis = redis!;
-    this.#timeoutMs = options.commandTimeoutMs;
-    this.#batches = batches!;
-    this.#renewals = renewals!;
+    this.#redis = redis;
+    this.#timeoutMs = commandTimeoutMs;
+    this.#batches = batch;
+    this.#renewals = new SlotRenewals(redis, names);
+    // A subscription needs to know a node.
+    transport.onConnected(() => this.open());
   }
 
   /** Who is given the lock while it waits has it only for a moment, and asks for it again: that shows that it lives. */
@@ -76,11 +57,11 @@ export class ClusterLockStore extends RedisLockStore {
 
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
     const groups = keyGroups(this.#names, command.keys);
-    return groups.length === 1 ? super.acquire(command) : this.#acquireAll(command, groups);
+    return groups.length === 1 ? this.inner.acquire(command) : this.#acquireAll(command, groups);
   }
 
   override async cancel(command: Cancellation): Promise<void> {
-    await Promise.all(this.#partsOf(command).map((part) => super.cancel(part)));
+    await Promise.all(this.#partsOf(command).map((part) => this.inner.cancel(part)));
   }
 
   override async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
@@ -99,43 +80,37 @@ export class ClusterLockStore extends RedisLockStore {
     return allOf(await Promise.allSettled(outcomes), slots.map((parts) => [...parts.values()])); // prettier-ignore
   }
 
-  renewalGroups<Lock extends OwnedLock>(locks: readonly Lock[]): readonly (readonly Lock[])[] {
+  override renewalGroups<Lock extends OwnedLock>(locks: readonly Lock[]): readonly (readonly Lock[])[] {
     return renewalGroups(this.#names, locks);
   }
 
-  firstOf(keys: readonly string[]): string {
+  override firstOf(keys: readonly string[]): string {
     return keyGroups(this.#names, keys)[0]!.keys[0]!;
   }
 
   override async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     return this.#inTime(async () =>
-      this.#together(await Promise.all(this.#partsOf(lock).map((part) => super.reserve(part))), lock),
+      this.#together(await Promise.all(this.#partsOf(lock).map((part) => this.inner.reserve(part))), lock),
     );
   }
 
   override upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
     const parts = this.#partsOf(lock);
     return this.#inTime(async () => {
-      const grants = await Promise.all(parts.map((part) => super.upgrade(part, number)));
+      const grants = await Promise.all(parts.map((part) => this.inner.upgrade(part, number)));
       const grant = await this.#together(grants, lock);
       if (!grant)
-        await Promise.all(parts.filter((_, index) => grants[index]).map((part) => super.downgrade(part, number)));
+        await Promise.all(parts.filter((_, index) => grants[index]).map((part) => this.inner.downgrade(part, number)));
       return grant;
     });
   }
 
   override async downgrade(lock: OwnedLock, number: number): Promise<boolean> {
-    return all(this.#partsOf(lock).map((part) => super.downgrade(part, number)));
+    return all(this.#partsOf(lock).map((part) => this.inner.downgrade(part, number)));
   }
 
   override async release(lock: OwnedLock, keepMs = 0): Promise<boolean> {
-    return all(this.#partsOf(lock).map((part) => super.release(part, keepMs)));
-  }
-
-  protected override connected(reconnected: boolean): void {
-    super.connected(reconnected);
-    // A subscription needs to know a node.
-    this.open();
+    return all(this.#partsOf(lock).map((part) => this.inner.release(part, keepMs)));
   }
 
   /** Keeps what it has of the slots before the one that it has to queue in, and has nothing of those after it. */
@@ -154,7 +129,7 @@ export class ClusterLockStore extends RedisLockStore {
       hurry();
       if (held) return held;
       for (const part of parts) {
-        const answer = await super.acquire(part);
+        const answer = await this.inner.acquire(part);
         hurry();
         if (!answer.granted) {
           const spent = await this.#stopAt(parts.indexOf(part), parts, command);
@@ -167,7 +142,7 @@ export class ClusterLockStore extends RedisLockStore {
       hurry();
       return grant!;
     } catch (error) {
-      for (const part of parts) void super.cancel(part);
+      for (const part of parts) void this.inner.cancel(part);
       throw error;
     }
   }
@@ -181,7 +156,7 @@ export class ClusterLockStore extends RedisLockStore {
   async #heldStill(parts: readonly AcquireCommand[], waitsIn: number): Promise<Busy | undefined> {
     if (waitsIn === 0) return undefined;
     const { gone, unknown } = await this.renew(parts.slice(0, waitsIn).map(briefly));
-    const answer = gone.length + unknown.length > 0 ? undefined : await super.acquire(parts[waitsIn]!);
+    const answer = gone.length + unknown.length > 0 ? undefined : await this.inner.acquire(parts[waitsIn]!);
     return answer?.granted === false ? answer : undefined;
   }
 
@@ -193,7 +168,7 @@ export class ClusterLockStore extends RedisLockStore {
    */
   async #stopAt(index: number, parts: readonly AcquireCommand[], command: AcquireCommand): Promise<boolean> {
     if (!command.queue) {
-      await Promise.all(parts.slice(0, index).map((part) => super.cancel(part)));
+      await Promise.all(parts.slice(0, index).map((part) => this.inner.cancel(part)));
       return false;
     }
     const asked = this.#progress.get(command)?.asked ?? (command.isQueued ? parts.length : 0);
@@ -202,11 +177,11 @@ export class ClusterLockStore extends RedisLockStore {
     const before = parts.slice(0, index).filter(({ leaseMs }) => leaseMs > ALIVE_MS);
     const after = parts.slice(index + 1, asked);
     await Promise.all([
-      ...before.map((part) => this.count('shorten', briefly(part))),
-      ...after.map((part) => this.giveUp(part)),
+      ...before.map((part) => this.inner.shorten(briefly(part))),
+      ...after.map((part) => this.inner.tryCancel(part)),
     ]);
     const spent = before.length + after.length > 0 && epoch !== this.#redis.epoch;
-    if (spent) for (const part of parts) void super.cancel(part);
+    if (spent) for (const part of parts) void this.inner.cancel(part);
     return spent;
   }
 

@@ -1,106 +1,135 @@
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import type { Granted, OwnedLock, RenewalOutcome, StoreListener } from '../../store/lock-store.js';
-import { ReplicaAcknowledgements } from './replica-acknowledgements.js';
-import { RestartSafeLockStore, type RestartSafeLockStoreOptions } from './restart-safe-lock.store.js';
+import { ForwardingLockStore } from '../../store/forwarding-lock.store.js';
+import type {
+  AcquireCommand,
+  Busy,
+  Granted,
+  OwnedLock,
+  RenewalOutcome,
+  StoreListener,
+} from '../../store/lock-store.js';
+import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
+import type { Connection } from '../connection/connection.js';
+import { ReplicaAcknowledgements, type DurabilityTerms } from './replica-acknowledgements.js';
 
-/** When a grant counts. */
-export interface DurabilityTerms {
-  /** How many replicas must have it. */
-  readonly replicas: number;
-  /** How long to wait for them, in ms. */
-  readonly timeoutMs: number;
-  /** Whether the master and the replicas must have it on disk, in their append-only files. */
-  readonly aof: boolean;
-}
-
-/** What a `DurableLockStore` is made of. */
-export interface DurableLockStoreOptions extends RestartSafeLockStoreOptions {
-  readonly durability: DurabilityTerms;
+/** The connections of the store: the one for renewals is a connection of its own, as `WAIT` holds up all that comes after it. */
+interface DurableConnections {
+  readonly redis: Connection;
+  readonly renewals: Connection;
 }
 
 /**
- * Locks on one Redis with replicas: a grant counts only when so many of them have it (`WAIT`), or it is on disk (`WAITAOF`), and is undone
- * otherwise. A renewal counts only when so many of them have it: else its lease ends when it would have ended without. And a server that was
- * restarted within the longest lease grants nothing.
+ * Counts a grant only when enough replicas have it (`WAIT`), or it is on disk (`WAITAOF`), and undoes it otherwise. Counts a renewal
+ * only when enough replicas have it: otherwise the lease ends when it would have ended without.
  *
- * So a master that was replaced can't renew for ever what the next one has long given to somebody else: where all replicas are asked for,
- * the next master knows every lease that somebody relies on, to its end. Where fewer are, that holds for the one that has the most.
- *
- * Renewals go over a connection of their own, as both commands hold up all that comes after them.
+ * So a master that was replaced can't renew for ever what the next one has long given to somebody else. Where all replicas are
+ * asked for, the next master knows every lease that somebody relies on, to its end. Where fewer are, that holds for the replica
+ * that has the most.
  */
-export class DurableLockStore extends RestartSafeLockStore {
+export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements QuorumNode {
+  readonly #redis: Connection;
+  readonly #renewals: Connection;
   readonly #durability: DurabilityTerms;
   readonly #ofGrants: ReplicaAcknowledgements;
   readonly #ofRenewals: ReplicaAcknowledgements;
 
-  constructor({ durability, ...options }: DurableLockStoreOptions) {
-    super({ ...options, renewsSeparately: true });
+  constructor(store: QuorumNode, { redis, renewals }: DurableConnections, durability: DurabilityTerms) {
+    super(store);
+    this.#redis = redis;
+    this.#renewals = renewals;
     this.#durability = durability;
-    this.#ofGrants = new ReplicaAcknowledgements(this.redis, durability);
-    // In memory is enough: who restarts from a disk without the last renewals grants nothing until they are over.
-    this.#ofRenewals = new ReplicaAcknowledgements(this.renewals, { ...durability, aof: false });
+    this.#ofGrants = new ReplicaAcknowledgements(redis, durability);
+    // In memory is enough: a server that restarts from a disk without the last renewals grants nothing until they are over.
+    this.#ofRenewals = new ReplicaAcknowledgements(renewals, { ...durability, aof: false });
   }
 
-  /** Who is given the lock while it waits asks for it again: only then it is known to be on the replicas. */
+  raise(fence: number): void {
+    this.inner.raise(fence);
+  }
+
+  /** A waiter that was handed the lock asks for it again: only then the lock is known to be on the replicas. */
   override listen(listener: StoreListener): void {
     super.listen({ ...listener, granted: (token) => listener.offered(token) });
   }
 
-  /** What too few replicas have is not known. */
+  override async acquire(command: AcquireCommand): Promise<Granted | Busy> {
+    const { epoch } = this.#redis;
+    const reply = await super.acquire(command);
+    if (reply.granted) await this.#confirm(epoch, () => this.cancel(command));
+    return reply;
+  }
+
+  /** The outcome of a renewal that too few replicas have is unknown. */
   override async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
-    const { epoch } = this.renewals;
+    const { epoch } = this.#renewals;
     const { gone, unknown } = await super.renew(renewals);
     const renewed = renewals.filter((lock) => !gone.includes(lock) && !unknown.includes(lock));
     if (renewed.length === 0 || this.#durability.replicas === 0) return { gone, unknown };
-    const refused = await this.#doubtOf(epoch).catch((error: unknown) => error as LockUnavailableError);
+    const refused = await this.#renewalProblem(epoch).catch((error: unknown) => error as LockUnavailableError);
     if (!refused) return { gone, unknown };
     if (renewed.length === renewals.length) throw refused;
     return { gone, unknown: [...unknown, ...renewed] };
   }
 
-  missing(locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
+  override missing(locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
     return super.renew(locks);
   }
 
-  /** It renews the lock, too: nothing is undone, but who asked must not rely on it. */
+  /** It renews the lock too, so nothing is undone; but the caller must not rely on a grant that too few replicas have. */
   override async reserve(lock: OwnedLock): Promise<Granted | undefined> {
-    const { epoch } = this.redis;
+    const { epoch } = this.#redis;
     const grant = await super.reserve(lock);
-    if (grant) await this.verify(epoch);
+    if (grant) await this.#verifyGrant(epoch);
     return grant;
   }
 
   override async upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
-    const { epoch } = this.redis;
+    const { epoch } = this.#redis;
     const grant = await super.upgrade(lock, number);
-    if (grant) await this.confirm(epoch, () => this.downgrade(lock, number));
+    if (grant) await this.#confirm(epoch, () => this.downgrade(lock, number));
     return grant;
   }
 
-  /** Both commands know only of their own connection. */
-  protected override async verify(epoch: number): Promise<void> {
+  /** @throws LockUnavailableError when the last grants don't count; this one has been undone then */
+  async #confirm(epoch: number, undo: () => Promise<unknown>): Promise<void> {
+    try {
+      await this.#verifyGrant(epoch);
+    } catch (error) {
+      await undo().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /**
+   * `WAIT` and `WAITAOF` know only of their own connection.
+   *
+   * @param epoch that of the connection before the lock was asked for
+   * @throws LockUnavailableError when the last grants don't count
+   */
+  async #verifyGrant(epoch: number): Promise<void> {
     const { replicas, timeoutMs, aof } = this.#durability;
+    const { server } = this.#redis;
     const have = await this.#ofGrants.ask();
-    if (epoch !== this.redis.epoch)
+    if (epoch !== this.#redis.epoch)
       throw new LockUnavailableError(
-        `The connection to Redis at ${this.redis.server} dropped before its replicas were known to have the lock, so it was given back.`,
+        `The connection to Redis at ${server} dropped before its replicas were known to have the lock, so it was given back.`,
       );
     if (!have.master)
       throw new LockUnavailableError(
-        `Redis at ${this.redis.server} had not written the lock to its disk within ${timeoutMs} ms, so it was given back. Look at its disk, and at "appendfsync".`,
+        `Redis at ${server} had not written the lock to its disk within ${timeoutMs} ms, so it was given back. Look at its disk, and at "appendfsync".`,
       );
     if (have.replicas >= replicas) return;
     throw new LockUnavailableError(
-      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was given back. Look at the replicas of Redis at ${this.redis.server}.`,
+      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was given back. Look at the replicas of Redis at ${server}.`,
     );
   }
 
-  /** Why the last renewals don't count, if they don't. */
-  async #doubtOf(epoch: number): Promise<LockUnavailableError | undefined> {
+  /** Returns why the last renewals don't count; undefined if they do. */
+  async #renewalProblem(epoch: number): Promise<LockUnavailableError | undefined> {
     const { replicas, timeoutMs } = this.#durability;
-    const { server } = this.redis;
+    const { server } = this.#redis;
     const have = await this.#ofRenewals.ask();
-    if (epoch !== this.renewals.epoch)
+    if (epoch !== this.#renewals.epoch)
       return new LockUnavailableError(
         `The connection to Redis at ${server} dropped before its replicas were known to have the renewal, so it does not count.`,
       );

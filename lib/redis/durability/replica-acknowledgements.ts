@@ -1,5 +1,14 @@
-import type { DurabilityTerms } from './durable-lock.store.js';
 import type { Connection } from '../connection/connection.js';
+
+/** When a grant counts. */
+export interface DurabilityTerms {
+  /** How many replicas must have it. */
+  readonly replicas: number;
+  /** How long to wait for them, in ms. */
+  readonly timeoutMs: number;
+  /** Whether the master and the replicas must have it on disk, in their append-only files. */
+  readonly aof: boolean;
+}
 
 /** Who has what was written. */
 export interface Acknowledgements {

@@ -11,7 +11,7 @@ interface Start {
 }
 
 /** What makes a guard. */
-interface RestartGuardOptions {
+export interface RestartGuardOptions {
   /** The longest lease that is known of so far, in ms. */
   readonly longestLeaseMs: number;
   /** Whether all connections lead to one server, so that another start of it means that it was restarted, and is no other one that took over. */

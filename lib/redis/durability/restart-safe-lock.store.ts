@@ -1,42 +1,46 @@
-import type { AcquireCommand, Granted, Busy, OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
-import { RestartGuard } from './restart-guard.js';
-import type { TransportOptions } from '../single/transport.js';
-import { RedisLockStore } from '../single/redis-lock.store.js';
+import { ForwardingLockStore } from '../../store/forwarding-lock.store.js';
+import type { AcquireCommand, Busy, Granted, OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
+import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
+import type { Connection } from '../connection/connection.js';
+import { RestartGuard, type RestartGuardOptions } from './restart-guard.js';
 
-/** What a `RestartSafeLockStore` is made of. */
-export interface RestartSafeLockStoreOptions extends TransportOptions {
-  /** The lease of those who don't name one, in ms. */
-  readonly leaseMs: number;
-}
-
-/** Locks on one Redis that grants none while it may have forgotten some: for the longest lease after it was started. */
-export class RestartSafeLockStore extends RedisLockStore {
+/**
+ * Grants no locks while the server may have forgotten some: for the longest lease after the server was started. All else is up to
+ * the store on that server.
+ */
+export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implements QuorumNode {
+  readonly #redis: Connection;
   readonly #guard: RestartGuard;
   /** By token: the checks that acquires wait for before they are sent. */
   readonly #checks = new Map<string, Promise<void>>();
 
-  constructor({ leaseMs, ...options }: RestartSafeLockStoreOptions) {
-    super(options);
-    this.#guard = new RestartGuard(this.redis, { longestLeaseMs: leaseMs, isOneServer: options.isNode ?? false });
+  constructor(store: QuorumNode, redis: Connection, options: RestartGuardOptions) {
+    super(store);
+    this.#redis = redis;
+    this.#guard = new RestartGuard(redis, options);
+  }
+
+  raise(fence: number): void {
+    this.inner.raise(fence);
   }
 
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
     this.#guard.note(command.leaseMs);
-    // Not an async function: what is known already is not waited for, and each node of a quorum is asked.
-    return this.#guard.isOver ? this.#ask(command) : this.#afterCheck(command);
+    // Not an async function: what is known already is not waited for, so every node of a quorum is asked in the same tick.
+    return this.#guard.isOver ? this.#acquire(command) : this.#acquireChecked(command);
   }
 
   override renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
     for (const { leaseMs } of renewals) this.#guard.note(leaseMs);
-    const { epoch } = this.redis;
-    return super.renew(renewals).then((gone) => {
+    const { epoch } = this.#redis;
+    return super.renew(renewals).then((outcome) => {
       this.#guard.heard(epoch);
-      return gone;
+      return outcome;
     });
   }
 
   override release(lock: OwnedLock, keepMs = 0): Promise<boolean> {
-    // A quorum gives back also what it was not granted yet: that must not overtake the acquire. Without that, there is nothing to release.
+    // A quorum also releases what it was not granted yet: that must not overtake the acquire. If the check fails, nothing was sent.
     const check = this.#checks.get(lock.token);
     return check
       ? check.then(
@@ -46,46 +50,38 @@ export class RestartSafeLockStore extends RedisLockStore {
       : super.release(lock, keepMs);
   }
 
-  /**
-   * Makes sure that a grant counts. Answers undefined when that is sure already.
-   *
-   * @param drops how often the connection had dropped before it was asked for
-   * @throws LockUnavailableError when it does not; it has been undone then
-   */
-  protected confirm(epoch: number, undo: () => Promise<unknown>): Promise<void> | undefined {
-    return this.verify(epoch)?.catch(async (error: unknown) => {
-      await undo().catch(() => undefined);
-      throw error;
-    });
-  }
-
-  /** As `confirm`, but undoes nothing. */
-  protected verify(epoch: number): Promise<void> | undefined {
-    // It was asked for again, and maybe granted by a server that is younger than the one that was checked.
-    return epoch === this.redis.epoch ? undefined : this.#guard.check();
-  }
-
-  async #afterCheck(command: AcquireCommand): Promise<Granted | Busy> {
+  async #acquireChecked(command: AcquireCommand): Promise<Granted | Busy> {
     const check = this.#guard.check();
     this.#checks.set(command.token, check);
     try {
       await check;
     } catch (error) {
-      // It may stand in the queue, and be given the key there.
+      // It may stand in the queue, and be handed the key there.
       if (command.isQueued) void this.cancel(command);
       throw error;
     } finally {
       this.#checks.delete(command.token);
     }
-    return this.#ask(command);
+    return this.#acquire(command);
   }
 
-  #ask(command: AcquireCommand): Promise<Granted | Busy> {
-    const { epoch } = this.redis;
-    return super.acquire(command).then((answer) => {
+  #acquire(command: AcquireCommand): Promise<Granted | Busy> {
+    const { epoch } = this.#redis;
+    return super.acquire(command).then((reply) => {
       this.#guard.heard(epoch);
-      const confirmed = answer.granted ? this.confirm(epoch, () => this.cancel(command)) : undefined;
-      return confirmed ? confirmed.then(() => answer) : answer;
+      // The command was sent twice, and maybe granted by a server that is younger than the one that was checked.
+      return reply.granted && epoch !== this.#redis.epoch ? this.#confirmed(reply, command) : reply;
     });
+  }
+
+  /** @throws LockUnavailableError when the grant does not count; it has been undone then */
+  async #confirmed(grant: Granted, command: AcquireCommand): Promise<Granted> {
+    try {
+      await this.#guard.check();
+    } catch (error) {
+      await this.cancel(command).catch(() => undefined);
+      throw error;
+    }
+    return grant;
   }
 }

@@ -1,13 +1,13 @@
 import type { Redis } from 'ioredis';
+import type { Connection } from '../connection/connection.js';
+import type { RedisConnectionOption } from '../connection/connection-option.js';
+import { SILENT, type OutageLog } from '../connection/outage-log.js';
+import { besides, redisClient, subscriberOf } from '../connection/redis-client.js';
+import { RedisConnection } from '../connection/redis-connection.js';
+import { ServerCheck } from '../connection/server-check.js';
+import { LOCKS } from '../lua/locks.script.js';
 import { KeyNames } from '../wire/key-names.js';
 import { LockBatch } from './lock-batch.js';
-import type { RedisConnectionOption } from '../connection/connection-option.js';
-import { besides, redisClient, subscriberOf } from '../connection/redis-client.js';
-import { LOCKS } from '../lua/locks.script.js';
-import { ServerCheck } from '../connection/server-check.js';
-import type { Connection } from '../connection/connection.js';
-import { SILENT, type OutageLog } from '../connection/outage-log.js';
-import { RedisConnection } from '../connection/redis-connection.js';
 
 /** Where a store's Redis is, and how to talk to it. */
 export interface TransportOptions {
@@ -24,24 +24,30 @@ export interface TransportOptions {
 /** Sends the operations of one tick together. */
 export type Operations = Pick<LockBatch, 'add' | 'raise' | 'close'>;
 
-/** The ways of a store to its Redis. */
+/** All that a store needs to talk to its Redis. */
 export interface Transport {
   readonly names: KeyNames;
   readonly redis: Connection;
-  /** What renews: the same, if nothing there holds it up. */
+  /** The connection for renewals: the same, unless they go over one of their own. */
   readonly renewals: Connection;
   readonly batch: Operations;
+  readonly log: OutageLog;
   /** Makes a connection of our own for a subscription; undefined while no server is known. */
   readonly subscriber: () => Redis | undefined;
+  /** Calls back whenever a connection was made: the first, or a later one (`reconnected`). */
+  onConnected(callback: OnConnected): void;
 }
 
-/** @param connected told when a connection was made: the first, or again */
-export function connectToRedis(options: TransportOptions, connected: (reconnected: boolean) => void): Transport {
+export type OnConnected = (reconnected: boolean) => void;
+
+/** Makes the transport to one Redis. */
+export function connectToRedis(options: TransportOptions): Transport {
   const { commandTimeoutMs, log } = options;
   const client = redisClient(options.connection, commandTimeoutMs);
   const names = new KeyNames(options.keyPrefix);
-  const redis: Connection = new RedisConnection(client, commandTimeoutMs, log, (reconnected) => {
-    connected(reconnected);
+  const connected: OnConnected[] = [];
+  const redis = new RedisConnection(client, commandTimeoutMs, log, (reconnected) => {
+    for (const callback of connected) callback(reconnected);
     void serverCheck.run();
   });
   const serverCheck = new ServerCheck(redis, log);
@@ -57,6 +63,8 @@ export function connectToRedis(options: TransportOptions, connected: (reconnecte
       slot: undefined,
       isNode: options.isNode ?? false,
     }),
+    log,
     subscriber: () => subscriberOf(client.redis, commandTimeoutMs),
+    onConnected: (callback) => void connected.push(callback),
   };
 }

@@ -50,15 +50,8 @@ export class QuorumNodes {
 
   /** @throws LockOptionsError for a number of nodes that makes no sense */
   constructor(nodes: readonly QuorumNode[]) {
-    if (nodes.length < 3)
-      throw new LockOptionsError(
-        `A quorum needs at least 3 nodes, not ${nodes.length}: with fewer, one that fails stops all locks.`,
-      );
-    if (nodes.length % 2 === 0) {
-      throw new LockOptionsError(
-        `A quorum needs an odd number of nodes, not ${nodes.length}: it bears no more failures than ${nodes.length - 1} would, and two callers can get half each.`,
-      );
-    }
+    const problem = quorumSizeProblem(nodes.length);
+    if (problem) throw new LockOptionsError(`A quorum can't be made of ${nodes.length} nodes: ${problem}.`);
     this.all = nodes;
     this.majority = (nodes.length + 1) / 2;
     this.#open = nodes.map(() => 0);
@@ -166,4 +159,11 @@ export class QuorumNodes {
   readonly #ended = (): void => {
     if (--this.#underWay === 0) this.#onIdle?.();
   };
+}
+
+/** Says why a quorum can't have this many nodes; undefined if it can. */
+export function quorumSizeProblem(count: number): string | undefined {
+  if (count < 3) return 'it needs at least three independent masters, so that one may fail';
+  if (count % 2 === 1) return undefined;
+  return `an even number tolerates no more failures than ${count - 1} would, and two callers can get half each`;
 }

@@ -3,6 +3,7 @@ import { LockService } from '../../../lib/service/lock.service.js';
 import type { OutageLog } from '../../../lib/redis/connection/outage-log.js';
 import { resolveModuleOptions } from '../../../lib/redis-lock.resolved-options.js';
 import { RedisLockStore } from '../../../lib/redis/single/redis-lock.store.js';
+import { connectToRedis } from '../../../lib/redis/single/transport.js';
 import { redisStore as storeOn } from '../../../lib/redis/redis-store.js';
 import { QuorumLockStore } from '../../../lib/store/quorum/quorum-lock.store.js';
 
@@ -27,7 +28,9 @@ export function trustingQuorum(
   log: Partial<OutageLog> = {},
 ): LockStore {
   const node = { keyPrefix: 'lock:', commandTimeoutMs, isNode: true, log: { ...QUIET, ...log } };
-  return new QuorumLockStore(connections.map((connection) => new RedisLockStore({ ...node, connection })));
+  return new QuorumLockStore(
+    connections.map((connection) => new RedisLockStore(connectToRedis({ ...node, connection }))),
+  );
 }
 
 /** A `LockService` as the module makes it, without Nest. Stop it with `close()`. */
