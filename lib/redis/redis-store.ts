@@ -40,7 +40,10 @@ export function redisStore(options: RedisStoreOptions): LockStore {
   return durability ? durableStore(one, durability) : new RedisLockStore(connectToRedis(one));
 }
 
-/** Makes a store whose grants count when replicas or disks have them, and that grants nothing after a restart for a while. */
+/**
+ * Makes a store whose grants count when replicas or disks have them, and that grants nothing after a restart for a
+ * while.
+ */
 function durableStore({ leaseMs, ...options }: OneRedisOptions, durability: DurabilityTerms): LockStore {
   const transport = connectToRedis({ ...options, renewsSeparately: true });
   const store = new DurableLockStore(new RedisLockStore(transport), transport, durability);

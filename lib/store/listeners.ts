@@ -1,6 +1,6 @@
 import type { ForcedUnlock, Granted, LockDetails, StoreListener } from './lock-store.js';
 
-/** All who listen to a store. */
+/** Passes on to all listeners of a store. */
 export class Listeners {
   readonly #all: StoreListener[] = [];
 
@@ -8,12 +8,12 @@ export class Listeners {
     this.#all.push(listener);
   }
 
-  /** What the tokens of one of them begin with. */
+  /** Begins the tokens of one of them. */
   get source(): string | undefined {
     return this.#all[0]?.source;
   }
 
-  /** Answers whether one of them waits with this token. */
+  /** Returns whether one of them waits with this token. */
   granted(token: string, grant: Granted): boolean {
     return this.#all.some((listener) => listener.granted(token, grant));
   }

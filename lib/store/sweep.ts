@@ -1,6 +1,9 @@
 const FIRST_AT = 1024;
 
-/** Drops what is over out of a map, so that it can't grow for ever. To look costs as much as there is, so that is done when the number has doubled. */
+/**
+ * Removes expired entries from a map, so that it can't grow for ever. A sweep visits every entry, so it runs only
+ * when their number has doubled.
+ */
 export class Sweep<Key, Value> {
   readonly #entries: Map<Key, Value>;
   readonly #isOver: (value: Value, key: Key) => boolean;
@@ -11,7 +14,7 @@ export class Sweep<Key, Value> {
     this.#isOver = isOver;
   }
 
-  /** To be called before an entry is added. */
+  /** Sweeps if it is time to. Call it before each entry is added. */
   ifDue(): void {
     if (this.#entries.size < this.#dueAt) return;
     for (const [key, value] of this.#entries) if (this.#isOver(value, key)) this.#entries.delete(key);

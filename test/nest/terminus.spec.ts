@@ -82,7 +82,7 @@ describe('LockHealthIndicator', () => {
         status: 503,
         body: {
           status: 'error',
-          error: { locks: { status: 'down', message: expect.stringMatching(/did not answer within 300 ms/) } },
+          error: { locks: { status: 'down', message: expect.stringMatching(/did not reply within 300 ms/) } },
         },
       });
       expect(down.tookMs).toBeLessThan(COMMAND_TIMEOUT_MS + 2000);

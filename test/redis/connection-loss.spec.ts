@@ -159,7 +159,7 @@ describe('When Redis fails', () => {
       Array.from({ length: 50 }, (_, number) => unavailable(locks.lock(`account:${number}`, { fair: true }))),
     );
     expect(isProbing).toBe(true);
-    expect(others[0]!.detail).toMatch(/can't be reached \(calls get no answer; another one tries it now\)/);
+    expect(others[0]!.detail).toMatch(/can't be reached \(calls get no reply; another call is probing it now\)/);
     await probe;
     proxy.heal();
     await until(() =>

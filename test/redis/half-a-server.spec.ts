@@ -52,7 +52,7 @@ describe('A server or a proxy that lacks a part of Redis', () => {
     await until(() => told.length === 2);
     expect(await here.health()).toMatchObject({
       isUp: true,
-      problems: [expect.stringMatching(/subscription .* is down: who waits asks about once a second\.$/)],
+      problems: [expect.stringMatching(/subscription .* is down: until it is back, they poll about once a second\.$/)],
     });
     await held.unlock();
     await (await waiting).unlock();

@@ -65,7 +65,7 @@ const OUTAGES: readonly Outage[] = [
     what: 'it hangs while it is in use',
     later: true,
     begin: async () => ({ url: url(), end: () => process.kill(redis.server.pid, 'SIGCONT') }),
-    told: /did not answer within 800 ms\. Look at its load and the network/,
+    told: /did not reply within 800 ms\. Look at its load and the network/,
     cause: /said nothing for 800 ms/,
   },
   {

@@ -2,13 +2,16 @@ import type { Cluster, Command } from 'ioredis';
 import type { Call } from '../connection/plain-call.js';
 import { ScriptCommand, type Outcome } from '../connection/script-command.js';
 
-/** Hears what becomes of a command in a cluster. */
+/** Receives the outcome of a command in a cluster. */
 export interface ClusterOutcome extends Outcome {
-  /** The client sends it again by itself: it was redirected, or its connection was lost; it may have run before. */
+  /**
+   * The client resends the command by itself, because it was redirected or its connection dropped: it may have run
+   * before.
+   */
   resent(): void;
 }
 
-/** A command that knows where in a cluster it has to go. */
+/** A command that knows its slot. */
 export class ClusterCommand extends ScriptCommand {
   readonly #slot: number | undefined;
   readonly #resent: () => void;
@@ -24,12 +27,12 @@ export class ClusterCommand extends ScriptCommand {
     const command = new ClusterCommand(call, withSource, outcome);
     void cluster.sendCommand(command as unknown as Command);
     if (!call.isImpatient) return;
-    // The client's own, which follows redirects.
+    // The client has set this handler, which follows redirects.
     const follow = command.reject;
     command.reject = (error) => (error.message.startsWith('TRYAGAIN') ? outcome.failed(call, error) : follow(error));
   }
 
-  /** Asked by the client; any node may have what has no slot. */
+  /** Returns the slot, for the client; null lets it choose any node. */
   getSlot(): number | null {
     return this.#slot ?? null;
   }

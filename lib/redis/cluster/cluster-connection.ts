@@ -15,8 +15,9 @@ import { Topology } from './topology.js';
 const TRY_AGAIN_MS = 100;
 
 /**
- * Runs scripts on a cluster, through the app's client. The client follows redirects and finds the new master after a failover. A
- * call that it gives up on is sent again until the command time-out is over. One node that is down does not affect calls to the others.
+ * Runs scripts on a cluster, through the app's client. The client follows redirects and finds the new master after a
+ * failover. A call that it gives up on is sent again until the command time-out is over. One node that is down does
+ * not affect calls to the others.
  */
 export class ClusterConnection extends Connection {
   readonly server = 'cluster';

@@ -18,17 +18,17 @@ import { briefly, keyGroups, renewalGroups, part, type KeyGroup } from './key-gr
 import type { SlotBatches } from './slot-batches.js';
 import { allOf, SlotRenewals } from './slot-renewals.js';
 
-/** How far a caller that waits has come. */
+/** How far a waiter has come. */
 interface Progress {
-  /** In which of its slots it waits. */
+  /** The slot that it waits in, counted from 0 in the order of its slots. */
   readonly waitsIn: number;
-  /** In how many of them it has asked so far. */
+  /** In how many slots it has asked so far. */
   readonly asked: number;
 }
 
 /**
- * Locks on a Redis Cluster. All of a key lies in one slot, so a lock on one key is as on one Redis; one on keys in several
- * slots is taken slot by slot, in one order for all.
+ * Stores locks on a Redis Cluster. All data of a key lies in one slot, so a lock on one key works as on one Redis. A
+ * lock on keys in several slots is acquired slot by slot, in one order for all callers.
  */
 export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   readonly #names: ClusterNames;
@@ -46,11 +46,14 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     this.#timeoutMs = commandTimeoutMs;
     this.#batches = batch;
     this.#renewals = new SlotRenewals(redis, names);
-    // A subscription needs to know a node.
+    // The subscription can connect only when a node is known.
     transport.onConnected(() => this.open());
   }
 
-  /** Who is given the lock while it waits has it only for a moment, and asks for it again: that shows that it lives. */
+  /**
+   * A waiter that is handed the lock has it only for a moment. It asks for the lock again, which shows that it is
+   * alive.
+   */
   override listen(listener: StoreListener): void {
     super.listen({ ...listener, granted: (token) => listener.offered(token) });
   }
@@ -90,7 +93,7 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
 
   override async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     return this.#inTime(async () =>
-      this.#together(await Promise.all(this.#partsOf(lock).map((part) => this.inner.reserve(part))), lock),
+      this.#combined(await Promise.all(this.#partsOf(lock).map((part) => this.inner.reserve(part))), lock),
     );
   }
 
@@ -98,7 +101,7 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     const parts = this.#partsOf(lock);
     return this.#inTime(async () => {
       const grants = await Promise.all(parts.map((part) => this.inner.upgrade(part, number)));
-      const grant = await this.#together(grants, lock);
+      const grant = await this.#combined(grants, lock);
       if (!grant)
         await Promise.all(parts.filter((_, index) => grants[index]).map((part) => this.inner.downgrade(part, number)));
       return grant;
@@ -113,33 +116,40 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     return all(this.#partsOf(lock).map((part) => this.inner.release(part, keepMs)));
   }
 
-  /** Keeps what it has of the slots before the one that it has to queue in, and has nothing of those after it. */
+  /**
+   * Acquires slot by slot. A caller that has to queue in a slot keeps what it has of earlier slots, and has nothing
+   * of later ones.
+   */
   #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Busy> {
-    return this.#inTime((hurry) => this.#acquireEach(command, groups, hurry));
+    return this.#inTime((throwIfLate) => this.#acquireInOrder(command, groups, throwIfLate));
   }
 
-  /** @param hurry throws when nobody waits for the answer any more: then it gives back what it has */
-  async #acquireEach(command: AcquireCommand, groups: readonly KeyGroup[], hurry: () => void): Promise<Granted | Busy> {
+  /** @param throwIfLate throws when nobody waits for the reply any more: then what was acquired is released */
+  async #acquireInOrder(
+    command: AcquireCommand,
+    groups: readonly KeyGroup[],
+    throwIfLate: () => void,
+  ): Promise<Granted | Busy> {
     const parts = groups.map(({ keys }) => part(command, keys));
     const grants: Granted[] = [];
     try {
-      const held = command.wasOffered
+      const busy = command.wasOffered
         ? undefined
-        : await this.#heldStill(parts, this.#progress.get(command)?.waitsIn ?? 0);
-      hurry();
-      if (held) return held;
+        : await this.#busyStill(parts, this.#progress.get(command)?.waitsIn ?? 0);
+      throwIfLate();
+      if (busy) return busy;
       for (const part of parts) {
-        const answer = await this.inner.acquire(part);
-        hurry();
-        if (!answer.granted) {
+        const reply = await this.inner.acquire(part);
+        throwIfLate();
+        if (!reply.granted) {
           const spent = await this.#stopAt(parts.indexOf(part), parts, command);
-          hurry();
-          return spent ? { ...answer, spent } : answer;
+          throwIfLate();
+          return spent ? { ...reply, spent } : reply;
         }
-        grants.push(answer);
+        grants.push(reply);
       }
-      const grant = await this.#together(grants, command);
-      hurry();
+      const grant = await this.#combined(grants, command);
+      throwIfLate();
       return grant!;
     } catch (error) {
       for (const part of parts) void this.inner.cancel(part);
@@ -148,23 +158,27 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   }
 
   /**
-   * Asks only in the slot in which the caller waits, and renews what it has before that for as long as it counts as alive: it may
-   * stand still at any time. Answers undefined when it has all that, or something before it is missing.
+   * Asks only in the slot in which the caller waits, and renews what it has of earlier slots for as long as a waiter
+   * counts as alive, because its process may stop at any time. Returns undefined when the slot was granted, or when a
+   * lock of an earlier slot is missing.
    *
    * @throws LockUnavailableError
    */
-  async #heldStill(parts: readonly AcquireCommand[], waitsIn: number): Promise<Busy | undefined> {
+  async #busyStill(parts: readonly AcquireCommand[], waitsIn: number): Promise<Busy | undefined> {
     if (waitsIn === 0) return undefined;
     const { gone, unknown } = await this.renew(parts.slice(0, waitsIn).map(briefly));
-    const answer = gone.length + unknown.length > 0 ? undefined : await this.inner.acquire(parts[waitsIn]!);
-    return answer?.granted === false ? answer : undefined;
+    if (gone.length + unknown.length > 0) return undefined;
+    const reply = await this.inner.acquire(parts[waitsIn]!);
+    return reply.granted ? undefined : reply;
   }
 
   /**
-   * Answers whether the token must not be used again. It has to give up keys of later slots when it lost one before them, and to hold those before
-   * for a short time only. If that was sent twice, a late copy would do it to the lock that it has by then.
+   * Stops at the slot in which the caller has to queue: it gives up the keys of later slots, which it may have from
+   * before it lost an earlier one, and shortens the leases of earlier slots. Returns whether the token must not be
+   * used again: if those commands were sent twice, a late copy would do the same to the lock that the token has by
+   * then.
    *
-   * @throws LockUnavailableError when it may still have keys that others wait for, before those that it waits for itself
+   * @throws LockUnavailableError when the caller may still have keys of later slots, or long leases of earlier ones
    */
   async #stopAt(index: number, parts: readonly AcquireCommand[], command: AcquireCommand): Promise<boolean> {
     if (!command.queue) {
@@ -186,10 +200,10 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   }
 
   /**
-   * One fence for all slots, larger than each before: the largest, to which the notes of the other slots are lifted. Undefined
-   * when one of the grants is missing.
+   * Combines the grants of all slots. Their fence is the largest one, and the fence counters of the other slots are
+   * advanced to it. Returns undefined when one of the grants is missing.
    */
-  async #together(
+  async #combined(
     grants: readonly (Granted | undefined)[],
     { keys }: Pick<OwnedLock, 'keys'>,
   ): Promise<Granted | undefined> {
@@ -204,21 +218,21 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   }
 
   /**
-   * Settles within the command time-out, however many calls one after the other it takes.
+   * Settles within the command time-out, however many calls in a row the work takes.
    *
    * @throws LockUnavailableError
    */
-  async #inTime<Answer>(work: (hurry: () => void) => Promise<Answer>): Promise<Answer> {
+  async #inTime<Result>(work: (throwIfLate: () => void) => Promise<Result>): Promise<Result> {
     const until = now() + this.#timeoutMs;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = timerAt(until, () => reject(this.#redis.late));
     });
-    const hurry = () => {
+    const throwIfLate = () => {
       if (now() >= until) throw this.#redis.late;
     };
     try {
-      return await Promise.race([work(hurry), late]);
+      return await Promise.race([work(throwIfLate), late]);
     } finally {
       clearTimeout(timer);
     }
@@ -230,8 +244,8 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   }
 }
 
-/** Whether all of them are true; waits for each, whatever the others do. */
-async function all(answers: readonly Promise<boolean>[]): Promise<boolean> {
-  await Promise.allSettled(answers);
-  return (await Promise.all(answers)).every(Boolean);
+/** Returns whether all of them are true. Waits for each, whatever the others do. */
+async function all(results: readonly Promise<boolean>[]): Promise<boolean> {
+  await Promise.allSettled(results);
+  return (await Promise.all(results)).every(Boolean);
 }

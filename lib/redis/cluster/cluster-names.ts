@@ -3,13 +3,13 @@ import { quoted } from '../../errors/messages.js';
 import { KeyNames } from '../wire/key-names.js';
 import { slotOf } from './cluster-slot.js';
 
-/** The names of our keys in a cluster, for one key prefix. */
+/** Names our keys in a cluster, for one key prefix. */
 export class ClusterNames extends KeyNames {
-  /** What the tags of the notes begin with. Braces in it would end them. */
+  /** Begins the hash tags of the fence counters. It has no braces, which would end the tag. */
   readonly #tagBase: string;
-  /** For each slot a tag that lies in it, as far as they have been looked for. */
+  /** By slot: a hash tag that lies in it, as far as they were searched. */
   readonly #tags: (string | undefined)[] = [];
-  #looked = 0;
+  #searched = 0;
 
   constructor(prefix: string) {
     super(prefix);
@@ -26,33 +26,36 @@ export class ClusterNames extends KeyNames {
     );
   }
 
-  /** In which slot a key of the app lies. */
+  /** Returns the slot of a key of the app. */
   slot(key: string): number {
     return slotOf(this.lock(key));
   }
 
-  /** Holds the last fence that was given in a slot. The same for all processes: its tag is the first number that lies there. */
+  /**
+   * Names the fence counter of a slot. All processes find the same name: its hash tag ends in the first number that
+   * lies there.
+   */
   fenceIn(slot: number): string {
     return `${this.#tagIn(slot)}:fence`;
   }
 
   /**
-   * Never exists. Redis refuses a call of several keys, one of which is missing, for as long as their slot moves from node to
-   * node. So a script that is given this key too never runs where only a part of a lock is: what it looks for and does not
-   * find is nowhere. Nor does it write beside what is still to come, which would stop the move.
+   * Names a key that never exists. While a slot moves from node to node, Redis refuses a call with several keys when
+   * one of them is missing. So a script that gets this key too never runs where only a part of a lock is: what it
+   * does not find does not exist. Nor does it write a key that is still to arrive, which would stop the move.
    */
   absentIn(slot: number): string {
     return `${this.#tagIn(slot)}:none:fence`;
   }
 
-  /** A lock and its queue; and a key of their slot that never exists. */
+  /** Names a lock and its queue, and a key of their slot that never exists. */
   override ofKey(key: string): readonly string[] {
     return [...super.ofKey(key), this.absentIn(this.slot(key))];
   }
 
   #tagIn(slot: number): string {
     while (this.#tags[slot] === undefined) {
-      const tag = this.#tagBase + (this.#looked++).toString(36);
+      const tag = this.#tagBase + (this.#searched++).toString(36);
       this.#tags[slotOf(tag)] ??= tag;
     }
     return `{${this.#tags[slot]}}`;

@@ -2,8 +2,9 @@ import type { Cluster, Redis } from 'ioredis';
 import { retryDelayMs, subscriberOf } from '../connection/redis-client.js';
 
 /**
- * A connection of our own to one of the masters, for a subscription: what is published on one node reaches all. When it is
- * lost, the next try goes to another one. (The cluster client's own subscriber does not tell when it has missed something.)
+ * Makes a connection of our own to one of the masters, for a subscription: a message that is published on one node
+ * reaches all. When the connection drops, it is made to another master. (The cluster client's own subscriber does not
+ * report missed messages.)
  *
  * @returns undefined while no node is known
  */
@@ -13,7 +14,7 @@ export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis 
   const redis: Redis = subscriberOf(first, commandTimeoutMs, {
     readOnly: false,
     retryStrategy: (attempt) => {
-      // The connector reads them each time it connects.
+      // The connector reads the options each time it connects.
       const { host, port } = (someMaster(cluster, redis) ?? redis).options;
       Object.assign(redis.options, { host, port });
       return retryDelayMs(attempt, 20);
@@ -22,7 +23,7 @@ export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis 
   return redis;
 }
 
-/** Any master but this one, if there are others. */
+/** Picks any master, but this one only if there are no others. */
 function someMaster(cluster: Cluster, but?: Redis): Redis | undefined {
   const masters = cluster.nodes('master');
   const others = masters.filter(

@@ -1,13 +1,13 @@
 import { ALIVE_MS, type OwnedLock } from '../../store/lock-store.js';
 import type { ClusterNames } from './cluster-names.js';
 
-/** Those keys of a lock that lie in one slot, in their order. */
+/** The keys of a lock that lie in one slot, in their order. */
 export interface KeyGroup {
   readonly slot: number;
   readonly keys: string[];
 }
 
-/** The keys of a lock by slot, in the order in which everybody takes them. */
+/** Groups the keys of a lock by slot, in the order in which every caller acquires them. */
 export function keyGroups(names: ClusterNames, keys: readonly string[]): readonly KeyGroup[] {
   const groups = new Map<number, KeyGroup>();
   for (const key of keys) {
@@ -19,7 +19,7 @@ export function keyGroups(names: ClusterNames, keys: readonly string[]): readonl
   return [...groups.values()].sort((a, b) => a.slot - b.slot);
 }
 
-/** Locks by slot; each of those that have keys in several stands alone. */
+/** Groups locks by slot. A lock with keys in several slots is a group of its own. */
 export function renewalGroups<Lock extends OwnedLock>(
   names: ClusterNames,
   locks: readonly Lock[],
@@ -36,8 +36,8 @@ export function renewalGroups<Lock extends OwnedLock>(
   return [...bySlot.values(), ...alone];
 }
 
-/** The same lock, for as long as a waiter counts as alive. */
+/** Returns the lock with a lease as short as a waiter counts as alive. */
 export const briefly = (lock: OwnedLock): OwnedLock => ({ ...lock, leaseMs: Math.min(lock.leaseMs, ALIVE_MS) });
 
-/** The same lock, as far as it has these keys. */
+/** Returns the part of a lock that these keys make. */
 export const part = <Lock extends OwnedLock>(lock: Lock, keys: readonly string[]): Lock => ({ ...lock, keys });

@@ -18,26 +18,26 @@ export class SlotBatches implements Operations {
     this.#script = locksInCluster(names.wakeChannel(''));
   }
 
-  /** All its keys lie in one slot. */
+  /** Adds an operation whose keys all lie in one slot. */
   add(operation: LockOperation): void {
     this.#of(this.#names.slot(operation.lock.keys[0]!)).add(operation);
   }
 
   /**
-   * Lets all fences of a slot be larger than this one. Resolves when it is so.
+   * Makes every later fence of a slot larger than this one. Resolves when the server knows.
    *
    * @throws LockUnavailableError
    */
   raiseIn(slot: number, fence: number): Promise<unknown> {
     const batch = this.#of(slot);
     batch.raise(fence);
-    // An operation on no key at all, which carries it.
+    // An operation without keys, to carry it.
     return new Promise((done, failed) =>
       batch.add({ verb: 'cancel', lock: { keys: [], token: '', leaseMs: 0 }, done, failed }),
     );
   }
 
-  /** The same for all slots that are used. */
+  /** Makes every later fence larger than this one, in all slots that are in use. */
   raise(fence: number): void {
     for (const batch of this.#bySlot) batch?.raise(fence);
   }

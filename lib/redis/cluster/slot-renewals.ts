@@ -4,14 +4,15 @@ import { RENEW_IN_CLUSTER } from '../lua/renew.script.js';
 import type { ClusterConnection } from './cluster-connection.js';
 import type { ClusterNames } from './cluster-names.js';
 
-/** One key of a lock, to be renewed. */
+/** One key of a lock to renew. */
 interface Part {
   readonly key: string;
   readonly lock: OwnedLock;
 }
 
 /**
- * Renews the locks of one slot in one call; while the slot moves to another node, each key by itself, wherever it is.
+ * Renews the locks of one slot in one call. While the slot moves to another node, renews each key by itself, wherever
+ * it is.
  */
 export class SlotRenewals {
   readonly #redis: ClusterConnection;
@@ -22,7 +23,7 @@ export class SlotRenewals {
     this.#names = names;
   }
 
-  /** @throws LockUnavailableError when nothing is known of any */
+  /** @throws LockUnavailableError when the outcome of all of them is unknown */
   async renew(locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
     const parts = locks.flatMap((lock) => lock.keys.map((key) => ({ key, lock })));
     try {
@@ -33,7 +34,9 @@ export class SlotRenewals {
     }
   }
 
-  /** Who has a key alone needs nothing beside it. Who shares it does: both have to be in one place. */
+  /**
+   * Renews one key. The key of an exclusive lock needs no other key; a shared key needs its holders on the same node.
+   */
   async #alone(part: Part): Promise<RenewalOutcome> {
     try {
       return await this.#together([part], false);
@@ -54,10 +57,10 @@ export class SlotRenewals {
 }
 
 /**
- * What came of several renewals together. Of the locks of one that failed nothing is known.
+ * Combines the outcomes of several renewals. The locks of a renewal that failed are unknown.
  *
- * @param locks those of each
- * @throws LockUnavailableError when nothing is known of any
+ * @param locks the locks of each renewal
+ * @throws LockUnavailableError when all renewals failed
  */
 export function allOf(
   outcomes: readonly PromiseSettledResult<RenewalOutcome>[],

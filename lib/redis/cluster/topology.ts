@@ -1,13 +1,13 @@
 import type { Cluster } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 
-/** How often to say at most that the cluster has changed, in ms. */
-const AT_MOST_EVERY_MS = 1000;
+/** The shortest time between two announcements of a change, in ms. */
+const ANNOUNCE_EVERY_MS = 1000;
 
-/** Watches a cluster client for anything after which locks or messages may have been lost. */
+/** Watches a cluster client for events after which locks or messages may have been lost. */
 export class Topology {
   readonly #cluster: Cluster;
-  readonly #tell: (reconnected: boolean) => void;
+  readonly #announce: (reconnected: boolean) => void;
   #changes = 0;
   #masters = '';
   #wasReady: boolean;
@@ -15,10 +15,13 @@ export class Topology {
   #isDue = false;
   #isClosed = false;
 
-  /** @param tell called when the cluster can be used (`reconnected`: it changed, or was away), once a second at most */
-  constructor(cluster: Cluster, tell: (reconnected: boolean) => void) {
+  /**
+   * @param announce called when the cluster can be used (`reconnected`: it changed, or was away), at most once a
+   * second
+   */
+  constructor(cluster: Cluster, announce: (reconnected: boolean) => void) {
     this.#cluster = cluster;
-    this.#tell = tell;
+    this.#announce = announce;
     this.#wasReady = cluster.status === 'ready';
     this.#masters = this.#nodesNow();
     cluster.on('ready', this.#becameReady);
@@ -27,7 +30,7 @@ export class Topology {
     cluster.on('close', this.#changed);
   }
 
-  /** How often something changed. */
+  /** Counts the changes. */
   get changes(): number {
     return this.#changes;
   }
@@ -41,15 +44,15 @@ export class Topology {
     this.#cluster.off('close', this.#changed);
   }
 
-  /** Something may have changed. */
+  /** Announces that something may have changed: now, or as soon as the last announcement is a while ago. */
   announceChange(): void {
     if (this.#isClosed) return;
     if (this.#pause) {
       this.#isDue = true;
       return;
     }
-    this.#pause = atRoot(() => setTimeout(() => this.#goOn(), AT_MOST_EVERY_MS).unref());
-    this.#tell(true);
+    this.#pause = atRoot(() => setTimeout(() => this.#goOn(), ANNOUNCE_EVERY_MS).unref());
+    this.#announce(true);
   }
 
   #goOn(): void {
@@ -62,7 +65,7 @@ export class Topology {
   readonly #becameReady = (): void => {
     if (this.#wasReady) return this.#changed();
     this.#wasReady = true;
-    this.#tell(false);
+    this.#announce(false);
   };
 
   readonly #changed = (): void => {
@@ -70,7 +73,10 @@ export class Topology {
     if (this.#wasReady) this.announceChange();
   };
 
-  /** The client has learnt anew who serves which slot. Whoever is master now may not have the last fences of the one before. */
+  /**
+   * The client has read anew which node serves which slot. A new master may not have the last fences of the one
+   * before.
+   */
   readonly #refreshed = (): void => {
     this.#changes++;
     const masters = this.#nodesNow();

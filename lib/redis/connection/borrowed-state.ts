@@ -1,40 +1,43 @@
 import type { Redis } from 'ioredis';
 
-/** What ioredis knows of its connection, in versions 5 and 6, but does not tell in its types. */
+/** What ioredis 5 and 6 know of their connection, but leave out of their types. */
 interface Conditioned {
   readonly condition?: { readonly select?: number | string } | null;
 }
 
-/** The database that a client is in; before it connects, that of its options. */
+/** Returns the database that a client uses; before it connects, that of its options. */
 export function databaseOf(redis: Redis): number {
   return Number((redis as Conditioned).condition?.select ?? redis.options.db ?? 0);
 }
 
-/** Looks whether the app has changed the state of a client that it has lent us, so that locks would go elsewhere or nowhere. */
+/**
+ * Notices when the app changes the state of a client that it has lent us, so that locks would go elsewhere or
+ * nowhere.
+ */
 export class BorrowedState {
   readonly #redis: Redis;
-  /** Where the locks live: where the client was at our first command, when what the app does as it connects has been done. */
+  /** Where the locks live: the database at our first command, when the app has done what it does as it connects. */
   #database: number | undefined;
-  readonly #tell: (problem: string) => void;
-  #isTold = false;
+  readonly #report: (problem: string) => void;
+  #isReported = false;
 
-  /** @param tell told of the first problem: an app that switches back and forth would fill the log */
-  constructor(redis: Redis, tell: (problem: string) => void) {
+  /** @param report called for the first problem only: an app that switches back and forth would fill the log */
+  constructor(redis: Redis, report: (problem: string) => void) {
     this.#redis = redis;
-    this.#tell = tell;
+    this.#report = report;
   }
 
-  /** Why no command may be sent now, and what to do about it. */
+  /** Says why no command may be sent now, and what to do about it; undefined when one may. */
   get problem(): string | undefined {
-    const problem = this.#look();
-    if (problem && !this.#isTold) {
-      this.#isTold = true;
-      this.#tell(problem);
+    const problem = this.#findProblem();
+    if (problem && !this.#isReported) {
+      this.#isReported = true;
+      this.#report(problem);
     }
     return problem;
   }
 
-  #look(): string | undefined {
+  #findProblem(): string | undefined {
     const database = databaseOf(this.#redis);
     this.#database ??= database;
     if (database !== this.#database) {

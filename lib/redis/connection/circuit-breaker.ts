@@ -5,8 +5,8 @@ interface OutageReport {
 }
 
 /**
- * Lets calls fail fast while the server does not reply: once a call got no reply, the circuit is open until one comes. Meanwhile
- * the connection lets one call at a time through, as a probe.
+ * Lets calls fail fast while the server does not reply: once a call got no reply, the circuit is open until one
+ * comes. Meanwhile the connection lets one call at a time through, as a probe.
  */
 export class CircuitBreaker {
   readonly #report: OutageReport;
@@ -26,7 +26,10 @@ export class CircuitBreaker {
     return this.#lastError;
   }
 
-  /** Notes an error of the connection. That alone does not open the circuit: the client may reconnect in time for all calls. */
+  /**
+   * Notes an error of the connection. That alone does not open the circuit: the client may reconnect in time for all
+   * calls.
+   */
   note(error: Error): void {
     if (!this.#lastError) this.#report.down(error);
     // What ioredis says of its own retries says less than what the server or the network said before.

@@ -10,13 +10,13 @@ export type RedisConnectionOption = string | URL | RedisOptions | Redis | Cluste
 /** One Redis; or three or more independent masters, a majority of which decides (Redlock). */
 export type RedisConnectionsOption = RedisConnectionOption | readonly RedisConnectionOption[];
 
-/** What a connection may be, in messages. */
+/** What a connection may be, for messages. */
 const ALLOWED = 'a redis:// or rediss:// URL, ioredis options, or an ioredis client';
 
 /** Options that ioredis 6 has and ioredis 5 has not. */
 type NewInIoredis6 = 'himportFieldsets' | 'protocol' | 'replyMapping';
 
-/** The options of ioredis 5 and 6. The type check notices when a version adds one. */
+/** The options of ioredis 5 and 6. The type check fails when a version adds one. */
 const IOREDIS_OPTIONS: Readonly<Record<keyof RedisOptions | NewInIoredis6, true>> = {
   autoPipeliningIgnoredCommands: true,
   autoResendUnfulfilledCommands: true,
@@ -79,11 +79,11 @@ const IOREDIS_OPTIONS: Readonly<Record<keyof RedisOptions | NewInIoredis6, true>
 
 const NAMES = Object.keys(IOREDIS_OPTIONS);
 
-/** The options that say which server it is. At least one is given: nobody locks on a server by accident. */
+/** The options that name the server. At least one must be there, so that nobody locks on a server by accident. */
 const ADDRESS = ['host', 'port', 'path', 'sentinels'] as const;
 
-/** Names that other clients and tools use, and what to write here instead. */
-const ELSEWHERE: Readonly<Record<string, string>> = {
+/** Option names of other clients and tools, and what to write here instead. */
+const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
   url: 'Give the URL itself: connection: "redis://…".',
   uri: 'Give the URL itself: connection: "redis://…".',
   socket: 'That is an option of node-redis. Here "host", "port" and "tls" stand in "connection" itself.',
@@ -95,7 +95,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Checks where Redis is, so that a slip can't end up on a server by accident.
+ * Checks the option `connection`, so that a slip can't lead to a server by accident.
  *
  * @param option how the option is named in a message, e.g. `connection[1]`
  * @throws LockOptionsError for anything that is not a URL, known ioredis options that name a server, or an ioredis
@@ -107,7 +107,8 @@ export function connectionOption(connection: unknown, option = 'connection'): st
   if (typeof connection !== 'object' || connection === null) throw wrong(option, connection);
   if (isIoredisClient(connection)) return refuseIoredis4(connection, option);
   refuseOtherObjects(connection, option);
-  // The same for the check, the log and the client: ioredis takes own properties only, and an object can have others.
+  // The check, the log and the client must see the same options: ioredis reads own properties only, and an object can
+  // have others.
   const options: RedisOptions = plainOptions(connection, NAMES);
   checkNames(Object.keys(options), option);
   checkAddress(options, option);
@@ -118,7 +119,7 @@ function wrong(option: string, connection: unknown, remedy = ''): LockOptionsErr
   return new LockOptionsError(`"${option}" must be ${ALLOWED}, not ${shown(connection)}.${remedy}`);
 }
 
-/** Whether it has what the store asks of a client of ioredis, 5 or 6. */
+/** Whether it has what the store needs of an ioredis 5 or 6 client. */
 export function isIoredisClient(value: object): value is Redis | Cluster {
   const { status, options, evalsha, sendCommand } = value as Partial<Redis>;
   return (
@@ -130,7 +131,7 @@ export function isIoredisClient(value: object): value is Redis | Cluster {
 }
 
 /**
- * Returns the client, unless it is too old. ioredis 5 added `mode` to its client, and dropped this method of the
+ * Returns the client, unless it is too old. ioredis 5 added `mode` to its client, and removed this field of the
  * cluster's.
  *
  * @throws LockOptionsError for a client of ioredis 4
@@ -169,8 +170,8 @@ function checkNames(names: readonly string[], option: string): void {
   const unknown = names.find((name) => !NAMES.includes(name));
   if (unknown === undefined) return;
   const meant = nearest(unknown, NAMES);
-  const remedy = Object.hasOwn(ELSEWHERE, unknown)
-    ? ELSEWHERE[unknown]
+  const remedy = Object.hasOwn(NAMES_ELSEWHERE, unknown)
+    ? NAMES_ELSEWHERE[unknown]
     : meant
       ? `Did you mean "${meant}"?`
       : 'The options are those of the Redis class of ioredis.';
@@ -180,7 +181,7 @@ function checkNames(names: readonly string[], option: string): void {
 function checkAddress(connection: RedisOptions, option: string): void {
   const isNamed = (name: (typeof ADDRESS)[number]) => connection[name] !== undefined && connection[name] !== null;
   const isElsewhere = isNamed('sentinels') || isNamed('path');
-  // ioredis itself notes what is left out as null: of these one is enough.
+  // ioredis itself sets what is left out to null: one of host, path and sentinels is enough.
   const missing = ADDRESS.find(
     (name) =>
       name in connection &&
@@ -208,7 +209,7 @@ function checkAddress(connection: RedisOptions, option: string): void {
     throw new LockOptionsError(`"${option}.port" is ${shown(port)}, but must be a number from 1 to 65535.`);
 }
 
-/** The hosts of Sentinels that are named, even if by `undefined`. */
+/** Lists the hosts of the Sentinels, also those that are missing. */
 function sentinelHosts(sentinels: RedisOptions['sentinels'], option: string): Record<string, unknown> {
   if (sentinels === undefined || sentinels === null) return {};
   if (!Array.isArray(sentinels) || sentinels.length === 0)
@@ -216,13 +217,13 @@ function sentinelHosts(sentinels: RedisOptions['sentinels'], option: string): Re
   return Object.fromEntries(sentinels.map(({ host }, at) => [`sentinels[${at}].host`, host ?? '']));
 }
 
-/** Settings come as text, and ioredis takes them as such. */
+/** Whether it is a port: a number, or a text, as settings are. */
 function isPort(port: unknown): boolean {
   if (typeof port !== 'number' && !(typeof port === 'string' && /^\d+$/.test(port))) return false;
   return Number.isInteger(Number(port)) && Number(port) >= 1 && Number(port) <= 65_535;
 }
 
-/** None of these messages shows the URL: it can hold a password. */
+/** Checks a URL. No message shows it, because it can hold a password. */
 function checkedUrl(text: string, option: string): string {
   if (!/^rediss?:\/\/./.test(text) || !URL.canParse(text)) {
     throw new LockOptionsError(

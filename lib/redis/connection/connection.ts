@@ -7,15 +7,18 @@ import { AwaitedCall } from './script-call.js';
 import type { Outcome } from './script-command.js';
 
 /**
- * Runs scripts and commands, on one Redis or on a cluster. A call settles within the command time-out. When the connection drops
- * meanwhile, the call is sent again on the next one: every script may run twice.
+ * Runs scripts and commands, on one Redis or on a cluster. A call settles within the command time-out. When the
+ * connection drops meanwhile, the call is sent again on the next one: every script may run twice.
  */
 export abstract class Connection implements Outcome {
   /** Names the server in messages. */
   abstract readonly server: string;
   /** Whether the client finds the master by itself. */
   abstract readonly findsMaster: boolean;
-  /** Grows whenever the connection dropped. If it changed while a command ran, the command may have run twice, or on another server. */
+  /**
+   * Grows whenever the connection dropped. If it changed while a command ran, the command may have run twice, or on
+   * another server.
+   */
   abstract readonly epoch: number;
   protected readonly timeoutMs: number;
   protected readonly inFlight: InFlight<Call>;

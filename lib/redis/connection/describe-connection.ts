@@ -2,7 +2,7 @@ import type { Cluster, RedisOptions } from 'ioredis';
 import { isCluster, redisClient } from './redis-client.js';
 import type { RedisConnectionsOption } from './connection-option.js';
 
-/** Names the servers of a connection for a log line, without passwords. */
+/** Describes the servers of a connection for a log line, without passwords. */
 export function describeConnection(connection: RedisConnectionsOption): string {
   if (Array.isArray(connection)) return `a quorum of ${connection.length}: ${connection.map(describeOne).join('; ')}`;
   return isCluster(connection) ? `a Redis Cluster${startupNodes(connection)}` : describeOne(connection);
@@ -19,7 +19,7 @@ function describeOptions({ host, port, path, sentinels, name, db = 0, tls }: Red
   return `Redis at ${path ?? `${host}:${port}`}${tls ? ' (TLS)' : ''}, database ${db}`;
 }
 
-/** The nodes that are known by now: none before it connects. */
+/** Lists the masters that are known by now: none before the client connects. */
 function startupNodes(cluster: Cluster): string {
   const nodes = cluster.nodes('master').map(({ options: { host, port } }) => `${host}:${port}`);
   return nodes.length > 0 ? ` with the masters ${nodes.join(', ')}` : '';

@@ -1,17 +1,17 @@
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 
-/** Something that was started, and must end in time. */
+/** An item that was started, and must end in time. */
 interface Started {
   startedAt: number;
 }
 
-/** How often in a time-out to look for what is late. */
+/** How often in one time-out to look for late items. */
 const LOOKS = 20;
 
 /**
- * What is under way, all with the same time-out: so the oldest is the next to expire, and one timer looks at it now and then.
- * Nothing expires later than its time-out, and nothing earlier than 19/20 of it.
+ * Holds the items in flight. All have the same time-out, so the oldest is the next to expire, and one timer is
+ * enough. An item expires after 19/20 of its time-out at the earliest, and never after all of it.
  */
 export class InFlight<T extends Started> implements Iterable<T> {
   readonly #timeoutMs: number;
@@ -42,7 +42,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
     return this.#items.values();
   }
 
-  /** Forgets them all, and answers what they were. */
+  /** Removes and returns all items. */
   clear(): T[] {
     const items = [...this.#items];
     this.#items.clear();
@@ -52,7 +52,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
   }
 
   #look(): NodeJS.Timeout {
-    // Timers run before sockets are read: after a stall of the process, the answers may be there already.
+    // Timers run before sockets are read: after a stall of the process, the replies may be there already.
     return atRoot(() => setTimeout(() => setImmediate(() => this.#expireOld()), this.#timeoutMs / LOOKS));
   }
 

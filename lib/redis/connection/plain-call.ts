@@ -1,22 +1,22 @@
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { bulks } from '../wire/resp.js';
 
-/** Something that is sent as often as it takes, and settled once. */
+/** A command or script that is sent as often as necessary, and settled once. */
 export interface Call {
   startedAt: number;
-  /** Where in a cluster it has to go. */
+  /** The slot of a cluster that it must be sent to. */
   readonly slot?: number | undefined;
-  /** In a cluster: whether a TRYAGAIN is its answer, rather than a reason to send it again. */
+  /** In a cluster: whether it fails with a TRYAGAIN, instead of being sent again. */
   readonly isImpatient?: boolean;
   readonly sent: boolean;
   readonly settled: boolean;
-  /** The command as it goes over the wire now. `withSource`: a script is to be brought along. */
+  /** Encodes the command for the wire. `withSource`: a script is sent with its source. */
   encode(withSource: boolean): string;
   succeed(reply: unknown): void;
   fail(error: LockUnavailableError): void;
 }
 
-/** A command that is no script, with a promise for its reply. */
+/** A call of a command that is no script, with a promise for its reply. */
 export class PlainCall implements Call {
   startedAt = 0;
   sent = false;

@@ -4,8 +4,8 @@ import { atRoot } from '../../clock/root-context.js';
 const TRY_AGAIN_MS = 100;
 
 /**
- * Connects a client of ours again that ended without being told to. ioredis does so, and never tries again, when it hears from
- * Sentinel of a failover in the moment when it asks for the new master.
+ * Reconnects a client of ours that ended by itself. ioredis ends for good when Sentinel reports a failover at the
+ * moment when ioredis asks it for the new master.
  */
 export class ReconnectOnEnd {
   readonly #redis: Redis;

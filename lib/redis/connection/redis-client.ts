@@ -12,7 +12,7 @@ export interface RedisClient {
   readonly borrowed: boolean;
 }
 
-/** What our own connection must do whatever the app says: fail fast. Waiting and sending again is `RedisConnection`'s own. */
+/** Makes our own client fail fast, whatever the app's options say: `RedisConnection` itself waits and resends. */
 const OWN = {
   lazyConnect: true,
   enableOfflineQueue: false,
@@ -43,7 +43,7 @@ export function redisClient(connection: unknown, commandTimeoutMs: number, optio
   const checked = connectionOption(connection, option);
   if (typeof checked === 'string') {
     const redis = new Redis(checked, { ...defaultsFor(commandTimeoutMs), ...OWN });
-    // What stands behind "?" in a URL beats the options.
+    // What stands behind "?" in a URL overrides the options.
     Object.assign(redis.options, OWN);
     return { redis: outsideRequests(withoutPrefix(redis, option)), borrowed: false };
   }
@@ -56,20 +56,20 @@ export function redisClient(connection: unknown, commandTimeoutMs: number, optio
   return { redis: withoutPrefix(checked as Redis, option), borrowed: true };
 }
 
-/** A connection of our own beside the client's, to the same server, for a subscription. */
+/** Makes a connection of our own to the client's server, for a subscription. */
 export function subscriberOf(client: Redis, commandTimeoutMs: number, more: RedisOptions = {}): Redis {
   const redis = client.duplicate({
     ...defaultsFor(commandTimeoutMs, client),
     ...OWN,
     autoResubscribe: false,
-    // It is silent for hours; but when it stays so while a command is under way, it is dead: the client connects anew.
+    // It may be silent for hours. If it is silent while a command is in flight, it is dead, and the client reconnects.
     socketTimeout: commandTimeoutMs,
     ...more,
   });
   return outsideRequests(redis);
 }
 
-/** Another connection for commands of our own, to the same server. */
+/** Makes a second connection of our own to the client's server, for commands. */
 export function besides({ redis }: RedisClient, commandTimeoutMs: number): RedisClient {
   return {
     redis: outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), db: databaseOf(redis), ...OWN })),
@@ -78,8 +78,9 @@ export function besides({ redis }: RedisClient, commandTimeoutMs: number): Redis
 }
 
 /**
- * Makes a client of ours connect, connect again and tell its events outside of all requests. What comes on a connection is heard
- * in the async context that it was made in; and the end of a connection in that of the request whose write met it.
+ * Makes a client of ours connect, reconnect and emit its events outside of all requests. Otherwise replies would
+ * arrive in the async context that the connection was made in, and the end of a connection in that of the request
+ * whose write failed.
  */
 function outsideRequests(redis: Redis): Redis {
   const connect = redis.connect.bind(redis);
@@ -94,20 +95,23 @@ function defaultsFor(commandTimeoutMs: number, client?: Redis): RedisOptions {
   return {
     connectionName: 'nest-redis-lock',
     connectTimeout: patientMs,
-    // A Sentinel that takes the connection and says nothing: ask the next one. The connecting counts, too.
+    // A Sentinel that accepts the connection and says nothing: ask the next one. The time to connect counts too.
     sentinelCommandTimeout: client?.options.sentinelCommandTimeout ?? patientMs,
-    // How soon to look again whether a server that loads its data is ready.
+    // How soon to ask again whether a server that loads its data is ready.
     maxLoadingRetryTime: 200,
     // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.
     disconnectTimeout: 100,
-    // A master that became a replica: look for the new one.
+    // A master that became a replica: find the new one.
     reconnectOnError: (error) => saidBy(error).startsWith('READONLY'),
     failoverDetector: true,
     retryStrategy: (attempt) => retryDelayMs(attempt, 50),
   };
 }
 
-/** How long to wait before the next attempt to connect: twice as long each time, up to a second; up to half less by chance. */
+/**
+ * How long to wait before the next attempt to connect: twice as long each time, up to a second; up to half less by
+ * chance.
+ */
 export function retryDelayMs(attempt: number, firstMs: number): number {
   return Math.min(firstMs * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2);
 }

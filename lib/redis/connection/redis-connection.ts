@@ -77,7 +77,7 @@ export class RedisConnection extends Connection {
   /** Sends a call. While the circuit is open, it fails at once, unless it is the only one: then it is the probe. */
   override send(call: Call): void {
     if (this.#breaker.isOpen && !this.isIdle)
-      return call.fail(this.#unreachable('calls get no answer; another one tries it now', call));
+      return call.fail(this.#unreachable('calls get no reply; another call is probing it now', call));
     super.send(call);
   }
 
@@ -117,7 +117,8 @@ export class RedisConnection extends Connection {
 
   protected expire(call: Call): void {
     const { status } = this.#redis;
-    // A connection that says nothing at all while a command is in flight is dead, and so is one that does not get ready.
+    // A connection that says nothing at all while a command is in flight is dead, and so is one that does not get
+    // ready.
     const isDead = status === 'connect' || (status === 'ready' && this.#repliedAt < call.startedAt);
     const isParked = this.parked.has(call);
     const silent = silence(this.#redis, {
@@ -130,7 +131,10 @@ export class RedisConnection extends Connection {
     if (isDead) this.#cutOff();
   }
 
-  /** Reconnects: once for each connection, not for each call that it lets down, because the client keeps a record of each. */
+  /**
+   * Reconnects: once for each connection, not for each call that it lets down, because the client keeps a record of
+   * each.
+   */
   #cutOff(): void {
     if (this.#borrowed || this.#isCutOff) return;
     this.#isCutOff = true;
@@ -176,7 +180,7 @@ export class RedisConnection extends Connection {
 
   #noReply(cause: Error): LockUnavailableError {
     return new LockUnavailableError(
-      `Redis at ${this.server} did not answer within ${this.timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`,
+      `Redis at ${this.server} did not reply within ${this.timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`,
       cause,
     );
   }

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 
-/** What to do about what a server or the network said. */
+/** What to do about an error of a server or the network: the first pattern that matches. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^NOAUTH/, 'It asks for a password: put it into "connection".'],
   [/^WRONGPASS|invalid password/, 'Look at the user and the password in "connection".'],
@@ -51,7 +51,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/./, 'Check that it runs and that "connection" is right.'],
 ];
 
-/** What is wrong, and what to do about it. */
+/** Says what is wrong, and what to do about it. */
 export function diagnosis(error: Error): string {
   const said = wordsOf(error);
   const about = error.cause instanceof Error ? wordsOf(error.cause) : said;
@@ -59,40 +59,49 @@ export function diagnosis(error: Error): string {
   return `${words}. ${ADVICE.find(([pattern]) => pattern.test(about))![1]}`;
 }
 
-/** Where an error has no message, its code. Without the place in a script, which says nothing to a reader. */
+/**
+ * Returns the words of an error, or its code when it has none; without the line of a script, which tells a reader
+ * nothing.
+ */
 function wordsOf(error: NodeJS.ErrnoException): string {
   const words = saidBy(error) || error.code || 'unknown error';
   return words.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.?$/, '').replace(/\.$/, '');
 }
 
-/** What a server said: Redis 6 puts the place in a script before the words. */
+/** Returns what a server said. Redis 6 puts the line of the script before the words. */
 export function saidBy({ message }: Error): string {
   return message
     .replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )*-?(?=[A-Z]+ )/, '')
     .trimEnd();
 }
 
-/** What a client library said, without the command that it notes there: that of the handshake has the password in it. */
+/**
+ * Returns the error of a client library without the command that it attaches: that of the handshake holds the
+ * password.
+ */
 export function withoutCommand(error: Error): Error {
   const { name, message, stack, lastNodeError } = error as Error & { readonly lastNodeError?: Error };
   if (!('command' in error) && !lastNodeError) return error;
   return Object.assign(new Error(message, lastNodeError && { cause: withoutCommand(lastNodeError) }), { name, stack });
 }
 
-/** What is known of a connection on which a call got no answer in time. */
+/** What is known about a connection on which a call got no reply in time. */
 interface Silence {
-  /** When it was made last. */
+  /** When it was last made. */
   readonly connectedAt: number;
   readonly timeoutMs: number;
   readonly lastError: Error | undefined;
 }
 
-/** Why a call got no answer, as far as the state of the connection tells; else what the client library said last. */
+/**
+ * Says why a call got no reply, as far as the state of the connection tells; otherwise returns the last error of the
+ * client library.
+ */
 export function silence({ status, stream, options }: Redis, { connectedAt, timeoutMs, lastError }: Silence): Error {
   if (status === 'ready') return new Error(`it said nothing for ${timeoutMs} ms`);
-  // Not just one more try that is to fail like those before it.
+  // It has been like this for a while: not just one more attempt that will fail like those before it.
   if (status === 'connect' && now() - connectedAt > timeoutMs / 2) {
-    // Those who have answered the handshake, and are not ready all the same.
+    // The server replied to the handshake, and is not ready all the same.
     if (stream.bytesRead > 0) return new Error('LOADING Redis is loading its data, or not ready for another reason');
     return new Error(`it takes connections and says nothing for ${timeoutMs} ms: it hangs`);
   }

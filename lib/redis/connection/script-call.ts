@@ -3,7 +3,7 @@ import type { LuaScript } from '../lua/lua-script.js';
 import type { Call } from './plain-call.js';
 import { bulk, bulks } from '../wire/resp.js';
 
-/** Keys and arguments of a script call, encoded. */
+/** The encoded keys and arguments of a script call. */
 export interface ScriptArguments {
   readonly text: string;
   readonly keyCount: number;
@@ -11,7 +11,7 @@ export interface ScriptArguments {
   readonly count: number;
 }
 
-/** One call of a script: sent as often as it takes, settled once. */
+/** One call of a script: sent as often as necessary, settled once. */
 export abstract class ScriptCall implements Call {
   startedAt = 0;
   readonly #script: LuaScript<unknown>;
@@ -31,7 +31,7 @@ export abstract class ScriptCall implements Call {
     return this.#settled;
   }
 
-  /** The command as it goes over the wire now, naming the script by its SHA1 or bringing it along. */
+  /** Encodes the command for the wire, with the SHA1 of the script or with its source. */
   encode(withSource: boolean): string {
     const { text, keyCount, count } = this.encodeArguments(this.#sent);
     this.#sent = true;

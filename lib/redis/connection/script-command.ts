@@ -1,18 +1,19 @@
 import type { Command, Redis } from 'ioredis';
 import type { Call } from './plain-call.js';
 
-/** Hears what became of a command. */
+/** Receives the outcome of a command. */
 export interface Outcome {
   replied(call: Call, reply: unknown): void;
   failed(call: Call, error: Error): void;
 }
 
-/** What is said instead of a command that the client sends again by itself, when nobody waits for its answer any more. */
+/** Sent when ioredis resends a command whose caller has given up. */
 const PING = '*1\r\n$4\r\nPING\r\n';
 
 /**
- * A command that encodes itself. It has what ioredis asks of a `Command` and nothing more: theirs spends a promise, a few
- * closures and a pass over all arguments on each command, which is a tenth of an uncontended lock (docs/decisions/0006).
+ * A command that encodes itself. It has what ioredis needs of a `Command` and nothing more: theirs spends a promise,
+ * a few closures and a pass over all arguments on each command, which is a tenth of an uncontended lock
+ * (docs/decisions/0006).
  */
 export class ScriptCommand {
   readonly name = 'evalsha';
@@ -35,12 +36,12 @@ export class ScriptCommand {
     void redis.sendCommand(new ScriptCommand(call, withSource, outcome) as unknown as Command);
   }
 
-  /** Called each time it is sent. */
+  /** Encodes the command; ioredis calls it each time it sends the command. */
   toWritable(): string {
     return this.#call.settled ? PING : this.#call.encode(this.#withSource);
   }
 
-  // Bound, and not on the prototype: instrumentation takes them off and calls them alone.
+  // Bound, and not on the prototype: instrumentation detaches them and calls them alone.
   resolve = (reply: unknown): void => {
     this.isResolved = true;
     this.#outcome.replied(this.#call, reply);
@@ -50,10 +51,10 @@ export class ScriptCommand {
     this.#outcome.failed(this.#call, error);
   };
 
-  /** The RESP version changes nothing: we read both alike. */
+  /** Does nothing: the replies of both RESP versions read alike. */
   setReplyContext(): void {}
 
-  /** Every call of ours has a deadline of its own, whatever the client's `commandTimeout` is. */
+  /** Does nothing: every call has a deadline of its own, whatever the client's `commandTimeout` is. */
   setTimeout(): void {}
 
   extractBlockingTimeout(): undefined {

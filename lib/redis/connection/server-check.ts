@@ -1,12 +1,12 @@
 import type { Connection } from './connection.js';
 import type { OutageLog } from './outage-log.js';
 
-type Asked = Pick<Connection, 'command' | 'findsMaster' | 'server'>;
+type CheckedServer = Pick<Connection, 'command' | 'findsMaster' | 'server'>;
 
 /** The oldest version that the scripts run on. */
 const OLDEST = { major: 6, minor: 2 };
 
-/** Reports what makes a server unfit to keep locks, as far as `INFO` tells: once, when it is connected for the first time. */
+/** Reports what makes a server unfit to keep locks, as far as `INFO` tells: once, after the first connection. */
 export class ServerCheck {
   readonly #redis: Connection;
   readonly #log: Pick<OutageLog, 'unfit'>;
@@ -17,7 +17,7 @@ export class ServerCheck {
     this.#log = log;
   }
 
-  /** Asks the server that was just connected, unless one has told before. Never rejects. */
+  /** Checks the server of a new connection, unless an earlier one was checked. Never rejects. */
   async run(): Promise<void> {
     if (this.#isDone) return;
     this.#isDone = true;
@@ -27,19 +27,27 @@ export class ServerCheck {
   }
 }
 
-/** What is wrong with a server that grants locks, and with the subscription there, in sentences that name the server. Never rejects. */
+/**
+ * Says what is wrong with a server that grants locks, and with the subscription there. Each sentence names the
+ * server. Never rejects.
+ */
 export async function healthWarnings(
-  redis: Asked,
+  redis: CheckedServer,
   { isUnsubscribed }: { readonly isUnsubscribed: boolean },
 ): Promise<readonly string[]> {
   const problems = [...((await problemsAt(redis)) ?? [])];
   if (isUnsubscribed)
-    problems.push('the subscription that tells this app of its locks is down: who waits asks about once a second.');
+    problems.push(
+      'the subscription that wakes the waiters of this app is down: until it is back, they poll about once a second.',
+    );
   return problems.map((problem) => `Redis at ${redis.server}: ${problem}`);
 }
 
-/** Asks a server what is wrong with it. Never rejects: answers undefined when it does not say, as to a user that may not ask. */
-async function problemsAt(redis: Asked): Promise<readonly string[] | undefined> {
+/**
+ * Finds what is wrong with a server. Never rejects: resolves with undefined when the server does not say, because the
+ * user may not ask.
+ */
+async function problemsAt(redis: CheckedServer): Promise<readonly string[] | undefined> {
   try {
     return problemsOf(String(await redis.command('INFO')), redis);
   } catch {
@@ -48,9 +56,9 @@ async function problemsAt(redis: Asked): Promise<readonly string[] | undefined> 
 }
 
 /**
- * Names what is wrong with a server, and what to do about it.
+ * Reads from `INFO` what is wrong with a server, and what to do about it.
  *
- * @param findsMaster whether the client looks for the master by itself: then a replica is only a moment of a failover
+ * @param findsMaster whether the client finds the master by itself: then a replica is only a moment of a failover
  */
 export function problemsOf(
   info: string,
@@ -78,7 +86,7 @@ function isTooOld(info: string): string | undefined {
   return `its version is ${version}. Redis ${OLDEST.major}.${OLDEST.minor} or later, or Valkey, is needed.`;
 }
 
-/** A node of a cluster that is one says so itself when a lock is asked of it: MOVED. */
+/** A replica in a cluster needs no warning: it replies MOVED when it is asked for a lock. */
 function isReplica(info: string): string | undefined {
   if (field(info, 'role') !== 'slave' || field(info, 'cluster_enabled') === '1') return undefined;
   const master = `${field(info, 'master_host')}:${field(info, 'master_port')}`;

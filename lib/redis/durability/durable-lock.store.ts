@@ -12,19 +12,22 @@ import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
 import type { Connection } from '../connection/connection.js';
 import { ReplicaAcknowledgements, type DurabilityTerms } from './replica-acknowledgements.js';
 
-/** The connections of the store: the one for renewals is a connection of its own, as `WAIT` holds up all that comes after it. */
+/**
+ * The connections of the store: the one for renewals is a connection of its own, as `WAIT` holds up all that comes
+ * after it.
+ */
 interface DurableConnections {
   readonly redis: Connection;
   readonly renewals: Connection;
 }
 
 /**
- * Counts a grant only when enough replicas have it (`WAIT`), or it is on disk (`WAITAOF`), and undoes it otherwise. Counts a renewal
- * only when enough replicas have it: otherwise the lease ends when it would have ended without.
+ * Counts a grant only when enough replicas have it (`WAIT`), or it is on disk (`WAITAOF`), and undoes it otherwise.
+ * Counts a renewal only when enough replicas have it: otherwise the lease ends when it would have ended without.
  *
- * So a master that was replaced can't renew for ever what the next one has long given to somebody else. Where all replicas are
- * asked for, the next master knows every lease that somebody relies on, to its end. Where fewer are, that holds for the replica
- * that has the most.
+ * So a master that was replaced can't renew for ever what the next one has long given to somebody else. Where all
+ * replicas are asked for, the next master knows every lease that somebody relies on, to its end. Where fewer are,
+ * that holds for the replica that has the most.
  */
 export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements QuorumNode {
   readonly #redis: Connection;
@@ -39,7 +42,8 @@ export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements
     this.#renewals = renewals;
     this.#durability = durability;
     this.#ofGrants = new ReplicaAcknowledgements(redis, durability);
-    // In memory is enough: a server that restarts from a disk without the last renewals grants nothing until they are over.
+    // In memory is enough: a server that restarts from a disk without the last renewals grants nothing until they are
+    // over.
     this.#ofRenewals = new ReplicaAcknowledgements(renewals, { ...durability, aof: false });
   }
 
@@ -75,7 +79,9 @@ export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements
     return super.renew(locks);
   }
 
-  /** It renews the lock too, so nothing is undone; but the caller must not rely on a grant that too few replicas have. */
+  /**
+   * It renews the lock too, so nothing is undone; but the caller must not rely on a grant that too few replicas have.
+   */
   override async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     const { epoch } = this.#redis;
     const grant = await super.reserve(lock);

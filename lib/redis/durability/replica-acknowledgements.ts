@@ -10,7 +10,7 @@ export interface DurabilityTerms {
   readonly aof: boolean;
 }
 
-/** Who has what was written. */
+/** Which servers have what was written. */
 export interface Acknowledgements {
   /** Whether the master has it where it must: on its disk, if that is asked for. */
   readonly master: boolean;
@@ -18,15 +18,16 @@ export interface Acknowledgements {
 }
 
 /**
- * Asks the replicas whether they have all that was written on one connection (`WAIT`, `WAITAOF`), one question at a time.
+ * Asks how many replicas have all that was written on one connection (`WAIT`, `WAITAOF`), one question at a time.
  *
- * Who wrote something, and had its answer while the question is under way, shares the answer: commands of one connection are answered in
- * their order, so that write came before the question. That holds for one connection: whoever asks makes sure that it has not dropped.
+ * A caller whose write is replied to while a question is in flight shares its answer: a connection replies in order,
+ * so that write came before the question. This holds within one connection: callers make sure that it has not
+ * dropped.
  */
 export class ReplicaAcknowledgements {
   readonly #redis: Connection;
   readonly #terms: DurabilityTerms;
-  #underWay: Promise<unknown> | undefined;
+  #inFlight: Promise<unknown> | undefined;
 
   constructor(redis: Connection, terms: DurabilityTerms) {
     this.#redis = redis;
@@ -36,7 +37,7 @@ export class ReplicaAcknowledgements {
   /** @throws LockUnavailableError when the server can't be asked */
   async ask(): Promise<Acknowledgements> {
     const { aof } = this.#terms;
-    const answer = await (this.#underWay ??= this.#send());
+    const answer = await (this.#inFlight ??= this.#send());
     if (!aof) return { master: true, replicas: Number(answer) };
     const [master, others] = answer as [number, number];
     return { master: Number(master) === 1, replicas: Number(others) };
@@ -47,8 +48,8 @@ export class ReplicaAcknowledgements {
     const answer = aof
       ? this.#redis.command('WAITAOF', 1, replicas, timeoutMs)
       : this.#redis.command('WAIT', replicas, timeoutMs);
-    // Before anybody else hears of it: what is answered after it was not asked about.
-    const over = () => (this.#underWay = undefined);
+    // This runs before any caller continues: a write that is replied to after the answer is not covered by it.
+    const over = () => (this.#inFlight = undefined);
     answer.then(over, over);
     return answer;
   }

@@ -5,8 +5,8 @@ import type { Connection } from '../connection/connection.js';
 import { RestartGuard, type RestartGuardOptions } from './restart-guard.js';
 
 /**
- * Grants no locks while the server may have forgotten some: for the longest lease after the server was started. All else is up to
- * the store on that server.
+ * Grants no locks while the server may have forgotten some: for the longest lease after the server was started. All
+ * else is up to the store on that server.
  */
 export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implements QuorumNode {
   readonly #redis: Connection;
@@ -26,7 +26,8 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
 
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
     this.#guard.note(command.leaseMs);
-    // Not an async function: what is known already is not waited for, so every node of a quorum is asked in the same tick.
+    // Not an async function: what is known already is not waited for, so every node of a quorum is asked in the same
+    // tick.
     return this.#guard.isOver ? this.#acquire(command) : this.#acquireChecked(command);
   }
 
@@ -40,7 +41,8 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
   }
 
   override release(lock: OwnedLock, keepMs = 0): Promise<boolean> {
-    // A quorum also releases what it was not granted yet: that must not overtake the acquire. If the check fails, nothing was sent.
+    // A quorum also releases what it was not granted yet: that must not overtake the acquire. If the check fails,
+    // nothing was sent.
     const check = this.#checks.get(lock.token);
     return check
       ? check.then(

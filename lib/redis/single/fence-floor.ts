@@ -7,19 +7,25 @@ import { bulk } from '../wire/resp.js';
 const ADVANCE_EVERY_MS = 1000;
 
 /**
- * The same on the nodes of a quorum. A lock that ended on one node without a word is followed by one of another node, and only
- * the clocks are left to compare.
+ * The same on the nodes of a quorum. A lock that ended on one node without a word is followed by one of another node,
+ * and only the clocks are left to compare.
  */
 const ADVANCE_NODE_EVERY_MS = 50;
 
-/** The operations that advance the counter: to the time, or at least to a number. They have neither a token nor a reply. */
+/**
+ * The operations that advance the counter: to the time, or at least to a number. They have neither a token nor a
+ * reply.
+ */
 const CLOCK = bulk('clock') + bulk('');
 const RAISE = bulk('raise') + bulk('');
 
 /** How long a new floor may wait for a call that carries it, in ms. */
 const RAISE_WITHIN_MS = 10;
 
-/** Keeps the fence counter of a server above every fence that is known, and near the server's time: see the locks script. */
+/**
+ * Keeps the fence counter of a server above every fence that is known, and near the server's time: see the locks
+ * script.
+ */
 export class FenceFloor {
   readonly #redis: Connection;
   readonly #advanceEveryMs: number;
@@ -38,7 +44,9 @@ export class FenceFloor {
     this.#sendAlone = sendAlone;
   }
 
-  /** Makes every later fence larger than this one. The next call carries the floor, or one of its own a moment later. */
+  /**
+   * Makes every later fence larger than this one. The next call carries the floor, or one of its own a moment later.
+   */
   raise(fence: number): void {
     if (fence <= this.#floor) return;
     this.#floor = fence;

@@ -7,11 +7,11 @@ import type { Orphans } from './orphans.js';
 import { StrayCopies } from './stray-copies.js';
 
 /**
- * Gives back what a late command acquires: one that was sent twice, or whose reply never came, may still arrive after its lock
- * was released.
+ * Gives back what a late command acquires: one that was sent twice, or whose reply never came, may still arrive after
+ * its lock was released.
  *
- * It compares epochs of the connection: as often as the connection dropped since a command was first sent, a copy of it may
- * still be under way.
+ * It compares epochs of the connection: as often as the connection dropped since a command was first sent, a copy of
+ * it may still be under way.
  */
 export class LateCopies {
   readonly #redis: Pick<Connection, 'epoch'>;

@@ -10,7 +10,10 @@ import { bulk, bulkHeader } from '../wire/resp.js';
 import { FenceFloor } from './fence-floor.js';
 import { encodedVerb, type LockOperation } from './lock-operation.js';
 
-/** How many keys one call of the script may have, unless a single operation has more: Redis does nothing else meanwhile. */
+/**
+ * How many keys one call of the script may have, unless a single operation has more: Redis does nothing else
+ * meanwhile.
+ */
 const LARGEST = 128;
 
 /** The operations of one call, and their keys and arguments in pieces. */
@@ -21,7 +24,10 @@ interface Batch {
   readonly args: string[];
 }
 
-/** The error of a script in which one operation met something unforeseen. Other errors are about the server as a whole. */
+/**
+ * The error of a script in which one operation met something unforeseen. Other errors are about the server as a
+ * whole.
+ */
 const ONE_IS_BAD = /^(ERR|WRONGTYPE|user_script:)/;
 
 /** The script of a batch, and in a cluster where it runs. */
@@ -72,8 +78,8 @@ export class LockBatch {
   }
 
   /**
-   * Sends an operation together with all others of this tick. Sends it at once if it is alone, no call is in flight, and no other
-   * operation of the same lock is to follow.
+   * Sends an operation together with all others of this tick. Sends it at once if it is alone, no call is in flight,
+   * and no other operation of the same lock is to follow.
    *
    * @throws LockKeyError for a key that is one of our own names
    */
@@ -119,7 +125,10 @@ export class LockBatch {
     this.#redis.send(new BatchCall(batch, this));
   }
 
-  /** Sends each operation alone, so that one bad operation does not spoil the others of its tick. Each may have run already. */
+  /**
+   * Sends each operation alone, so that one bad operation does not spoil the others of its tick. Each may have run
+   * already.
+   */
   #sendEach(operations: readonly LockOperation[]): void {
     for (const operation of operations) {
       const batch = this.#empty();

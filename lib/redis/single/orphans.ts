@@ -5,20 +5,20 @@ import { ALIVE_MS, type Cancellation } from '../../store/lock-store.js';
 const FIRST_RETRY_MS = 500;
 
 interface Orphan {
-  /** When its lease is over, and its time in the queue: Redis has dropped it by itself then. */
+  /** When its lease and its time in the queue are over: by then Redis has dropped it by itself. */
   until: number;
-  /** Until when its keys are to stay, though nobody has them any more; long past once Redis knows. */
+  /** Until when its keys must stay, though nobody holds them any more; long past once Redis knows. */
   keepUntil: number;
   tryAt: number;
   delayMs: number;
-  /** How many commands may have taken it, or may still take it. */
+  /** How many commands may have acquired it, or may still acquire it. */
   copies: number;
 }
 
 /**
- * Locks that Redis may or may not hold for us: a command was sent and its answer never came. Each is released by its token
- * as soon as Redis answers again, and then ever more rarely until Redis drops it by itself: a command that was lost on a slow
- * connection can still arrive.
+ * Releases locks that Redis may or may not hold for this process, because a reply never came. Each is released by its
+ * token as soon as Redis replies again, and then less and less often until Redis drops it by itself: a command that
+ * is stuck on a slow connection can still arrive.
  */
 export class Orphans {
   readonly #release: (lock: Cancellation) => Promise<number>;
@@ -28,7 +28,7 @@ export class Orphans {
   #trying = false;
   #isClosed = false;
 
-  /** @param keep lets the keys of a lock stay for so long, in ms, as nobody's */
+  /** @param keep makes the keys of a lock stay that long, in ms, without a holder */
   constructor(
     release: (lock: Cancellation) => Promise<number>,
     keep: (lock: Cancellation, keepMs: number) => Promise<number>,
@@ -38,11 +38,11 @@ export class Orphans {
   }
 
   /**
-   * @param copies how many commands may have taken it, or may still arrive and take it
-   * @param keepMs how long its keys are to stay before they are released, in ms
+   * @param copies how many commands may have acquired it, or may still arrive and acquire it
+   * @param keepMs how long its keys must stay before they are released, in ms
    */
   add(lock: Cancellation, copies: number, keepMs = 0): void {
-    // The end of a store fails the commands that are under way.
+    // The end of a store fails the commands in flight.
     if (this.#isClosed) return;
     const time = now();
     const until = Math.max(knownUntil(lock), time + keepMs);
@@ -56,7 +56,7 @@ export class Orphans {
     this.#tryLater();
   }
 
-  /** Releases them all now, because Redis can be reached again. */
+  /** Releases all of them now, because Redis can be reached again. */
   async reconnected(): Promise<void> {
     await this.#tryAll([...this.#orphans.keys()]);
   }
@@ -88,7 +88,7 @@ export class Orphans {
     orphan.delayMs *= 2;
   }
 
-  /** Answers how many keys were its own: 0 also if it may be tried again. */
+  /** Resolves with how many keys its token owned; with 0 also when that is unknown. */
   async #giveBack(lock: Cancellation, orphan: Orphan): Promise<number> {
     const keepMs = Math.ceil(orphan.keepUntil - now());
     try {
@@ -114,5 +114,5 @@ export class Orphans {
   }
 }
 
-/** Until when Redis may know a lock that it has just been asked for. */
+/** Returns until when Redis may know a lock that it is asked for now. */
 const knownUntil = ({ leaseMs }: Cancellation): number => now() + Math.max(leaseMs, ALIVE_MS);

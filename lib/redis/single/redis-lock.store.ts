@@ -110,7 +110,8 @@ export class RedisLockStore implements QuorumNode {
   }
 
   /**
-   * Moves the end of a lease to `leaseMs` from now, also when that is earlier. Resolves with how many keys the token owned.
+   * Moves the end of a lease to `leaseMs` from now, also when that is earlier. Resolves with how many keys the token
+   * owned.
    *
    * @throws LockUnavailableError
    */
@@ -194,7 +195,10 @@ export class RedisLockStore implements QuorumNode {
       : undefined;
   }
 
-  /** Releases the tokens that it finds: a command that released whatever it met could, sent twice, release the next holder's lock. */
+  /**
+   * Releases the tokens that it finds: a command that released whatever it met could, sent twice, release the next
+   * holder's lock.
+   */
   async forceRelease(key: string, { token: only, ...forced }: ForceUnlockOptions = {}): Promise<boolean> {
     const tokens = (await this.#redis.run(HOLDERS_OF, this.#transport.names.ofKey(key), [])).filter(
       (token) => only === undefined || isHolder(token, only),
@@ -219,7 +223,10 @@ export class RedisLockStore implements QuorumNode {
     if (renewals !== this.#redis) renewals.close();
   }
 
-  /** Acquires while the channel is new. Nobody queues before this process can hear of its turn, or its place would go to the next. */
+  /**
+   * Acquires while the channel is new. Nobody queues before this process can hear of its turn, or its place would go
+   * to the next.
+   */
   async #acquireFirst(command: AcquireCommand): Promise<Granted | Busy> {
     void this.#channel.open();
     if (!hasLocalWaiters(command.token)) {

@@ -2,26 +2,29 @@ import { waitFor } from '../../clock/wait-for.js';
 import { now } from '../../clock/deadline.js';
 import type { LockDetails } from '../../store/lock-store.js';
 
-/** How long to wait for another process to answer, in ms. One that is stalled does not. */
+/** How long to wait for the answer of another process, in ms. A stalled process does not answer. */
 export const PATIENCE_MS = 250;
 
-/** Publishes a message on a channel, and answers how many heard it. */
+/** Publishes a message on a channel, and resolves with how many subscribers got it. */
 type Publish = (channel: string, message: string) => Promise<number>;
 
-/** Asks other processes what they know of their locks, and answers them. */
+/** Asks other processes what they know about the locks that they hold, and answers their questions. */
 export class HolderQueries {
   readonly #publish: Publish;
   readonly #onSilence: () => void;
   readonly #open = new Map<string, (details: LockDetails | undefined) => void>();
   #last = 0;
 
-  /** @param onSilence hears of each question that stays without an answer: perhaps it is we who don't hear */
+  /** @param onSilence called for each question without an answer: the subscription of this process may be dead */
   constructor(publish: Publish, onSilence: () => void) {
     this.#publish = publish;
     this.#onSilence = onSilence;
   }
 
-  /** Asks the process that listens on a channel; it answers on `replyTo`. Undefined when there is no answer in time. */
+  /**
+   * Asks the process that listens on a channel; it answers on `replyTo`. Resolves with undefined when no answer comes
+   * in time.
+   */
   async ask(token: string, channel: string, replyTo: string): Promise<LockDetails | undefined> {
     const question = String(++this.#last);
     return waitFor<LockDetails | undefined>(
@@ -44,7 +47,7 @@ export class HolderQueries {
     this.#publish(replyTo, `described ${question} ${JSON.stringify(details)}`).catch(() => undefined);
   }
 
-  /** Another process has answered. */
+  /** Takes the answer of another process. */
   answered(question: string, details: string): void {
     this.#open.get(question)?.(detailsOf(details));
   }
@@ -54,7 +57,7 @@ export class HolderQueries {
   }
 }
 
-/** Whoever may publish can say anything. */
+/** Reads details, which may be anything: any client may publish. */
 function detailsOf(json: string): LockDetails | undefined {
   try {
     const { fence, acquiredAt, label } = JSON.parse(json) as Record<keyof LockDetails, unknown>;

@@ -6,24 +6,23 @@ import { PATIENCE_MS } from './holder-queries.js';
 import { ReconnectOnEnd } from '../connection/reconnect-on-end.js';
 import { withoutCommand } from '../connection/redis-diagnosis.js';
 
-/** How long to wait before subscribing again after Redis refused it, in ms. */
+/** How long to wait before the next attempt to subscribe after Redis refused one, in ms. */
 const TRY_AGAIN_MS = 5_000;
 
-/** How long the first connection may take until it is taken for one that does not come, in ms. */
+/** How long the first connection may take until the channel counts as down, in ms. */
 const LATE_MS = 2_000;
 
-/** What the channel said, and what became of it. */
+/** Receives the messages and the state of the channel. */
 interface WakeListener {
   message(text: string): void;
-  /** It works from now on (`reconnected`: after it was down); what was said before was missed. */
+  /** The channel works from now on (`reconnected`: after it was down). Messages from before were missed. */
   up(reconnected: boolean): void;
-  /** Told once, until it is up again. */
+  /** The channel is down. Called once, until it is up again. */
   down(cause: Error | undefined): void;
 }
 
 /**
- * On which Redis tells this process of the locks that it is given: one subscription, on a connection of its own, however many
- * wait.
+ * Receives the wake messages of this process: one subscription, on a connection of its own, for all waiters.
  */
 export class WakeChannel {
   readonly #connect: () => Redis | undefined;
@@ -38,7 +37,7 @@ export class WakeChannel {
   #settle: () => void = () => undefined;
   readonly #settled = new Promise<void>((resolve) => (this.#settle = resolve));
 
-  /** @param connect makes the connection to listen on; undefined while no server is known */
+  /** @param connect makes the connection to listen on; returns undefined while no server is known */
   constructor(connect: () => Redis | undefined, listener: WakeListener) {
     this.#connect = connect;
     this.#listener = listener;
@@ -48,13 +47,13 @@ export class WakeChannel {
     return this.#state;
   }
 
-  /** Adds a name to listen for. */
+  /** Adds the name of a channel to subscribe to. */
   name(name: string): void {
     this.#names.push(name);
     if (this.#state === 'up') void this.#subscribe();
   }
 
-  /** Begins to listen, if it has not begun; resolves when it works, or is known not to. */
+  /** Connects and subscribes, unless that has begun. Resolves when the channel is up, or known to be down. */
   open(): Promise<void> {
     if (this.#redis || this.#isClosed) return this.#settled;
     const redis = (this.#redis = this.#connect());
@@ -65,12 +64,12 @@ export class WakeChannel {
     redis.on('error', (error: Error) => (this.#lastError = withoutCommand(error)));
     redis.on('message', (_name: string, text: string) => this.#listener.message(text));
     redis.connect().catch(() => undefined);
-    // It may neither come nor fail, as behind Sentinels that are gone.
+    // It may neither connect nor fail, as behind Sentinels that are gone.
     this.#timer = atRoot(() => setTimeout(() => this.#down(this.#lastError), LATE_MS).unref());
     return this.#settled;
   }
 
-  /** The same for a caller, who does not wait as long as that can take. */
+  /** Does the same for a caller, which does not wait as long as that can take. */
   opened(): Promise<void> {
     return waitFor<void>(
       now() + PATIENCE_MS,
@@ -80,7 +79,7 @@ export class WakeChannel {
     );
   }
 
-  /** A message seems to be lost: makes sure that somebody is there at the other end, or the client connects anew. */
+  /** Checks the connection, because a message seems to be lost: if the server is silent, the client reconnects. */
   checkAlive(): void {
     if (this.#state === 'up') atRoot(() => this.#redis?.ping())?.catch(() => undefined);
   }

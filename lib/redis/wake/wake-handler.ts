@@ -6,16 +6,16 @@ import { wakeMessage } from './wake-message.js';
 interface WakeTargets {
   readonly listeners: Listeners;
   readonly holderQueries: HolderQueries;
-  /** Gives back a lock of that name in Redis. */
+  /** Gives back a lock by its name in Redis. */
   readonly cancel: (name: string, lock: Omit<Cancellation, 'keys'>) => Promise<void>;
 }
 
-/** Passes on what came on the wake channel. */
+/** Handles a message of the wake channel. */
 export function handleWakeMessage(text: string, { listeners, holderQueries, cancel }: WakeTargets): void {
   const message = wakeMessage(text);
   switch (message?.what) {
     case 'granted':
-      // If nobody waits for it any more: on to the next.
+      // Nobody waits for it here any more: it goes to the next waiter.
       if (!listeners.granted(message.lock.token, message.grant)) void cancel(message.name, message.lock);
       return;
     case 'wanted':

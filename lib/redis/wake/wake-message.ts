@@ -7,28 +7,34 @@ import {
 } from '../../store/lock-store.js';
 import { readKind } from '../wire/lock-kind.js';
 
-/** What processes are told on their wake channels. */
+/** A message on the wake channel of a process. */
 export type WakeMessage =
-  /** A waiter has the lock now. */
+  /** The lock was handed to a waiter. */
   | {
       readonly what: 'granted';
       readonly lock: Omit<Cancellation, 'keys'>;
       readonly grant: Granted;
       readonly name: string;
     }
-  /** Somebody waits for the lock of this token; or it waits, and is to ask for it now. */
+  /**
+   * `wanted`: another process waits for the lock of this token. `called`: the waiter of this token should ask for the
+   * lock now.
+   */
   | { readonly what: 'wanted' | 'called'; readonly token: string }
-  /** The lock of this token was taken away by force. */
+  /** The lock of this token was released by force. */
   | { readonly what: 'lost'; readonly token: string; readonly forced: ForcedUnlock }
-  /** Somebody asks on a channel what is known of the lock of this token. */
+  /** Another process asks about the lock of this token; the answer goes to `channel`. */
   | { readonly what: 'describe'; readonly token: string; readonly question: string; readonly channel: string }
   /** The answer to a question, as JSON. */
   | { readonly what: 'described'; readonly question: string; readonly details: string };
 
-/** Whoever may publish can say anything. What is no token or kind of ours must not get into a command: there, its length is counted in characters. */
+/**
+ * Checks each part, because any client may publish. A token or kind must be ASCII: in a command its length is counted
+ * in characters.
+ */
 const GRANTED = /^granted ([!-~]+) (\d{1,13}) ([!-~]+) (\d{1,16}) ([01]) ([^]+)$/;
 
-/** Reads what the locks script and other processes publish. Undefined for anything else. */
+/** Reads a message of the locks script or of another process. Returns undefined for anything else. */
 export function wakeMessage(text: string): WakeMessage | undefined {
   const granted = GRANTED.exec(text);
   if (granted) {
@@ -65,7 +71,7 @@ export function wakeMessage(text: string): WakeMessage | undefined {
   return undefined;
 }
 
-/** Who and why as one word, for the locks script, which passes it on. */
+/** Encodes by whom and why a lock was released by force as one word, which the locks script passes on. */
 export function forcedText({ by, reason }: ForcedUnlock): string {
   return encodeURIComponent(JSON.stringify({ by, reason }));
 }

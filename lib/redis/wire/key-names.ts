@@ -2,7 +2,7 @@ import { LockKeyError } from '../../errors/lock-key.error.js';
 import { quoted } from '../../errors/messages.js';
 import { bulk, bulkHeader } from './resp.js';
 
-/** What our companions of a key are called, after its hash tag. */
+/** The names of a key's companions, after its hash tag. */
 const QUEUE = ':queue';
 const FENCE = ':fence';
 const HOLDERS = ':holders';
@@ -10,14 +10,14 @@ const HOLDERS = ':holders';
 const HAS_TAG = /\{[^}]+\}/;
 const OUR_OWN = /\}[^]*:(fence|queue|alive|holders)$/;
 
-/** The names of our keys in Redis, for one key prefix. */
+/** Names our keys in Redis, for one key prefix. */
 export class KeyNames {
-  /** Holds the last fence that was given, for all keys of this prefix. */
+  /** The fence counter of all keys of this prefix. */
   readonly fence: string;
   readonly #prefix: string;
   readonly #prefixBytes: number;
   readonly #mayBeginWithBrace: boolean;
-  /** What stands around a key in a command, by its length in bytes: most keys have one of a few lengths. */
+  /** The text around a key in a command, by the length of the key in bytes: most keys have one of a few lengths. */
   readonly #around: Surroundings[] = [];
 
   constructor(prefix: string) {
@@ -30,7 +30,7 @@ export class KeyNames {
   /** @throws LockKeyError for a key that is one of our own names */
   check(key: string): void {
     if (!key.includes('}') && !this.#prefix.includes('}')) return;
-    if (this.#mayBeginWithBrace && isNameOfCompanions(this.lock(key))) {
+    if (this.#mayBeginWithBrace && sharesCompanions(this.lock(key))) {
       throw new LockKeyError(
         `A key must not be a {hash tag} and nothing else, as ${quoted(this.lock(key))} is, nor have a "}" without one: its queue would be that of another key.`,
       );
@@ -41,29 +41,32 @@ export class KeyNames {
     );
   }
 
-  /** Holds the owner's token, as a plain string with an expiry, so that `SET … NX PX` of other tools and ours exclude each other. */
+  /**
+   * Names the lock: a plain string with an expiry that holds the owner's token. So `SET … NX PX` of other tools and
+   * ours exclude each other.
+   */
   lock(key: string): string {
     return this.#prefix + key;
   }
 
-  /** A lock and its queue, for a script. */
+  /** Names a lock and its queue, for a script. */
   ofKey(key: string): readonly string[] {
     return [this.lock(key), this.queue(key)];
   }
 
-  /** The key of the app that lives under this name. */
+  /** Returns the key of the app that has this name in Redis. */
   keyOf(lock: string): string {
     return lock.slice(this.#prefix.length);
   }
 
-  /** The channel on which the source of tokens hears of the locks it is given. */
+  /** Names the wake channel of a source of tokens. */
   wakeChannel(source: string): string {
     return `{${this.#prefix}}:wake:${source}`;
   }
 
   /**
-   * Adds the keys of a lock to a command, encoded: the lock itself, and who waits for it, by arrival. The scripts know by
-   * the name of the queue how the others are called; all live in one cluster slot.
+   * Adds the encoded names of a lock and of its queue to a command. The scripts derive the other names from that of
+   * the queue; all lie in one cluster slot.
    */
   encode(key: string, into: string[]): void {
     const keyBytes = Buffer.byteLength(key);
@@ -77,12 +80,12 @@ export class KeyNames {
     into.push(bulk(this.lock(key)), bulk(this.queue(key)));
   }
 
-  /** Holds who waits for a key, by arrival. */
+  /** Names the queue of a key: its waiters, in order of arrival. */
   queue(key: string): string {
     return this.#tagged(key) + QUEUE;
   }
 
-  /** Holds who shares a key, by the ends of their leases. */
+  /** Names the holders of a shared key, in order of the ends of their leases. */
   holders(key: string): string {
     return this.#tagged(key) + HOLDERS;
   }
@@ -93,8 +96,11 @@ export class KeyNames {
   }
 }
 
-/** Whether the companions of this lock, `{a}:queue`, could be those of another one: of `a`, which has no tag and is put in braces for them. */
-function isNameOfCompanions(lock: string): boolean {
+/**
+ * Whether the companions of this lock could be those of another one: `{a}` and `a`, which is put in braces for them,
+ * both have `{a}:queue`.
+ */
+function sharesCompanions(lock: string): boolean {
   return /^\{[^}]*\}$/.test(lock) || (lock.includes('}') && !HAS_TAG.test(lock));
 }
 

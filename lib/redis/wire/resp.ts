@@ -1,10 +1,10 @@
-/** One argument of a command as it goes over the wire: a RESP bulk string. */
+/** Encodes one argument of a command as a RESP bulk string. */
 export function bulk(value: string | number): string {
   const text = String(value);
   return `${bulkHeader(Buffer.byteLength(text))}${text}\r\n`;
 }
 
-/** The same for many. */
+/** Encodes many arguments. */
 export function bulks(values: readonly (string | number)[]): string {
   const pieces: string[] = [];
   for (const value of values) {
@@ -16,7 +16,7 @@ export function bulks(values: readonly (string | number)[]): string {
 
 const headers: string[] = [];
 
-/** What stands before the text of an argument: how many bytes it has. */
+/** Returns what stands before the text of an argument: its length in bytes. */
 export function bulkHeader(bytes: number): string {
   return (headers[bytes] ??= `$${bytes}\r\n`);
 }

@@ -2,7 +2,7 @@ import { now } from '../../clock/deadline.js';
 import { KEPT_MARK, type Sharing } from '../lock-store.js';
 import { permitsOf } from '../sharing.js';
 
-/** Somebody in the queue of a key. */
+/** A waiter in the queue of a key. */
 export interface MemoryWaiter {
   readonly sharing: Sharing;
   readonly label: string | undefined;
@@ -10,21 +10,21 @@ export interface MemoryWaiter {
   aliveUntil: number;
 }
 
-/** Who has a key of a `MemoryLockStore`, and who waits for it. */
+/** The holders and waiters of a key of a `MemoryLockStore`. */
 export class MemoryKey {
   readonly name: string;
   sharing: Sharing = 'exclusive';
-  /** Which upgrade made its holder the writer; 0, if it came as one. */
+  /** Which upgrade made its holder the writer; 0 if it was acquired as one. */
   upgrade = 0;
-  /** By token: its last upgrade that is over, for as long as somebody has the key. */
+  /** By token: the last upgrade that has ended, for as long as the key has holders. */
   readonly #over = new Map<string, number>();
   /** By token: when its lease ends. */
   readonly #holders = new Map<string, number>();
   /** By token, in the order they came. */
   readonly queue = new Map<string, MemoryWaiter>();
-  /** By token: how many were ahead when the queue was last counted, or when it joined since. */
+  /** By token: how many waiters were ahead when the queue was last counted, or when the token joined since. */
   readonly #ahead = new Map<string, number>();
-  /** How many have ever joined the queue, and how many of them had left when it was last counted. */
+  /** How many waiters have ever joined the queue, and how many of them had left when it was last counted. */
   #joined = 0;
   #leftThen = 0;
 
@@ -32,7 +32,7 @@ export class MemoryKey {
     this.name = name;
   }
 
-  /** Those whose lease has not ended, by token. */
+  /** By token: when its lease ends. Holds only leases that have not ended. */
   get holders(): ReadonlyMap<string, number> {
     const time = now();
     for (const [token, endsAt] of this.#holders) if (endsAt <= time) this.#holders.delete(token);
@@ -48,7 +48,7 @@ export class MemoryKey {
     return this.holders.has(token);
   }
 
-  /** Whether one more may have it who wants to share it like this. */
+  /** Whether one more holder may enter that shares the key like this. */
   admits(sharing: Sharing): boolean {
     const { size } = this.holders;
     if (size === 0) return true;
@@ -62,7 +62,7 @@ export class MemoryKey {
     this.#holders.set(token, now() + leaseMs);
   }
 
-  /** Lets the part of a holder end in so long. It is not the token's any more. */
+  /** Keeps a holder's part of the key that long, in ms. The token no longer owns it. */
   keep(token: string, ms: number): void {
     this.#holders.delete(token);
     this.#holders.set(token + KEPT_MARK, now() + ms);
@@ -74,7 +74,10 @@ export class MemoryKey {
     this.#joined++;
   }
 
-  /** How many came before a waiter. Counts anew only when somebody has left since: each of a crowd asks once a second. */
+  /**
+   * Returns how many waiters are ahead of this one. Counts anew only when one has left since, because each of a crowd
+   * asks once a second.
+   */
   ahead(token: string): number {
     const left = this.#joined - this.queue.size;
     if (left !== this.#leftThen) {
@@ -85,19 +88,19 @@ export class MemoryKey {
     return this.#ahead.get(token)!;
   }
 
-  /** Whether this upgrade of a holder comes in time: it is not over, and no later one has begun. */
+  /** Whether this upgrade of a holder comes in time: it has not ended, and no later one has begun. */
   awaits(token: string, upgrade: number): boolean {
     return this.sharing === 'read' ? (this.#over.get(token) ?? 0) < upgrade : this.upgrade <= upgrade;
   }
 
-  /** Makes a holder that is alone the writer. */
+  /** Makes the only holder the writer. */
   write(upgrade: number): void {
     this.sharing = 'exclusive';
     this.upgrade = upgrade;
     this.#over.clear();
   }
 
-  /** Ends all upgrades of a holder up to this one; so it is a reader, unless a later one made it the writer. */
+  /** Ends all upgrades of a holder up to this one. So it is a reader, unless a later upgrade made it the writer. */
   read(token: string, upgrade: number): void {
     if (this.sharing === 'exclusive' && this.upgrade > upgrade) return;
     this.sharing = 'read';
@@ -106,7 +109,7 @@ export class MemoryKey {
     this.#over.set(token, upgrade);
   }
 
-  /** Pushes the end of a holder's lease out, never nearer. */
+  /** Moves the end of a holder's lease later, never earlier. */
   extend(token: string, leaseMs: number): void {
     this.#holders.set(token, Math.max(this.#holders.get(token)!, now() + leaseMs));
   }

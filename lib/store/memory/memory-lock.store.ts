@@ -30,7 +30,7 @@ import { Sweep } from '../sweep.js';
  */
 export class MemoryLockStore implements LockStore {
   readonly #keys = new Map<string, MemoryKey>();
-  /** Drops the keys of leases that ended without a release. */
+  /** Removes the keys of leases that ended without a release. */
   readonly #leasesEnded = new Sweep(this.#keys, (key) => key.isUnused);
   readonly #listeners = new Listeners();
   #lastFence = 0;
@@ -50,7 +50,7 @@ export class MemoryLockStore implements LockStore {
     for (const [index, name] of keys.entries()) {
       const key = this.#key(name);
       if (!this.#mayHave(key, command)) {
-        // Whatever it has of later keys, it would hold them out of order: that is how callers deadlock.
+        // It must not keep later keys while it waits for this one: keys that are held out of order deadlock.
         void this.cancel({ ...command, keys: keys.slice(index + 1) });
         return this.#held(key, this.#join(key, command), sharing);
       }
@@ -63,7 +63,7 @@ export class MemoryLockStore implements LockStore {
 
   async cancel({ keys, token }: Cancellation): Promise<void> {
     const left = keys.filter((key) => this.#keys.get(key)?.queue.delete(token));
-    // Those behind it may be able to share the key now.
+    // The waiters behind it may be able to share the key now.
     for (const key of left) this.#handOver(this.#key(key));
     this.#free(keys, token);
   }
@@ -149,12 +149,12 @@ export class MemoryLockStore implements LockStore {
     return tokens.length > 0;
   }
 
-  /** How many are queued for the key. */
+  /** Returns how many callers are queued for the key. */
   waiters(key: string): number {
     return this.#keys.get(key)?.queue.size ?? 0;
   }
 
-  /** Nothing to close: it has no connection and no timer. */
+  /** Does nothing: there is no connection and no timer. */
   async close(): Promise<void> {}
 
   #key(name: string): MemoryKey {
@@ -164,9 +164,9 @@ export class MemoryLockStore implements LockStore {
   }
 
   /**
-   * Whether the key is the caller's, or may be now, as nobody waits who came before.
+   * Whether the caller has the key, or may have it now, because no earlier waiter wants it.
    *
-   * @throws LockOptionsError when it is shared by another number of permits
+   * @throws LockOptionsError when it is shared with another number of permits
    */
   #mayHave(key: MemoryKey, command: AcquireCommand): boolean {
     const { keys, token, sharing } = command;
@@ -180,8 +180,8 @@ export class MemoryLockStore implements LockStore {
   }
 
   /**
-   * Gives a key to its live waiters in order, while the next may have it. Answers whether nobody before the asker has
-   * to wait.
+   * Hands a key to its live waiters in order, while the next one may have it. Returns whether no waiter before the asker
+   * still waits.
    */
   #handOver(key: MemoryKey, asker?: string): boolean {
     for (const [token, { sharing, leaseMs, aliveUntil }] of key.queue) {
@@ -237,7 +237,7 @@ export class MemoryLockStore implements LockStore {
   }
 
   #held(key: MemoryKey, ahead: number, sharing: AcquireCommand['sharing']): Busy {
-    // A permit is free when the first of them ends, all of it when the last one does.
+    // A permit is free when the first lease ends, the whole key when the last one does.
     const ends = [...key.holders].sort(([, one], [, other]) => one - other);
     const [token, endsAt] = (sharing === key.sharing ? ends[0] : ends.at(-1)) ?? ['', now()];
     return { granted: false, holder: token, leaseLeftMs: endsAt - now(), ahead, fence: this.#lastFence };

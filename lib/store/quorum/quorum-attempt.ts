@@ -4,17 +4,17 @@ import type { QuorumNode, QuorumNodes, Question, Round } from './quorum-nodes.js
 type NodeState = 'asked' | 'granted' | 'refused' | 'failed';
 
 /**
- * One try to get a lock from a majority of the nodes; and then, what is known of who granted it.
+ * Tries once to acquire a lock on a majority of the nodes, and then knows which nodes granted it.
  *
- * What it does not get is given back: at once where it was granted, later where the grant comes late. A node whose answer
- * is not known to have come gives it back by itself, as every store does.
+ * If it fails, it releases the lock: at once on the nodes that granted it, later on those whose grant comes late. A
+ * node whose reply is lost releases by itself, as every store does.
  */
 export class QuorumAttempt implements Question<Granted | Busy> {
   readonly isImpatient = true;
-  /** On how many nodes the lock was taken away by force. */
+  /** The nodes on which the lock was released by force. */
   readonly lostOn = new Set<number>();
-  /** Whether somebody else waits for it. */
-  wanted = false;
+  /** Whether another process waits for the lock. */
+  contended = false;
   readonly #nodes: QuorumNodes;
   readonly #command: AcquireCommand;
   readonly #states: NodeState[];
@@ -26,7 +26,7 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   #resolve!: (answer: Granted | Busy) => void;
   #reject!: (error: Error) => void;
 
-  /** @param command its token is of this attempt alone */
+  /** @param command with a token of this attempt alone */
   constructor(nodes: QuorumNodes, command: AcquireCommand) {
     this.#nodes = nodes;
     this.#command = command;
@@ -43,10 +43,12 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   }
 
   /**
-   * Gives the lock back where it was granted, or may be granted yet. Others have nothing of it: they were not there, or had refused.
+   * Releases the lock on the nodes that granted it, or may still do so. The others have nothing of it: they failed or
+   * refused.
    *
-   * A node that is just slow is told at once, behind the question, so that our next one does not overtake it; one that hangs when it has
-   * answered: else, releases of locks that it never had would pile up.
+   * A node that is just slow gets the release at once, behind the question, so that our next question does not
+   * overtake it. A node that hangs gets it when it has replied: otherwise releases of locks that it never had would
+   * pile up.
    */
   release(lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
     return this.#nodes.decide((node, at) => {
@@ -58,8 +60,9 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   }
 
   /**
-   * Gives back what may not be granted yet. The question may come after it all the same, as it is sent again where a server does not know the
-   * script, or a connection drops: what is granted to it then is given back once more.
+   * Releases what may not be granted yet. The question may arrive after the release all the same, because it is
+   * resent when a server does not know the script, or when a connection drops. What is granted then is released once
+   * more.
    */
   #releaseBehind(node: QuorumNode, at: number, lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
     const released = lock(node);
@@ -125,7 +128,7 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   }
 }
 
-/** What a majority says to a question of yes or no. */
+/** Returns the verdict of a majority on a yes-or-no question. */
 export function yesOrNo({ majority }: QuorumNodes): (answers: readonly boolean[]) => boolean | undefined {
   return (answers) => {
     const yes = answers.filter(Boolean).length;

@@ -30,8 +30,9 @@ import { Sweep } from '../sweep.js';
 const NO_READERS = 'it has no readers';
 
 /**
- * Locks that a majority of several independent stores agrees on: the Redlock algorithm. A minority of them may be dead, hung or
- * slow, and nobody notices. Only exclusive locks, without a common queue: see docs/decisions/0008.
+ * Stores locks on several independent nodes, of which a majority must agree: the Redlock algorithm. A minority of
+ * nodes may be dead, hung or slow, and nobody notices. Only exclusive locks, without a common queue: see
+ * docs/decisions/0008.
  *
  * @see https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/
  */
@@ -39,9 +40,9 @@ export class QuorumLockStore implements LockStore {
   readonly #nodes: QuorumNodes;
   readonly #listeners = new Listeners();
   readonly #turns = new QuorumTurns();
-  /** By token: who granted the locks that are held. What is not here is asked of all nodes. */
+  /** By token: which nodes granted the locks that are held. For a token that is not here all nodes are asked. */
   readonly #held = new Map<string, QuorumAttempt>();
-  /** Forgets locks that were lost and never given back. */
+  /** Forgets locks that were lost and never released. */
   readonly #neverGivenBack = new Sweep(this.#held, (_, token) => !this.#listeners.describe(token));
   #attempts = 0;
   #opened = false;
@@ -66,17 +67,17 @@ export class QuorumLockStore implements LockStore {
       node.listen({
         source: listener.source,
         granted: () => false,
-        contended: (token) => this.#wanted(token),
+        contended: (token) => this.#contended(token),
         lost: (token, forced) => this.#lost(token, at, forced),
         describe: (token) => listener.describe(token),
-        // Nobody is told of his turn here.
+        // A quorum has no queue, so it offers nothing.
         offered: () => false,
         resync: () => listener.resync(),
       }),
     );
   }
 
-  /** With `queue` the caller is not put into any queue: it is told after which time to ask again. */
+  /** Acquires on a majority. A caller with `queue` joins no queue: the reply says after which time to ask again. */
   acquire(command: AcquireCommand): Promise<Granted | Busy> {
     const { keys, token, queue, leaseMs, sharing, label } = command;
     const refused = unsupported(command);
@@ -85,7 +86,7 @@ export class QuorumLockStore implements LockStore {
     const backMs = queue ? this.#turns.othersTurn(command) : 0;
     if (backMs > 0) return Promise.resolve({ granted: false, holder: '', leaseLeftMs: backMs, ahead: 0, fence: 0 });
 
-    // A late echo of one attempt must not meet another one of the same caller.
+    // A late message of one attempt must not meet another attempt of the same caller.
     const own = freshToken(token, ++this.#attempts);
     const attempt = new QuorumAttempt(this.#nodes, {
       keys,
@@ -107,12 +108,12 @@ export class QuorumLockStore implements LockStore {
     });
   }
 
-  /** Between two attempts a caller has nothing. */
+  /** Returns undefined: between two attempts a caller has nothing in the store. */
   firstOf(): undefined {
     return undefined;
   }
 
-  /** There is nothing to leave: between two attempts a caller has nothing. */
+  /** Does nothing: between two attempts a caller has nothing in the store. */
   async cancel(_command: Cancellation): Promise<void> {}
 
   renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
@@ -145,7 +146,7 @@ export class QuorumLockStore implements LockStore {
     this.#held.delete(lock.token);
     const give = (node: QuorumNode) => node.release(lock, keepMs);
     const released = attempt ? attempt.release(give) : this.#nodes.decide(give, yesOrNo(this.#nodes));
-    this.#turns.leave(lock.keys, attempt?.wanted ?? false, released);
+    this.#turns.leave(lock.keys, attempt?.contended ?? false, released);
     return released;
   }
 
@@ -166,7 +167,7 @@ export class QuorumLockStore implements LockStore {
     return view === 'free' ? undefined : view;
   }
 
-  /** The holder's process listens on all nodes: the first that reaches it will do. */
+  /** Asks on all nodes, because the holder's process listens on each of them: the first answer is enough. */
   describe(token: string): Promise<LockDetails | undefined> {
     return new Promise((resolve) => {
       this.#nodes.put({
@@ -180,9 +181,10 @@ export class QuorumLockStore implements LockStore {
     });
   }
 
-  /** Waits for all nodes, so that nothing of it is left on a slow one. */
+  /** Waits for all nodes, so that nothing of the lock is left on a slow one. */
   async forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
-    // Who comes next must have a larger fence, and the holder may not have had the time to say how large its own is.
+    // The next holder must have a larger fence, and this one's process may not have had the time to raise the nodes
+    // to its own.
     const view = await this.inspect(key);
     for (const { token } of view?.holders ?? []) {
       const details = await this.describe(token);
@@ -196,33 +198,33 @@ export class QuorumLockStore implements LockStore {
     return outcomes.some((outcome) => outcome.status === 'fulfilled' && outcome.value);
   }
 
-  /** Waits for what is under way on slow nodes first. */
+  /** Waits first for all calls in flight, also on slow nodes. */
   async close(): Promise<void> {
     await this.#nodes.idle();
     this.#turns.close();
     await Promise.all(this.#nodes.all.map((node) => node.close()));
   }
 
-  /** The next grant may come from nodes that counted less far: no fence of theirs may be as small as one of this grant. */
+  /** Raises all nodes above the fences of this grant: the next one may come from nodes whose counters are behind. */
   #raise(fence: number, fenceCount: number): void {
     for (const node of this.#nodes.all) node.raise(fence + fenceCount - 1);
   }
 
-  #wanted(token: string): void {
+  #contended(token: string): void {
     const attempt = this.#held.get(token);
     if (!attempt) return;
-    attempt.wanted = true;
+    attempt.contended = true;
     this.#listeners.wanted(token);
   }
 
-  /** One node alone can't take a lock away. */
+  /** Loses the lock when it was released by force on a majority: one node alone can't do that. */
   #lost(token: string, at: number, forced: ForcedUnlock): void {
     const attempt = this.#held.get(token);
     if (attempt?.lostOn.add(at).size === this.#nodes.majority) this.#listeners.lost(token, forced);
   }
 }
 
-/** Marks the token of one attempt: what stands before its last dot stays what it was, and so does its end. */
+/** Makes the token of one attempt. Its source, before the last dot, stays the same, and so does the mark at its end. */
 function freshToken(token: string, attempt: number): string {
   const isMarked = hasLocalWaiters(token);
   return `${isMarked ? token.slice(0, -1) : token}-${attempt.toString(36)}${isMarked ? LOCAL_WAITERS_MARK : ''}`;

@@ -6,22 +6,25 @@ import type { LockStore } from '../lock-store.js';
 
 /** One of the stores that a quorum is made of. */
 export interface QuorumNode extends LockStore {
-  /** Soon lets every fence it gives be larger than this one: with its next answer at the latest. Neither waits nor throws. */
+  /** Makes every fence larger than this one, from its next reply on at the latest. Neither waits nor throws. */
   raise(fence: number): void;
 }
 
-/** Who asks all nodes something. Hears every answer, also those that come when it has decided. */
+/** A question to all nodes. It gets every answer, also those that come after it has decided. */
 export interface Question<Answer> {
-  /** Whether it rather decides with what it has than wait for nodes that take much longer than the majority. */
+  /** Whether it decides without nodes that take much longer than the majority. */
   readonly isImpatient?: boolean;
   ask(node: QuorumNode, at: number): Promise<Answer>;
   answered(answer: Answer, at: number): void;
   failed?(error: Error, at: number): void;
-  /** Looks whether that is enough. When it is the last call there will be no more answers in good time: then it has to decide. */
+  /**
+   * Decides, if the answers are enough, and returns whether it did. With `pending` 0 no more answers come in good
+   * time: it must decide.
+   */
   decides(round: Round): boolean;
 }
 
-/** How far a question to all nodes is. */
+/** How far a question to all nodes has come. */
 export interface Round {
   readonly errors: readonly Error[];
   /** How many may still answer in good time. */
@@ -29,26 +32,26 @@ export interface Round {
 }
 
 /**
- * How long to wait for the other nodes when a majority has answered and that decides nothing, in ms: twice as long as the majority took,
- * and at least this long.
+ * How long to wait for the other nodes when the answers of a majority decide nothing, in ms: twice as long as the
+ * majority took, and at least this long.
  */
 const LEAST_GRACE_MS = 20;
 
-/** A node that has not answered for so long, while it was asked, is taken for one that hangs, in ms. */
+/** A node that does not answer a question for this long, in ms, is taken for one that hangs. */
 const SILENCE_MS = 50;
 
-/** Several independent stores, asked all at once. Nobody waits for the slowest of them. */
+/** Asks several independent stores at once, and does not wait for the slowest of them. */
 export class QuorumNodes {
   readonly all: readonly QuorumNode[];
-  /** How many of them are more than half. */
+  /** The smallest number of nodes that is more than half. */
   readonly majority: number;
-  /** Of each node: how many questions are open, and since when it has not answered any. */
+  /** By node: how many questions are open, and since when it has not answered any. */
   readonly #open: number[];
   readonly #silentSince: number[];
-  #underWay = 0;
+  #inFlight = 0;
   #onIdle: (() => void) | undefined;
 
-  /** @throws LockOptionsError for a number of nodes that makes no sense */
+  /** @throws LockOptionsError for a number of nodes that can't be a quorum */
   constructor(nodes: readonly QuorumNode[]) {
     const problem = quorumSizeProblem(nodes.length);
     if (problem) throw new LockOptionsError(`A quorum can't be made of ${nodes.length} nodes: ${problem}.`);
@@ -77,7 +80,7 @@ export class QuorumNodes {
     for (let at = 0; at < this.all.length; at++) {
       if (this.#open[at]!++ === 0) this.#silentSince[at] = askedAt;
       const answered = question.ask(this.all[at]!, at);
-      this.#underWay++;
+      this.#inFlight++;
       answered.then(
         (answer) => {
           this.#ended();
@@ -98,7 +101,7 @@ export class QuorumNodes {
     }
   }
 
-  /** Whether a node seems to hang, or to be away. */
+  /** Whether a node seems to hang, or to be down. */
   isSilent(at: number): boolean {
     return this.#open[at]! > 0 && now() - this.#silentSince[at]! > SILENCE_MS;
   }
@@ -106,7 +109,7 @@ export class QuorumNodes {
   /**
    * Asks all nodes what a majority can decide.
    *
-   * @throws LockUnavailableError when too many fail; or what they refuse it with
+   * @throws LockUnavailableError when too many nodes fail; otherwise the error with which a node refuses
    */
   decide<Answer, Verdict>(
     ask: (node: QuorumNode, at: number) => Promise<Answer>,
@@ -128,12 +131,12 @@ export class QuorumNodes {
     });
   }
 
-  /** Whether so many failed that the others are no majority; or one said that the question itself is bad. */
+  /** Whether so many nodes failed that the others are no majority, or one of them refused the question itself. */
   isOutage(errors: readonly Error[]): boolean {
     return errors.length >= this.majority || errors.some((error) => !(error instanceof LockUnavailableError));
   }
 
-  /** What to tell a caller when too many nodes failed: their own words. */
+  /** Returns the error of a question to which too many nodes failed, in their own words. */
   unavailable(errors: readonly Error[]): Error {
     const refused = errors.find((error) => !(error instanceof LockUnavailableError));
     if (refused) return refused;
@@ -144,20 +147,20 @@ export class QuorumNodes {
     );
   }
 
-  /** Lets `idle` wait for this, too. */
+  /** Makes `idle` wait for this too. */
   watched<T>(answer: Promise<T>): Promise<T> {
-    this.#underWay++;
+    this.#inFlight++;
     answer.then(this.#ended, this.#ended);
     return answer;
   }
 
-  /** Waits until nothing is under way: each call settles within the time-out of its node. */
+  /** Waits until no call is in flight: each settles within the time-out of its node. */
   async idle(): Promise<void> {
-    while (this.#underWay > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    while (this.#inFlight > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
   }
 
   readonly #ended = (): void => {
-    if (--this.#underWay === 0) this.#onIdle?.();
+    if (--this.#inFlight === 0) this.#onIdle?.();
   };
 }
 

@@ -7,7 +7,7 @@ interface Votes {
   gone: number;
 }
 
-/** Renews many locks on a majority of the nodes, each lock for itself. */
+/** Renews many locks on a majority of the nodes. Each lock has a majority of its own. */
 export class QuorumRenewal implements Question<RenewalOutcome> {
   readonly isImpatient = true;
   readonly #nodes: QuorumNodes;
@@ -28,7 +28,7 @@ export class QuorumRenewal implements Question<RenewalOutcome> {
   }
 
   /**
-   * Gone is what a majority says is gone, and unknown what no majority agrees on.
+   * A lock is gone when a majority says so, and unknown when no majority agrees.
    *
    * @throws LockUnavailableError when too many nodes fail
    */

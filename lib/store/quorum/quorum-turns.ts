@@ -3,8 +3,8 @@ import { TimeWheel } from '../../clock/time-wheel.js';
 import type { AcquireCommand } from '../lock-store.js';
 
 /**
- * How long a caller that was refused waits before it asks again, in ms: about this long at first, and a little longer each time, up to
- * the second; half as much more or less by chance, so that callers who got in each other's way do not meet again.
+ * How long a refused caller waits before it asks again, in ms: about the first delay, a little longer each time, up
+ * to the longest. Chance makes it up to half longer or shorter, so that callers that collided do not collide again.
  */
 const FIRST_DELAY_MS = 40;
 const LONGEST_DELAY_MS = 100;
@@ -12,52 +12,64 @@ const DELAY_GROWS_BY_MS = 10;
 const CHANCE = 0.5;
 
 /**
- * The same in round trips, over long distances: so much more with each try, up to so many. Callers get in each other's way for as long as it takes to
- * hear of it and to give back what a minority granted: if all of them together ask more often than that, nobody gets in. Who has tried in vain for some time
- * is one of many.
+ * The same in round trips, for long distances: how much longer with each try, and the longest. Callers collide for as
+ * long as it takes to learn of it and to release what a minority granted. If all of them together ask more often than
+ * that, nobody gets in. A caller that has failed for some time is one of many, so it asks less often.
  */
 const DELAY_GROWS_BY_TRIPS = 0.5;
 const LONGEST_DELAY_TRIPS = 10;
 
-/** Long enough for everybody who waits near by to have asked once more, in ms. */
+/** Long enough for every waiter near by to ask once more, in ms. */
 const TURN_OF_OTHERS_MS = LONGEST_DELAY_MS * (1 + CHANCE) + 10;
 
-/** How far one answer that took longer than the others moves what counts as a round trip. */
+/** How far one slow answer moves the estimate of a round trip. */
 const SMOOTHING = 1 / 8;
 
-/** What a process whose next caller is ready leaves to others who may wait unheard, in ms: between this and three times as much. */
+/**
+ * How long a process whose next caller is ready leaves the key to unknown waiters, in ms: between this and three
+ * times as long.
+ */
 const GAP_MS = 2;
 
-/** So long before its wait is over a caller asks for the last time, in ms and in round trips: so that it hears the answer in time. */
+/**
+ * How long before the end of its wait a caller asks for the last time, in ms and in round trips, to get the answer in
+ * time.
+ */
 const LAST_TRY_MS = 5;
 const LAST_TRY_TRIPS = 1.5;
 
-/** A moment in which others may take a key. */
+/** A time in which a key is left to other processes. */
 interface Gap {
   readonly until: number;
 }
 
 /**
- * When who asks. A quorum has no common queue: whoever waits asks again and again, and is in luck when the key is free at that moment. So a
- * process that gave a key back does not take it again at once, when others are known to wait, or when its own callers would leave no
- * gap at all.
+ * Decides when a caller asks. A quorum has no common queue: waiters poll, and one enters when the key happens to be
+ * free. So a process that released a key does not acquire it again at once when other processes are known to wait, or
+ * when its own callers would leave no gap at all.
  */
 export class QuorumTurns {
   readonly #tries = new WeakMap<AcquireCommand, number>();
   readonly #gaps = new Map<string, Gap>();
-  /** About how long a majority takes to answer, in ms: the least of late. */
+  /** About how long a majority takes to answer, in ms: the recent minimum. */
   #roundTripMs = 0;
   readonly #ends = new TimeWheel<readonly [string, Gap]>((ended) => {
     for (const [key, gap] of ended) this.#end(key, gap);
   });
 
-  /** A majority took so long to answer. What is shorter than before counts at once, what is longer little by little: it may have been a stall of ours. */
+  /**
+   * Notes how long a majority took to answer. A shorter time counts at once, a longer one little by little: it may be
+   * a stall of this process.
+   */
   answered(tookMs: number): void {
     const before = this.#roundTripMs;
     this.#roundTripMs = before === 0 || tookMs < before ? tookMs : before + (tookMs - before) * SMOOTHING;
   }
 
-  /** How long a caller that was refused just now is to wait, in ms: not past its last try, while that is to come. */
+  /**
+   * Returns how long a caller that was just refused must wait, in ms: not past its last try, as long as that is to
+   * come.
+   */
   delayOf(command: AcquireCommand): number {
     const tries = this.#tries.get(command) ?? 0;
     this.#tries.set(command, tries + 1);
@@ -68,7 +80,10 @@ export class QuorumTurns {
     return lastTryMs > 0 ? Math.min(delayMs, lastTryMs) : delayMs;
   }
 
-  /** How long it is still the turn of others, in ms; for a caller whose wait is over before, until its last try. */
+  /**
+   * Returns how long the keys are still left to others, in ms; for a caller whose wait ends before, until its last
+   * try.
+   */
   othersTurn(command: AcquireCommand): number {
     if (this.#gaps.size === 0) return 0;
     const ends = command.keys.map((key) => this.#gaps.get(key)?.until ?? 0);
@@ -79,16 +94,16 @@ export class QuorumTurns {
     return waitsUntil - now() - LAST_TRY_MS - this.#roundTripMs * LAST_TRY_TRIPS;
   }
 
-  /** A lock is being given back. Resolves when its keys are free. */
-  leave(keys: readonly string[], wanted: boolean, released: Promise<unknown>): void {
-    const gap = { until: now() + (wanted ? TURN_OF_OTHERS_MS : GAP_MS * (1 + 2 * Math.random())) };
+  /** Leaves the keys of a lock to others, because it is being released. `released` settles when they are free. */
+  leave(keys: readonly string[], contended: boolean, released: Promise<unknown>): void {
+    const gap = { until: now() + (contended ? TURN_OF_OTHERS_MS : GAP_MS * (1 + 2 * Math.random())) };
     for (const key of keys) {
       this.#gaps.set(key, gap);
-      if (wanted) this.#ends.add(Math.ceil(gap.until), [key, gap]);
+      if (contended) this.#ends.add(Math.ceil(gap.until), [key, gap]);
     }
-    // Who comes when the key is known to be free was not waiting here: that alone leaves a gap.
+    // A caller that comes when the key is known to be free was not waiting here: that alone leaves a gap.
     const end = () => keys.forEach((key) => this.#end(key, gap));
-    if (!wanted) released.then(end, end);
+    if (!contended) released.then(end, end);
   }
 
   close(): void {

@@ -2,8 +2,8 @@ import type { KeyView } from '../lock-store.js';
 import type { QuorumNodes } from './quorum-nodes.js';
 
 /**
- * Who has a key, by what the nodes say one by one: whoever is named by a majority, for as long as a majority keeps it. Nobody, when
- * a majority has answered and all of them have been heard, or can't agree any more.
+ * Finds the holder of a key from the views of the nodes: the token that a majority names, with the lease that a
+ * majority keeps. The key is free when no token can reach a majority any more.
  */
 export function viewOfMajority({
   majority,
