@@ -99,7 +99,7 @@ describe('inspect', () => {
   it('shows nothing of a key that is free, also when its holder was killed', async () => {
     const { here } = stage;
     expect(await here.inspect(KEY)).toBeNull();
-    const { child } = await stage.holder(KEY, { lease: 300, mode: 'read', shares: 2 });
+    const { child } = await stage.holder(KEY, { lease: 1000, mode: 'read', shares: 2 });
     expect((await here.inspect(KEY))!.holders).toHaveLength(2);
     await child.kill();
     await until(async () => (await here.inspect(KEY)) === null);

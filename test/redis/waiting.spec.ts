@@ -31,7 +31,7 @@ describe('A caller that waits', () => {
     proxy = await startProxy(server.port);
     redis = new Redis(server.url);
     said = [];
-    here = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
+    here = lockService(redisStore({ connection: server.url, commandTimeout: '5s' }), { shutdownGrace: 0 });
     there = thereAs(proxy.url);
   });
 
@@ -42,7 +42,7 @@ describe('A caller that waits', () => {
     await server.stop();
   });
 
-  const thereAs = (connection: string, commandTimeout = 300) =>
+  const thereAs = (connection: string, commandTimeout = 1000) =>
     lockService(
       redisStore(
         { connection, commandTimeout },
@@ -276,6 +276,11 @@ describe('A caller that waits', () => {
   });
 
   describe('and gives up', () => {
+    beforeEach(async () => {
+      await there.close();
+      there = thereAs(proxy.url, 5000);
+    });
+
     it('does so when its wait is over, to a few ms, wherever it waits, and says who has the key', async () => {
       const holder = await here.lock('account:1');
       const waits = Array.from({ length: 50 }, (_, number) => 100 + 4 * number);
@@ -343,7 +348,7 @@ describe('A caller that waits', () => {
       for (const [count, service] of services.entries()) {
         calls.push(
           service
-            .lock('account:1', { wait: 600, fair: true })
+            .lock('account:1', { wait: 2000, fair: true })
             .catch((error: LockTimeoutError) => (ahead[count] = error.ahead)),
         );
         await queued(count + 1);
