@@ -64,7 +64,7 @@ const HARMLESS: readonly RegExp[] = [
   // Nothing is as good as false.
   /: return false {2}=> {2}gone/,
   // What is equal is written once more.
-  /last < tonumber\(least\)\) .*<= tonumber\(least\)/,
+  /local isBehind = .*<= tonumber\(least\)/,
   /call\('PTTL', (KEYS\[i\]|key|name)\) < tonumber\(lease\) .*<= tonumber\(lease\)/,
   /tonumber\((ends|call\('ZSCORE', holdersOf\(i\), token\))\) < now \+ lease .*<= now \+ lease/,
   // Looks at a queue in vain, or gives a free key to its first waiter, as every caller does that asks for it.

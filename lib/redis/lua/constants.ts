@@ -46,8 +46,8 @@ export const QUEUE_PAGE = 64;
 export const MAX_LET_IN = 100;
 
 /**
- * How many waiters that are gone one call drops; and how many that can't be notified it passes over, before it drops those too.
- * Redis does nothing else meanwhile.
+ * How many waiters that are gone one call drops; and how many that can't be notified it passes over, before it drops
+ * those too. Redis does nothing else meanwhile.
  */
 export const MAX_PASSED = 1000;
 

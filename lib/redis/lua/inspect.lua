@@ -1,8 +1,8 @@
 -- Reads who holds a key and who waits for it. Changes nothing.
 --
 -- KEYS[1], KEYS[2]   the key, its queue
--- RETURNS            {value of the key, ms until it expires, {token, ms left of its lease, ..} of those who share it, live waiters in order};
---                    or nothing, if it is free
+-- RETURNS            {value of the key, ms until it expires, {token, ms left of its lease, ..} of those who share it,
+--                    live waiters in order}; or nothing, if it is free
 local call, queue = redis.call, KEYS[2]
 local value = call('GET', KEYS[1])
 if not value then return false end

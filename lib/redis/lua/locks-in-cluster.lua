@@ -1,4 +1,5 @@
--- Acquires and releases locks of one slot of a cluster: see locks.lua. Only how processes are notified differs, and KEYS[2].
+-- Acquires and releases locks of one slot of a cluster: see locks.lua. Only how processes are notified differs, and
+-- KEYS[2].
 --
 -- @param WAKE_CHANNELS   what the names of all wake channels begin with
 -- KEYS[1]    the fence counter of the slot

@@ -1,18 +1,20 @@
--- Acquires and releases locks: runs many operations in one call, in order. So all that a process wants in one tick costs one
--- command, and "release mine, then queue me again" is one step.
+-- Acquires and releases locks: runs many operations in one call, in order. So all that a process wants in one tick
+-- costs one command, and "release mine, then queue me again" is one step.
 --
 -- KEYS[1]    the fence counter
--- KEYS[..]   for each operation and each of its keys: the key, its queue ("…:queue"; "…:alive" and "…:holders" stand beside it)
--- ARGV[..]   for each operation: what to do ("queue", or with the number of keys and the kind of the lock "queue 2 read/report"); the token;
---            the lease in ms
+-- KEYS[..]   for each operation and each of its keys: the key, and its queue ("…:queue"; "…:alive" and "…:holders" are
+--            beside it)
+-- ARGV[..]   for each operation: the operation, the token, the lease in ms. The operation is a word ("queue"), or also
+--            the number of its keys and the kind of its lock ("queue 2 read/report")
 -- RETURNS    for each operation, or without an array around it if there is only one:
 --            try, poll, queue, handoff, unsubscribed
---                               the fence (negative: others are queued); or {holder, ms left of its lease, waiters ahead, a fence below every later one};
+--                               the fence (negative: others are queued);
+--                               or {holder, ms left of its lease, waiters ahead, a fence below every later one};
 --                               or {"permits:n"}, if the key is shared by another number of permits
 --            reserve, upgrade   the fence; or 0, if the token doesn't hold every key, or not alone
 --            all others         how many of the keys the token held
 --
--- What to do:
+-- Operations:
 --   try            acquire all keys or none
 --   poll           try, for a caller that will ask again: also tells the holder that the lock is contended
 --   queue          acquire the keys in order, and queue for the first that is busy
@@ -23,10 +25,12 @@
 --   cancel         release the keys and leave their queues
 --   shorten        let what the token holds end with the lease
 --   reserve        renew a lock, and give it new fences
---   upgrade        make the only reader the writer; in place of the kind stands the number of the upgrade, counted by the holder
---   downgrade      make the writer a reader, and end its upgrades up to this number (0: it came as the writer), so that late copies do nothing
---   force          take the keys from a holder; in place of the kind stands who does so, and why
---   clock, raise   advance the fence counter; without keys, before all others
+--   upgrade        make the only reader the writer. In place of the kind: the number of the upgrade, which its
+--                  holder counts
+--   downgrade      make the writer a reader. In place of the kind: the last upgrade that this ends (0: it came as the
+--                  writer), so that late copies of upgrades do nothing
+--   force          take the keys from a holder. In place of the kind: who does so, and why
+--   clock, raise   advance the fence counter. Without keys, before all others
 local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 2, 1
 
 -- @include include/advance-counter.lua

@@ -1,7 +1,7 @@
 import { LuaScript } from './lua-script.js';
 import { RENEW_IN_CLUSTER_SOURCE, RENEW_SOURCE } from './sources.generated.js';
 
-/** The numbers, from 1 on, of the keys that don't belong to their tokens any more, and of those of which that is not known. */
+/** Which keys, by number from 1 on, don't belong to their tokens any more; and of which keys that is not known. */
 export interface RenewReply {
   readonly gone: readonly number[];
   readonly unknown: readonly number[];

@@ -28,7 +28,8 @@ local value = redis.call('GET', KEYS[1])
 if not value then return {} end
 if string.sub(value, 1, ${lua(SHARED_LENGTH)}) ~= ${lua(SHARED)} then return {redis.sha1hex(value)} end
 local time = redis.call('TIME')
-return redis.call('ZRANGEBYSCORE', (string.gsub(KEYS[2], 'queue$', 'holders')), '(' .. time[1] * 1000 + math.floor(time[2] / 1000), '+inf')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return redis.call('ZRANGEBYSCORE', (string.gsub(KEYS[2], 'queue$', 'holders')), '(' .. now, '+inf')
 `;
 
 export const INSPECT_SOURCE: string = `
@@ -69,9 +70,8 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   counterTtl = string.format('%.0f', ${lua(COUNTER_TTL_MS)} + math.max(0, least - time) / 1000)
   local last = redis.pcall('GET', fenceCounter)
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
-  if (not last or last >= 2^53 or last < tonumber(least)) and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then
-    advanceTo = least
-  end
+  local isBehind = not last or last >= 2^53 or last < tonumber(least)
+  if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
   nextArg = 4
 end
 local operationCount = (#ARGV - nextArg + 1) / 3
@@ -93,7 +93,8 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
         if not set or set.err then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
-        local isHandOff = operation == 'handoff' or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+        local isHandOff = operation == 'handoff'
+          or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
         fences = fences + (isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
       elseif operation == 'release' and redis.pcall('GET', KEYS[firstKey]) == token then
         replies[#replies + 1] = call('DEL', KEYS[firstKey])
@@ -211,7 +212,8 @@ local function readWaiter(waiter)
   local token, lease, kind = string.match(waiter, '^(%S+) (%d+) (%S+)$')
   if not token or #lease > 13 or tonumber(lease) < 1 then return nil end
   local wanted = string.match(kind, '^[^/]*')
-  if wanted == 'exclusive' or wanted == 'read' or string.find(wanted, '^permits:%d+$') then return token, lease, kind, wanted end
+  local isKnown = wanted == 'exclusive' or wanted == 'read' or string.find(wanted, '^permits:%d+$')
+  if isKnown then return token, lease, kind, wanted end
 end
 local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint(1)
@@ -481,8 +483,10 @@ local function force(i, token, _, forced)
   notify(token, 'lost ' .. token .. ' ' .. forced)
   return release(i, token)
 end
-local onEachKey = { release = release, cancel = cancel, keep = keep, downgrade = downgrade, force = force, shorten = shorten }
-local onAllKeys = { reserve = reserve, upgrade = upgrade }
+local onAllKeys = {reserve = reserve, upgrade = upgrade}
+local onEachKey = {
+  release = release, cancel = cancel, keep = keep, shorten = shorten, downgrade = downgrade, force = force,
+}
 local callError
 local function attempt(run, ...)
   local done, reply = pcall(run, ...)
@@ -526,9 +530,8 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   counterTtl = string.format('%.0f', ${lua(COUNTER_TTL_MS)} + math.max(0, least - time) / 1000)
   local last = redis.pcall('GET', fenceCounter)
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
-  if (not last or last >= 2^53 or last < tonumber(least)) and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then
-    advanceTo = least
-  end
+  local isBehind = not last or last >= 2^53 or last < tonumber(least)
+  if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
   nextArg = 4
 end
 local operationCount = (#ARGV - nextArg + 1) / 3
@@ -550,7 +553,8 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
         if not set or set.err then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
-        local isHandOff = operation == 'handoff' or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+        local isHandOff = operation == 'handoff'
+          or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
         fences = fences + (isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
       elseif operation == 'release' and redis.pcall('GET', KEYS[firstKey]) == token then
         replies[#replies + 1] = call('DEL', KEYS[firstKey])
@@ -669,7 +673,8 @@ local function readWaiter(waiter)
   local token, lease, kind = string.match(waiter, '^(%S+) (%d+) (%S+)$')
   if not token or #lease > 13 or tonumber(lease) < 1 then return nil end
   local wanted = string.match(kind, '^[^/]*')
-  if wanted == 'exclusive' or wanted == 'read' or string.find(wanted, '^permits:%d+$') then return token, lease, kind, wanted end
+  local isKnown = wanted == 'exclusive' or wanted == 'read' or string.find(wanted, '^permits:%d+$')
+  if isKnown then return token, lease, kind, wanted end
 end
 local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint(1)
@@ -939,8 +944,10 @@ local function force(i, token, _, forced)
   notify(token, 'lost ' .. token .. ' ' .. forced)
   return release(i, token)
 end
-local onEachKey = { release = release, cancel = cancel, keep = keep, downgrade = downgrade, force = force, shorten = shorten }
-local onAllKeys = { reserve = reserve, upgrade = upgrade }
+local onAllKeys = {reserve = reserve, upgrade = upgrade}
+local onEachKey = {
+  release = release, cancel = cancel, keep = keep, shorten = shorten, downgrade = downgrade, force = force,
+}
 local callError
 local function attempt(run, ...)
   local done, reply = pcall(run, ...)

@@ -31,6 +31,7 @@ local function availability(i, token, wanted)
   return 'busy', {holder[1], math.max(0, holder[2] - now)}
 end
 
+-- Acquires the keys of an operation: all or none (try, poll), or in order, and queues for the first that is busy.
 local function acquire(operation, lastKey, token, lease, kind)
   local wanted = string.match(kind, '^[^/]*')
   if operation == 'try' or operation == 'poll' then
@@ -72,6 +73,7 @@ local function acquire(operation, lastKey, token, lease, kind)
   return fenceReply(lastKey, fenceFor(token))
 end
 
+-- Renews an exclusive lock. Returns the first of its new fences, or 0 if the token doesn't hold every key.
 local function reserve(lastKey, token, lease)
   for i = firstKey, lastKey, 2 do
     if redis.pcall('GET', KEYS[i]) ~= token then return 0 end

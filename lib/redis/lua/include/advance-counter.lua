@@ -1,5 +1,5 @@
--- Advances the fence counter, if the call begins with "clock" or "raise": to the server's time ("clock" only), and at least
--- to the number in place of the lease. Clients do so after each reconnect and every second.
+-- Advances the fence counter, if the call begins with "clock" or "raise": to the server's time ("clock" only), and at
+-- least to the number in place of the lease. Clients do so after each reconnect and every second.
 local advanceTo, counterTtl -- while the counter is still to be advanced: to what, and how many ms it then lasts
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   local least, time = ARGV[3], call('TIME')
@@ -7,11 +7,11 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   if ARGV[1] == 'clock' then least = string.format('%.0f', math.max(least, time)) end
   -- Without a counter, fences begin at the time again. So it must last until the time has passed it.
   counterTtl = string.format('%.0f', COUNTER_TTL_MS + math.max(0, least - time) / 1000)
-  -- A value that can't be counted on, because somebody else wrote it, counts as missing: the time is above all fences given.
+  -- A value that can't be counted on, because somebody else wrote it, counts as missing: the time is above all fences
+  -- given.
   local last = redis.pcall('GET', fenceCounter)
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
-  if (not last or last >= 2^53 or last < tonumber(least)) and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then
-    advanceTo = least
-  end
+  local isBehind = not last or last >= 2^53 or last < tonumber(least)
+  if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
   nextArg = 4
 end

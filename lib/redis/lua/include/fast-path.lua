@@ -1,5 +1,6 @@
--- The fast path: operations on one key each, none of which has a queue. Most calls need no more, and to create the functions
--- of the rest of the script takes time. Leaves what it can't do, from ARGV[nextArg] on, to the rest of the script.
+-- The fast path: operations on one key each, none of which has a queue. Most calls need no more, and to create the
+-- functions of the rest of the script takes time. Leaves what it can't do, from ARGV[nextArg] on, to the rest of the
+-- script.
 local operationCount = (#ARGV - nextArg + 1) / 3
 if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
   local queues = KEYS
@@ -19,7 +20,8 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
         if not set or set.err then break end
         granted[#granted + 1] = #replies + 1
         replies[#replies + 1] = fences + 1
-        local isHandOff = operation == 'handoff' or (operation == 'poll' and string.sub(token, -1) == LOCAL_WAITERS_MARK)
+        local isHandOff = operation == 'handoff'
+          or (operation == 'poll' and string.sub(token, -1) == LOCAL_WAITERS_MARK)
         fences = fences + (isHandOff and HAND_OFF_FENCES or FENCES)
       elseif operation == 'release' and redis.pcall('GET', KEYS[firstKey]) == token then
         replies[#replies + 1] = call('DEL', KEYS[firstKey])

@@ -1,15 +1,18 @@
 -- Hands a key to its waiters, in the same step in which it becomes free.
 --
--- The first live waiter gets the key, and so do those behind it that may share it; a message tells each of their processes. If a
--- process is not subscribed, it is gone or has just lost its subscription: its waiters are passed over, and keep their places
--- for as long as they count as alive. Only a waiter that said that it can't be notified gets the key all the same, for a moment:
--- it finds it when it asks again. In a cluster that goes for every waiter, as nobody knows who is subscribed. A free key with a
--- queue, left by a holder that crashed, belongs to its first waiter, whoever asks.
-local letIn, offered = {}, {} -- by queue: how many have been let in to share its key, and whether one of its waiters has been offered it
+-- The first live waiter gets the key, and so do those behind it that may share it; a message tells each of their
+-- processes. If a process is not subscribed, it is gone or has just lost its subscription: its waiters are passed over,
+-- and keep their places for as long as they count as alive. Only a waiter that said that it can't be notified gets the
+-- key all the same, for a moment: it finds it when it asks again. In a cluster that goes for every waiter, as nobody
+-- knows who is subscribed. A free key with a queue, left by a holder that crashed, belongs to its first waiter, whoever
+-- asks.
+
+-- In this call, by queue: how many waiters were let in to share its key, and whether one of them was offered it.
+local letIn, offered = {}, {}
 local dropped = 0 -- how many waiters that are gone this call has dropped
 
--- Asks the waiter at this position, or else the last one, to ask for KEYS[i], which lets in those before it. If nobody hears
--- that, one of them asks before long.
+-- Asks the waiter at this position, or else the last one, to ask for KEYS[i], which lets in those before it. If nobody
+-- hears that, one of them asks before long.
 local function offer(i, position, asker)
   if offered[KEYS[i + 1]] then return end
   offered[KEYS[i + 1]] = true
@@ -26,8 +29,8 @@ local function drop(i, waiter, token, lease, kind)
   return true
 end
 
--- Leaves the rest of the queue of KEYS[i] to another call: offers the key to its last waiter, and returns 'unfinished'. If no
--- waiter is alive, deletes the queue and returns nil.
+-- Leaves the rest of the queue of KEYS[i] to another call: offers the key to its last waiter, and returns 'unfinished'.
+-- If no waiter is alive, deletes the queue and returns nil.
 local function continueLater(i, asker)
   local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
   if not last or tonumber(last) < now then
@@ -38,9 +41,9 @@ local function continueLater(i, asker)
   return 'unfinished'
 end
 
--- Grants KEYS[i], whose state is given, to its live waiters in order, for as long as the next one may have it. Stops at the
--- asker; and after many, because Redis does nothing else meanwhile. Returns the new state, and what keeps the asker waiting:
--- 'ahead' for a waiter ahead of it that has to wait, 'unfinished' if it is too early to say.
+-- Grants KEYS[i], whose state is given, to its live waiters in order, for as long as the next one may have it. Stops at
+-- the asker; and after many, because Redis does nothing else meanwhile. Returns the new state, and what keeps the asker
+-- waiting: 'ahead' for a waiter ahead of it that has to wait, 'unfinished' if it is too early to say.
 local function handOff(i, asker, value, sharing, count)
   local queue, alive, position, page, letInBefore = KEYS[i + 1], aliveOf(i), 0, 1, letIn[KEYS[i + 1]] or 0
   local silentSources -- none of their waiters can be notified; made when there is one

@@ -1,16 +1,16 @@
 -- Who holds a key, and who else may. In all functions, KEYS[i] is the key of a lock and KEYS[i + 1] its queue.
 --
--- An exclusive lock is its token under the key. A shared lock is SHARED .. <how it is shared> under the key, and the tokens of
--- its holders in a sorted set beside it, each with the end of its own lease as its score. It is shared as "read", as
--- "permits:3", or as "write:3": the last is shared with nobody and belongs to a reader whose third upgrade made it the writer.
--- After "read" come notes of upgrades that have ended: " 3 <token>". A lock that was given back, but is kept for some time,
--- stands there as its token with KEPT_MARK: it belongs to nobody.
+-- An exclusive lock is its token under the key. A shared lock is SHARED .. <how it is shared> under the key, and the
+-- tokens of its holders in a sorted set beside it, each with the end of its own lease as its score. It is shared as
+-- "read", as "permits:3", or as "write:3": the last is shared with nobody and belongs to a reader whose third upgrade
+-- made it the writer. After "read" come notes of upgrades that have ended: " 3 <token>". A lock that was given back,
+-- but is kept for some time, stands there as its token with KEPT_MARK: it belongs to nobody.
 local function holdersOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'holders'))
 end
 
--- Returns what KEYS[i] contains (false: nothing; a table: an error); if it is shared, also how, and by how many holders whose
--- leases last.
+-- Returns what KEYS[i] contains (false: nothing; a table: an error); if it is shared, also how, and by how many holders
+-- whose leases last.
 local function state(i)
   local value = redis.pcall('GET', KEYS[i])
   local sharing = type(value) == 'string' and string.match(value, SHARING_PATTERN)

@@ -1,4 +1,5 @@
--- Lets the token's part of KEYS[i] end after this time, and takes it from the token: whatever it asks for from here on is late.
+-- Lets the token's part of KEYS[i] end after this time, and takes it from the token: whatever it asks for from here on
+-- is late.
 local function keep(i, token, lease)
   local value, sharing = state(i)
   local kept = token .. KEPT_MARK
@@ -18,8 +19,8 @@ local function keep(i, token, lease)
   return 1
 end
 
--- Takes KEYS[i] from a holder, and tells it who did so and why. A holder that shares it is named by its token, an exclusive
--- one by the SHA1 of its token, because another tool may have written anything there.
+-- Takes KEYS[i] from a holder, and tells it who did so and why. A holder that shares it is named by its token, an
+-- exclusive one by the SHA1 of its token, because another tool may have written anything there.
 local function force(i, token, _, forced)
   local value, sharing = state(i)
   if not sharing then

@@ -1,21 +1,22 @@
--- The queue of a key: a sorted set of waiters, "<token> <lease> <kind>", by arrival. Beside it ("…:alive") stands until when
--- each of their tokens counts as alive: the waiter asks again before that. A fraction there marks a waiter whose process can't
--- be notified.
+-- The queue of a key: a sorted set of waiters, "<token> <lease> <kind>", by arrival. Another sorted set ("…:alive")
+-- says until when each token counts as alive; a waiter asks again before that. A fraction in it marks a waiter whose
+-- process can't be notified.
 local function aliveOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
 end
 
--- Returns the token, lease and kind of a waiter, and how it wants to share the key. Returns nil for what is no waiter: left in
--- the queue, that would make everybody fail who comes by.
+-- Returns the token, lease and kind of a waiter, and how it wants to share the key. Returns nil for what is no waiter:
+-- left in the queue, that would make everybody fail who comes by.
 local function readWaiter(waiter)
   local token, lease, kind = string.match(waiter, '^(%S+) (%d+) (%S+)$')
   if not token or #lease > 13 or tonumber(lease) < 1 then return nil end
   local wanted = string.match(kind, '^[^/]*')
-  if wanted == 'exclusive' or wanted == 'read' or string.find(wanted, '^permits:%d+$') then return token, lease, kind, wanted end
+  local isKnown = wanted == 'exclusive' or wanted == 'read' or string.find(wanted, '^permits:%d+$')
+  if isKnown then return token, lease, kind, wanted end
 end
 
--- Puts the token into the queue of KEYS[i], or keeps its place. Returns how many are ahead of it, and a fence below that of
--- every later grant.
+-- Puts the token into the queue of KEYS[i], or keeps its place. Returns how many are ahead of it, and a fence below
+-- that of every later grant.
 local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint(1)
   local added = call('ZADD', queue, 'NX', asked, waiter)
@@ -37,8 +38,8 @@ local function dequeue(i, token, lease, kind)
   return true
 end
 
--- Notes since when KEYS[i] belongs to a token whose process may not have heard of it, as the waiter "?", which no token can be.
--- The note goes when the holder asks for the key.
+-- Notes since when KEYS[i] belongs to a token whose process may not have heard of it, as the waiter "?", which no token
+-- can be. The note goes when the holder asks for the key.
 local function noteUnconfirmed(i)
   local since = call('ZSCORE', aliveOf(i), '?')
   if since and now - since < UNCONFIRMED_LEASE_MS then return end
@@ -46,8 +47,8 @@ local function noteUnconfirmed(i)
   call('PEXPIRE', aliveOf(i), QUEUE_TTL_MS)
 end
 
--- Returns whether a waiter has been silent since KEYS[i] was granted to somebody who never asked for it: a waiter that lives
--- has asked again meanwhile.
+-- Returns whether a waiter has been silent since KEYS[i] was granted to somebody who never asked for it: a waiter that
+-- lives has asked again meanwhile.
 local function isSilent(i, aliveUntil)
   local since = call('ZSCORE', aliveOf(i), '?')
   return since and now - since >= UNCONFIRMED_LEASE_MS and aliveUntil - ALIVE_MS < tonumber(since)

@@ -1,8 +1,11 @@
 -- Runs the operations in order.
-local onEachKey = { release = release, cancel = cancel, keep = keep, downgrade = downgrade, force = force, shorten = shorten }
-local onAllKeys = { reserve = reserve, upgrade = upgrade }
+local onAllKeys = {reserve = reserve, upgrade = upgrade}
+local onEachKey = {
+  release = release, cancel = cancel, keep = keep, shorten = shorten, downgrade = downgrade, force = force,
+}
 
--- A key that is no lock, and a lack of memory, concern only the operation that meets them. Any other error is one of the whole call.
+-- A key that is no lock, and a lack of memory, concern only the operation that meets them. Any other error is one of
+-- the whole call.
 local callError
 local function attempt(run, ...)
   local done, reply = pcall(run, ...)

@@ -1,7 +1,8 @@
--- Readers that become the writer, and writers that become a reader. A holder counts its upgrades, so that an upgrade which
--- arrives after its own downgrade, or after a later upgrade, does nothing.
+-- Readers that become the writer, and writers that become a reader. A holder counts its upgrades, so that an upgrade
+-- which arrives after its own downgrade, or after a later upgrade, does nothing.
 
--- Returns which upgrade made its holder the writer (0: none, it came as the writer). Returns nil for a key that is shared.
+-- Returns which upgrade made its holder the writer (0: none, it came as the writer). Returns nil for a key that is
+-- shared.
 local function upgradeOf(sharing)
   return sharing and tonumber(string.match(sharing, '^write:(%d+)$')) or (not sharing and 0 or nil)
 end
@@ -14,7 +15,8 @@ local function lastEndedUpgrade(value, token)
   return 0
 end
 
--- Notes on KEYS[i], which the token reads, that its upgrades up to this one have ended. Forgets the notes of tokens that are gone.
+-- Notes on KEYS[i], which the token reads, that its upgrades up to this one have ended. Forgets the notes of tokens
+-- that are gone.
 local function noteEndedUpgrade(i, token, number)
   local value = call('GET', KEYS[i])
   if lastEndedUpgrade(value, token) >= number then return end
@@ -25,7 +27,8 @@ local function noteEndedUpgrade(i, token, number)
   writeShared(i, noted)
 end
 
--- Makes the only reader the writer; unless this upgrade has ended already or a later one has begun: then it is a late copy.
+-- Makes the only reader the writer; unless this upgrade has ended already or a later one has begun: then it is a late
+-- copy.
 local function upgrade(lastKey, token, lease, number)
   number = tonumber(number)
   local isRefused = false

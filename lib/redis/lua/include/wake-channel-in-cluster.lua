@@ -1,5 +1,5 @@
--- The channels on which processes hear of their locks. A message reaches the subscribers of all nodes, but a node knows of
--- its own subscribers only: anybody may have heard it.
+-- The channels on which processes hear of their locks. A message reaches the subscribers of all nodes, but a node knows
+-- of its own subscribers only: anybody may have heard it.
 local deliveryIsUnknown = true
 
 local function channelOf(token)

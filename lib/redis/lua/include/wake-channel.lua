@@ -1,8 +1,8 @@
 -- The channels on which processes hear of their locks.
 local deliveryIsUnknown = false
 
--- Returns the channel of the token's process, if it is subscribed. NUMSUB says so; the reply of PUBLISH also counts clients
--- that listen to a pattern of channels.
+-- Returns the channel of the token's process, if it is subscribed. NUMSUB says so; the reply of PUBLISH also counts
+-- clients that listen to a pattern of channels.
 local function channelOf(token)
   local source = string.match(token, '^(.*)%.')
   local channel = source and string.gsub(fenceCounter, 'fence$', 'wake:') .. source
