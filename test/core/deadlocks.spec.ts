@@ -9,7 +9,7 @@ const LONG = '20s';
 const SHORT = { wait: 60 } as const;
 const A_DEADLOCK = /deadlock: this call holds lock "a", which a call that it waited for waits for\. Take these keys/;
 
-describe('Calls that wait for each other', () => {
+describe('Deadlocks', () => {
   let locks: ClosableLockService;
 
   beforeEach(() => {
@@ -37,21 +37,21 @@ describe('Calls that wait for each other', () => {
     );
   };
 
-  it('as siblings nested in one call say so when the wait of one is over, and the other goes on', async () => {
+  it('two siblings in one call that wait for each other say so when the wait of one is over, and the other goes on', async () => {
     const [error, other] = await locks.withLock(['a', 'b'], () => circle(['a', 'b', 60], ['b', 'a', LONG]));
     expect(error).toBeInstanceOf(LockTimeoutError);
     expect(error).toMatchObject({ isDeadlock: true, detail: expect.stringMatching(A_DEADLOCK) });
     expect(other).toBe('done');
   });
 
-  it('as three siblings say so, too', async () => {
+  it('three siblings in one call that wait for each other say so when the wait of one is over', async () => {
     const three = () => circle(['a', 'b', 60], ['b', 'c', LONG], ['c', 'a', LONG]);
     const [error, ...others] = await locks.withLock(['a', 'b', 'c'], three);
     expect(error).toMatchObject({ isDeadlock: true });
     expect(others).toEqual(['done', 'done']);
   });
 
-  it('both say so when their waits are over one after the other', async () => {
+  it('two siblings that wait for each other both say so when their waits end one after the other', async () => {
     const later = deferred();
     const first = (error: unknown) => later.promise.then(() => Promise.reject(error as Error));
     const [taken, both] = [deferred(), deferred()];
@@ -72,13 +72,13 @@ describe('Calls that wait for each other', () => {
     expect(errors).toMatchObject([{ reason: { isDeadlock: true } }, { reason: { isDeadlock: true } }]);
   });
 
-  it('say so at the outermost level, too', async () => {
+  it('two calls at the outermost level that wait for each other say so', async () => {
     const [error, other] = await circle(['a', 'b', 60], ['b', 'a', LONG]);
     expect(error).toMatchObject({ isDeadlock: true, detail: expect.stringMatching(A_DEADLOCK) });
     expect(other).toBe('done');
   });
 
-  it('say so when the lock of one is that of a call further out', async () => {
+  it('calls that wait for each other say so when the lock of one is that of a call further out', async () => {
     const both = deferred();
     const waiting = locks.withLock('b', () => both.promise.then(() => locks.withLock('a', turn)));
     const error = locks.withLock('a', () =>
@@ -91,7 +91,7 @@ describe('Calls that wait for each other', () => {
     await waiting;
   });
 
-  it('say so when one takes its locks fair, and waits in the store', async () => {
+  it('calls that wait for each other say so when one takes its locks fair, and waits in the store', async () => {
     const both = deferred();
     const waiting = locks.withLock('b', () => both.promise.then(() => locks.withLock('a', turn, { fair: true })));
     const error = locks.withLock('a', () => {
@@ -102,10 +102,10 @@ describe('Calls that wait for each other', () => {
     await waiting;
   });
 
-  describe('are not to be found', () => {
+  describe('no deadlock', () => {
     const isNone = { isDeadlock: false, detail: expect.not.stringContaining('deadlock') };
 
-    it('where the other one only takes long', async () => {
+    it('a call that waits for one that only takes long is in no deadlock', async () => {
       const [entered, end] = [deferred(), deferred()];
       await locks.withLock(['a', 'b'], async () => {
         const long = locks.withLock('b', () => {
@@ -119,7 +119,7 @@ describe('Calls that wait for each other', () => {
       });
     });
 
-    it('where the other one waits for something else', async () => {
+    it('a call that waits for one that waits for something else is in no deadlock', async () => {
       const [entered, asked] = [deferred(), deferred()];
       const stranger = await locks.lock('c');
       await locks.withLock(['a', 'b'], async () => {
@@ -136,7 +136,7 @@ describe('Calls that wait for each other', () => {
       });
     });
 
-    it('among readers, who do not wait for each other', async () => {
+    it('readers, who do not wait for each other, are in no deadlock', async () => {
       const read = { mode: 'read' } as const;
       const entered = deferred();
       const end = deferred();
@@ -157,7 +157,7 @@ describe('Calls that wait for each other', () => {
       await other;
     });
 
-    it('once the other one has given up, been aborted, or been granted', async () => {
+    it('a call is in no deadlock once the other one has given up, been aborted, or been granted', async () => {
       await locks.withLock(['a', 'b'], async () => {
         const entered = deferred();
         const end = deferred();

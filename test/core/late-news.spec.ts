@@ -18,7 +18,7 @@ class LateNewsStore extends MemoryLockStore {
   }
 }
 
-describe('Late news of a lock that was taken by force', () => {
+describe('Late messages about a lock that was taken by force', () => {
   let store: LateNewsStore;
   let here: ClosableLockService;
   let there: ClosableLockService;
@@ -46,7 +46,7 @@ describe('Late news of a lock that was taken by force', () => {
     return lock;
   }
 
-  it('is no loss of the lock that the same token got meanwhile', async () => {
+  it('a late message is no loss of the lock that the same token got meanwhile', async () => {
     const lock = await regained();
     store.tell();
     await turn();
@@ -54,7 +54,7 @@ describe('Late news of a lock that was taken by force', () => {
     expect(await lock.unlock()).toBe(true);
   });
 
-  it('is one when that was taken too', async () => {
+  it('a late message is a loss when the new lock was taken too', async () => {
     const lock = await regained();
     await store.forceRelease('a');
     const lost = aborted(lock.signal);
@@ -62,7 +62,7 @@ describe('Late news of a lock that was taken by force', () => {
     expect(await lost).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
   });
 
-  it('is taken for one when the store does not say', async () => {
+  it('a late message counts as a loss when the store does not say', async () => {
     const lock = await regained();
     store.renew = () => Promise.reject(new LockUnavailableError('away'));
     const lost = aborted(lock.signal);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
 
-describe('The signal of a lease that is not renewed', () => {
+describe('The end of a lease', () => {
   let store: ScriptedStore;
   let locks: ClosableLockService;
 
@@ -21,7 +21,7 @@ describe('The signal of a lease that is not renewed', () => {
     ['as it has no watchdog', { watchdog: false }],
     ['as the store never answers', {}],
   ])(
-    'aborts before the end, %s: a timer may be late, and nobody is to see a lease that is over and a signal that is not',
+    'the signal aborts slightly before the end of the lease, %s: timers fire late, and an expired lease must never have a live signal',
     async (_why, options) => {
       store.afterRenew = () => new Promise<never>(() => undefined);
       const lock = await locks.lock('a', options);

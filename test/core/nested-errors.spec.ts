@@ -4,7 +4,7 @@ import { MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 import { deferred, turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
-describe('An error inside the work of another lock', () => {
+describe('Errors inside the work of another lock', () => {
   let here: ClosableLockService;
   let there: ClosableLockService;
 
@@ -15,7 +15,7 @@ describe('An error inside the work of another lock', () => {
 
   afterEach(() => Promise.all([here.close(), there.close()]));
 
-  it('says which locks its call holds, where two processes wait for each other', async () => {
+  it('a nested error says which locks its call holds, where two processes wait for each other', async () => {
     const [first, second] = [deferred(), deferred()];
     const other = there.withLock(
       'b',
@@ -32,7 +32,7 @@ describe('An error inside the work of another lock', () => {
     await other;
   });
 
-  it('is not retryable, says nothing of when to try again, and that the work may be half done', async () => {
+  it('a nested error is not retryable, says nothing of when to try again, and that the work may be half done', async () => {
     await there.lock('b');
     await expect(here.lock('b', { wait: 0 })).rejects.toMatchObject({ retryable: true, retryAfter: 1, holding: [] });
     const error = (await here
@@ -56,7 +56,7 @@ describe('An error inside the work of another lock', () => {
   it.each([
     ['was lost', () => there.forceUnlock('a')],
     ['was given back before its work ended', () => here.current('a')!.unlock()],
-  ])('is not retryable when the outer lock %s', async (_what, end) => {
+  ])('a nested error is not retryable when the outer lock %s', async (_what, end) => {
     await there.lock('b');
     const work = async () => {
       await end();
@@ -66,7 +66,7 @@ describe('An error inside the work of another lock', () => {
     expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', retryable: false, retryAfter: undefined, holding: [] });
   });
 
-  it('is not retryable in an outage either', async () => {
+  it('a nested error in an outage is not retryable', async () => {
     const locks = new TestLockService();
     const cause = await locks
       .withLock('a', () => (locks.simulate({ down: true }), locks.lock('b')))
@@ -80,7 +80,7 @@ describe('An error inside the work of another lock', () => {
     await expect(locks.lock('b')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', retryable: true });
   });
 
-  it('of siblings does not name the key that they wait for themselves', async () => {
+  it('a nested error of siblings does not name the key that they wait for themselves', async () => {
     const error = (await here
       .withLock('a', async () => {
         const sibling = await here.lock('a');

@@ -35,7 +35,7 @@ const start = (options: RedisLockModuleOptions = {}) =>
 
 afterEach(() => locks.close());
 
-describe('work of a stranger that a queue starts inside of a holder', () => {
+describe('work that a queue starts inside of a holder', () => {
   let queue: Queue;
   let inside: string[];
   let held: Deferred;
@@ -68,7 +68,7 @@ describe('work of a stranger that a queue starts inside of a holder', () => {
     await Promise.all([holder, stranger]);
   }
 
-  it('waits for the holder when it is bound to the context that it was queued in', async () => {
+  it('work that a queue starts inside of a holder waits for it when it is bound to the context that it was queued in', async () => {
     start();
     const bound = (work: Task): Task => {
       const run = AsyncLocalStorage.snapshot();
@@ -78,7 +78,7 @@ describe('work of a stranger that a queue starts inside of a holder', () => {
     expect(inside).toEqual(['holder leaves', 'stranger']);
   });
 
-  it('is refused where the module says reentrant: false', async () => {
+  it('work that a queue starts inside of a holder is refused where the module says reentrant: false', async () => {
     start({ reentrant: false });
     await expect(
       together(
@@ -90,16 +90,16 @@ describe('work of a stranger that a queue starts inside of a holder', () => {
   });
 });
 
-describe('a module with reentrant: false', () => {
+describe('reentrant: false', () => {
   beforeEach(() => void start({ reentrant: false }));
 
-  it('refuses a nested call that does not say', async () => {
+  it('a module with reentrant: false refuses a nested call that does not say', async () => {
     await expect(locks.withLock('k', () => locks.withLock('k', () => 'nested'))).rejects.toBeInstanceOf(
       LockOptionsError,
     );
   });
 
-  it('lets in a nested call that says reentrant: true', async () => {
+  it('a module with reentrant: false lets in a nested call that says reentrant: true', async () => {
     expect(await locks.withLock('k', () => locks.withLock('k', () => 'nested', { reentrant: true }))).toBe('nested');
   });
 });

@@ -17,7 +17,7 @@ const retryAfterOf = (facts: { waitedMs: number; leaseLeftMs: number }) =>
     holding: [],
   }).retryAfter;
 
-describe('What a time-out says of when to try again', () => {
+describe('retryAfter of a time-out', () => {
   let here: ClosableLockService;
   let there: ClosableLockService;
 
@@ -36,7 +36,7 @@ describe('What a time-out says of when to try again', () => {
   };
 
   it.each(['800ms', '20s', '10m'] as const)(
-    'is a second for whoever did not wait, whatever the lease of another process (%s)',
+    'retryAfter is a second for a caller that did not wait, whatever the lease of another process (%s)',
     async (lease) => {
       await there.lock('a', { lease });
       expect(await retryAfter()).toBe(1);
@@ -45,7 +45,7 @@ describe('What a time-out says of when to try again', () => {
     },
   );
 
-  it('is as long as the caller has waited, but never later than the end of the lease', async () => {
+  it('retryAfter is as long as the caller has waited, but never later than the end of the lease', async () => {
     await there.lock('a', { lease: '20s' });
     await there.lock('b', { lease: '10s' });
     await here.lock('c', { lease: '10s' });
@@ -56,7 +56,7 @@ describe('What a time-out says of when to try again', () => {
     expect(retryAfterOf({ waitedMs: 200_000, leaseLeftMs: 600_000 })).toBe(60);
   });
 
-  it('is known to those, too, who wait behind a call of the process that waits for another one', async () => {
+  it('retryAfter is known to those, too, who wait behind a call of their process that waits for another process', async () => {
     await there.lock('a', { lease: '20s' });
     const first = here.lock('a', { wait: '5s' }).catch((error: unknown) => error);
     await new Promise(setImmediate);
@@ -65,7 +65,7 @@ describe('What a time-out says of when to try again', () => {
     await first;
   });
 
-  it('is a second later for each who waits before', async () => {
+  it('retryAfter is a second later for each waiter ahead', async () => {
     await there.lock('a', { lease: '20s' });
     const waiting = [1, 2, 3].map(() => here.lock('a', { wait: '5s', fair: true }).catch((error: unknown) => error));
     await new Promise(setImmediate);
@@ -74,7 +74,7 @@ describe('What a time-out says of when to try again', () => {
     await Promise.all(waiting);
   });
 
-  it('is nothing where it is not known: of siblings in one outer call', async () => {
+  it('retryAfter is undefined where it is not known: of siblings in one outer call', async () => {
     await here.withLock('a', async () => {
       const sibling = await here.lock('a');
       expect(await retryAfter()).toBeUndefined();

@@ -8,7 +8,7 @@ const KEY = 'a';
 const SHORT_MS = 1500;
 const LEASE_MS = 10_000;
 
-describe('A lock that is handed over for a short time at first', () => {
+describe('Short grants', () => {
   let store: ShortGrantStore;
   let here: ClosableLockService;
   let there: ClosableLockService;
@@ -33,14 +33,14 @@ describe('A lock that is handed over for a short time at first', () => {
     return next;
   }
 
-  it('is not trusted for longer than that', async () => {
+  it('a lock with a short grant is not trusted for longer than that', async () => {
     const lock = await handedOver();
     expect(lock.remaining()).toBeLessThan(SHORT_MS);
     expect(lock.remaining()).toBeLessThan(await store.leaseLeft(KEY));
     await lock.unlock();
   });
 
-  it('costs no command more when the work is short, and has its whole lease when it is not', async () => {
+  it('a lock with a short grant costs no more commands when the work is short, and gets its whole lease when it is not', async () => {
     const short = await handedOver();
     await short.unlock();
     expect(store.renewals).toBe(0);
@@ -52,7 +52,7 @@ describe('A lock that is handed over for a short time at first', () => {
     await long.unlock();
   });
 
-  it("ends in time, when it can't be lengthened", async () => {
+  it("a lock with a short grant ends in time when it can't be renewed", async () => {
     const lock = await handedOver();
     store.renew = () => new Promise(() => undefined);
     const endsAt = performance.now() + lock.remaining();
@@ -62,7 +62,7 @@ describe('A lock that is handed over for a short time at first', () => {
     expect(() => lock.assertHeld()).toThrow(expect.objectContaining({ detail: expect.stringMatching(/lost/i) }));
   });
 
-  it('is lengthened though the first tries fail', async () => {
+  it('a lock with a short grant is renewed though the first tries fail', async () => {
     const lock = await handedOver();
     const renew = store.renew.bind(store);
     let failures = 0;
@@ -78,7 +78,7 @@ describe('A lock that is handed over for a short time at first', () => {
     ['whose lease is fixed', { watchdog: false }],
     ['which the watchdog renews for a shorter time than that', { maxHold: SHORT_MS / 2 }],
     ['whose key is to stay for some time', { atLeast: 1 }],
-  ])('is asked for once more before the work begins by one %s', async (_why, options) => {
+  ])('a short grant is asked for once more before the work begins by a lock %s', async (_why, options) => {
     const asked = store.acquires;
     const lock = await handedOver(options);
     // The one before, and twice this one: who has been handed it asks again.
@@ -87,7 +87,7 @@ describe('A lock that is handed over for a short time at first', () => {
     await lock.unlock();
   });
 
-  it('is renewed by extend(), and not once more by the watchdog', async () => {
+  it('a lock with a short grant is renewed by extend(), and not once more by the watchdog', async () => {
     const lock = await handedOver();
     await lock.extend();
     expect(lock.remaining()).toBeGreaterThan(LEASE_MS - SHORT_MS);
@@ -96,7 +96,7 @@ describe('A lock that is handed over for a short time at first', () => {
     await lock.unlock();
   });
 
-  it('is handed on inside its process as any other, and lengthened for whom it is handed on to', async () => {
+  it('a lock with a short grant is handed off inside its process as any other, and renewed for the next caller', async () => {
     const before = await there.lock(KEY);
     const [first, second] = [here.lock(KEY), here.lock(KEY)];
     await until(() => store.waiters(KEY) === 1);
@@ -109,7 +109,7 @@ describe('A lock that is handed over for a short time at first', () => {
     await lock.unlock();
   });
 
-  it('is not handed on to one whom nobody would renew it for', async () => {
+  it('a lock with a short grant is not handed off to a caller for whom nobody would renew it', async () => {
     const before = await there.lock(KEY);
     const [first, second] = [here.lock(KEY), here.lock(KEY, { maxHold: SHORT_MS / 2 })];
     await until(() => store.waiters(KEY) === 1);

@@ -12,7 +12,7 @@ function standStill(ms: number): void {
   while (performance.now() < until);
 }
 
-describe('A store that takes its time', () => {
+describe('Slow stores', () => {
   let store: ScriptedStore;
   let locks: ClosableLockService;
 
@@ -23,7 +23,7 @@ describe('A store that takes its time', () => {
 
   afterEach(() => locks.close());
 
-  it('is not trusted longer than from before it was asked: a lock ends for us before it ends there', async () => {
+  it('a lease is measured from before the store was asked: a lock ends here before it ends there', async () => {
     store.afterAcquire = () => sleep(60);
     const lock = await locks.lock('a', { lease: 2000, watchdog: false });
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
@@ -33,7 +33,7 @@ describe('A store that takes its time', () => {
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
   });
 
-  it('leaves its key to the next caller, and the app free to shut down, when it throws instead of rejecting', async () => {
+  it('a store that throws instead of rejecting leaves the key to the next caller, and the app free to shut down', async () => {
     const acquire = store.acquire.bind(store);
     store.acquire = () => {
       throw new Error('out of order');
@@ -44,7 +44,7 @@ describe('A store that takes its time', () => {
     await locks.close();
   });
 
-  it('is not trusted longer after a renewal of the watchdog either', async () => {
+  it('a renewed lease is measured from before the store was asked', async () => {
     const lock = await locks.lock('a');
     const renewed = deferred();
     store.afterRenew = () => sleep(60).then(() => renewed.resolve());
@@ -53,7 +53,7 @@ describe('A store that takes its time', () => {
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
   });
 
-  it('never gets the work started when the process stands still for too long just after the grant', async () => {
+  it('the work never starts when the process stands still for too long just after the grant', async () => {
     const acquire = store.acquire.bind(store);
     store.acquire = (command) => {
       const granted = acquire(command);
@@ -68,7 +68,7 @@ describe('A store that takes its time', () => {
     expect(work).not.toHaveBeenCalled();
   });
 
-  it('never gets the work started when its grant comes after the lease', async () => {
+  it('the work never starts when the grant comes after the lease', async () => {
     store.afterAcquire = () => sleep(140);
     let ran = false;
     const call = locks.withLock('a', () => (ran = true), { lease: 100, wait: 0 });
@@ -77,7 +77,7 @@ describe('A store that takes its time', () => {
     expect(await store.isLocked('a')).toBe(false);
   });
 
-  it('is asked with a fresh token by who waits, once it has said that a token is spent', async () => {
+  it('a waiter asks with a fresh token once the store has said that its token is spent', async () => {
     const tokens: string[] = [];
     const acquire = store.acquire.bind(store);
     store.acquire = async (command) => {
@@ -101,7 +101,7 @@ describe('A store that takes its time', () => {
     await other.close();
   });
 
-  it('gives the key back when the caller aborts while it is being asked', async () => {
+  it('the key is given back when the caller aborts while the store is being asked', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;
     const controller = new AbortController();
@@ -114,7 +114,7 @@ describe('A store that takes its time', () => {
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
   });
 
-  it('does not mislead a lock that is extended while its renewal is under way', async () => {
+  it('a lock that is extended while its renewal is under way is trusted for the right time', async () => {
     const lock = await locks.lock('a', { lease: 300 });
     const answers = [deferred(), deferred()];
     let asked = 0;
@@ -129,7 +129,7 @@ describe('A store that takes its time', () => {
     expect(lock.remaining()).toBeGreaterThan(1000);
   });
 
-  it('does not cost the lock when one renewal fails, or is never answered', async () => {
+  it('a lock survives one renewal that fails, or is never answered', async () => {
     for (const spoiled of [() => Promise.reject(new LockUnavailableError('no')), () => new Promise(() => undefined)]) {
       const lock = await locks.lock('a', { lease: 900 });
       let renewals = 0;
@@ -140,7 +140,7 @@ describe('A store that takes its time', () => {
     }
   });
 
-  it('leaves no listener on a signal after a wait', async () => {
+  it('a wait leaves no listener on its signal', async () => {
     const { signal } = new AbortController();
     const lock = await locks.lock('a');
     const waiting = Array.from({ length: 20 }, () => locks.withLock('a', () => undefined, { signal }));

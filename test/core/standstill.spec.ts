@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 /** The clocks are compared in this time. */
 const LOOK_MS = 1000;
 
-describe('A machine that was suspended, so that its time of day jumps forward and its monotonic clock does not,', () => {
+describe('Suspended machines', () => {
   let store: MemoryLockStore;
   let locks: ClosableLockService;
 
@@ -26,7 +26,7 @@ describe('A machine that was suspended, so that its time of day jumps forward an
 
   const setTime = (byMs: number) => jest.setSystemTime(Date.now() + byMs);
 
-  it('asks at once which locks it still has: those that have ended meanwhile are lost, the others are not', async () => {
+  it('a machine whose time of day has jumped forward asks at once which locks it still has: those that have ended meanwhile are lost, the others are not', async () => {
     const [ended, held, unwatched] = [
       await locks.lock('a'),
       await locks.lock('b'),
@@ -42,7 +42,7 @@ describe('A machine that was suspended, so that its time of day jumps forward an
     expect(await held.unlock()).toBe(true);
   });
 
-  it('asks once for each jump, and neither when the time is set back or corrected nor when nothing is held', async () => {
+  it('a machine asks once for each jump of its time of day, and neither when it is set back or corrected nor when nothing is held', async () => {
     const asked = jest.spyOn(store, 'renew');
     const look = () => jest.advanceTimersByTimeAsync(LOOK_MS);
     const held = await locks.lock('a');

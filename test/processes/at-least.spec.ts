@@ -6,11 +6,11 @@ import { Stage } from '../support/processes/stage.js';
 
 const AT_LEAST_MS = 300;
 
-describe('A job that three processes start again and again, with wait: 0 and atLeast', () => {
+describe('wait: 0 and atLeast, in three processes', () => {
   const stage = Stage.forEach();
 
   it(
-    'runs once for each time it keeps the key, even though its work is done at once',
+    'a job that all processes start runs once in each atLeast, even though its work is done at once',
     async () => {
       const { journals, redis } = stage;
       const windows = sized(8, 200);
@@ -41,7 +41,7 @@ describe('A job that three processes start again and again, with wait: 0 and atL
     LONG ? 180_000 : 30_000,
   );
 
-  it('is kept from the others for the rest of its lease when its process is killed', async () => {
+  it('a job whose process is killed is kept from the others for the rest of its lease', async () => {
     const { here } = stage;
     const { child } = await stage.holder('nightly-interest', { lease: 600, wait: 0, atLeast: AT_LEAST_MS });
     await child.kill();

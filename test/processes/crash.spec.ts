@@ -6,7 +6,7 @@ import { withRedis } from '../support/redis/with-redis.js';
 
 const LEASE_MS = 1000;
 
-describe('A process that holds a lock', () => {
+describe('Crash and shutdown', () => {
   let server: RedisServer;
   let locks: ClosableLockService;
 
@@ -14,7 +14,7 @@ describe('A process that holds a lock', () => {
   beforeEach(() => void (locks = lockService(redisStore({ connection: server.url }))));
   afterEach(() => locks.close());
 
-  it('leaves it to the next one within lease + 200 ms when it is killed', async () => {
+  it('a process that is killed leaves its lock to the next one within lease + 200 ms', async () => {
     const holder = new TestChild('hold.mjs', server.url, 'account:1', LEASE_MS);
     const { fence } = await holder.message<{ fence: number }>();
     const next = locks.lock('account:1');
@@ -26,7 +26,7 @@ describe('A process that holds a lock', () => {
     await lock.unlock();
   }, 20_000);
 
-  it('keeps it for as long as it lives, however short the lease', async () => {
+  it('a process keeps its lock for as long as it lives, however short the lease', async () => {
     const holder = new TestChild('hold.mjs', server.url, 'account:2', 300);
     await holder.message();
     expect(await locks.tryLock('account:2', { wait: 1500 })).toBeNull();
@@ -35,7 +35,7 @@ describe('A process that holds a lock', () => {
     await expect(locks.withLock('account:2', () => 'mine', { wait: 0 })).resolves.toBe('mine');
   }, 20_000);
 
-  it('on SIGTERM refuses new locks, lets the work under its locks end, frees them and exits by itself', async () => {
+  it('a process on SIGTERM refuses new locks, lets the work under its locks end, frees them and exits by itself', async () => {
     const app = new TestChild('drain.mjs', server.url, 20);
     await app.message();
     app.process.kill('SIGTERM');
@@ -49,7 +49,7 @@ describe('A process that holds a lock', () => {
     expect(freed).not.toContain(true);
   }, 20_000);
 
-  it('exits by itself after app.close(), also while Redis is away', async () => {
+  it('a process exits by itself after app.close(), also while Redis is away', async () => {
     const own = await startRedis();
     const app = new TestChild('close-in-outage.mjs', own.url);
     await app.message();

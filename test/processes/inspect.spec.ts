@@ -10,10 +10,10 @@ const LEASE_MS = 30_000;
 /** How long nobody is to wait for a process that does not answer. */
 const SOON_MS = 1000;
 
-describe('inspect', () => {
+describe('inspect()', () => {
   const stage = Stage.forEach();
 
-  it('shows a holder in another process, and those who wait, in their order, with what they are called', async () => {
+  it('inspect() shows a holder in another process, and the waiters in their order, with their labels', async () => {
     const { here } = stage;
     await stage.listening();
     const { child, fence, acquiredAt } = await stage.holder(KEY, { lease: LEASE_MS, label: 'nightly interest' });
@@ -60,7 +60,7 @@ describe('inspect', () => {
     ['readers', { mode: 'read' }, { mode: 'read', permits: undefined }],
     ['permits', { permits: 5 }, { mode: 'permit', permits: 5 }],
   ] as const)(
-    'shows all %s, of all processes',
+    'inspect() shows all %s, of all processes',
     async (_name, options, expected) => {
       const { here } = stage;
       await stage.listening();
@@ -82,7 +82,7 @@ describe('inspect', () => {
     30_000,
   );
 
-  it('shows of a stalled holder what Redis knows, and does not wait for the rest', async () => {
+  it('inspect() shows of a stalled holder what Redis knows, and does not wait for the rest', async () => {
     const { here } = stage;
     await stage.listening();
     const { child, fence } = await stage.holder(KEY, { lease: LEASE_MS, label: 'nightly interest' });
@@ -96,7 +96,7 @@ describe('inspect', () => {
     await until(async () => (await here.inspect(KEY))!.holder.fence === fence);
   }, 30_000);
 
-  it('shows nothing of a key that is free, also when its holder was killed', async () => {
+  it('inspect() shows nothing of a key that is free, also when its holder was killed', async () => {
     const { here } = stage;
     expect(await here.inspect(KEY)).toBeNull();
     const { child } = await stage.holder(KEY, { lease: 1000, mode: 'read', shares: 2 });

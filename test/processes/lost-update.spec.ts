@@ -10,7 +10,7 @@ const TASKS = sized(25, 50);
 const INCREMENTS = sized(100, 250);
 const TOTAL = PROCESSES * TASKS * INCREMENTS;
 
-describe('A counter that is read, awaited on and written back by several processes', () => {
+describe('Lost updates', () => {
   let server: RedisServer;
   let redis: Redis;
 
@@ -30,7 +30,7 @@ describe('A counter that is read, awaited on and written back by several process
   }
 
   it(
-    'comes to the exact total under the lock',
+    'a counter that several processes read and write back comes to the exact total under the lock',
     async () => {
       const startedAt = performance.now();
       const total = await race('locked');
@@ -47,7 +47,7 @@ describe('A counter that is read, awaited on and written back by several process
     LONG ? 600_000 : 120_000,
   );
 
-  it('loses updates without it, so this test can fail', async () => {
+  it('a counter that several processes read and write back loses updates without the lock', async () => {
     expect(await race('unlocked')).toBeLessThan(TOTAL);
   }, 60_000);
 });

@@ -23,7 +23,7 @@ Module({ imports: [RedisLockModule.forRoot({ store: new MemoryLockStore() })], p
 await (await NestFactory.createApplicationContext(AppModule)).close();
 `;
 
-describe('An app that loads two copies of the package', () => {
+describe('Copies of the package', () => {
   let folder: string;
 
   beforeAll(() => {
@@ -48,7 +48,7 @@ describe('An app that loads two copies of the package', () => {
     return stripVTControlCharacters(stdout + stderr);
   };
 
-  it('is told so, where they are and what to do, before Nest misses the LockService', async () => {
+  it('an app that loads two copies is told where they are and what to do, before Nest misses the LockService', async () => {
     const said = await run(join(HERE, 'dist', 'index.js'));
     const copies = [HERE, join(folder, 'node_modules', 'nest-redis-lock')];
     const warned = /WARN \[RedisLock\] This app loads 2 copies of nest-redis-lock: (.*) and (.*)\. A class/.exec(said)!;
@@ -57,7 +57,7 @@ describe('An app that loads two copies of the package', () => {
     expect(said.indexOf("can't resolve dependencies of the Payout")).toBeGreaterThan(warned.index);
   });
 
-  it('is not told so where there is one', async () => {
+  it('an app that loads one copy is told nothing', async () => {
     const said = await run('nest-redis-lock');
     expect(said).toContain('Locks live');
     expect(said).not.toContain('This app loads');

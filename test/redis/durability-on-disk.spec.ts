@@ -23,7 +23,7 @@ const canWait = await (async () => {
   return known[0] !== null;
 })();
 
-describe('A grant that must be on disk', () => {
+describe('durability with aof', () => {
   const open: (() => unknown)[] = [];
 
   afterEach(async () => {
@@ -64,7 +64,7 @@ describe('A grant that must be on disk', () => {
     return locks;
   }
 
-  it("is undone with the reason, on a server that writes nothing to disk, or can't wait for it", async () => {
+  it("a grant that must be on disk is undone with the reason, on a server that writes nothing to disk, or can't wait for it", async () => {
     const server = await start();
     const redis = await client(server);
     const told = canWait
@@ -80,7 +80,7 @@ describe('A grant that must be on disk', () => {
 
   if (!canWait) return;
 
-  it('is there when the server was killed and started again', async () => {
+  it('a grant that must be on disk is there when the server was killed and started again', async () => {
     const server = await start('--appendonly', 'yes', '--appendfsync', 'always');
     const redis = await client(server, LEASE_MS);
     const lock = await durable(server, { lease: LEASE_MS }).lock('a');
@@ -89,7 +89,7 @@ describe('A grant that must be on disk', () => {
     expect(await redis.get('lock:a')).toBe(lock.token);
   }, 20_000);
 
-  it('is undone when the disk does not have it in time', async () => {
+  it('a grant that must be on disk is undone when the disk does not have it in time', async () => {
     const server = await start('--appendonly', 'yes', '--appendfsync', 'no');
     const redis = await client(server);
     await expect(durable(server).lock('a')).rejects.toHaveProperty(
@@ -99,7 +99,7 @@ describe('A grant that must be on disk', () => {
     await until(async () => (await redis.exists('lock:a')) === 0);
   });
 
-  it('is on the disks of so many replicas too', async () => {
+  it('a grant that must be on the disks of replicas is there', async () => {
     const server = await start('--appendonly', 'yes', '--appendfsync', 'always');
     const redis = await client(server, LEASE_MS);
     await redis.config('SET', 'repl-diskless-sync-delay', 0);

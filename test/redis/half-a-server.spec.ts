@@ -7,7 +7,7 @@ import { lockService, redisStore, type ClosableLockService } from '../support/st
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 /** Some proxies pass on only a part of what Redis can do. */
-describe('A server or a proxy that lacks a part of Redis', () => {
+describe('Servers and proxies that lack a part of Redis', () => {
   const open: ClosableLockService[] = [];
   let server: RedisServer;
 
@@ -31,7 +31,7 @@ describe('A server or a proxy that lacks a part of Redis', () => {
   }
 
   it.each([[['EVALSHA']], [['EVAL']], [['EVAL', 'EVALSHA', 'SCRIPT']]])(
-    'says with the first error that it runs no Lua scripts: without %j',
+    'the first error says that a server runs no Lua scripts: without %j',
     async (commands) => {
       const { make } = await without(...commands);
       const error: unknown = await make()
@@ -44,7 +44,7 @@ describe('A server or a proxy that lacks a part of Redis', () => {
     },
   );
 
-  it('tells once that it has no pub/sub; who waits polls, and the health says so', async () => {
+  it('the log says once that a server has no pub/sub; waiters poll, and the health check says so', async () => {
     const { make, told } = await without('SUBSCRIBE');
     const [here, there] = [make(), make()];
     const held = await here.lock('a', { wait: 0 });
@@ -63,7 +63,7 @@ describe('A server or a proxy that lacks a part of Redis', () => {
     );
   });
 
-  it('says with the first error that its user may run no scripts', async () => {
+  it('the first error says that the user may run no scripts', async () => {
     const { make } = await without();
     const client = new Redis(server.url);
     await client.acl('SETUSER', 'default', '-@scripting');

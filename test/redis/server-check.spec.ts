@@ -5,7 +5,7 @@ import { problemsOf } from '../../lib/redis/connection/server-check.js';
 import { lockService, redisStore } from '../support/stores/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
-describe('A server that should not keep locks', () => {
+describe('The check of a server', () => {
   let server: RedisServer;
   let client: Redis;
 
@@ -33,27 +33,27 @@ describe('A server that should not keep locks', () => {
 
   const warnings = (user?: string) => whatIsTold((locks) => locks.withLock('a', () => undefined), user);
 
-  it('is reported once when it evicts keys, and says what to set', async () => {
+  it('a server that evicts keys is reported once, with what to set', async () => {
     await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
     expect(await warnings()).toEqual([
       expect.stringMatching(/"maxmemory-policy allkeys-lru".*second holder.*noeviction/),
     ]);
   });
 
-  it('is not reported when it has no memory limit, or evicts nothing', async () => {
+  it('a server without a memory limit, or that evicts nothing, is not reported', async () => {
     await client.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'allkeys-lru');
     expect(await warnings()).toEqual([]);
     await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'noeviction');
     expect(await warnings()).toEqual([]);
   });
 
-  it('keeps locks in silence for a user that may not ask for INFO', async () => {
+  it('a server is not reported for a user that may not ask for INFO', async () => {
     await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
     await client.call('ACL', 'SETUSER', 'shy', 'on', '>pw', '~*', '&*', '+@all', '-info');
     expect(await warnings('shy:pw@')).toEqual([]);
   });
 
-  it('is reported when it is a replica, with the address of its master', async () => {
+  it('a replica is reported, with the address of its master', async () => {
     await client.config('SET', 'maxmemory', '0');
     await client.replicaof('127.0.0.1', 1);
     const told = await whatIsTold((locks) =>
@@ -69,7 +69,7 @@ describe('A server that should not keep locks', () => {
     ['a client that looks for the master by itself', 'role:slave\r\ncluster_enabled:0\r\n', true],
     ['a replica in a cluster, which redirects', 'role:slave\r\ncluster_enabled:1\r\n', false],
     ['a master', 'role:master\r\ncluster_enabled:0\r\n', false],
-  ])('is not called a replica: %s', (_what, info, findsMaster) => {
+  ])('this server is not called a replica: %s', (_what, info, findsMaster) => {
     expect(problemsOf(info, { findsMaster })).toEqual([]);
   });
 
@@ -79,11 +79,11 @@ describe('A server that should not keep locks', () => {
     ['6.2.0', 0],
     ['7.0.15', 0],
     ['10.1.0', 0],
-  ])('is told by its version: %s', (version, problems) => {
+  ])('an old server is told by its version: %s', (version, problems) => {
     expect(problemsOf(`# Server\r\nredis_version:${version}\r\nredis_mode:standalone\r\n`)).toHaveLength(problems);
   });
 
-  it('says nothing of a server that tells nothing', () => {
+  it('a server that tells nothing is not reported', () => {
     expect(problemsOf('')).toEqual([]);
   });
 });

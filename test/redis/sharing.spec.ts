@@ -43,8 +43,8 @@ describe('Shared locks in Redis', () => {
   const connections = async () => String(await redis.client('LIST')).match(/^id=\d+(?= .* name=nest-redis-lock )/gm)!;
   const wakeChannels = (source = '*') => redis.pubsub('CHANNELS', `{lock:}:wake:${source}`) as Promise<string[]>;
 
-  describe('a waiter whose process died', () => {
-    it('is passed over at once by those who may share the key', async () => {
+  describe('dead waiters', () => {
+    it('a waiter whose process died is passed over at once by those who may share the key', async () => {
       await here.lock('a', read);
       const dying = redisStore({ connection: server.url });
       open.push(() => dying.close());
@@ -55,7 +55,7 @@ describe('Shared locks in Redis', () => {
       expect(await there.tryLock('a', read)).not.toBeNull();
     });
 
-    it('is dropped when it does not count as alive any more, though it could not hear', async () => {
+    it('a waiter is dropped when it does not count as alive any more, though it could not hear', async () => {
       await here.lock('a', read);
       await redis.zadd('{lock:a}:queue', 1, 'dead:1:x.1 20000 exclusive');
       const deaf = 0.5;
@@ -67,8 +67,8 @@ describe('Shared locks in Redis', () => {
     });
   });
 
-  describe('a name', () => {
-    it('is never that of two keys: a key that is nothing but the tag of another one is refused', async () => {
+  describe('names', () => {
+    it('no two keys have one name: a key that is nothing but the tag of another one is refused', async () => {
       const bare = service({ keyPrefix: '' });
       await bare.lock('a', read);
       await expect(bare.lock('{a}', read)).rejects.toBeInstanceOf(LockKeyError);
@@ -80,8 +80,8 @@ describe('Shared locks in Redis', () => {
     });
   });
 
-  describe('what others write', () => {
-    it('on the channel of a process does it no harm', async () => {
+  describe('foreign data', () => {
+    it('a foreign message on the channel of a process does it no harm', async () => {
       const first = await here.lock('a');
       const next = there.lock('a', { label: 'still hears' });
       await waiters('a', 1);
@@ -103,7 +103,7 @@ describe('Shared locks in Redis', () => {
       expect(await connections()).toEqual(expect.arrayContaining(before));
     });
 
-    it('in the queue of a key is shown as it stands there', async () => {
+    it('a foreign entry in the queue of a key is shown as it is', async () => {
       const lock = await here.lock('a');
       await redis.zadd('{lock:a}:queue', 1, 'x:1:y.1 20000 read/50%');
       await redis.zadd('{lock:a}:alive', Date.now() + 20_000, 'x:1:y.1');

@@ -17,7 +17,7 @@ const SAFETY_CHECK_MS = 1500;
 /** A hand-off that is told, with a lot left for a busy machine; less than the soonest safety check. */
 const TOLD_MS = 550;
 
-describe('A caller that waits', () => {
+describe('Waiting', () => {
   let server: RedisServer;
   let proxy: TcpProxy;
   let redis: Redis;
@@ -70,14 +70,14 @@ describe('A caller that waits', () => {
     return waited;
   }
 
-  describe('is told at once', () => {
-    it('when it waits in another process than the holder, also by the first hand-off ever', async () => {
+  describe('by messages', () => {
+    it('a waiter in another process than the holder is told at once, also by the first hand-off ever', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       expect(await handOff(there, here)).toBeLessThan(TOLD_MS);
       expect(said).toEqual([]);
     });
 
-    it('when the key is freed while its subscription is still on its way', async () => {
+    it('a waiter is told at once when the key is freed while its subscription is still on its way', async () => {
       const first = await here.lock('account:1');
       const waiting = there.lock('account:1');
       await queued(1);
@@ -88,8 +88,8 @@ describe('A caller that waits', () => {
     });
   });
 
-  describe('whose subscription breaks', () => {
-    it('is served by its safety check, says so once, and is told at once again when it is back', async () => {
+  describe('without a subscription', () => {
+    it('a waiter whose subscription breaks is served by its safety check, says so once, and is told at once again when it is back', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       proxy.subscribers.refuse();
       await until(() => said.length > 0);
@@ -109,7 +109,7 @@ describe('A caller that waits', () => {
       expect(said).toEqual(['deaf', 'hears']);
     }, 20_000);
 
-    it('asks at once when it is back, so that a key that was freed meanwhile does not lie there', async () => {
+    it('a waiter asks at once when its subscription is back, so that a key that was freed meanwhile does not lie there', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       const first = await here.lock('account:1');
       const waiting = there.lock('account:1');
@@ -122,7 +122,7 @@ describe('A caller that waits', () => {
       expect(performance.now() - unlockedAt).toBeLessThan(TOLD_MS);
     });
 
-    it('notices after one missed hand-off that nobody is there at the other end, and connects anew', async () => {
+    it('a waiter notices after one missed hand-off that its subscription is dead, and connects again', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       proxy.subscribers.swallow();
       expect(await handOff(here, there)).toBeLessThan(SAFETY_CHECK_MS);
@@ -131,7 +131,7 @@ describe('A caller that waits', () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
     }, 20_000);
 
-    it('notices the same after one question to another process that stays without an answer', async () => {
+    it('a process notices after one question to another one that stays without an answer that its subscription is dead', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       const { fence } = await here.lock('account:1');
       proxy.subscribers.swallow();
@@ -142,7 +142,7 @@ describe('A caller that waits', () => {
     }, 20_000);
   });
 
-  describe('whose user may not use the channel', () => {
+  describe('without rights on the channel', () => {
     const RIGHTS = ['on', '>password', '~*', '+@all', 'resetchannels'];
 
     beforeEach(async () => {
@@ -151,17 +151,17 @@ describe('A caller that waits', () => {
       there = thereAs(`redis://locks:password@127.0.0.1:${proxy.port}`, 2000);
     });
 
-    it('is served by its safety check, and says so once', async () => {
+    it('a waiter that may not use the channel is served by its safety check, and says so once', async () => {
       expect(await handOff(here, there)).toBeLessThan(SAFETY_CHECK_MS);
       expect(await handOff(here, there)).toBeLessThan(SAFETY_CHECK_MS);
       expect(said).toEqual(['deaf']);
     }, 20_000);
 
-    it('leaves the key to the next one within a safety check, though it can tell nobody', async () => {
+    it('a holder that may not use the channel leaves the key to the next one within a safety check', async () => {
       expect(await handOff(there, here)).toBeLessThan(SAFETY_CHECK_MS);
     }, 20_000);
 
-    it('is told at once when the permission is there and the connection is new', async () => {
+    it('a waiter is told at once when it may use the channel and its connection is new', async () => {
       expect(await handOff(here, there)).toBeLessThan(SAFETY_CHECK_MS);
       await redis.acl('SETUSER', 'locks', '&{lock:}:wake:*');
       await redis.client('KILL', 'USER', 'locks');
@@ -172,8 +172,8 @@ describe('A caller that waits', () => {
     }, 20_000);
   });
 
-  describe('and hears of its grant late', () => {
-    it('does not go in when its lease is over by then and another one is inside', async () => {
+  describe('with late messages', () => {
+    it('a waiter that hears of its grant late does not enter when its lease is over and another one is inside', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       const first = await here.lock('account:1');
       const waiting = there.lock('account:1', { lease: 200 });
@@ -196,7 +196,7 @@ describe('A caller that waits', () => {
     }, 20_000);
   });
 
-  describe('behind thousands whose process died', () => {
+  describe('behind thousands of dead waiters', () => {
     const DEAD = 5000;
 
     /** They wait for `account:1`, and have not asked for long. */
@@ -225,7 +225,7 @@ describe('A caller that waits', () => {
       }
     }
 
-    it('comes in, though no call walks through all of them', async () => {
+    it('a waiter behind thousands of dead ones comes in, though no call walks through all of them', async () => {
       const holder = await here.lock('account:1');
       await leaveDead();
       await there.close();
@@ -240,7 +240,7 @@ describe('A caller that waits', () => {
       expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
     });
 
-    it('asks on until it is through, also where it comes anew', async () => {
+    it('a new caller behind thousands of dead waiters asks until it is through', async () => {
       await leaveDead();
       await redis.zadd('{lock:account:1}:alive', Date.now() + 60_000, 'host:1:AAAAAAAAAAAAAAAA.5000');
       const lock = await here.lock('account:1', { wait: '20s' });
@@ -249,7 +249,7 @@ describe('A caller that waits', () => {
     });
   });
 
-  describe('where another library has the lock', () => {
+  describe('for the lock of another library', () => {
     /** How often a caller asks that waits for a second. */
     async function asksInVain(): Promise<number> {
       const monitor = await RedisMonitor.start(server.port);
@@ -262,7 +262,7 @@ describe('A caller that waits', () => {
       }
     }
 
-    it('asks several times a second, as that tells nobody when it unlocks; and about once where one of ours has it', async () => {
+    it('a waiter for the lock of another library, which tells nobody when it unlocks, asks several times a second, and otherwise about once', async () => {
       const lock = await there.lock('account:1');
       expect(await asksInVain()).toBeLessThanOrEqual(3);
       await lock.unlock();
@@ -275,13 +275,13 @@ describe('A caller that waits', () => {
     });
   });
 
-  describe('and gives up', () => {
+  describe('time-outs', () => {
     beforeEach(async () => {
       await there.close();
       there = thereAs(proxy.url, 5000);
     });
 
-    it('does so when its wait is over, to a few ms, wherever it waits, and says who has the key', async () => {
+    it('a waiter gives up when its wait is over, to a few ms, wherever it waits, and says who has the key', async () => {
       const holder = await here.lock('account:1');
       const waits = Array.from({ length: 50 }, (_, number) => 100 + 4 * number);
       // A busy machine is late for everybody: how late is what plain timers of the same length say.
@@ -319,7 +319,7 @@ describe('A caller that waits', () => {
       expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
     });
 
-    it('does so also when its subscription neither comes nor fails', async () => {
+    it('a waiter gives up also when its subscription neither comes nor fails', async () => {
       const sentinel = await startFakeSentinel(server.port);
       const client = new Redis({
         sentinels: [{ host: '127.0.0.1', port: sentinel.port }],
@@ -340,7 +340,7 @@ describe('A caller that waits', () => {
       }
     }, 20_000);
 
-    it('says how many were before it, wherever they wait', async () => {
+    it('a waiter that gives up says how many were before it, wherever they wait', async () => {
       await here.lock('account:1');
       const ahead: number[] = [];
       const calls: Promise<unknown>[] = [];

@@ -27,7 +27,7 @@ it('A wake channel that is closed while it subscribes says nothing of that, and 
   expect({ said, state: channel.state }).toEqual({ said: [], state: 'new' });
 });
 
-it('A wake channel whose connection neither comes nor fails is taken for deaf after a while, and says when it hears', async () => {
+it('A wake channel whose connection neither comes nor fails is reported after a while, and when it has subscribed', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate'] });
   try {
     const redis = Object.assign(new EventEmitter(), {
