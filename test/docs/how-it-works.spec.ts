@@ -1,7 +1,15 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 
 const PAGE = 'docs/how-it-works.md';
+
+const inDocs = readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((file) => join('docs', file));
+
+/** The pages for people who change the library. The guides speak of files in the reader's own app. */
+const PAGES = ['README.md', 'CONTRIBUTING.md', ...inDocs].filter(
+  (file) => file.endsWith('.md') && !file.startsWith(join('docs', 'guides')),
+);
 
 /** The most files that a reader opens to follow a call from `@WithLock` to the script. */
 const LONGEST_LADDER = 12;
@@ -22,13 +30,17 @@ function stepsBelow(heading: string, page: string): Step[] {
   });
 }
 
-/** Finds the files that a page names and that do not exist, and the names that a step does not find in its file. */
+/** Finds the files and folders that a page names and that do not exist. */
+function missingFiles(page: string): string[] {
+  const files = [...page.matchAll(/`((?:lib|test|tools|sample-app)\/[^`\s*]+)`/g)].map(([, file]) => file!);
+  return [...new Set(files)].filter((file) => !existsSync(file)).map((file) => `no such file: ${file}`);
+}
+
+/** Finds the files that do not exist, and the names that a step does not find in its file. */
 function mistakesIn(page: string): string[] {
-  const files = [...page.matchAll(/`((?:lib|test|tools|sample-app)\/[^`\s]+)`/g)].map(([, file]) => file!);
-  const missing = [...new Set(files)].filter((file) => !existsSync(file)).map((file) => `no such file: ${file}`);
   const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading!);
   const unknown = headings.flatMap((heading) => stepsBelow(heading, page)).flatMap(namesNotIn);
-  return [...missing, ...unknown];
+  return [...missingFiles(page), ...unknown];
 }
 
 function namesNotIn({ file, names }: Step): string[] {
@@ -43,6 +55,10 @@ it('docs/how-it-works.md names only files that exist, and names that are in them
   const page = readFileSync(PAGE, 'utf8');
   expect(page).toContain('```mermaid\n');
   expect(mistakesIn(page)).toEqual([]);
+});
+
+it.each(PAGES)('%s names only files that exist', (page) => {
+  expect(missingFiles(readFileSync(page, 'utf8'))).toEqual([]);
 });
 
 it('docs/how-it-works.md follows a call from @WithLock to the script in at most 12 files', () => {
