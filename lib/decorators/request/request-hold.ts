@@ -73,6 +73,15 @@ export class RequestHold {
     } catch (error) {
       throw this.requests.attachError(error);
     }
+    return this.work();
+  }
+
+  /**
+   * Notes that something works for the request, whatever has become of the lock.
+   *
+   * @returns a function that notes the end of that work
+   */
+  work(): () => void {
     this.#working++;
     let left = false;
     return () => {
@@ -81,6 +90,18 @@ export class RequestHold {
       this.#working--;
       this.#endIfDone();
     };
+  }
+
+  /**
+   * Notes that somebody begins to read what the handler has returned. The handler itself may have released the lock.
+   *
+   * @returns a function that notes the end of the reading
+   * @throws LockLostError when the lock is lost and `onLost` is `'throw'`
+   */
+  startReading(onLost: 'throw' | 'ignore'): () => void {
+    if (this.#isOver) throw clientGone();
+    if (onLost === 'throw') assertNotLost(this.lock);
+    return this.work();
   }
 
   /**

@@ -3,8 +3,9 @@ import { isThenable, settled } from '../../core/settled.js';
 import { attachToRequest } from '../../http/http-request.js';
 import { withCurrentLock } from '../call/call-parts.js';
 import type { Around } from '../method/wrap-method.js';
-import { isObservable } from '../stream/stream-kind.js';
+import { isAsyncIterator, isObservable } from '../stream/stream-kind.js';
 import { currentHold } from './request-hold.js';
+import { RequestIterator } from './request-iterator.js';
 import { notARequest, requestLockInterceptor, type LockedHandler } from './request-lock.interceptor.js';
 import { readableWhileHeld } from './request-stream.js';
 
@@ -27,8 +28,10 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
     }
     try {
       const made: unknown = Reflect.apply(body, self, withCurrentLock(args, handler.lockParameters, hold.lock));
-      const readable = (value: unknown): unknown =>
-        onLost === 'throw' && isObservable(value) ? readableWhileHeld(value, hold) : value;
+      const readable = (value: unknown): unknown => {
+        if (isObservable(value)) return onLost === 'throw' ? readableWhileHeld(value, hold) : value;
+        return isAsyncIterator(value) ? new RequestIterator(value, hold, onLost) : value;
+      };
       // Settled here, because Nest would call `then` a second time.
       const result = isThenable(made) ? Promise.resolve(settled(made)).then(readable) : readable(made);
       void Promise.resolve(result).then(leave, leave);

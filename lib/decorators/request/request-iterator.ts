@@ -1,0 +1,103 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { assertNotLost } from '../stream/stream-hold.js';
+import type { RequestHold } from './request-hold.js';
+
+type Result = IteratorResult<unknown>;
+
+/**
+ * Lets an async iterator that a handler has returned work for the request: from its first `next()` until it is done,
+ * has failed, or is left by `return()` or `throw()`. Runs it in the async context of the lock. Nest reads it after the
+ * handler has returned, and leaves it when the client has gone, while its body may still run.
+ */
+export class RequestIterator implements AsyncIterableIterator<unknown> {
+  readonly #source: AsyncIterator<unknown>;
+  readonly #hold: RequestHold;
+  readonly #throwsLoss: boolean;
+  readonly #inside = AsyncLocalStorage.snapshot();
+  /** Notes the end of the work. */
+  #leave: (() => void) | undefined;
+  /** How many calls of the source have not settled. */
+  #open = 0;
+  #isLeft = false;
+  #hasEnded = false;
+
+  constructor(source: AsyncIterator<unknown>, hold: RequestHold, onLost: 'throw' | 'ignore') {
+    this.#source = source;
+    this.#hold = hold;
+    this.#throwsLoss = onLost === 'throw';
+  }
+
+  async next(...sent: [] | [unknown]): Promise<Result> {
+    return this.#read(() => this.#source.next(...sent));
+  }
+
+  async throw(error: unknown): Promise<Result> {
+    return this.#read(() => {
+      if (!this.#source.throw) throw error;
+      return this.#source.throw(error);
+    });
+  }
+
+  /** Lets every reader leave, whatever has become of the lock: the source closes what it has open. */
+  async return(value?: unknown): Promise<Result> {
+    if (this.#hasEnded) return { done: true, value };
+    this.#leave ??= this.#hold.work();
+    return this.#step(async () => this.#source.return?.(value) ?? { done: true, value }, true);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async #read(go: () => Promise<Result>): Promise<Result> {
+    if (this.#hasEnded) return { done: true, value: undefined };
+    this.#isLeft = false;
+    try {
+      if (this.#leave) this.#assertNotLost();
+      else this.#leave = this.#hold.startReading(this.#throwsLoss ? 'throw' : 'ignore');
+    } catch (error) {
+      throw this.#stopped(error);
+    }
+    const result = await this.#step(go, false);
+    try {
+      this.#assertNotLost();
+    } catch (error) {
+      throw this.#stopped(error);
+    }
+    return result;
+  }
+
+  /** @param isLast whether the reader leaves */
+  async #step(go: () => Promise<Result>, isLast: boolean): Promise<Result> {
+    this.#open++;
+    try {
+      const result = await this.#inside(go);
+      if (result.done) this.#hasEnded = true;
+      return result;
+    } catch (error) {
+      this.#hasEnded = true;
+      throw this.#inside(() => this.#hold.requests.attachError(error));
+    } finally {
+      this.#open--;
+      this.#isLeft ||= isLast;
+      this.#leaveIfDone();
+    }
+  }
+
+  #assertNotLost(): void {
+    if (this.#throwsLoss) assertNotLost(this.#hold.lock);
+  }
+
+  /** Stops the source of a reader that is refused. */
+  #stopped(error: unknown): unknown {
+    if (!this.#hasEnded) void this.return().catch(() => undefined);
+    this.#hasEnded = true;
+    return this.#inside(() => this.#hold.requests.attachError(error));
+  }
+
+  #leaveIfDone(): void {
+    if (this.#open > 0 || !(this.#isLeft || this.#hasEnded)) return;
+    this.#leave?.();
+    this.#leave = undefined;
+  }
+}

@@ -1,0 +1,253 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import {
+  type CallHandler,
+  Controller,
+  Get,
+  type INestApplication,
+  type NestInterceptor,
+  Param,
+  UseInterceptors,
+} from '@nestjs/common';
+import { LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type EventEmitter, once } from 'node:events';
+import { type ClientRequest, get, type IncomingMessage } from 'node:http';
+import { from, map, switchMap } from 'rxjs';
+import { type Deferred, deferred, turn, until } from '../support/deferred.js';
+import { PLATFORMS, startApp } from './http-app.js';
+
+jest.setTimeout(30_000);
+
+const KEY = 'export:7';
+const KINDS = ['generator', 'promised', 'passed-on', 'ignore', 'by-hand'];
+
+let locks: LockService;
+/** Body and end of the iterator go on when the test says so. */
+let goOn: Deferred;
+let mayEnd: Deferred;
+const seen: string[] = [];
+let inside = 0;
+
+/** Another caller is not nested in the request. */
+const outside = AsyncLocalStorage.snapshot();
+
+function note(step: string): void {
+  const current = locks.current(KEY);
+  seen.push(`${step}, ${current?.isHeld ? 'inside' : 'outside'}`);
+}
+
+async function* rows(): AsyncGenerator<string> {
+  try {
+    note('first');
+    await locks.withLock(KEY, () => undefined, { wait: 0 });
+    yield 'first\n';
+    await goOn.promise;
+    note('second');
+    yield 'second\n';
+  } finally {
+    await mayEnd.promise;
+    note('end');
+  }
+}
+
+/** Reads one value, and leaves. */
+class OneRow implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler<AsyncGenerator<string>>) {
+    return next
+      .handle()
+      .pipe(
+        switchMap((read) =>
+          from(read.next()).pipe(
+            switchMap(({ value }) => from(read.return(undefined)).pipe(map(() => ({ value: value as string })))),
+          ),
+        ),
+      );
+  }
+}
+
+const SCOPE = { scope: 'request', wait: 0 } as const;
+
+@Controller()
+class Exports {
+  @Get('generator/:id')
+  @WithLock('export:<params.id>', SCOPE)
+  async *generator(@Param('id') _id: string) {
+    yield* rows();
+  }
+
+  @Get('promised/:id')
+  @WithLock('export:<params.id>', SCOPE)
+  async promised() {
+    return rows();
+  }
+
+  @Get('passed-on/:id')
+  @WithLock('export:<params.id>', SCOPE)
+  passedOn() {
+    return rows();
+  }
+
+  @Get('ignore/:id')
+  @WithLock('export:<params.id>', { ...SCOPE, onLost: 'ignore' })
+  async *ignoring() {
+    yield* rows();
+  }
+
+  /** Its `return()` does not wait for the `next()` that still runs. */
+  @Get('by-hand/:id')
+  @WithLock('export:<params.id>', SCOPE)
+  byHand() {
+    const source = rows();
+    let left = false;
+    const byHand: AsyncIterableIterator<string> = {
+      next: async () => {
+        const result = await source.next();
+        if (left) await source.return(undefined);
+        return result;
+      },
+      return: async () => {
+        left = true;
+        return { done: true, value: undefined };
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+    return byHand;
+  }
+
+  @Get('counted/:id')
+  @WithLock('export:<params.id>', { scope: 'request', wait: '10s' })
+  async *counted() {
+    inside++;
+    try {
+      yield `${inside}\n`;
+      await turn();
+      yield `${inside}\n`;
+      await turn();
+    } finally {
+      await turn();
+      inside--;
+    }
+  }
+
+  @Get('one/:id')
+  @UseInterceptors(OneRow)
+  @WithLock('export:<params.id>', SCOPE)
+  async *one() {
+    yield* rows();
+  }
+}
+
+describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async iterator", (_platform, adapter) => {
+  let app: INestApplication;
+  /** The latest, as the server sees it. */
+  let connection: EventEmitter;
+
+  beforeEach(async () => {
+    goOn = deferred();
+    mayEnd = deferred();
+    seen.length = inside = 0;
+    app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [Exports] });
+    locks = app.get(LockService);
+    (app.getHttpServer() as EventEmitter).on('connection', (socket: EventEmitter) => (connection = socket));
+  });
+
+  afterEach(async () => {
+    goOn.resolve();
+    mayEnd.resolve();
+    await app.close();
+  });
+
+  const isFree = async () => !(await locks.isLocked(KEY));
+
+  function send(path: string): ClientRequest {
+    const { port } = (app.getHttpServer() as { address(): { port: number } }).address();
+    return get({ port, path: `/${path}`, agent: false }).on('error', () => undefined);
+  }
+
+  async function responseOf(sent: ClientRequest): Promise<IncomingMessage> {
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return response.on('error', () => undefined);
+  }
+
+  async function textOf(response: IncomingMessage): Promise<string> {
+    let text = '';
+    response.on('data', (chunk) => (text += String(chunk)));
+    await new Promise((resolve) => response.once('close', resolve));
+    return text;
+  }
+
+  /** Goes away; returns when the server knows it. */
+  async function abort(sent: ClientRequest): Promise<void> {
+    const gone = new Promise((resolve) => connection.once('close', resolve));
+    sent.destroy();
+    await gone;
+    await turn();
+  }
+
+  it.each(KINDS)('holds it while the body runs, in the context of the lock (%s)', async (kind) => {
+    const response = await responseOf(send(`${kind}/7`));
+    goOn.resolve();
+    expect(await isFree()).toBe(false);
+    mayEnd.resolve();
+    expect(await textOf(response)).toBe('first\nsecond\n');
+    expect(seen).toEqual(['first, inside', 'second, inside', 'end, inside']);
+    await until(isFree);
+  });
+
+  it.each(KINDS)('holds it until the body has ended when its client has gone (%s)', async (kind) => {
+    const sent = send(`${kind}/7`);
+    const response = await responseOf(sent);
+    await once(response, 'data');
+    await abort(sent);
+    expect(await isFree()).toBe(false);
+    goOn.resolve();
+    await turn();
+    expect(await isFree()).toBe(false);
+    mayEnd.resolve();
+    await until(isFree);
+    expect(seen).toEqual(['first, inside', 'second, inside', 'end, inside']);
+  });
+
+  it('lets no second request in after a client has gone', async () => {
+    const most: number[] = [];
+    for (let request = 0; request < 16; request++) {
+      const sent = send('counted/7');
+      await once(await responseOf(sent), 'data');
+      most.push(inside);
+      sent.destroy();
+    }
+    await until(isFree);
+    expect([new Set(most), inside]).toEqual([new Set([1]), 0]);
+  });
+
+  it('is lost to the reader at the next value', async () => {
+    const response = await responseOf(send('generator/7'));
+    await once(response, 'data');
+    await outside(() => locks.forceUnlock(KEY));
+    await using other = await outside(() => locks.lock(KEY));
+    goOn.resolve();
+    mayEnd.resolve();
+    const [text] = await Promise.all([textOf(response), until(() => seen.length === 3)]);
+    expect([text, response.complete]).toEqual(['', false]);
+    other.assertHeld();
+  });
+
+  it("is read to its end though the lock is lost, with onLost: 'ignore'", async () => {
+    const response = await responseOf(send('ignore/7'));
+    await outside(() => locks.forceUnlock(KEY));
+    goOn.resolve();
+    mayEnd.resolve();
+    expect([await textOf(response), response.complete]).toEqual(['first\nsecond\n', true]);
+  });
+
+  it('is free when a reader has left it before its end', async () => {
+    mayEnd.resolve();
+    const response = await responseOf(send('one/7'));
+    expect(await textOf(response)).toBe('{"value":"first\\n"}');
+    expect(seen).toEqual(['first, inside', 'end, inside']);
+    await until(isFree);
+  });
+});
