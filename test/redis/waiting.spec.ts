@@ -346,9 +346,10 @@ describe('Waiting', () => {
       const calls: Promise<unknown>[] = [];
       const services = [there, there, here, there, here, here];
       for (const [count, service] of services.entries()) {
+        // The last one gives up first: all before it are still there.
         calls.push(
           service
-            .lock('account:1', { wait: 2000, fair: true })
+            .lock('account:1', { wait: 2500 - 300 * count, fair: true })
             .catch((error: LockTimeoutError) => (ahead[count] = error.ahead)),
         );
         await queued(count + 1);
