@@ -22,7 +22,7 @@ export class Listeners {
     for (const listener of this.#all) listener.offered(token);
   }
 
-  wanted(token: string): void {
+  contended(token: string): void {
     for (const listener of this.#all) listener.contended(token);
   }
 

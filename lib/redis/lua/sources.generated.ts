@@ -222,7 +222,7 @@ local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   call('PEXPIRE', queue, ${lua(QUEUE_TTL_MS)})
   call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
   if added == 1 and string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and call('ZCARD', queue) == 1 then
-    notify(holder, 'wanted ' .. holder)
+    notify(holder, 'contended ' .. holder)
   end
   return call('ZRANK', queue, waiter), asked
 end
@@ -249,7 +249,7 @@ local function offer(i, position, asker)
   offered[KEYS[i + 1]] = true
   local waiter = call('ZRANGE', KEYS[i + 1], position, position)[1] or call('ZRANGE', KEYS[i + 1], -1, -1)[1]
   local token = waiter and readWaiter(waiter)
-  if token and token ~= asker then notify(token, 'called ' .. token) end
+  if token and token ~= asker then notify(token, 'offered ' .. token) end
 end
 local function drop(i, waiter, token, lease, kind)
   if dropped >= ${lua(MAX_PASSED)} then return false end
@@ -362,7 +362,7 @@ local function acquire(operation, lastKey, token, lease, kind)
     for i = firstKey, lastKey, 2 do
       local status, reply = availability(i, token, wanted)
       if status == 'busy' then
-        if operation == 'poll' then notify(reply[1], 'wanted ' .. reply[1]) end
+        if operation == 'poll' then notify(reply[1], 'contended ' .. reply[1]) end
         reply[3], reply[4] = call('ZCARD', KEYS[i + 1]), 0
       end
       if reply then return reply end
@@ -683,7 +683,7 @@ local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   call('PEXPIRE', queue, ${lua(QUEUE_TTL_MS)})
   call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
   if added == 1 and string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and call('ZCARD', queue) == 1 then
-    notify(holder, 'wanted ' .. holder)
+    notify(holder, 'contended ' .. holder)
   end
   return call('ZRANK', queue, waiter), asked
 end
@@ -710,7 +710,7 @@ local function offer(i, position, asker)
   offered[KEYS[i + 1]] = true
   local waiter = call('ZRANGE', KEYS[i + 1], position, position)[1] or call('ZRANGE', KEYS[i + 1], -1, -1)[1]
   local token = waiter and readWaiter(waiter)
-  if token and token ~= asker then notify(token, 'called ' .. token) end
+  if token and token ~= asker then notify(token, 'offered ' .. token) end
 end
 local function drop(i, waiter, token, lease, kind)
   if dropped >= ${lua(MAX_PASSED)} then return false end
@@ -823,7 +823,7 @@ local function acquire(operation, lastKey, token, lease, kind)
     for i = firstKey, lastKey, 2 do
       local status, reply = availability(i, token, wanted)
       if status == 'busy' then
-        if operation == 'poll' then notify(reply[1], 'wanted ' .. reply[1]) end
+        if operation == 'poll' then notify(reply[1], 'contended ' .. reply[1]) end
         reply[3], reply[4] = call('ZCARD', KEYS[i + 1]), 0
       end
       if reply then return reply end

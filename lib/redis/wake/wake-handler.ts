@@ -18,11 +18,11 @@ export function handleWakeMessage(text: string, { listeners, holderQueries, canc
       // Nobody waits for it here any more: it goes to the next waiter.
       if (!listeners.granted(message.lock.token, message.grant)) void cancel(message.name, message.lock);
       return;
-    case 'wanted':
-      return listeners.wanted(message.token);
+    case 'contended':
+      return listeners.contended(message.token);
     case 'lost':
       return listeners.lost(message.token, message.forced);
-    case 'called':
+    case 'offered':
       return listeners.offered(message.token);
     case 'describe': {
       const details = listeners.describe(message.token);

@@ -17,10 +17,10 @@ export type WakeMessage =
       readonly name: string;
     }
   /**
-   * `wanted`: another process waits for the lock of this token. `called`: the waiter of this token should ask for the
+   * `contended`: another process waits for the lock of this token. `offered`: the waiter of this token should ask for the
    * lock now.
    */
-  | { readonly what: 'wanted' | 'called'; readonly token: string }
+  | { readonly what: 'contended' | 'offered'; readonly token: string }
   /** The lock of this token was released by force. */
   | { readonly what: 'lost'; readonly token: string; readonly forced: ForcedUnlock }
   /** Another process asks about the lock of this token; the answer goes to `channel`. */
@@ -65,7 +65,7 @@ export function wakeMessage(text: string): WakeMessage | undefined {
   const [what, ...words] = text.split(' ');
   const [first = '', second = ''] = words;
   if (what === 'lost') return { what, token: words.slice(0, -1).join(' '), forced: readForced(words.at(-1)!) };
-  if (what === 'wanted' || what === 'called') return { what, token: words.join(' ') };
+  if (what === 'contended' || what === 'offered') return { what, token: words.join(' ') };
   if (what === 'describe') return { what, token: first, question: second, channel: words.slice(2).join(' ') };
   if (what === 'described') return { what, question: first, details: words.slice(1).join(' ') };
   return undefined;

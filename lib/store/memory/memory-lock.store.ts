@@ -43,7 +43,7 @@ export class MemoryLockStore implements LockStore {
     const { keys, token, leaseMs, sharing, queue, polls: waits } = command;
     if (!queue) {
       const obstacle = keys.map((key) => this.#key(key)).find((key) => !this.#mayHave(key, command));
-      if (obstacle && waits) for (const holder of obstacle.holders.keys()) this.#listeners.wanted(holder);
+      if (obstacle && waits) for (const holder of obstacle.holders.keys()) this.#listeners.contended(holder);
       if (obstacle) return this.#held(obstacle, obstacle.queue.size, sharing);
     }
     this.#leasesEnded.ifDue();
@@ -220,7 +220,8 @@ export class MemoryLockStore implements LockStore {
     if (waiter) waiter.aliveUntil = now() + ALIVE_MS;
     else key.join(token, { leaseMs, sharing, label, aliveUntil: now() + ALIVE_MS });
     const [holder] = key.holders.keys();
-    if (!waiter && queue.size === 1 && holder !== undefined && hasLocalWaiters(holder)) this.#listeners.wanted(holder);
+    if (!waiter && queue.size === 1 && holder !== undefined && hasLocalWaiters(holder))
+      this.#listeners.contended(holder);
     return key.ahead(token);
   }
 

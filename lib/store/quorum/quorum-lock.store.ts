@@ -214,7 +214,7 @@ export class QuorumLockStore implements LockStore {
     const attempt = this.#held.get(token);
     if (!attempt) return;
     attempt.contended = true;
-    this.#listeners.wanted(token);
+    this.#listeners.contended(token);
   }
 
   /** Loses the lock when it was released by force on a majority: one node alone can't do that. */

@@ -6,7 +6,7 @@ export type Ears = 'hears' | 'deaf' | 'absent' | 'gone' | 'unheard';
 
 /** What a process is told. */
 export interface Message {
-  readonly what: 'granted' | 'wanted' | 'lost';
+  readonly what: 'granted' | 'contended' | 'lost';
   readonly token: string;
   readonly contended?: boolean;
 }

@@ -209,7 +209,7 @@ export class LockModel {
 
   #join(key: ModelKey, command: AcquireCommand, holders: readonly string[]): void {
     if (key.join(command, this.#time + ALIVE_MS) && holders[0]!.endsWith(LOCAL_WAITERS_MARK))
-      this.messages.push({ what: 'wanted', token: holders[0]! });
+      this.messages.push({ what: 'contended', token: holders[0]! });
   }
 
   #share(key: ModelKey, sharing: AcquireCommand['sharing']): void {

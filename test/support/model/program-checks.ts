@@ -140,7 +140,7 @@ export class ProgramChecks {
 
 /** An answer or messages, without what depends on how many wait. */
 function uncounted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.filter(({ what }: Message) => what !== 'wanted').map(uncounted);
+  if (Array.isArray(value)) return value.filter(({ what }: Message) => what !== 'contended').map(uncounted);
   return value && typeof value === 'object' ? { ...value, ahead: 0, contended: false } : value;
 }
 

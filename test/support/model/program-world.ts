@@ -31,7 +31,7 @@ export class ProgramProcess {
       contended: (token) => {
         const marker = this.#markers.get(token);
         if (marker) marker.resolve();
-        else tell({ what: 'wanted', token });
+        else tell({ what: 'contended', token });
       },
       lost: (token) => tell({ what: 'lost', token }),
       describe: () => undefined,

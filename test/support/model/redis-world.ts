@@ -88,7 +88,7 @@ export class RedisWorld implements ProgramWorld {
       const marker = `marker-${++this.#marker}`;
       const hearing = this.processes.filter(({ ears }) => ears === 'hears');
       const heard = hearing.map((process) => process.hears(marker));
-      for (const process of hearing) void this.#redis.publish(this.#channel(process), `wanted ${marker}`);
+      for (const process of hearing) void this.#redis.publish(this.#channel(process), `contended ${marker}`);
       await Promise.all(heard);
       if (this.#heard() > before) await Promise.all(hearing.map(({ store }) => store.isLocked('none')));
     } while (this.#heard() > before);

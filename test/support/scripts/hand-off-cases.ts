@@ -124,14 +124,14 @@ export const HAND_OFF_CASES: ScriptCases = {
     const told = await heard();
     expect(told.map((text) => text.split(' ', 2).join(' '))).toEqual([
       ...Array.from({ length: 100 }, (_, index) => `granted next.${index}`),
-      'called next.200',
+      'offered next.200',
     ]);
     expect(await redis.zcard(HOLDERS)).toBe(100);
     expect(await locks(['queue 1 read', 'next.200', LEASE, 'a'])).toBeLessThan(0);
-    expect((await heard()).at(-1)).toBe('called next.250');
+    expect((await heard()).at(-1)).toBe('offered next.250');
     expect(await redis.zcard(HOLDERS)).toBe(201);
     expect(await locks(['queue 1 read', 'next.250', LEASE, 'a'])).toBeGreaterThan(0);
-    expect((await heard()).filter((text) => text.startsWith('called'))).toEqual([]);
+    expect((await heard()).filter((text) => text.startsWith('offered'))).toEqual([]);
     expect(await redis.exists(QUEUE)).toBe(0);
   },
 

@@ -35,7 +35,7 @@ export const OPERATION_CASES: ScriptCases = {
     await locks(['try', MINE, LEASE, 'a']);
     expect(await heard()).toEqual([]);
     await locks(['poll', MINE, LEASE, 'a']);
-    expect(await heard()).toEqual([`wanted ${THEIRS}`]);
+    expect(await heard()).toEqual([`contended ${THEIRS}`]);
   },
 
   'renew a lock when fences are reserved for it': async ({ redis, locks }) => {

@@ -89,7 +89,7 @@ export const QUEUE_CASES: ScriptCases = {
     await crowd(redis, 2 * MAX_PASSED + 10, false);
     expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
     expect(await redis.zcard(QUEUE)).toBe(MAX_PASSED + 11 + 3);
-    expect(await heard()).toEqual([`called ${LAST}`]);
+    expect(await heard()).toEqual([`offered ${LAST}`]);
     for (const [what, left] of [
       ['queue', 11],
       ['try', 11],

@@ -38,7 +38,7 @@ local function acquire(operation, lastKey, token, lease, kind)
     for i = firstKey, lastKey, 2 do
       local status, reply = availability(i, token, wanted)
       if status == 'busy' then
-        if operation == 'poll' then notify(reply[1], 'wanted ' .. reply[1]) end
+        if operation == 'poll' then notify(reply[1], 'contended ' .. reply[1]) end
         reply[3], reply[4] = call('ZCARD', KEYS[i + 1]), 0
       end
       if reply then return reply end

@@ -18,7 +18,7 @@ local function offer(i, position, asker)
   offered[KEYS[i + 1]] = true
   local waiter = call('ZRANGE', KEYS[i + 1], position, position)[1] or call('ZRANGE', KEYS[i + 1], -1, -1)[1]
   local token = waiter and readWaiter(waiter)
-  if token and token ~= asker then notify(token, 'called ' .. token) end
+  if token and token ~= asker then notify(token, 'offered ' .. token) end
 end
 
 -- Drops a waiter that is gone. Returns false when this call has dropped enough: the next one goes on.

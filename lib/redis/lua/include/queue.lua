@@ -24,7 +24,7 @@ local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   call('PEXPIRE', queue, QUEUE_TTL_MS)
   call('PEXPIRE', alive, QUEUE_TTL_MS)
   if added == 1 and string.sub(holder, -1) == LOCAL_WAITERS_MARK and call('ZCARD', queue) == 1 then
-    notify(holder, 'wanted ' .. holder)
+    notify(holder, 'contended ' .. holder)
   end
   return call('ZRANK', queue, waiter), asked
 end
