@@ -24,7 +24,7 @@ export interface ResolvedModuleOptions {
   readonly store: LockStore | undefined;
   readonly keyPrefix: string;
   /** The options of calls that don't say otherwise. */
-  readonly terms: ResolvedLockOptions;
+  readonly callDefaults: ResolvedLockOptions;
   readonly commandTimeoutMs: number;
   readonly shutdownGraceMs: number;
   readonly http: boolean;
@@ -85,7 +85,7 @@ export function resolveModuleOptions(given: RedisLockModuleOptions = {}): Resolv
   const commandTimeoutMs = durationMs('commandTimeout', commandTimeout, { min: 10 });
   return Object.freeze({
     ...place,
-    terms: Object.freeze(resolveCallOptions(callOptionsIn(options), DEFAULT_LOCK_OPTIONS)),
+    callDefaults: Object.freeze(resolveCallOptions(callOptionsIn(options), DEFAULT_LOCK_OPTIONS)),
     commandTimeoutMs,
     shutdownGraceMs: durationMs('shutdownGrace', shutdownGrace, { min: 0 }),
     http: booleanOption('http', options.http === undefined ? DEFAULT_MODULE_OPTIONS.http : options.http),

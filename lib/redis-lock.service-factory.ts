@@ -14,14 +14,14 @@ const logger = new Logger('RedisLock');
 
 /** Makes the `LockService` of a module, and logs where its locks live. */
 export function createLockService(name: string, options: ResolvedModuleOptions): LockService {
-  const { terms, shutdownGraceMs, exceptionFactory } = options;
+  const { callDefaults, shutdownGraceMs, exceptionFactory } = options;
   const outage = new OutageReporter(logger);
   const nodes = Array.isArray(options.connection) ? options.connection.length : 1;
   const log = redisOutageLog(logger, outage, nodes);
-  const store = options.store ?? redisStore({ ...options, leaseMs: terms.leaseMs, log });
+  const store = options.store ?? redisStore({ ...options, leaseMs: callDefaults.leaseMs, log });
   const service = new LockService({
     name,
-    terms,
+    callDefaults,
     shutdownGraceMs,
     outage,
     requests: httpRequests(exceptionFactory),

@@ -45,7 +45,7 @@ export interface LockInfo {
   readonly waiters: readonly LockWaiter[];
 }
 
-export async function inspected(store: LockStore, key: string): Promise<LockInfo | undefined> {
+export async function inspectKey(store: LockStore, key: string): Promise<LockInfo | undefined> {
   const view = await store.inspect(key);
   if (!view) return undefined;
   const holders = await Promise.all(view.holders.map((holder) => holderOf(store, holder)));

@@ -1,6 +1,6 @@
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 
-/** The lease of this one caller was too short for how slow the store is just now. */
+/** The lease of this one call was too short for the time that the store took. */
 export class TooSlowError extends LockUnavailableError {
   constructor(tookMs: number, leaseMs: number) {
     super(

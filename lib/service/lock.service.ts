@@ -7,8 +7,8 @@ import { nextTurn } from '../clock/next-turn.js';
 import { LockContext, type LockNode } from '../core/nesting/lock-context.js';
 import type { LockEvent } from '../core/lock/lock-event.js';
 import { LockEvents } from '../core/lock/lock-events.js';
-import { forceOptions } from '../core/request/force-options.js';
-import { inspected, type LockInfo } from '../core/lock-info.js';
+import { resolveForceOptions } from '../core/request/force-options.js';
+import { inspectKey, type LockInfo } from '../core/lock-info.js';
 import { checkedKey, orderedKeys, type LockKey } from '../core/request/lock-key.js';
 import {
   resolveCallOptions,
@@ -18,27 +18,25 @@ import {
 } from '../core/request/lock-options.js';
 import { lockRequest, type LockRequest, type Refusal } from '../core/request/lock-request.js';
 import { healthOf, type StoreHealth } from '../core/store-health.js';
-import { settled } from '../core/settled.js';
+import { startIfLazy } from '../core/lazy-promise.js';
 import { endOf } from '../core/stream-end.js';
-import { TooSlowError } from '../core/too-slow.error.js';
-import { isLockError } from '../errors/lock.error.js';
-import { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
-import { lostError, waitSignalsWith } from './lock.calls.js';
-import { NO_REQUESTS, type RequestPort } from './request-port.js';
+import { CallErrors, lostError } from './call-errors.js';
+import { NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
 import type { OutageReporter } from '../outage/outage-reporter.js';
 import type { ForceUnlockOptions, LockStore } from '../store/lock-store.js';
 
-/** What a `LockService` is made of. */
+/** The parts of a `LockService`. */
 export interface LockServiceParts {
   readonly name: string;
   readonly store: LockStore;
-  readonly terms: ResolvedLockOptions;
+  /** The options of calls that leave them out. */
+  readonly callDefaults: ResolvedLockOptions;
   readonly shutdownGraceMs: number;
-  /** Hears which calls get no lock in an outage. */
+  /** Reports outages: it hears which calls fail. */
   readonly outage?: OutageReporter | undefined;
-  /** The requests that its callers answer. */
+  /** The requests that its callers answer. @default none */
   readonly requests?: RequestPort | undefined;
 }
 
@@ -56,29 +54,31 @@ export class LockService {
   /** @internal */
   readonly requests: RequestPort;
   readonly #store: LockStore;
-  readonly #terms: ResolvedLockOptions;
+  readonly #defaults: ResolvedLockOptions;
   /** The defaults of `tryLock`, which does not wait unless a call says so. */
-  readonly #tryTerms: ResolvedLockOptions;
+  readonly #tryDefaults: ResolvedLockOptions;
   readonly #events = new LockEvents();
   readonly #acquirer: LockAcquirer;
-  /** One for all calls: a function for each would cost too much. */
+  readonly #errors: CallErrors;
+  /** One function for all calls: one for each would cost too much. */
   readonly #waitSignals: LockRequest['waitSignals'];
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
   readonly #outage: OutageReporter | undefined;
   #methods: readonly LockedMethodInfo[] = [];
-  /** Terms of options objects that can't change, such as a decorator's: read once. */
-  readonly #frozenTerms = new WeakMap<object, ResolvedLockOptions>();
+  /** The resolved options of objects that can't change, such as a decorator's. */
+  readonly #resolvedFrozen = new WeakMap<object, ResolvedLockOptions>();
 
   /** Nest builds it: import `RedisLockModule`. @internal */
-  constructor({ name, store, terms, shutdownGraceMs, outage, requests = NO_REQUESTS }: LockServiceParts) {
+  constructor({ name, store, callDefaults, shutdownGraceMs, outage, requests = NO_REQUESTS }: LockServiceParts) {
     this.moduleName = name;
     this.#store = store;
-    this.#terms = terms;
-    this.#tryTerms = { ...terms, waitMs: 0 };
+    this.#defaults = callDefaults;
+    this.#tryDefaults = { ...callDefaults, waitMs: 0 };
     this.#shutdownGraceMs = shutdownGraceMs;
     this.#outage = outage;
     this.requests = requests;
+    this.#errors = new CallErrors({ context: this.#context, requests, outage, isEnding: () => this.isEnding });
     this.#waitSignals = waitSignalsWith(requests);
     this.#acquirer = new LockAcquirer({
       store,
@@ -103,30 +103,31 @@ export class LockService {
    * @throws LockKeyError, LockOptionsError for a bad key or option
    */
   async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
-    let terms: ResolvedLockOptions;
+    let resolved: ResolvedLockOptions;
     let lock: Lock | Refusal;
     let startedAt: number;
     try {
-      terms = this.#read(options, this.#terms);
+      resolved = this.#resolve(options, this.#defaults);
       startedAt = now();
-      lock = await this.#acquire(key, terms);
-      if (!(lock instanceof Lock)) throw this.#timeout(lock);
+      lock = await this.#acquire(key, resolved);
+      if (!(lock instanceof Lock)) throw this.#errors.timeout(lock);
     } catch (error) {
-      return this.#refuse(error, options?.signal);
+      return this.#errors.refuse(error, options?.signal);
     }
+    // A parent call can end between the grant and this line.
     if (lock.hasEndedWithParent) {
       void lock.unlock();
-      return this.withLock(key, work, { ...options, wait: Math.max(0, startedAt + terms.waitMs - now()) });
+      return this.withLock(key, work, { ...options, wait: Math.max(0, startedAt + resolved.waitMs - now()) });
     }
     const node = this.#context.enter(lock);
     let value: T;
     try {
       // The process may have been stopped since it got the lock.
       lock.assertHeld();
-      value = await this.#context.run(node, (lock) => settled(work(lock)));
+      value = await this.#context.run(node, (lock) => startIfLazy(work(lock)));
     } catch (error) {
       await this.#leave(node, lock);
-      if (!lock.loss || (terms.onLost === 'ignore' && error !== lock.loss)) throw error;
+      if (!lock.loss || (resolved.onLost === 'ignore' && error !== lock.loss)) throw error;
       throw lostError(lock.loss, this.requests, error);
     }
     const end = endOf(value);
@@ -135,7 +136,7 @@ export class LockService {
       return value;
     }
     await this.#leave(node, lock);
-    if (lock.loss && terms.onLost === 'throw') throw lostError(lock.loss, this.requests);
+    if (lock.loss && resolved.onLost === 'throw') throw lostError(lock.loss, this.requests);
     return value;
   }
 
@@ -148,11 +149,11 @@ export class LockService {
    */
   async lock(key: LockKey, options?: LockOptions): Promise<Lock> {
     try {
-      const lock = await this.#acquire(key, this.#read(options, this.#terms));
+      const lock = await this.#acquire(key, this.#resolve(options, this.#defaults));
       if (lock instanceof Lock) return lock;
-      throw this.#timeout(lock);
+      throw this.#errors.timeout(lock);
     } catch (error) {
-      return this.#refuse(error, options?.signal);
+      return this.#errors.refuse(error, options?.signal);
     }
   }
 
@@ -164,12 +165,12 @@ export class LockService {
    */
   async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
     try {
-      const lock = await this.#acquire(key, this.#read(options, this.#tryTerms));
+      const lock = await this.#acquire(key, this.#resolve(options, this.#tryDefaults));
       if (lock instanceof Lock) return lock;
       await nextTurn();
       return null;
     } catch (error) {
-      return this.#refuse(error, options?.signal);
+      return this.#errors.refuse(error, options?.signal);
     }
   }
 
@@ -188,7 +189,7 @@ export class LockService {
    * @throws LockUnavailableError when the store does not answer
    */
   async inspect(key: string): Promise<LockInfo | null> {
-    return (await inspected(this.#store, checkedKey(key))) ?? null;
+    return (await inspectKey(this.#store, checkedKey(key))) ?? null;
   }
 
   /**
@@ -201,7 +202,7 @@ export class LockService {
    * @throws LockOptionsError for an unknown option, or a wrong value
    */
   async forceUnlock(key: string, options: ForceUnlockOptions = {}): Promise<boolean> {
-    const checked = forceOptions(options);
+    const checked = resolveForceOptions(options);
     const wasHeld = await this.#store.forceRelease(checkedKey(key), checked);
     const { token, by, reason } = checked;
     if (wasHeld) this.#events.emit({ type: 'forced', keys: [key], label: undefined, token, by, reason });
@@ -278,50 +279,18 @@ export class LockService {
     return lock.unlock();
   }
 
-  #timeout(refusal: Refusal): LockTimeoutError {
-    return new LockTimeoutError({ ...refusal, holding: this.#context.heldKeys(), nested: this.#context.isInside() });
-  }
-
-  /**
-   * Rejects a call that got no lock, in a later turn of the event loop: a caller that tries again at once leaves time
-   * for timers and sockets, although this process alone refused it.
-   */
-  async #refuse(error: unknown, signal: AbortSignal | undefined): Promise<never> {
-    const told = this.#failed(error, signal);
-    await nextTurn();
-    throw told;
-  }
-
-  /**
-   * Makes the error of a call that got no lock.
-   *
-   * @param signal of the call. Its reason may be anything, even a value whose prototype can't be read, so it is passed
-   *   on as it is
-   */
-  #failed(error: unknown, signal: AbortSignal | undefined): unknown {
-    const isReason = signal?.aborted && signal.reason === error;
-    if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError))
-      return this.requests.attachError(error);
-    const nested = this.#context.isInside();
-    // Several calls may have failed with one error, and each is answered by itself.
-    const told =
-      nested || this.requests.changesErrors ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
-    // The lease of one call that is too short is no outage.
-    if (!this.isEnding && !(error instanceof TooSlowError)) this.#outage?.failed(told);
-    return this.requests.attachError(told);
-  }
-
   /** @throws LockOptionsError */
-  #read(options: WithLockOptions | undefined, defaults: ResolvedLockOptions): ResolvedLockOptions {
-    if (!options || defaults !== this.#terms || !Object.isFrozen(options)) return resolveCallOptions(options, defaults);
-    let terms = this.#frozenTerms.get(options);
-    if (!terms) this.#frozenTerms.set(options, (terms = resolveCallOptions(options, defaults)));
-    return terms;
+  #resolve(options: WithLockOptions | undefined, defaults: ResolvedLockOptions): ResolvedLockOptions {
+    if (!options || defaults !== this.#defaults || !Object.isFrozen(options))
+      return resolveCallOptions(options, defaults);
+    let resolved = this.#resolvedFrozen.get(options);
+    if (!resolved) this.#resolvedFrozen.set(options, (resolved = resolveCallOptions(options, defaults)));
+    return resolved;
   }
 
   /** @throws LockKeyError, LockOptionsError */
-  #acquire(key: LockKey, terms: ResolvedLockOptions): Promise<Lock | Refusal> {
-    const request = lockRequest(terms, { keys: orderedKeys(key), waitSignals: this.#waitSignals });
+  #acquire(key: LockKey, resolved: ResolvedLockOptions): Promise<Lock | Refusal> {
+    const request = lockRequest(resolved, { keys: orderedKeys(key), waitSignals: this.#waitSignals });
     return this.#events.hasSubscribers
       ? withCallEvents(this.#events, request, (request) => this.#acquirer.acquire(request))
       : this.#acquirer.acquire(request);

@@ -1,3 +1,5 @@
+import type { LockRequest } from '../core/request/lock-request.js';
+
 /** What a `LockService` needs to know of the requests that its callers answer, such as those of HTTP. */
 export interface RequestPort {
   /** Aborts when nobody waits for the answer of the current request any more. Undefined outside of a request. */
@@ -14,3 +16,10 @@ export const NO_REQUESTS: RequestPort = {
   attachError: (error) => error,
   changesErrors: false,
 };
+
+/** Makes the function that lists the signals that end the wait of a call: that of its options, and that of the request it belongs to. */
+export function waitSignalsWith(requests: RequestPort): (this: LockRequest) => readonly AbortSignal[] {
+  return function (this: LockRequest) {
+    return [this.signal, requests.waitSignal()].filter((signal) => signal !== undefined);
+  };
+}

@@ -27,7 +27,7 @@ export class Listeners {
   }
 
   lost(token: string, forced: ForcedUnlock): void {
-    for (const listener of this.#all) listener.lost(token, forced);
+    for (const listener of this.#all) listener.forceReleased(token, forced);
   }
 
   describe(token: string): LockDetails | undefined {

@@ -155,7 +155,7 @@ export interface StoreListener {
    */
   contended(token: string): void;
   /** The lock of a token was released by force. */
-  lost(token: string, forced: ForcedUnlock): void;
+  forceReleased(token: string, forced: ForcedUnlock): void;
   /**
    * Describes the lock of a token, which belongs to its present holder alone from now on; undefined when it is not held
    * here.

@@ -174,7 +174,7 @@ export class SimulatedLockStore implements LockStore {
   #lose(lock: OwnedLock): void {
     const holder = this.#listeners.find((listener) => listener.describe(lock.token));
     if (!holder) return; // given back, or not had yet
-    holder.lost(lock.token, {});
+    holder.forceReleased(lock.token, {});
     void this.release(lock);
   }
 }

@@ -41,7 +41,7 @@ export class TestLockService extends LockService {
    */
   constructor(options: LockTestingModuleOptions = {}) {
     const given = inMemory(options);
-    const { terms, shutdownGraceMs, exceptionFactory, store } = resolveModuleOptions({
+    const { callDefaults, shutdownGraceMs, exceptionFactory, store } = resolveModuleOptions({
       ...given,
       store: given.store === undefined ? new MemoryLockStore() : given.store,
     });
@@ -49,7 +49,7 @@ export class TestLockService extends LockService {
     super({
       name: moduleNameIn(given, 'name'),
       store: simulated,
-      terms,
+      callDefaults,
       shutdownGraceMs,
       requests: httpRequests(exceptionFactory),
     });

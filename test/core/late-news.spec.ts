@@ -13,8 +13,9 @@ class LateNewsStore extends MemoryLockStore {
   }
 
   override listen(listener: StoreListener): void {
-    const lost: StoreListener['lost'] = (...loss) => void this.news.push(() => listener.lost(...loss));
-    super.listen({ ...listener, granted: (token) => listener.offered(token), lost });
+    const lost: StoreListener['forceReleased'] = (...loss) =>
+      void this.news.push(() => listener.forceReleased(...loss));
+    super.listen({ ...listener, granted: (token) => listener.offered(token), forceReleased: lost });
   }
 }
 

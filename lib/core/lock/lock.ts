@@ -161,9 +161,9 @@ export class Lock implements AsyncDisposable {
     this.assertHeld();
     if (this.#mode === 'read') return;
     if (this.#mode === 'permit')
-      throw this.#refusal((lock) => `${lock} is a permit of a semaphore: there is nothing to downgrade.`);
+      throw this.#optionsError((lock) => `${lock} is a permit of a semaphore: there is nothing to downgrade.`);
     if (this.#nesting?.hasParents || this.#nesting?.hasChildren) {
-      throw this.#refusal(
+      throw this.#optionsError(
         (lock) =>
           `${lock} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`,
       );
@@ -302,7 +302,7 @@ export class Lock implements AsyncDisposable {
     );
   }
 
-  #refusal(text: (lock: string) => string): LockOptionsError {
+  #optionsError(text: (lock: string) => string): LockOptionsError {
     return new LockOptionsError(text('The lock'), text(`The lock ${quoted(this.key)}`));
   }
 

@@ -8,8 +8,12 @@ import { wrongValue } from './lock-options.js';
 
 const KNOWN: readonly string[] = ['token', 'by', 'reason'] satisfies (keyof ForceUnlockOptions)[];
 
-/** @throws LockOptionsError naming the option, the value and what is allowed */
-export function forceOptions(given: ForceUnlockOptions): ForceUnlockOptions {
+/**
+ * Checks the options of `forceUnlock`.
+ *
+ * @throws LockOptionsError naming the option, the value and what is allowed
+ */
+export function resolveForceOptions(given: ForceUnlockOptions): ForceUnlockOptions {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
     throw new LockOptionsError(`forceUnlock() takes an object of options, not ${shown(given)}.`);
   const options = plainOptions(given, KNOWN);

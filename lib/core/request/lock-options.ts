@@ -126,7 +126,7 @@ export const DEFAULT_LOCK_OPTIONS: ResolvedLockOptions = Object.freeze({
   signal: undefined,
 });
 
-/** How each option is read into the terms. The only list of the options there are. */
+/** Resolves each option of a call. This is the only list of the options. */
 const READERS: { readonly [name in keyof WithLockOptions]-?: (value: never) => Partial<ResolvedLockOptions> } = {
   wait: (value: Duration) => ({ waitMs: durationMs('wait', value, { min: 0, unlimited: true }) }),
   lease: (value: Duration) => ({ leaseMs: durationMs('lease', value, { min: SMALLEST_LEASE_MS }) }),
@@ -147,7 +147,9 @@ const READERS: { readonly [name in keyof WithLockOptions]-?: (value: never) => P
 export const LOCK_OPTIONS: readonly string[] = Object.keys(READERS);
 
 /**
- * Reads options over the terms they leave open. `besides`: further options that the caller reads itself.
+ * Resolves the options of a call, over the defaults for those it leaves out.
+ *
+ * @param besides names of further options, which the caller reads itself
  *
  * @throws LockOptionsError for an unknown option or a bad value
  */
@@ -161,36 +163,36 @@ export function resolveCallOptions(
     throw new LockOptionsError(`Lock options must be an object, not ${shown(given)}.`);
   }
   const options = plainOptions(given, LOCK_OPTIONS);
-  const terms = copyOf(defaults);
+  const resolved = copyOf(defaults);
   for (const [name, value] of Object.entries(options)) {
     const reader = Object.hasOwn(READERS, name) ? READERS[name as keyof WithLockOptions] : undefined;
     if (!reader) throw unknownOption(name, [...LOCK_OPTIONS, ...besides]);
     if (value === undefined) continue;
-    Object.assign(terms, reader(value as never));
+    Object.assign(resolved, reader(value as never));
   }
-  terms.sharing = sharingOf(terms);
-  return terms;
+  resolved.sharing = sharingOf(resolved);
+  return resolved;
 }
 
-/** Copies terms property by property: V8 needs microseconds to spread an object of this size. */
-function copyOf(terms: ResolvedLockOptions): {
+/** Copies options property by property: V8 takes microseconds to spread an object of this size. */
+function copyOf(options: ResolvedLockOptions): {
   -readonly [name in keyof ResolvedLockOptions]: ResolvedLockOptions[name];
 } {
   return {
-    waitMs: terms.waitMs,
-    leaseMs: terms.leaseMs,
-    watchdog: terms.watchdog,
-    maxHoldMs: terms.maxHoldMs,
-    atLeastMs: terms.atLeastMs,
-    mode: terms.mode,
-    permits: terms.permits,
-    sharing: terms.sharing,
-    label: terms.label,
-    maxWaiters: terms.maxWaiters,
-    fair: terms.fair,
-    reentrant: terms.reentrant,
-    onLost: terms.onLost,
-    signal: terms.signal,
+    waitMs: options.waitMs,
+    leaseMs: options.leaseMs,
+    watchdog: options.watchdog,
+    maxHoldMs: options.maxHoldMs,
+    atLeastMs: options.atLeastMs,
+    mode: options.mode,
+    permits: options.permits,
+    sharing: options.sharing,
+    label: options.label,
+    maxWaiters: options.maxWaiters,
+    fair: options.fair,
+    reentrant: options.reentrant,
+    onLost: options.onLost,
+    signal: options.signal,
   };
 }
 

@@ -4,44 +4,44 @@ import type { Busy } from '../../store/lock-store.js';
 import type { ResolvedLockOptions } from './lock-options.js';
 import { holderOf } from './lock-token.js';
 
-/** What a call has besides its terms. */
+/** What a call has besides its options. */
 interface CallParts {
   readonly keys: readonly string[];
-  /** Signals that end the wait; asked for only when the call has to wait. */
+  /** Lists the signals that end the wait. Called only when the call has to wait. */
   readonly waitSignals: () => readonly AbortSignal[];
-  /** Called when the call queues, where somebody wants to know. */
+  /** Called when the call begins to wait, if somebody wants to know. */
   readonly onWait?: (() => void) | undefined;
   /** Whether it only waits for its turn in this process, and leaves as soon as it has it. */
   readonly leavesAtOnce?: boolean | undefined;
-  /** For which of its keys it keeps its turn in this process while it waits in the store. @default all */
+  /** The keys for which it keeps its turn in this process while it waits in the store. @default all */
   readonly keptTurns?: readonly string[] | undefined;
 }
 
-/** One call for a lock, with nothing left open. */
+/** One call for a lock: its keys, and its resolved options. */
 export interface LockRequest extends ResolvedLockOptions, CallParts {}
 
 /**
- * Makes a request. All requests are made here, property by property, so that they have one shape: V8 needs microseconds to spread
+ * Makes a request. All requests are made here, property by property, so that they have one shape: V8 takes microseconds to spread
  * an object of this size.
  */
-export function lockRequest(terms: ResolvedLockOptions, parts: CallParts, waitMs = terms.waitMs): LockRequest {
+export function lockRequest(options: ResolvedLockOptions, parts: CallParts, waitMs = options.waitMs): LockRequest {
   const { keys, waitSignals, onWait, leavesAtOnce, keptTurns } = parts;
   return {
     keys,
     waitMs,
-    leaseMs: terms.leaseMs,
-    watchdog: terms.watchdog,
-    maxHoldMs: terms.maxHoldMs,
-    atLeastMs: terms.atLeastMs,
-    mode: terms.mode,
-    permits: terms.permits,
-    sharing: terms.sharing,
-    label: terms.label,
-    maxWaiters: terms.maxWaiters,
-    fair: terms.fair,
-    reentrant: terms.reentrant,
-    onLost: terms.onLost,
-    signal: terms.signal,
+    leaseMs: options.leaseMs,
+    watchdog: options.watchdog,
+    maxHoldMs: options.maxHoldMs,
+    atLeastMs: options.atLeastMs,
+    mode: options.mode,
+    permits: options.permits,
+    sharing: options.sharing,
+    label: options.label,
+    maxWaiters: options.maxWaiters,
+    fair: options.fair,
+    reentrant: options.reentrant,
+    onLost: options.onLost,
+    signal: options.signal,
     waitSignals,
     onWait,
     leavesAtOnce,
@@ -49,7 +49,7 @@ export function lockRequest(terms: ResolvedLockOptions, parts: CallParts, waitMs
   };
 }
 
-/** Makes the request anew with some of it changed. */
+/** Copies a request with some parts changed. */
 export function changedRequest(
   request: LockRequest,
   change: Partial<CallParts> & { readonly waitMs?: number },
@@ -67,53 +67,53 @@ export function changedRequest(
   );
 }
 
-/** Why a request got no lock. No error object yet: a failed `tryLock` is cheap. */
+/** Why a request got no lock. Not an error, so that a failed `tryLock` is cheap. */
 export type Refusal = Omit<TimeoutFacts, 'holding'>;
 
-/** Who stood in the way. */
-interface InTheWay {
+/** Who kept the caller from the lock. */
+interface Obstacle {
   /** `host:pid` of the holder, where it is known. */
   readonly holder: string | undefined;
-  /** How many waited before the caller, as far as it knows. */
+  /** How many callers waited before it, as far as is known. */
   readonly ahead: number;
   /** How long the lease of the holder lasts if nobody renews it, in ms, where it is known. */
   readonly leaseLeftMs: number | undefined;
-  /** Keys of the caller that those wait for whom it waited for. */
+  /** The keys of the caller that complete a circle of calls that wait for each other. */
   readonly deadlock?: readonly string[] | undefined;
 }
 
-export function heldBy({ holder, ahead, leaseLeftMs }: Busy): InTheWay {
+export function describeBusy({ holder, ahead, leaseLeftMs }: Busy): Obstacle {
   return { holder: holderOf(holder), ahead, leaseLeftMs };
 }
 
-export function refusal(reason: TimeoutReason, request: LockRequest, startedAt: number, inTheWay: InTheWay): Refusal {
+export function refusal(reason: TimeoutReason, request: LockRequest, startedAt: number, obstacle: Obstacle): Refusal {
   const { keys, label, waitMs, maxWaiters } = request;
-  return { keys, label, reason, waitedMs: now() - startedAt, waitMs, maxWaiters, ...inTheWay };
+  return { keys, label, reason, waitedMs: now() - startedAt, waitMs, maxWaiters, ...obstacle };
 }
 
-/** Whether the lock of such a request may come from, and go to, another caller of its process without a word to the store. */
+/** Whether the lock of this request may be handed off inside its process: from another caller, and to another. */
 export function allowsHandOff(request: LockRequest): boolean {
   const { keys, watchdog, waitMs, maxWaiters, atLeastMs } = request;
   return watchdog && usesLocalQueue(request) && keys.length === 1 && waitMs > 0 && maxWaiters > 0 && atLeastMs === 0;
 }
 
 /**
- * Whether the caller may begin with so little of its lease, in ms: the watchdog will lengthen it. Nobody does so for a fixed lease;
- * and what is to be kept after a release must outlast one that fails.
+ * Whether the caller may start with only that much of its lease, in ms: the watchdog lengthens it. It does not lengthen a fixed lease;
+ * and with `atLeast`, the key has to stay locked for the whole lease even if the release fails.
  */
 export function canStartWith(lastsMs: number, { leaseMs, watchdog, maxHoldMs, atLeastMs }: LockRequest): boolean {
   return lastsMs >= leaseMs || (watchdog && maxHoldMs > lastsMs && atLeastMs === 0);
 }
 
 /**
- * Whether the caller goes through the gate of this process: those who want it fair all queue in the store, and so do those
- * who share it.
+ * Whether the caller waits for its turn in this process. With `fair`, all callers queue in the store; and so do those that share
+ * the key.
  */
 export function usesLocalQueue({ fair, sharing }: Pick<LockRequest, 'fair' | 'sharing'>): boolean {
   return !fair && sharing === 'exclusive';
 }
 
-/** For which keys the caller has its turn in this process, once it is through the gate. */
+/** The keys for which the caller has the turn in this process, once it has entered the local queue. */
 export function turnsOf(request: LockRequest): readonly string[] {
   return usesLocalQueue(request) ? (request.keptTurns ?? request.keys) : NONE;
 }

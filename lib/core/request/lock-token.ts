@@ -2,14 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { LOCAL_WAITERS_MARK } from '../../store/lock-store.js';
 
-/** Characters of a host name that would blur a token. */
+/** Characters of a host name that would make a token ambiguous. */
 const NOT_HOST = /[^\w.-]/g;
 
 /**
- * Makes owner tokens: `host:pid:random.sequence`, and a `+` when others wait for the lock in this process; a quorum adds the number
- * of the try, `-1a`, before it. The random
- * part (96 bits, one per source) makes them unguessable, host and pid tell a person who reads the key with redis-cli which
- * process holds it.
+ * Makes owner tokens: `host:pid:random.sequence`, with a `+` at the end if others wait for the lock in this process. A quorum adds the number
+ * of the try, `-1a`, before the `+`. The random part (96 bits, one per source) makes tokens unguessable; host and pid show a person who reads the
+ * key with redis-cli which process holds it.
  */
 export class TokenSource {
   /** `host:pid` of this process. */
@@ -19,12 +18,12 @@ export class TokenSource {
   readonly #start = `${this.name}.`;
   #sequence = 0;
 
-  next(run: boolean): string {
-    return this.#start + (++this.#sequence).toString(36) + (run ? LOCAL_WAITERS_MARK : '');
+  next(withLocalWaiters: boolean): string {
+    return this.#start + (++this.#sequence).toString(36) + (withLocalWaiters ? LOCAL_WAITERS_MARK : '');
   }
 }
 
-/** What a token of ours says; nothing for a value that another tool wrote. */
+/** Reads the parts of a token of ours. They are undefined for a value that another tool wrote. */
 export function partsOf(token: string): {
   readonly host: string | undefined;
   readonly pid: number | undefined;
@@ -35,7 +34,7 @@ export function partsOf(token: string): {
   return { host, pid: pid === undefined ? undefined : Number(pid), instance };
 }
 
-/** `host:pid` of a token of ours. */
+/** Reads `host:pid` of a token of ours. */
 export function holderOf(token: string): string | undefined {
   const { host, pid } = partsOf(token);
   return host && `${host}:${pid}`;

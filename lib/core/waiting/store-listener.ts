@@ -25,7 +25,7 @@ export function listenToStore(store: LockStore, parts: StoreListenerParts): void
       pendingAcquires.markContended(token);
       leases.get(token)?.handOffRun?.markContended();
     },
-    lost: (token, forced) => {
+    forceReleased: (token, forced) => {
       pendingAcquires.markForcedAway(token);
       const lease = leases.get(token);
       // The message may be about a lock that the token had before it asked again.

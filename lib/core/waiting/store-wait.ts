@@ -3,7 +3,7 @@ import type { Busy, Granted, LockStore } from '../../store/lock-store.js';
 import {
   canStartWith,
   changedRequest,
-  heldBy,
+  describeBusy,
   refusal,
   turnsOf,
   usesLocalQueue,
@@ -78,7 +78,7 @@ export class StoreWait {
     const waiters = usesLocalQueue(request) ? 0 : this.#localQueue.waiterCount(key);
     if (request.waitMs > 0 && waiters >= request.maxWaiters) {
       if (pending.queue) await this.#store.cancel(pending);
-      return refusal('too-many-waiters', request, startedAt, heldBy(refused.reply));
+      return refusal('too-many-waiters', request, startedAt, describeBusy(refused.reply));
     }
     const waiting = this.#tracker.during(request, (findDeadlock) => {
       return this.#poll(pending, refused, { request, startedAt, findDeadlock });
@@ -113,7 +113,7 @@ export class StoreWait {
     }
     const deadlock = findDeadlock();
     await this.#pendingAcquires.giveUp(pending, request);
-    return refusal('held', request, startedAt, { ...heldBy(reply), deadlock });
+    return refusal('held', request, startedAt, { ...describeBusy(reply), deadlock });
   }
 
   async #sleep(

@@ -1,5 +1,5 @@
 import { UseInterceptors } from '@nestjs/common';
-import { isThenable, settled } from '../../core/settled.js';
+import { isThenable, startIfLazy } from '../../core/lazy-promise.js';
 import { attachToRequest } from '../../http/http-request.js';
 import { withCurrentLock } from '../call/call-parts.js';
 import type { Around } from '../method/wrap-method.js';
@@ -33,7 +33,7 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
         return isAsyncIterator(value) ? new RequestIterator(value, hold, onLost) : value;
       };
       // Settled here, because Nest would call `then` a second time.
-      const result = isThenable(made) ? Promise.resolve(settled(made)).then(readable) : readable(made);
+      const result = isThenable(made) ? Promise.resolve(startIfLazy(made)).then(readable) : readable(made);
       void Promise.resolve(result).then(leave, leave);
       return result;
     } catch (error) {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable } from 'rxjs';
-import { lostError } from '../../service/lock.calls.js';
+import { lostError } from '../../service/call-errors.js';
 import { failWhenLost } from '../stream/held-observable.js';
 import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
 import type { RequestHold } from './request-hold.js';

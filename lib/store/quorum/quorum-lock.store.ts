@@ -68,7 +68,7 @@ export class QuorumLockStore implements LockStore {
         source: listener.source,
         granted: () => false,
         contended: (token) => this.#contended(token),
-        lost: (token, forced) => this.#lost(token, at, forced),
+        forceReleased: (token, forced) => this.#lost(token, at, forced),
         describe: (token) => listener.describe(token),
         // A quorum has no queue, so it offers nothing.
         offered: () => false,

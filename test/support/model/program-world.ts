@@ -33,7 +33,7 @@ export class ProgramProcess {
         if (marker) marker.resolve();
         else tell({ what: 'contended', token });
       },
-      lost: (token) => tell({ what: 'lost', token }),
+      forceReleased: (token) => tell({ what: 'lost', token }),
       describe: () => undefined,
       offered: () => false,
       resync: () => undefined,

@@ -17,8 +17,8 @@ const QUIET: OutageLog = {
 
 /** A store on Redis, as the module makes it. */
 export function redisStore(options: RedisLockModuleOptions, log: Partial<OutageLog> = {}): LockStore {
-  const { terms, ...resolved } = resolveModuleOptions(options);
-  return storeOn({ ...resolved, leaseMs: terms.leaseMs, log: { ...QUIET, ...log } });
+  const { callDefaults, ...resolved } = resolveModuleOptions(options);
+  return storeOn({ ...resolved, leaseMs: callDefaults.leaseMs, log: { ...QUIET, ...log } });
 }
 
 /** A quorum that trusts also nodes that were started a moment ago: for tests that begin at once, and let nodes come back empty. */
@@ -38,8 +38,8 @@ export function lockService(
   store: LockStore,
   options: RedisLockModuleOptions = {},
 ): LockService & { close(): Promise<void> } {
-  const { terms, shutdownGraceMs } = resolveModuleOptions(options);
-  const service = new LockService({ name: 'default', store, terms, shutdownGraceMs });
+  const { callDefaults, shutdownGraceMs } = resolveModuleOptions(options);
+  const service = new LockService({ name: 'default', store, callDefaults, shutdownGraceMs });
   return Object.assign(service, { close: () => service.onApplicationShutdown() });
 }
 

@@ -21,7 +21,7 @@ export async function waitSilently(
     granted: (token) => isTold(token),
     offered: (token) => isTold(token),
     contended: () => undefined,
-    lost: () => undefined,
+    forceReleased: () => undefined,
     describe: () => undefined,
     resync: () => undefined,
   });

@@ -1,10 +1,10 @@
 import { types } from 'node:util';
 
 /**
- * Asks for the result of a lazy promise, such as a query builder, that does its work when it is asked: in the async context of the caller,
- * where an `await` outside would ask in its own. What can't be one is returned as it is.
+ * Starts a lazy promise, such as a query builder, which does its work when it is awaited: in the async context of the caller,
+ * because an `await` outside would start it in its own. Returns what can't be lazy as it is.
  */
-export function settled<T>(result: T | PromiseLike<T>): T | PromiseLike<T> {
+export function startIfLazy<T>(result: T | PromiseLike<T>): T | PromiseLike<T> {
   if ((typeof result !== 'object' && typeof result !== 'function') || result === null) return result;
   const isPlain = types.isPromise(result) && Object.getPrototypeOf(result) === Promise.prototype;
   return isPlain ? result : Promise.resolve(result);

@@ -1,0 +1,71 @@
+import { nextTurn } from '../clock/next-turn.js';
+import type { LockContext } from '../core/nesting/lock-context.js';
+import type { Refusal } from '../core/request/lock-request.js';
+import { TooSlowError } from '../core/too-slow.error.js';
+import { isLockError } from '../errors/lock.error.js';
+import { LockLostError } from '../errors/lock-lost.error.js';
+import { LockTimeoutError } from '../errors/lock-timeout.error.js';
+import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import type { OutageReporter } from '../outage/outage-reporter.js';
+import type { RequestPort } from './request-port.js';
+
+interface CallErrorsParts {
+  readonly context: LockContext;
+  readonly requests: RequestPort;
+  readonly outage: OutageReporter | undefined;
+  /** Whether the app shuts down. */
+  readonly isEnding: () => boolean;
+}
+
+/** Makes the errors that the calls of a service reject with. */
+export class CallErrors {
+  readonly #parts: CallErrorsParts;
+
+  constructor(parts: CallErrorsParts) {
+    this.#parts = parts;
+  }
+
+  timeout(refusal: Refusal): LockTimeoutError {
+    const { context } = this.#parts;
+    return new LockTimeoutError({ ...refusal, holding: context.heldKeys(), nested: context.isInside() });
+  }
+
+  /**
+   * Rejects a call that got no lock, in a later turn of the event loop: a caller that tries again at once leaves time
+   * for timers and sockets, although this process alone refused it.
+   *
+   * @param signal of the call. Its reason may be anything, even a value whose prototype can't be read, so it is passed
+   *   on as it is
+   */
+  async refuse(error: unknown, signal: AbortSignal | undefined): Promise<never> {
+    const own = this.#failed(error, signal);
+    await nextTurn();
+    throw own;
+  }
+
+  /** Makes the error of a call that got no lock, reports it as part of an outage, and attaches it to the request of the call. */
+  #failed(error: unknown, signal: AbortSignal | undefined): unknown {
+    const { context, requests, outage, isEnding } = this.#parts;
+    const isReason = signal?.aborted && signal.reason === error;
+    if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError)) return requests.attachError(error);
+    const nested = context.isInside();
+    // One error may have failed several calls, and each of them gets its own answer.
+    const own =
+      nested || requests.changesErrors ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
+    // A lease that is too short for one call is no outage.
+    if (!isEnding() && !(error instanceof TooSlowError)) outage?.failed(own);
+    return requests.attachError(own);
+  }
+}
+
+/**
+ * Makes the error of a call that lost its lock.
+ *
+ * @param cause what the work threw, unless that was the loss itself
+ */
+export function lostError(lost: LockLostError, requests: RequestPort, cause?: unknown): LockLostError {
+  const { keys, label, reason, heldMs, forced } = lost;
+  return requests.attachError(
+    cause === lost ? lost : new LockLostError({ keys, label, reason, heldMs, forced, cause }),
+  );
+}
