@@ -1,8 +1,8 @@
 /**
- * Gives an error a stack that begins with its name, its message and its detail: whatever prints it (a console, a
- * logger, a test runner) tells both. The text is made when somebody reads it, as most errors are handled unread.
+ * Gives an error a stack that begins with its name, message and detail, so whatever prints it (a console, a logger, a
+ * test runner) shows both texts. The stack is made when somebody reads it, because most errors are handled unread.
  *
- * @param below the frames of this function and of those it calls are left out
+ * @param below this function and its callees are left out of the frames
  */
 export function setLazyStack(
   error: Error & { readonly detail: string },
@@ -10,7 +10,7 @@ export function setLazyStack(
 ): void {
   const trace: { stack?: string } = {};
   Error.captureStackTrace(trace, below);
-  let told: string | undefined;
+  let text: string | undefined;
   const stack = (): string => {
     const { name, message, detail } = error;
     const frames = String(trace.stack ?? '')
@@ -18,18 +18,18 @@ export function setLazyStack(
       .slice(1);
     return [`${name}: ${message}`, ...(detail === message ? [] : [detail]), ...frames].join('\n');
   };
-  // To define it anew would have the old one written.
+  // Redefining it would first write the old one.
   delete error.stack;
   Object.defineProperty(error, 'stack', {
-    get: () => (told ??= stack()),
-    set: (value: string) => (told = value),
+    get: () => (text ??= stack()),
+    set: (value: string) => (text = value),
     configurable: true,
   });
 }
 
 /**
- * Lets errors be made without a trace until `again()`: of an error that gets its own by `setLazyStack` the first one
- * would only cost, half of what it takes to make one, which counts where thousands of callers time out at once.
+ * Turns stack traces off until `again()`. The first trace of an error that gets its own by `setLazyStack` would be half
+ * the cost of making it, which counts where thousands of callers time out at once.
  */
 export function withoutTraces(): { again(): void } {
   const limit = Error.stackTraceLimit;

@@ -1,6 +1,5 @@
 import { LockError } from './lock.error.js';
-import { lockNames } from './messages.js';
-import { quotedStart } from './messages.js';
+import { lockNames, quotedStart } from './messages.js';
 
 /**
  * Says how a lock was lost:

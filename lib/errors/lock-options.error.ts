@@ -2,7 +2,7 @@ import { LockError } from './lock.error.js';
 import { lockNames } from './messages.js';
 
 /**
- * Thrown when an option, a template or the set-up is wrong: at boot, with all such mistakes in one list, and by each
+ * Is thrown when an option, a template or the set-up is wrong: at boot, with all such mistakes in one list, and by each
  * call of a method that has one.
  */
 export class LockOptionsError extends LockError {

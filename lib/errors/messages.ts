@@ -1,27 +1,27 @@
 import { detailOf } from './lock.error.js';
 
-/** Longest text of an outsider in a message, in characters. */
+/** The longest foreign text in a message, in characters. */
 const LONGEST = 60;
 
 /**
- * What JSON leaves as it is, and terminals or log collectors take for more than text: DEL, C1, line separators,
+ * The characters that JSON doesn't escape, but that terminals or log collectors interpret: DEL, C1, line separators,
  * direction marks.
  */
 const CONTROLS = /[\u007F-\u009F\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/g;
 
-/** Puts a text into quotes, so that nothing in it breaks the line that it is logged in. */
+/** Quotes a text, so that nothing in it breaks its log line. */
 export function quoted(text: string): string {
   return JSON.stringify(text).replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** The same of a text that can be of any length. */
+/** Quotes a text of any length, cut off where it is too long. */
 export function quotedStart(text: string, longest = LONGEST): string {
   return quoted(text.length > longest ? `${text.slice(0, longest)}…` : text);
 }
 
 /**
- * Shows a wrong value in a message, in one short line. Of an object only its class: it may hold a password. Never
- * throws.
+ * Shows a wrong value in a message, in one short line. Of an object it shows only the class, because it may hold a
+ * password. Never throws.
  */
 export function shown(value: unknown): string {
   switch (typeof value) {
@@ -40,7 +40,7 @@ export function shown(value: unknown): string {
   }
 }
 
-/** Shows what somebody else's code threw, in one short line. Never throws. */
+/** Shows an error of foreign code in one short line. Never throws. */
 export function shownError(error: unknown): string {
   try {
     return error instanceof Error ? quotedStart(String(detailOf(error)), 200) : shown(error);
@@ -51,7 +51,10 @@ export function shownError(error: unknown): string {
 
 const start = (text: string): string => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
-/** A client's JSON can have any `constructor`; its prototype is ours. A Proxy can throw whatever is asked of it. */
+/**
+ * Reads the class from the prototype, because a client's JSON can have any `constructor`. A Proxy may throw at any
+ * access.
+ */
 function shownObject(value: object): string {
   try {
     if (Array.isArray(value)) return 'an array';

@@ -1,15 +1,15 @@
 import { LockOptionsError } from './lock-options.error.js';
 
-/** Says what would break a lock, and what can be done, in the form of Nest's own messages. */
+/** Writes what would break a lock, and what can be done, in the form of Nest's own messages. */
 export function mistake(what: string, remedies: readonly string[]): string {
   return `${what}\n\nPotential solutions:\n${remedies.map((remedy) => `- ${remedy}`).join('\n')}`;
 }
 
-/** Collects mistakes, so that all of them are told at once. */
+/** Collects mistakes, so that one error reports all of them. */
 export class Mistakes {
   readonly #texts: string[] = [];
 
-  /** Returns what `make` returns. Undefined when it throws a LockOptionsError, which is noted. */
+  /** Returns what `make` returns; undefined when it throws a `LockOptionsError`, which is noted. */
   try<T>(make: () => T): T | undefined {
     try {
       return make();
@@ -20,13 +20,13 @@ export class Mistakes {
     }
   }
 
-  /** Tells all that were noted. Undefined when all is well. */
+  /** The error with all mistakes; undefined when there are none. */
   get error(): LockOptionsError | undefined {
     return this.#texts.length > 0 ? new LockOptionsError(mistakeList(this.#texts)) : undefined;
   }
 }
 
-/** One text of all mistakes. One that is found twice is told once. */
+/** Joins mistakes into one text, each of them once. */
 export function mistakeList(texts: readonly string[]): string {
   return [...new Set(texts)].join('\n\n');
 }

@@ -1,4 +1,4 @@
-/** How many letters may differ for a name to pass for a slip of another, as a part of its length. */
+/** The share of letters that may differ in a slip of another name. */
 const LARGEST_SLIP = 0.4;
 
 /** Finds the name that was probably meant; undefined when none is close. */

@@ -1,8 +1,8 @@
 import { LockOptionsError } from './lock-options.error.js';
 
 /**
- * Writes out what an object has from its class or prototype, such as getters, so that no option is ignored. Methods
- * count where they are known options.
+ * Copies options into a plain object, with those of a class or prototype, such as getters, so that no option is
+ * ignored. Methods count where they are known options.
  *
  * @throws LockOptionsError for a promise
  */
@@ -10,7 +10,7 @@ export function plainOptions<Options extends object>(options: Options, known: re
   const prototype: unknown = Object.getPrototypeOf(options);
   if (prototype === Object.prototype || prototype === null) return options;
   const { then } = options as { readonly then?: unknown };
-  if (typeof then === 'function') throw new LockOptionsError('Options can not be a promise: await it first.');
+  if (typeof then === 'function') throw new LockOptionsError("Options can't be a promise: await it first.");
   const names = new Set(Object.keys(options));
   for (let owner = prototype as object; owner && !isRoot(owner); owner = Object.getPrototypeOf(owner) as object) {
     for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(owner))) {

@@ -1,12 +1,11 @@
-/** Our own frames, and those of what calls decorators, come first. */
+/** How many frames to read: those of this library, and of what calls decorators, come first. */
 const FRAMES = 50;
 const FRAME = /(?:\(|at (?:async )?)(?!node:)([^()]+?):\d+:\d+\)?$/;
 
-/** The files of those who are being called at the moment, the innermost first, without Node's own. */
+/** Returns the files of the running functions, the innermost first, without those of Node. */
 export function filesOfStack(): readonly string[] {
   const { stackTraceLimit } = Error;
-  // Where it can't be set, as with frozen intrinsics, the limit stays; and whoever prepares stacks may make anything of
-  // them.
+  // The limit stays where it can't be set, as with frozen intrinsics. `prepareStackTrace` may make anything of a stack.
   Reflect.set(Error, 'stackTraceLimit', FRAMES);
   const { stack } = new Error();
   Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);

@@ -1,7 +1,7 @@
 import { LockOptionsError } from './lock-options.error.js';
 import { nearest } from './nearest.js';
 
-/** The error about an option that does not exist. */
+/** Makes the error for an option that does not exist. */
 export function unknownOption(name: string, known: readonly string[]): LockOptionsError {
   const meant = nearest(name, known);
   return new LockOptionsError(

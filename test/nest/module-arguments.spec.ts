@@ -58,7 +58,7 @@ describe('forRoot()', () => {
   });
 
   it('forRoot() refuses a promise and says so', () => {
-    expect(() => forRoot(Promise.resolve({ wait: 0 }))).toThrow(/can not be a promise/);
+    expect(() => forRoot(Promise.resolve({ wait: 0 }))).toThrow(/can't be a promise/);
   });
 
   it('forRoot() refuses a Map, whose entries are no options', () => {
@@ -72,7 +72,7 @@ describe('forRootAsync()', () => {
     ['null', null, /not null/],
     ['an array', [], /not an array/],
     ['a factory that is given alone', useFactory, /not a function/],
-    ['a promise', Promise.resolve({ useFactory }), /can not be a promise/],
+    ['a promise', Promise.resolve({ useFactory }), /can't be a promise/],
     [
       'an object that has no factory',
       {},
@@ -237,7 +237,7 @@ describe('options that are made anew for each request', () => {
       const booting = start({ imports: [RedisLockModule.forRootAsync(options)] });
       await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
       await expect(booting).rejects.toThrow(
-        `The options of RedisLockModule depend on ${culprit}, which is made anew for each request`,
+        `The options of RedisLockModule depend on ${culprit}, which is created for each request`,
       );
       expect(made).toBe(0);
     },
@@ -388,5 +388,5 @@ it('a signal or a promise in the place of the options of a call is refused', asy
   await expect(locks.lock('job', new AbortController().signal as object)).rejects.toThrow(
     /There is no option "aborted"/,
   );
-  await expect(locks.lock('job', Promise.resolve({ wait: 0 }) as object)).rejects.toThrow(/can not be a promise/);
+  await expect(locks.lock('job', Promise.resolve({ wait: 0 }) as object)).rejects.toThrow(/can't be a promise/);
 });

@@ -5,15 +5,15 @@ import { LockKeyError } from '../../errors/lock-key.error.js';
 import { isLockError } from '../../errors/lock.error.js';
 import { shownError } from '../../errors/messages.js';
 import { Mistakes } from '../../errors/mistakes.js';
-import { KeyTemplate, type TemplateSite } from './key-template.js';
+import { KeyTemplate, type TemplateContext } from './key-template.js';
 import { minifiedMethod } from './minified.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from '../source/parameter-names.js';
 
-/** Where Nest keeps what `@Param('userId')` and its like say of a handler's parameters. */
+/** The metadata in which Nest keeps what `@Param('userId')` and the like say about a handler's parameters. */
 const ROUTE_ARGUMENTS = '__routeArguments__';
 
 /**
- * Makes the function that gives the key of a call.
+ * Returns the function that makes the key of a call.
  *
  * @throws LockOptionsError when the template does not fit the method
  */
@@ -44,10 +44,10 @@ const OF_DECORATOR = { forms: 'a non-empty template, an array of them, or a func
 
 const REMEDIES = ['Name one of them.', 'Name a position, such as <0> or <0.id>.', 'Give a function of the arguments.'];
 
-/** What a request brings that a key can be made from. */
+/** The parts of a request that a key can be made from. */
 const PARTS_OF_REQUEST = ['params', 'query', 'body', 'headers'];
 
-const OF_REQUEST: Omit<TemplateSite, 'method'> = {
+const OF_REQUEST: Omit<TemplateContext, 'method'> = {
   areFields: true,
   find: (name) => (PARTS_OF_REQUEST.includes(name) ? { index: 0, path: [name] } : undefined),
   ...OF_DECORATOR,
@@ -59,7 +59,7 @@ const OF_REQUEST: Omit<TemplateSite, 'method'> = {
 };
 
 /**
- * Makes the function that gives the key of an HTTP request.
+ * Returns the function that makes the key of an HTTP request.
  *
  * @throws LockOptionsError for a bad template
  */
@@ -74,7 +74,7 @@ export function requestKeyResolver(key: unknown, site: string): (context: Execut
   return (context) => fill([context.switchToHttp().getRequest()]);
 }
 
-function filledKey(key: unknown, site: TemplateSite): (args: unknown[]) => LockKey {
+function filledKey(key: unknown, site: TemplateContext): (args: unknown[]) => LockKey {
   if (!Array.isArray(key) || key.length === 0) {
     const template = new KeyTemplate(key, site);
     return (args) => template.fill(args);
@@ -90,7 +90,7 @@ type KeyFunction = (...args: unknown[]) => LockKey;
 function calledKey(key: KeyFunction, args: unknown[], site: string): LockKey {
   try {
     const made = key(...args);
-    // It will be refused, as a promise is no key; what it rejects with is nobody's then.
+    // A promise will be refused as a key; without this, its rejection would be unhandled.
     if (made instanceof Promise) made.catch(() => undefined);
     return made;
   } catch (error) {
@@ -99,7 +99,7 @@ function calledKey(key: KeyFunction, args: unknown[], site: string): LockKey {
   }
 }
 
-/** The names that `@Param('userId') id`, `@Query('q') text` … give to parameters, where each is unique. */
+/** Returns the names that `@Param('userId') id`, `@Query('q') text` … give to parameters, where each is unique. */
 function routeNames(prototype: object, method: string | symbol): ParameterNames {
   const routeArguments = (Reflect.getMetadata(ROUTE_ARGUMENTS, prototype.constructor, method) ?? {}) as Record<
     string,

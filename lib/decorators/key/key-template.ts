@@ -6,32 +6,32 @@ import { shown } from '../../errors/messages.js';
 import type { ArgumentPath } from '../source/parameter-names.js';
 import { separatorsIn, parseTemplate, type Placeholder } from './template-text.js';
 
-/** Where a template stands, and what it can be filled with. */
-export interface TemplateSite {
+/** The method that a template stands on, and what can fill the template. */
+export interface TemplateContext {
   /** `AccountService.withdraw` */
   readonly method: string;
-  /** Finds what a placeholder begins with: `userId`, or `dto` of `<dto.id>`. */
+  /** Finds the first name of a placeholder: `userId`, or `dto` of `<dto.id>`. */
   readonly find: (name: string) => ArgumentPath | undefined;
-  /** Whether its names are those of fields that a client fills. */
+  /** Whether its names are fields that a client fills. */
   readonly areFields?: boolean;
-  /** What a key can be given as. */
+  /** The forms that a key may have, for errors. */
   readonly forms: string;
-  /** Placeholders as they can be. */
+  /** Examples of placeholders, for errors. */
   readonly examples: string;
-  /** What to do where no template will do: `give a function`. */
+  /** What to do where no template fits: `give a function`. */
   readonly otherwise: string;
-  /** What to tell of placeholders that are not found. */
+  /** Explains placeholders that are not found. */
   readonly unknownNames: () => UnknownNames;
 }
 
-/** Why names are not found, in a sentence without its point, and what can be done. */
+/** Why names are not found, as a sentence without its full stop, and what can be done. */
 export interface UnknownNames {
   readonly what: string;
   readonly remedies: readonly string[];
 }
 
-/** A value that a key is made from. */
-interface Slot extends ArgumentPath {
+/** A placeholder, bound to an argument. */
+interface BoundPlaceholder extends ArgumentPath {
   /** As written: `<userId>` */
   readonly text: string;
   readonly unsafe: RegExp;
@@ -43,43 +43,50 @@ const PATH = /^(?:\d+|[\p{ID_Start}$_][\p{ID_Continue}$]*)(?:\.[\p{ID_Continue}$
 type Arguments = readonly unknown[];
 
 /**
- * A key with placeholders, such as `account:<userId>`, that is filled from the arguments of a call. What could forge
- * another key is percent-escaped in values: `:`, and between two placeholders of one part what separates them.
+ * A key with placeholders, such as `account:<userId>`, that is filled from the arguments of a call. Characters that
+ * could forge another key are percent-escaped in values: `:`, and whatever separates two placeholders of the same part.
  */
 export class KeyTemplate {
   readonly #template: string;
-  readonly #site: TemplateSite;
+  readonly #context: TemplateContext;
   readonly #fixed: readonly string[];
-  readonly #slots: readonly Slot[];
+  readonly #placeholders: readonly BoundPlaceholder[];
 
   /** @throws LockOptionsError for a template that can't be filled here */
-  constructor(template: unknown, site: TemplateSite) {
+  constructor(template: unknown, context: TemplateContext) {
     if (typeof template !== 'string' || template === '') {
-      throw new LockOptionsError(`The lock key of ${site.method}() must be ${site.forms}, not ${shown(template)}.`);
+      throw new LockOptionsError(
+        `The lock key of ${context.method}() must be ${context.forms}, not ${shown(template)}.`,
+      );
     }
     this.#template = template;
-    this.#site = site;
+    this.#context = context;
     if (!isWellFormed(template)) throw this.#wrong('has half a surrogate pair in it', ['Write the whole character.']);
     const { fixed, placeholders } = parseTemplate(template);
     this.#fixed = this.#checkedFixed(fixed);
-    this.#slots = this.#slotsOf(placeholders);
+    this.#placeholders = this.#bind(placeholders);
   }
 
-  /** @throws LockKeyError when a value is missing, empty or an object */
+  /**
+   * Makes the key of a call.
+   *
+   * @throws LockKeyError when a value is missing, empty or an object
+   */
   fill(args: Arguments): string {
     let key = this.#fixed[0]!;
-    for (let at = 0; at < this.#slots.length; at++) key += this.#escaped(this.#slots[at]!, args) + this.#fixed[at + 1]!;
+    for (let at = 0; at < this.#placeholders.length; at++)
+      key += this.#escaped(this.#placeholders[at]!, args) + this.#fixed[at + 1]!;
     if (key.length > LONGEST_KEY)
-      throw this.#tooLong(`The key "${this.#template}" of ${this.#site.method}() comes to ${key.length}`);
+      throw this.#tooLong(`The key "${this.#template}" of ${this.#context.method}() comes to ${key.length}`);
     return key;
   }
 
   #checkedFixed(fixed: readonly string[]): readonly string[] {
-    const otherwise = `If the key itself has such a character, ${this.#site.otherwise}.`;
+    const otherwise = `If the key itself has such a character, ${this.#context.otherwise}.`;
     if (fixed.some((text) => /[<>]/.test(text)))
       throw this.#wrong('has a "<" or ">" without its partner', ['Write each placeholder as <name>.', otherwise]);
     if (fixed.some((text) => text.includes('%')))
-      throw this.#wrong('has a "%", which begins an escaped character in a key', ['Write another one.', otherwise]);
+      throw this.#wrong('has a "%", which begins an escaped character in a key', ['Use another character.', otherwise]);
     if (fixed.slice(1, -1).some((text) => separatorsIn(text).length === 0)) {
       throw this.#wrong('has two placeholders with nothing between them that keeps their values apart', [
         'Put ":" there.',
@@ -88,30 +95,30 @@ export class KeyTemplate {
     return fixed;
   }
 
-  #slotsOf(placeholders: readonly Placeholder[]): readonly Slot[] {
+  #bind(placeholders: readonly Placeholder[]): readonly BoundPlaceholder[] {
     const unknown: string[] = [];
-    const slots = placeholders.flatMap(({ inside, unsafe }): Slot[] => {
+    const bound = placeholders.flatMap(({ inside, unsafe }): BoundPlaceholder[] => {
       const text = `<${inside}>`;
       if (!PATH.test(inside)) {
         throw this.#wrong(`has the placeholder ${text}`, [
-          `Write it as one of these: ${this.#site.examples}.`,
-          `For anything else, ${this.#site.otherwise}.`,
+          `Write it as one of these: ${this.#context.examples}.`,
+          `For anything else, ${this.#context.otherwise}.`,
         ]);
       }
       const [first = '', ...rest] = inside.split('.');
-      const found = this.#site.find(first);
+      const found = this.#context.find(first);
       if (found) return [{ text, unsafe, index: found.index, path: [...found.path, ...rest] }];
       unknown.push(text);
       return [];
     });
-    if (unknown.length === 0) return slots;
-    const { what, remedies } = this.#site.unknownNames();
+    if (unknown.length === 0) return bound;
+    const { what, remedies } = this.#context.unknownNames();
     throw this.#wrong(`names ${unknown.join(' and ')}. ${what}`, remedies);
   }
 
-  #escaped({ text, unsafe, index, path }: Slot, args: Arguments): string {
+  #escaped({ text, unsafe, index, path }: BoundPlaceholder, args: Arguments): string {
     let value: unknown = args[index];
-    // Into objects only: a text has its letters as parts.
+    // Paths go into objects only: a string has its letters as properties.
     for (const segment of path)
       value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[segment] : undefined;
     return String(this.#checked(value, text)).replace(unsafe, percentEncoded);
@@ -120,11 +127,11 @@ export class KeyTemplate {
   #checked(value: unknown, text: string): string | number | bigint | boolean {
     switch (typeof value) {
       case 'string':
-        // It may come from a client, and be of any length: escaping a megabyte would stop the process for half a
+        // A value may come from a client and be of any length. Escaping a megabyte would block the process for half a
         // second.
         if (value.length > LONGEST_KEY)
           throw this.#tooLong(
-            `${text} in the lock key "${this.#template}" of ${this.#site.method}() has ${value.length}`,
+            `${text} in the lock key "${this.#template}" of ${this.#context.method}() has ${value.length}`,
           );
         if (value !== '') return value;
         break;
@@ -136,10 +143,10 @@ export class KeyTemplate {
         return value;
     }
     throw new LockKeyError(
-      `${text} in the lock key "${this.#template}" of ${this.#site.method}() is ${shown(value)}, but must be a non-empty string, a number, a bigint or a boolean. ` +
-        `Name the part of it that identifies the thing, e.g. <dto.id>, or ${this.#site.otherwise}.`,
+      `${text} in the lock key "${this.#template}" of ${this.#context.method}() is ${shown(value)}, but must be a non-empty string, a number, a bigint or a boolean. ` +
+        `Name the part of it that identifies the thing, e.g. <dto.id>, or ${this.#context.otherwise}.`,
       undefined,
-      this.#site.areFields ? text.slice(1, -1) : undefined,
+      this.#context.areFields ? text.slice(1, -1) : undefined,
     );
   }
 
@@ -149,14 +156,14 @@ export class KeyTemplate {
 
   #wrong(what: string, remedies: readonly string[]): LockOptionsError {
     return new LockOptionsError(
-      mistake(`The lock key "${this.#template}" of ${this.#site.method}() ${what}.`, remedies),
+      mistake(`The lock key "${this.#template}" of ${this.#context.method}() ${what}.`, remedies),
     );
   }
 }
 
 const encodings = new Map<string, string>();
 
-/** Of characters that a template escapes, which are few: so it is worth while to remember them. */
+/** Encodes a character that a template escapes. There are few of these, so each encoding is remembered. */
 function percentEncoded(char: string): string {
   let encoded = encodings.get(char);
   if (encoded === undefined) encodings.set(char, (encoded = encode(char)));

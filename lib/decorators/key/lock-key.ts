@@ -1,5 +1,5 @@
 import { shown } from '../../errors/messages.js';
-import { KeyTemplate, type TemplateSite } from './key-template.js';
+import { KeyTemplate, type TemplateContext } from './key-template.js';
 import type { KeyPart, Placeholders } from './template-types.js';
 
 /** The values that fill a template by hand: for `<id>` a value, for `<dto.id>` the object that has it. */
@@ -22,7 +22,7 @@ type Given<Template extends string> = [Placeholders<Template>] extends [never]
  * @throws LockOptionsError for a bad template, or values that are no object
  */
 export function lockKey<const Template extends string>(template: Template, ...[values]: Given<Template>): string {
-  const site: TemplateSite = {
+  const context: TemplateContext = {
     method: 'lockKey',
     find: (name) => (typeof values === 'object' && values !== null ? { index: 0, path: [name] } : undefined),
     forms: 'a non-empty template',
@@ -33,5 +33,5 @@ export function lockKey<const Template extends string>(template: Template, ...[v
       remedies: ['Write lockKey("account:<id>", { id }).'],
     }),
   };
-  return new KeyTemplate(template, site).fill([values]);
+  return new KeyTemplate(template, context).fill([values]);
 }

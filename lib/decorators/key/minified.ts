@@ -3,10 +3,10 @@ import type { UnknownNames } from './key-template.js';
 import type { ParameterNames } from '../source/parameter-names.js';
 import { filesOfStack } from '../../errors/stack-files.js';
 
-/** As long as the names are that minifiers give, at most. */
+/** The length of the names that minifiers give, at most. */
 const SHORT = 2;
 
-/** What to tell of a method whose parameters a minifier has renamed; undefined, when it does not look so. */
+/** Explains a method whose parameters a minifier has renamed; undefined when the class does not look minified. */
 export function minifiedMethod(prototype: object, names: ParameterNames): UnknownNames | undefined {
   if (!looksMinified(prototype, [...names.keys()])) return undefined;
   const file = definingFile();
@@ -21,7 +21,8 @@ export function minifiedMethod(prototype: object, names: ParameterNames): Unknow
 }
 
 /**
- * People write `id` and `to` as well, so two letters are not enough where the rest of the class looks written by hand.
+ * Short names alone are not enough, because people write `id` and `to`, too: the rest of the class has to look
+ * minified.
  */
 function looksMinified(prototype: object, names: readonly string[]): boolean {
   if (names.length === 0 || names.some((name) => name.length > SHORT)) return false;
@@ -38,15 +39,16 @@ const FIRST_FILE = /errors[\\/]stack-files\.\w+$/;
 const OF_PACKAGE = /[\\/]node_modules[\\/]/;
 
 /**
- * The file of the class that is being defined, by the stack: the innermost that is neither ours nor of a package. With
- * source maps (`node --enable-source-maps`) the one it was compiled from. Undefined when none can be told.
+ * Returns the file of the class that is being defined: the innermost file of the stack that is neither of this library
+ * nor of a package. With source maps (`node --enable-source-maps`) it is the source file. Undefined when the stack
+ * doesn't show it.
  */
 function definingFile(): string | undefined {
   const [own = '', ...files] = filesOfStack();
-  // In a bundle all is one file.
+  // In a bundle everything is one file.
   if (!FIRST_FILE.test(own)) return own || undefined;
   const ours = own.replace(FIRST_FILE, '');
   const others = files.filter((file) => !file.startsWith(ours) && !OF_PACKAGE.test(file));
-  // A helper of the compiler calls the decorator, and has no source of its own.
+  // A helper of the compiler calls the decorator; it has no source file.
   return others.slice(0, 2).find((file) => /\.[cm]?tsx?$/.test(file)) ?? others[0];
 }

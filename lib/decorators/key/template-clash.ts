@@ -1,31 +1,28 @@
 import { KEY_SEPARATOR, parseTemplate, type TemplateText } from './template-text.js';
 
-/** How two templates can make one key. */
+/** How two templates can make the same key. */
 export interface Clash {
   /** A key that both can make. */
   readonly key: string;
-  /**
-   * Whether one template only says in words what can be a value of the other: `account:house` is the key of
-   * `account:<id>` for "house".
-   */
+  /** Whether one template spells out a value of the other: `account:house` is the key of `account:<id>` for "house". */
   readonly isFixedText: boolean;
 }
 
-/** A template, as its keys are compared. */
+/** A template, prepared for comparison. */
 export interface ReadTemplate {
-  /** What is between the ":"; no value has one, so two templates make one key only if they do so part by part. */
+  /** The texts between the ":". No value has a ":", so two templates can make the same key only part by part. */
   readonly parts: readonly string[];
   readonly tokens: readonly Token[];
 }
 
-/** Reads a template once, for all that it is compared with. */
+/** Prepares a template once, for all comparisons. */
 export function readTemplate(template: string): ReadTemplate {
   return { parts: shapeOf(template).split(KEY_SEPARATOR), tokens: tokensOf(parseTemplate(template)) };
 }
 
 /**
- * Whether two templates can make one key without being meant to. Templates of one shape are: `order:<id>` and
- * `order:<kind>` name one thing.
+ * Tells whether two templates can make the same key although they are not meant to. Templates of one shape are meant
+ * to: `order:<id>` and `order:<kind>` name the same thing.
  */
 export function clashOf(one: ReadTemplate, other: ReadTemplate): Clash | undefined {
   const [parts, others] = [one.parts, other.parts];
@@ -36,10 +33,10 @@ export function clashOf(one: ReadTemplate, other: ReadTemplate): Clash | undefin
   return key === undefined ? undefined : { key, isFixedText: differing.length === 0 };
 }
 
-/** What stands for any placeholder. */
+/** Stands for any placeholder. */
 const VALUE = '<>';
 
-/** The template without the names in it. */
+/** Returns the template without the names in it. */
 export function shapeOf(template: string): string {
   return template.replace(/<[^<>]*>/g, VALUE);
 }
@@ -47,8 +44,8 @@ export function shapeOf(template: string): string {
 const hasValue = (part: string): boolean => part.includes(VALUE);
 
 /**
- * Whether what stands before the first value of a part, and behind its last one, does not keep it from ever being the
- * other. Most never are.
+ * Tells whether the texts before the first value and after the last one let two parts be equal. For most pairs they
+ * don't, which spares the search.
  */
 function mayMeet(part: string, other: string): boolean {
   const [texts, others] = [part.split(VALUE), other.split(VALUE)];
@@ -58,33 +55,33 @@ function mayMeet(part: string, other: string): boolean {
   );
 }
 
-/** A character of a fixed text, or a value, by what it may not have. */
+/** A character of a fixed text, or a value: the pattern of the characters that it can't contain. */
 type Token = string | RegExp;
 
-/** Where a reader of a key stands in a template: before a token, or inside of a value that has begun. */
-interface Place {
+/** A position in a template while a key is read: before a token, or inside a value that has begun. */
+interface Position {
   readonly at: number;
   readonly isInside: boolean;
 }
 
-/** A character that no value escapes, for all that no template has. */
+/** A character that no value escapes. It stands for all characters that neither template has. */
 const ANY = '1';
 
 /**
- * The shortest key that both make: it reads both templates at once, in all ways. Characters that are escaped need no
- * look, as the same key with a plain one instead can be made as well.
+ * Finds the shortest key that both templates make: reads both at once, in all ways. It skips characters that are
+ * escaped, because the same key with a plain character instead exists as well.
  */
 function commonKey(first: readonly Token[], second: readonly Token[]): string | undefined {
   const alphabet = new Set([ANY, ...[...first, ...second].filter((token) => typeof token === 'string')]);
-  const open = [{ key: '', place: START, otherPlace: START }];
+  const open = [{ key: '', position: START, otherPosition: START }];
   const seen = new Set<number>();
-  for (const { key, place, otherPlace } of open) {
-    if (isEnd(first, place) && isEnd(second, otherPlace)) return key;
+  for (const { key, position, otherPosition } of open) {
+    if (isEnd(first, position) && isEnd(second, otherPosition)) return key;
     for (const char of alphabet) {
-      for (const next of placesAfter(first, place, char)) {
-        for (const otherNext of placesAfter(second, otherPlace, char)) {
+      for (const next of positionsAfter(first, position, char)) {
+        for (const otherNext of positionsAfter(second, otherPosition, char)) {
           const step = numberOf(next) * 2 * (second.length + 1) + numberOf(otherNext);
-          if (!seen.has(step)) open.push({ key: key + char, place: next, otherPlace: otherNext });
+          if (!seen.has(step)) open.push({ key: key + char, position: next, otherPosition: otherNext });
           seen.add(step);
         }
       }
@@ -93,21 +90,21 @@ function commonKey(first: readonly Token[], second: readonly Token[]): string | 
   return undefined;
 }
 
-const START: Place = { at: 0, isInside: false };
+const START: Position = { at: 0, isInside: false };
 
-const numberOf = ({ at, isInside }: Place): number => 2 * at + (isInside ? 1 : 0);
+const numberOf = ({ at, isInside }: Position): number => 2 * at + (isInside ? 1 : 0);
 
 function tokensOf({ fixed, placeholders }: TemplateText): readonly Token[] {
   return fixed.flatMap((text, at): Token[] => [...text, ...(placeholders[at] ? [placeholders[at].unsafe] : [])]);
 }
 
-function isEnd(tokens: readonly Token[], { at, isInside }: Place): boolean {
+function isEnd(tokens: readonly Token[], { at, isInside }: Position): boolean {
   return at + (isInside ? 1 : 0) === tokens.length;
 }
 
-function placesAfter(tokens: readonly Token[], { at, isInside }: Place, char: string): readonly Place[] {
+function positionsAfter(tokens: readonly Token[], { at, isInside }: Position, char: string): readonly Position[] {
   const token = tokens[at];
-  const behind = isInside ? placesAfter(tokens, { at: at + 1, isInside: false }, char) : [];
+  const behind = isInside ? positionsAfter(tokens, { at: at + 1, isInside: false }, char) : [];
   if (typeof token === 'string') return token === char ? [{ at: at + 1, isInside: false }] : [];
   return token && char.search(token) < 0 ? [{ at, isInside: true }, ...behind] : behind;
 }

@@ -2,25 +2,25 @@
 export interface Placeholder {
   /** `dto.id` of `<dto.id>` */
   readonly inside: string;
-  /** What is escaped in its values. */
+  /** The characters to escape in its values. */
   readonly unsafe: RegExp;
 }
 
-/** A template, taken apart: fixed texts, which may be empty, with a placeholder between each two. */
+/** A parsed template: fixed texts, which may be empty, with a placeholder between each two of them. */
 export interface TemplateText {
   readonly fixed: readonly string[];
   readonly placeholders: readonly Placeholder[];
 }
 
-/** What stands between the parts of a key. */
+/** Separates the parts of a key. */
 export const KEY_SEPARATOR = ':';
 const PLACEHOLDER = /<([^<>]*)>/;
-/** What keeps two values apart that stand in one part of a key. */
+/** Separates two values in the same part of a key. */
 const SEPARATOR = /[^\p{L}\p{N}]/gu;
 
-/** Takes a template apart. Any text can be: one without placeholders is a fixed text. */
+/** Parses a template. Any text is one: without placeholders it is a fixed text. */
 export function parseTemplate(template: string): TemplateText {
-  // Splitting by a pattern with a group puts what the group caught at the odd places.
+  // `split` by a pattern with a group returns what the group matched at the odd indexes.
   const texts = template.split(PLACEHOLDER);
   const fixed = texts.filter((_, at) => at % 2 === 0);
   const separators = separatorsOf(fixed);
@@ -30,14 +30,14 @@ export function parseTemplate(template: string): TemplateText {
   };
 }
 
-/** What keeps the values before and behind a fixed text apart; empty, when nothing does. */
+/** Returns the characters of a fixed text that separate the values before and after it; empty when there are none. */
 export function separatorsIn(fixed: string): readonly string[] {
   return fixed.match(SEPARATOR) ?? [];
 }
 
 /**
- * The separators that no value of a placeholder may have: those between the placeholders of its part of the key. The
- * parts are kept apart by ":", so what one of them has does not matter to the others.
+ * Returns, for each placeholder, the separators that its values must not contain: those between the placeholders of its
+ * part of the key. ":" separates the parts, so the separators of one part don't matter to the others.
  */
 function separatorsOf(fixed: readonly string[]): readonly ReadonlySet<string>[] {
   let ofPart = new Set<string>();
@@ -49,9 +49,9 @@ function separatorsOf(fixed: readonly string[]): readonly ReadonlySet<string>[] 
 }
 
 /**
- * Always `:` and `%`, as keys are parted by one and escaped with the other; braces, which would move a key to another
- * slot of a cluster; and what can't be seen or has no bytes of its own: white space but for the plain space, control
- * characters, half a surrogate pair.
+ * The characters that are always escaped: `:` and `%`, because one separates parts and the other escapes; braces, which
+ * would move a key to another slot of a cluster; and what can't be seen or has no bytes of its own: white space except
+ * the plain space, control characters, and half a surrogate pair.
  */
 const ALWAYS = '(?! )\\s|[:%{}\\p{Cc}\\p{Cs}';
 const ALWAYS_UNSAFE = new RegExp(`${ALWAYS}]`, 'gu');

@@ -1,4 +1,4 @@
-/** What may stand in a key. */
+/** A value that a key can be made from. */
 export type KeyPart = string | number | bigint | boolean;
 
 /** The placeholders of a template, without their brackets. */
@@ -6,10 +6,10 @@ export type Placeholders<Template extends string> = Template extends `${string}<
   ? Inside | Placeholders<Rest>
   : never;
 
-/** The placeholders that begin with a position: what `<userId>` means, no type can say. */
+/** The placeholders that begin with a position. No type can say what `<userId>` means. */
 type Positions<Template extends string> = Extract<Placeholders<Template>, `${bigint}` | `${bigint}.${string}`>;
 
-/** What a field of a value holds; never, if it has no such field. */
+/** The type of a field; `never` if the value has no such field. */
 type Field<Value, Name extends string> = Value extends unknown
   ? Name extends keyof Value
     ? Value[Name]
@@ -20,10 +20,10 @@ type Field<Value, Name extends string> = Value extends unknown
       : never
   : never; // prettier-ignore
 
-/** A value that is missing is found out at the call. */
+/** Ignores that a value may be missing: the call finds that out. */
 type Present<Value> = unknown extends Value ? unknown : NonNullable<Value>;
 
-/** What a path into a value leads to; unknown, where that is not known before the call. */
+/** The type at a path into a value; `unknown` where it is not known before the call. */
 type AtPath<Value, Path extends string> =
   unknown extends Value ? unknown
   : Path extends `${infer Name}.${infer Rest}` ? AtPath<Present<Field<Value, Name>>, Rest>
@@ -37,14 +37,17 @@ type CanBeKeyPart<Value> = [Value] extends [never]
       ? true
       : false;
 
-/** The placeholders by position that the arguments can't fill, in their brackets. */
+/** The positional placeholders that the arguments can't fill, in their brackets. */
 type Unfilled<Template extends string, Args extends unknown[]> = {
   [Inside in Positions<Template>]: CanBeKeyPart<AtPath<Args, Inside>> extends true ? never : `<${Inside}>`;
 }[Positions<Template>];
 
 type Templates<Key> = Key extends readonly string[] ? Key[number] : Extract<Key, string>;
 
-/** Holds for a method whose parameters can fill what the key names by position. */
+/**
+ * Accepts a method whose parameters fill the positions that the key names; for any other, a type whose text is the
+ * compiler's error.
+ */
 export type Fills<Key, Args extends unknown[]> = [Unfilled<Templates<Key>, Args>] extends [never]
   ? unknown
   : { 'the method has no parameter, or no text or number in it, for': Unfilled<Templates<Key>, Args> };

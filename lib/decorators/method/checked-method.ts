@@ -10,14 +10,18 @@ import { isSynchronous, passedOn } from '../source/synchronous.js';
 export type Method = (...args: unknown[]) => unknown;
 
 /**
- * What a locked method returns before its work is done: a promise, or a stream that begins when it is read; or one of
- * them, and neither its type nor its source says which.
+ * What a locked method returns before its work is done: a promise, or a stream that begins when it is read.
+ * `'unknown'`: one of them, but neither the type nor the source of the method says which.
  */
 export type ReturnKind = 'promise' | 'observable' | 'iterator' | 'unknown';
 
 const GENERATOR = '[object AsyncGeneratorFunction]';
 
-/** @throws LockOptionsError when @WithLock does not stand on a method of an instance */
+/**
+ * Returns the method that `@WithLock` stands on.
+ *
+ * @throws LockOptionsError when it does not stand on a method of an instance
+ */
 export function checkedMethod(prototype: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): Method {
   if (isStandard(name)) throw name.private ? onPrivate(name) : notLegacy('WithLock', name);
   const where = typeof prototype === 'function' ? `static ${prototype.name}` : (prototype as object).constructor.name;
@@ -34,9 +38,9 @@ export function checkedMethod(prototype: unknown, name: unknown, descriptor: Pro
 }
 
 /**
- * Tells by its declared type and its source what a method returns.
+ * Tells what a method returns, by its declared type and its source.
  *
- * @throws LockOptionsError when it can't return anything that says when its work ends
+ * @throws LockOptionsError when it can't return anything that shows when its work ends
  */
 export function returnKind(prototype: object, name: string | symbol, method: Method): ReturnKind {
   const source = methodSource(prototype, name);
@@ -46,7 +50,7 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   const returns: unknown = Reflect.getMetadata('design:returntype', prototype, name);
   if (typeof returns === 'function' && isObservable(returns.prototype)) return 'observable';
   if (itself === '[object AsyncFunction]' || isThenable(returns)) return 'promise';
-  // Undefined where it is declared as void, but also where nothing is declared. Object where it is anything.
+  // `undefined` for a declared void, but also where nothing is declared. `Object` for most other types.
   const isOpen = returns === undefined || returns === Object;
   if (isOpen && source && isSourceOf(source, prototype, method) && isGenerator(prototype, passedOn(source)))
     return 'iterator';

@@ -1,6 +1,6 @@
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 
-/** What a standard decorator (TC39) gets in the place of a name. */
+/** The context that a standard decorator (TC39) gets instead of a name. */
 export interface StandardContext {
   readonly kind: string;
   readonly name?: string | symbol;
@@ -11,7 +11,11 @@ export function isStandard(context: unknown): context is StandardContext {
   return typeof context === 'object' && context !== null && 'kind' in context;
 }
 
-/** @throws LockOptionsError where the compiler has made a standard decorator of it */
+/**
+ * Refuses to work as a standard decorator.
+ *
+ * @throws LockOptionsError where the compiler has made one of it
+ */
 export function refuseStandard(decorator: string, context: unknown): void {
   if (isStandard(context)) throw notLegacy(decorator, context);
 }

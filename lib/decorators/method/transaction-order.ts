@@ -1,13 +1,13 @@
-/** The packages whose `@Transactional` puts a transaction around the whole of what stands below it. */
+/** The packages whose `@Transactional` puts a transaction around everything below it. */
 const TRANSACTIONAL = /[\\/](@nestjs-cls[\\/]transactional|typeorm-transactional)[\\/]/;
 
-/** The frames that a decorator may be away. */
+/** How many frames a decorator may be away. */
 const FRAMES = 30;
 
 /**
- * Notices that `@Transactional` is put around a locked method, so that it would commit when the key is free again.
- * Nothing shows it afterwards: it is a Proxy. But while the class is defined it copies the metadata of what it wraps,
- * which asks for the prototype.
+ * Notices that `@Transactional` is put around a locked method, so the transaction would commit after the lock is
+ * released. Nothing shows that afterwards, because `@Transactional` is a Proxy. But while the class is defined, it
+ * copies the metadata of what it wraps, and that reads the prototype.
  */
 export class TransactionWatch {
   #isDefined = false;
@@ -17,7 +17,7 @@ export class TransactionWatch {
     queueMicrotask(() => (this.#isDefined = true));
   }
 
-  /** The package whose transaction stands around the lock. */
+  /** The package whose transaction is around the lock. */
   get seen(): string | undefined {
     return this.#seen;
   }

@@ -3,11 +3,11 @@ import type { Method } from './checked-method.js';
 import { bindLockedMethod, LOCKED, markLockedMethod } from './lock-mark.js';
 import type { TransactionWatch } from './transaction-order.js';
 
-/** What is called instead of a method. */
+/** Runs instead of a method, and gets the method. */
 export type Around = (method: Method, self: object, args: unknown[]) => unknown;
 
 /**
- * Puts `around` around a method. The result is a Proxy, so `name` and `length` stay, and it carries the metadata that
+ * Puts `around` around a method. The result is a Proxy, so `name` and `length` stay. It has the metadata that
  * decorators below have set, so the order of decorators does not matter.
  */
 export function wrapMethod(method: Method, around: Around, watch: TransactionWatch): Method {

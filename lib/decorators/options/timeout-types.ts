@@ -8,26 +8,27 @@ export interface LockTimeoutContext<Args extends readonly unknown[] = readonly u
 }
 
 /**
- * Makes the answer to a time-out. It may ask for arguments of certain types: those of the method are checked against
- * them.
+ * Makes the result of a call that timed out. It may declare the types of the arguments: the compiler checks those of
+ * the method against them.
  */
 export type TimeoutFallback<Result, Args extends readonly unknown[]> = {
-  answer(context: LockTimeoutContext<Args>): Result;
-}['answer'];
+  fallback(context: LockTimeoutContext<Args>): Result;
+}['fallback'];
 
-/** What the caller gets when the wait is over; never, where it gets the error, or nobody knows before the call. */
-type Answer<Word, Result> =
+/** The result of a call that timed out; `never` where it throws, or where the type is not known before the call. */
+type FallbackResult<Word, Result> =
   ('throw' extends Word ? never : undefined) | (unknown extends Result ? never : Nothing<Awaited<Result>>);
 
-/** Of a function that returns nothing, the caller gets `undefined`. */
+/** A function that returns nothing gives the caller `undefined`. */
 type Nothing<Result> = Result extends void ? undefined : Result;
 
 /**
- * Holds for a method whose callers can get what is answered to a time-out, made from what the method was called with.
+ * Accepts a method whose declared result allows for the fallback, and whose arguments fit the fallback function; for
+ * any other, a type whose text is the compiler's error.
  */
 export type AllowsFallback<Word, Result, Asked extends readonly unknown[], M extends (...args: never[]) => unknown> =
   M extends (...args: infer Args) => Promise<infer Own>
-    ? [Answer<Word, Result>] extends [Own]
+    ? [FallbackResult<Word, Result>] extends [Own]
       ? [Args] extends [Asked] ? unknown : { 'onTimeout asks for other arguments than the method has': Args }
-      : { 'onTimeout answers what the method does not': Answer<Word, Result> }
+      : { 'onTimeout returns what the method does not': FallbackResult<Word, Result> }
     : unknown; // prettier-ignore

@@ -40,6 +40,7 @@ export interface RequestLockOptions extends WithLockDecoratorOptions {
   readonly scope: 'request';
 }
 
+/** The options of `@WithLock`, checked. The defaults of the module complete `lockOptions` at the call. */
 export interface ResolvedDecoratorOptions {
   readonly module: string;
   readonly onTimeout: NonNullable<WithLockDecoratorOptions['onTimeout']>;
@@ -49,19 +50,23 @@ export interface ResolvedDecoratorOptions {
 const OF_DECORATOR = ['module', 'onTimeout', 'scope'];
 const OPTIONS = [...LOCK_OPTIONS, ...OF_DECORATOR];
 
-const labelFor = (site: string): string => site.slice(0, LONGEST_LABEL).replace(/\p{Cs}/gu, '');
+const labelFor = (method: string): string => method.slice(0, LONGEST_LABEL).replace(/\p{Cs}/gu, '');
 
-/** @throws LockOptionsError for an unknown option or a bad value, naming the method */
-export function resolveDecoratorOptions(site: string, options: WithLockDecoratorOptions): ResolvedDecoratorOptions {
+/**
+ * Checks the options of a decorator.
+ *
+ * @throws LockOptionsError for an unknown option or a bad value, naming the method
+ */
+export function resolveDecoratorOptions(method: string, options: WithLockDecoratorOptions): ResolvedDecoratorOptions {
   try {
-    return checkedOptions(site, options);
+    return checkedOptions(method, options);
   } catch (error) {
     if (!(error instanceof LockOptionsError)) throw error;
-    throw new LockOptionsError(`@WithLock on ${site}(): ${error.message}`);
+    throw new LockOptionsError(`@WithLock on ${method}(): ${error.message}`);
   }
 }
 
-function checkedOptions(site: string, given: WithLockDecoratorOptions): ResolvedDecoratorOptions {
+function checkedOptions(method: string, given: WithLockDecoratorOptions): ResolvedDecoratorOptions {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new LockOptionsError(`The options of @WithLock must be an object, not ${shown(given)}.`);
   }
@@ -71,8 +76,9 @@ function checkedOptions(site: string, given: WithLockDecoratorOptions): Resolved
     throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
   const lockOptions: WithLockOptions = Object.freeze({
     ...rest,
-    label: rest.label === undefined ? labelFor(site) : rest.label,
+    label: rest.label === undefined ? labelFor(method) : rest.label,
   });
+  // Only a check: `LockService` resolves them with the defaults of its module, once for this frozen object.
   resolveCallOptions(lockOptions, DEFAULT_LOCK_OPTIONS, OF_DECORATOR);
   oneOf('scope', scope, ['call', 'request']);
   return { module: 'module' in options ? checkedModuleName('module', module) : DEFAULT_MODULE, onTimeout, lockOptions };

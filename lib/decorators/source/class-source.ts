@@ -10,7 +10,7 @@ import {
 } from 'acorn';
 import { memberName, nodesIn } from './source-nodes.js';
 
-/** The source of a class, in the text that the positions of its nodes refer to. */
+/** The parsed source of a class, with the text that the positions of its nodes refer to. */
 export interface ClassSource {
   readonly text: string;
   readonly body: ClassBody;
@@ -20,7 +20,7 @@ export type FunctionNode = FunctionExpression | ArrowFunctionExpression;
 
 const parsedClasses = new WeakMap<object, ClassSource | 'unreadable'>();
 
-/** The source of the class that a prototype belongs to. Undefined when it can't be read, or it belongs to none. */
+/** Returns the source of a prototype's class; undefined when it can't be read, or there is no class. */
 export function classSource(prototype: object): ClassSource | undefined {
   let source = parsedClasses.get(prototype);
   if (!source) parsedClasses.set(prototype, (source = readClass(prototype) ?? 'unreadable'));
@@ -28,8 +28,8 @@ export function classSource(prototype: object): ClassSource | undefined {
 }
 
 /**
- * Finds a method in the source of its class: by its own text, so that a computed name is no matter; and by its name, as
- * its own text is lost when another decorator wraps it first. Undefined when it can't be found.
+ * Finds a method in the source of its class: by its own text, so a computed name does not matter; otherwise by its
+ * name, because a decorator that wraps the method first hides its text. Undefined when it can't be found.
  */
 export function methodSource(prototype: object, method: string | symbol): MethodDefinition | undefined {
   const source = classSource(prototype);
@@ -52,13 +52,16 @@ export function fieldSource(prototype: object, name: string | symbol): PropertyD
   );
 }
 
-/** Finds a function that is written somewhere inside of a class, such as in a field. */
+/** Finds a function that is written inside a class, such as in a field. */
 export function functionSource(prototype: object, text: string): FunctionNode | undefined {
   const source = classSource(prototype);
   return nodesIn(source?.body, isFunction).find((node) => source?.text.slice(node.start, node.end) === text);
 }
 
-/** Whether a method of this class is this very function, and not what another decorator has put in its place. */
+/**
+ * Tells whether a method is the function in the source of its class, and not one that another decorator has put in its
+ * place.
+ */
 export function isSourceOf(
   { start, end }: MethodDefinition,
   prototype: object,
@@ -71,7 +74,7 @@ function isFunction(node: AnyNode): node is FunctionNode {
   return node.type === 'FunctionExpression' || node.type === 'ArrowFunctionExpression';
 }
 
-/** What an object itself has under a name, or the getter of it. */
+/** Returns the own property of an object, or its getter. */
 export function ownMethod(object: object, name: string | symbol): unknown {
   const property: { readonly get?: unknown; readonly value?: unknown } | undefined = Object.getOwnPropertyDescriptor(
     object,
@@ -86,7 +89,7 @@ function textOf(method: unknown): string | undefined {
 
 function readClass(prototype: object): ClassSource | undefined {
   if (!Object.hasOwn(prototype, 'constructor')) return undefined;
-  // In brackets a class is an expression, which may be anonymous. It may have a static toString() of its own.
+  // In brackets a class is an expression, which may be anonymous. The class may have its own static toString().
   const text = `(${Function.prototype.toString.call(prototype.constructor)})`;
   try {
     const [statement] = parse(text, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false }).body;

@@ -1,20 +1,20 @@
 import type { Pattern } from 'acorn';
 import { methodSource } from './class-source.js';
 
-/** Where the value of a name is found: which argument, and the path into it. */
+/** Where the value of a name is: which argument, and the path into it. */
 export interface ArgumentPath {
   readonly index: number;
   readonly path: readonly string[];
 }
 
-/** The names a method's parameters bring, destructured ones included. */
+/** The names of a method's parameters, destructured ones included. */
 export type ParameterNames = ReadonlyMap<string, ArgumentPath>;
 
 const NONE: ParameterNames = new Map();
 
 /**
- * Reads the parameter names of a method from the source of its class. One that can't be read, or is minified, just has
- * other names or none.
+ * Reads the parameter names of a method from the source of its class. They may be minified; there are none where the
+ * source can't be read.
  */
 export function parameterNames(prototype: object, method: string | symbol): ParameterNames {
   const source = methodSource(prototype, method);

@@ -4,14 +4,14 @@ export type Named = MethodDefinition | PropertyDefinition | Property;
 
 type Test = (node: AnyNode) => boolean;
 
-/** Whether a node, or one inside of it, is what is looked for. It does not look into those that `but` names. */
-export function contains(value: unknown, isIt: Test, but: Test = () => false): boolean {
-  if (Array.isArray(value)) return value.some((one) => contains(one, isIt, but));
-  if (!isNode(value) || but(value)) return false;
-  return isIt(value) || Object.values(value).some((inner) => contains(inner, isIt, but));
+/** Tells whether a node, or one inside it, passes the test. Does not look into nodes that pass `except`. */
+export function contains(value: unknown, isIt: Test, except: Test = () => false): boolean {
+  if (Array.isArray(value)) return value.some((one) => contains(one, isIt, except));
+  if (!isNode(value) || except(value)) return false;
+  return isIt(value) || Object.values(value).some((inner) => contains(inner, isIt, except));
 }
 
-/** All nodes inside of a node that are what is looked for. */
+/** Returns all nodes inside a node that pass the test. */
 export function nodesIn<N extends AnyNode>(value: unknown, isIt: (node: AnyNode) => node is N): readonly N[] {
   const found: N[] = [];
   contains(value, (node) => {
@@ -21,12 +21,12 @@ export function nodesIn<N extends AnyNode>(value: unknown, isIt: (node: AnyNode)
   return found;
 }
 
-/** The name of a member where the source says it: `run`, `'run'`, `['run']`. Undefined for `[NAME]`. */
+/** Returns the name of a member as the source has it: `run`, `'run'`, `['run']`. Undefined for `[NAME]`. */
 export function memberName({ key, computed }: Named): string | undefined {
   return computed ? textOf(key) : key.type === 'Identifier' ? key.name : textOf(key);
 }
 
-/** What an expression is, where it is written out. */
+/** Returns the value of an expression that is a literal. */
 export function textOf(node: Expression | PrivateIdentifier): string | undefined {
   if (node.type === 'Literal') return String(node.value);
   const isPlain = node.type === 'TemplateLiteral' && node.expressions.length === 0;

@@ -3,20 +3,20 @@ import { classSource, type FunctionNode, functionSource, methodSource } from './
 import { contains, nodesIn, textOf } from './source-nodes.js';
 
 /**
- * Whether a method of this class has a call of the method that it overrides. Undefined when its source can't be found.
+ * Tells whether a method of this class calls the method that it overrides. Undefined when its source can't be found.
  */
 export function callsSuper(prototype: object, name: string | symbol): boolean | undefined {
   const method = methodSource(prototype, name);
   return method && hasCall(method.value, isNamed(name, method, textIn(prototype)));
 }
 
-/** Whether a function that is written in this class has one. Undefined when it is not written there. */
+/** Tells the same of a function that is written in this class. Undefined when it is not written there. */
 export function functionCallsSuper(prototype: object, name: string | symbol, text: string): boolean | undefined {
   const source = functionSource(prototype, text);
   return source && hasCall(source, isNamed(name));
 }
 
-/** Whether a class has a `this.run.bind(…)` or `super.run.bind(…)`. */
+/** Tells whether a class has a `this.run.bind(…)` or `super.run.bind(…)`. */
 export function bindsOwn(prototype: object, name: string | symbol): boolean {
   return contains(classSource(prototype)?.body, (node) => {
     if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return false;
@@ -30,7 +30,7 @@ export function bindsOwn(prototype: object, name: string | symbol): boolean {
   });
 }
 
-/** `super.run`, `super['run']`; in `async [RUN]() {}` also `super[RUN]`. */
+/** Tells whether a node is `super.run` or `super['run']`; in `async [RUN]() {}` also `super[RUN]`. */
 type IsSuper = (node: Expression | Super) => boolean;
 
 function isNamed(name: string | symbol, method?: MethodDefinition, text?: (node: AnyNode) => string): IsSuper {
@@ -43,8 +43,8 @@ function isNamed(name: string | symbol, method?: MethodDefinition, text?: (node:
 }
 
 /**
- * What older targets make of `super.run(id)` in an async method: variables through which the generator inside gets at
- * it.
+ * The variables by which older compile targets call `super.run(id)` in an async method: the generator inside has no
+ * `super`.
  */
 interface Aliases {
   /** `() => super.run` */
@@ -63,12 +63,12 @@ function hasCall(method: FunctionNode, isSuper: IsSuper): boolean {
   return contains(method.body, isCall, hasOtherSuper);
 }
 
-/** In a class or a method inside, `super` is another one. */
+/** Inside a nested class or method, `super` is another one. */
 function hasOtherSuper(node: AnyNode): boolean {
   return node.type === 'ClassBody' || (node.type === 'Property' && (node.method || node.kind !== 'init'));
 }
 
-/** The `f` of `f.call(…)` and `f.apply(…)`. */
+/** Returns the `f` of `f.call(…)` and `f.apply(…)`. */
 function appliedBy({ callee }: CallExpression): Expression | Super {
   if (callee.type !== 'MemberExpression' || callee.property.type !== 'Identifier') return callee;
   return ['call', 'apply'].includes(callee.property.name) ? callee.object : callee;
@@ -87,7 +87,7 @@ function isAlias(node: Expression | Super, { getters, indexers, holders }: Alias
   );
 }
 
-/** What it would be without the variable. */
+/** Returns the expression that the variable stands for. */
 function ofSuper({ start, end }: AnyNode, property: MemberExpression['property'], computed: boolean): MemberExpression {
   return {
     type: 'MemberExpression',

@@ -2,8 +2,8 @@ import type { Expression, MethodDefinition } from 'acorn';
 import { contains, memberName } from './source-nodes.js';
 
 /**
- * Whether all is done when it returns: it is not async, and what it returns, if anything, is surely no promise or
- * stream. One that only throws never returns.
+ * Tells whether all work is done when a method returns: it is not async, and what it returns, if anything, is surely no
+ * promise or stream. A method that only throws never returns.
  */
 export function isSynchronous({ value }: MethodDefinition): boolean {
   if (value.async || value.body.body.at(-1)?.type === 'ThrowStatement') return false;
@@ -15,7 +15,7 @@ export function isSynchronous({ value }: MethodDefinition): boolean {
   return value.generator || !returnsMore;
 }
 
-/** The method of the same object whose result it returns, and nothing else: `return this.rows(id)`. */
+/** Returns the name of the method whose result a method only passes on: `rows` for `return this.rows(id)`. */
 export function passedOn({ value }: MethodDefinition): string | undefined {
   const [only, ...more] = value.body.body;
   if (more.length > 0 || only?.type !== 'ReturnStatement' || only.argument?.type !== 'CallExpression') return undefined;
@@ -25,8 +25,8 @@ export function passedOn({ value }: MethodDefinition): string | undefined {
 }
 
 /**
- * Whether an expression is a text, a number and the like, or an object that is written out here. Of a variable or a
- * call, nobody knows.
+ * Tells whether an expression is surely a plain value: a text, a number and the like, or an object literal. A variable
+ * or a call may be anything.
  */
 function isPlain(node: Expression): boolean {
   switch (node.type) {
@@ -53,7 +53,7 @@ function isPlain(node: Expression): boolean {
   }
 }
 
-/** What makes an object a promise, a stream or an iterator. */
+/** The fields that make an object a promise, a stream or an iterator. */
 const ASYNC_FIELDS = ['then', 'subscribe', 'next'];
 
 const FUNCTIONS = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression', 'ClassBody'];

@@ -3,8 +3,8 @@ import { releaseUnread } from './stream-hold.js';
 import { isAsyncIterable, isObservable } from './stream-kind.js';
 
 /**
- * Calls when somebody subscribes, so that a method can return an Observable before it has its lock. `unsubscribed` ends
- * the wait.
+ * Makes an Observable that calls when somebody subscribes, so a method can return it before it has its lock.
+ * `unsubscribed` ends the wait.
  */
 export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unknown>): Observable<unknown> {
   return new Observable((subscriber) => {
@@ -22,10 +22,12 @@ export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unkn
   });
 }
 
-/** Lets a promise of an async iterator be read as the iterator itself: its method says that it returns one. */
+/**
+ * Lets a promise of an async iterator be read as the iterator itself, because the method may be declared to return one.
+ */
 export function promiseOrIterator(promise: Promise<unknown>): Promise<unknown> & AsyncIterable<unknown> {
   const iterator = () => {
-    // The reader is told at its first value, however late it asks for that.
+    // The reader gets the error with its first value, however late it asks for that.
     promise.catch(() => undefined);
     return lazyIterator(() => promise);
   };
@@ -33,8 +35,8 @@ export function promiseOrIterator(promise: Promise<unknown>): Promise<unknown> &
 }
 
 /**
- * Calls when somebody asks for the first value, as an async generator does. `left`, by `return()` or `throw()`, ends
- * the wait.
+ * Makes an iterator that calls when somebody asks for the first value, as an async generator does. `left`, by
+ * `return()` or `throw()`, ends the wait.
  */
 export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): AsyncGenerator<unknown, unknown, unknown> {
   const left = new AbortController();

@@ -1,15 +1,15 @@
 import { StreamableFile } from '@nestjs/common';
 import { Observable } from 'rxjs';
 
-/** Nothing has it, but for what says that it has everything. */
+/** A property that no object has, except one that claims to have all. */
 const NOTHING = Symbol('nothing');
 
-/** Of our copy of rxjs, or of another. */
+/** Tells whether a value is an Observable of rxjs, of this copy or of another one. */
 export function isObservable(value: unknown): value is Observable<unknown> {
   return isObject(value) && (isInstance(value, Observable) || hasMethods(value, 'lift', 'subscribe'));
 }
 
-/** An Observable of another library. */
+/** Tells whether a value is an Observable of another library. */
 export function isForeignObservable(value: unknown): boolean {
   if (!isObject(value) || isObservable(value)) return false;
   const { observable } = Symbol as { readonly observable?: symbol };
@@ -17,39 +17,39 @@ export function isForeignObservable(value: unknown): boolean {
 }
 
 /**
- * Whose `next()` gives what a `for await` over it gives: all that have one, but for a cursor of a database, whose
- * `next()` gives rows.
+ * Tells whether a value is an async iterator: its `next()` returns what `for await` over it returns. Cursors of
+ * databases have a `next()`, too, but theirs returns rows.
  */
 export function isAsyncIterator(value: unknown): value is AsyncIterator<unknown> {
   return isObject(value) && hasMethods(value, Symbol.asyncIterator, 'next') && !isCursor(value);
 }
 
-/** What can be read by `for await`, itself or by an iterator that it makes. */
+/** Tells whether `for await` can read a value. */
 export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
   return isObject(value) && hasMethods(value, Symbol.asyncIterator);
 }
 
-/** Node streams, web streams, streams of API clients, cursors of databases. */
+/** Recognizes Node streams, web streams, streams of API clients, and cursors of databases. */
 export function isOtherStream(value: unknown): boolean {
   return isObject(value) && (isInstance(value, StreamableFile) || (isAsyncIterable(value) && !isAsyncIterator(value)));
 }
 
 /**
- * Cursors have one of them, beside `next()`. So may a generator, from a polyfill, and an iterator of the user's: those
- * return themselves.
+ * The methods that show a cursor, beside `next()`. A generator may have them too, from a polyfill, and so may an
+ * iterator of the user, but those return themselves.
  */
 const OF_CURSORS = ['hasNext', 'toArray', 'forEach', 'eachAsync', 'close'] as const;
 
-/** In doubt it is none: an iterator that is taken for a cursor would be read without its lock. */
+/** In doubt a value is no cursor: an iterator that is taken for one would be read without its lock. */
 const isCursor = (value: object): boolean =>
   OF_CURSORS.some((name) => hasMethods(value, name)) && !returnsItself(methodOf(value, Symbol.asyncIterator));
 
-/** What Istanbul puts before each statement. */
+/** The counters that Istanbul puts before each statement. */
 const COUNTERS = /\bcov_\w+(?:\(\))?\.[fsb]\[\d+\](?:\[\d+\])?\+\+[;,]?\s*/g;
 
 /**
- * Of the method that all generators inherit, of any realm, and of others that return the object: `this`, or a variable
- * that they close over.
+ * The source of `[Symbol.asyncIterator]` where it returns the object itself: that of all generators, of any realm, and
+ * of others that return `this`, or a variable that they close over.
  */
 const RETURNS_ITSELF = [
   /^function \[Symbol\.asyncIterator\]\(\) \{ \[native code\] \}$/,
@@ -58,7 +58,7 @@ const RETURNS_ITSELF = [
   /^\(\)\s*=>\s*[\w$]+$/,
 ];
 
-/** Told by its source, as a call could begin a query. */
+/** Reads the source of a method, because a call could begin a query. */
 function returnsItself(method: unknown): boolean {
   if (typeof method !== 'function') return false;
   const source = Function.prototype.toString.call(method).replace(COUNTERS, '');
@@ -76,8 +76,8 @@ function isInstance(value: object, type: new (...args: never[]) => object): bool
 }
 
 /**
- * Whether an object really has these methods, its own or inherited. It is a user's: nothing of it is read, as a mock
- * answers to every name, a getter may do work, and a Proxy may throw.
+ * Tells whether an object really has these methods, its own or inherited. It reads only descriptors of the user's
+ * object: a mock has every property, a getter may do work, and a Proxy may throw.
  */
 function hasMethods(value: object, ...names: readonly PropertyKey[]): boolean {
   try {
@@ -87,7 +87,7 @@ function hasMethods(value: object, ...names: readonly PropertyKey[]): boolean {
   }
 }
 
-/** For what has changed its mind since `hasMethods()`, as a Proxy may. */
+/** Returns a method that `hasMethods()` has found. A Proxy may have changed its mind since then. */
 function methodOf(value: object, name: PropertyKey): unknown {
   try {
     return inherited(value, name)?.value;

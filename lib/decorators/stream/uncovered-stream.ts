@@ -2,14 +2,14 @@ import { Logger } from '@nestjs/common';
 import { isOtherStream } from './stream-kind.js';
 
 const logger = new Logger('RedisLock');
-const told = new Set<string>();
+const warned = new Set<string>();
 
-/** Says, once for each method, that what it has returned is going to be read without its lock. */
-export function warnIfUncovered(result: unknown, site: string): void {
-  if (!isOtherStream(result) || told.has(site)) return;
-  told.add(site);
+/** Warns, once for each method, that its result will be read without the lock. */
+export function warnIfUncovered(result: unknown, method: string): void {
+  if (!isOtherStream(result) || warned.has(method)) return;
+  warned.add(method);
   logger.warn(
-    `${site}() returned a stream that does not say when it ends, so its lock does not cover the reading of it. ` +
+    `${method}() returned a stream that does not say when it ends, so its lock does not cover the reading of it. ` +
       `Give an HTTP handler scope: 'request'; make any other method "async *", and "yield*" the stream.`,
   );
 }

@@ -1,10 +1,10 @@
 import { Observable, Subject, takeUntil, type Subscriber } from 'rxjs';
 
 /**
- * What a source gives until its reader leaves. That is known before the source is asked: one that gives all at once may
- * be left while it does.
+ * Ends a source when its reader unsubscribes. It listens for that before it subscribes to the source, because a source
+ * that emits everything at once may lose its reader while it does.
  *
- * @param inside runs what ends the source
+ * @param inside runs the function that ends the source
  */
 export function untilUnsubscribed(
   source: Observable<unknown>,
@@ -13,7 +13,7 @@ export function untilUnsubscribed(
 ): Observable<unknown> {
   const left = new Subject<void>();
   reader.add(() => inside(() => left.next()));
-  // One of another copy of rxjs need not know our operators.
+  // An Observable of another copy of rxjs may not work with the operators of this one.
   const ours =
     source instanceof Observable
       ? source
