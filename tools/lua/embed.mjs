@@ -25,7 +25,7 @@ function embedded({ name, parameters, lines }) {
   const takes = parameters.map((parameter) => `${parameter}: string`).join(', ');
   const type = takes ? ` = (${takes}): string =>` : ': string =';
   const code = texts.filter((text) => text !== '').join('\n');
-  return `export const ${name.toUpperCase().replaceAll('-', '_')}_SOURCE${type} \`\n${code}\n\`;\n`;
+  return `/** The code of ${name}.lua. */\nexport const ${name.toUpperCase().replaceAll('-', '_')}_SOURCE${type} \`\n${code}\n\`;\n`;
 }
 
 const sources = scriptsIn(LUA_FOLDER).map(embedded).join('\n');

@@ -23,6 +23,7 @@ import {
   lua,
 } from './constants.js';
 
+/** The code of holders-of.lua. */
 export const HOLDERS_OF_SOURCE: string = `
 local value = redis.call('GET', KEYS[1])
 if not value then return {} end
@@ -32,6 +33,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 return redis.call('ZRANGEBYSCORE', (string.gsub(KEYS[2], 'queue$', 'holders')), '(' .. now, '+inf')
 `;
 
+/** The code of inspect.lua. */
 export const INSPECT_SOURCE: string = `
 local call, queue = redis.call, KEYS[2]
 local value = call('GET', KEYS[1])
@@ -60,6 +62,7 @@ end
 return {value, call('PTTL', KEYS[1]), holders, waiters}
 `;
 
+/** The code of locks-in-cluster.lua. */
 export const LOCKS_IN_CLUSTER_SOURCE = (WAKE_CHANNELS: string): string => `
 local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 3, 1
 local advanceTo, counterTtl
@@ -496,7 +499,7 @@ local function attempt(run, ...)
   return failure
 end
 while nextArg <= #ARGV do
-  local what, token, lease, reply = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2], nil
+  local what, token, lease, reply = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
   local operation, keyCount, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
   local lastKey = firstKey + 2 * ((tonumber(keyCount) or 1) - 1)
   if kind == '' then kind = 'exclusive' end
@@ -520,6 +523,7 @@ advanceCounter()
 return #replies == 1 and replies[1] or replies
 `;
 
+/** The code of locks.lua. */
 export const LOCKS_SOURCE: string = `
 local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 2, 1
 local advanceTo, counterTtl
@@ -957,7 +961,7 @@ local function attempt(run, ...)
   return failure
 end
 while nextArg <= #ARGV do
-  local what, token, lease, reply = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2], nil
+  local what, token, lease, reply = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
   local operation, keyCount, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
   local lastKey = firstKey + 2 * ((tonumber(keyCount) or 1) - 1)
   if kind == '' then kind = 'exclusive' end
@@ -981,10 +985,12 @@ advanceCounter()
 return #replies == 1 and replies[1] or replies
 `;
 
+/** The code of publish.lua. */
 export const PUBLISH_SOURCE: string = `
 return redis.call('PUBLISH', ARGV[1], ARGV[2])
 `;
 
+/** The code of renew-in-cluster.lua. */
 export const RENEW_IN_CLUSTER_SOURCE: string = `
 local call, gone, unknown, now = redis.call, {}, {}, nil
 local function holdersOf(i)
@@ -1028,6 +1034,7 @@ if failure and #unknown == #ARGV / 2 then return redis.error_reply(failure) end
 return {gone, unknown}
 `;
 
+/** The code of renew.lua. */
 export const RENEW_SOURCE: string = `
 local call, gone, unknown, now = redis.call, {}, {}, nil
 local function holdersOf(i)

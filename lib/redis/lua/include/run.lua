@@ -16,7 +16,7 @@ local function attempt(run, ...)
 end
 
 while nextArg <= #ARGV do
-  local what, token, lease, reply = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2], nil
+  local what, token, lease, reply = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
   local operation, keyCount, kind = string.match(what, '^(%a+) ?(%d*) ?(%S*)$')
   local lastKey = firstKey + 2 * ((tonumber(keyCount) or 1) - 1)
   if kind == '' then kind = 'exclusive' end
