@@ -6,8 +6,8 @@ export const TIMELESS = [
   'test/api/',
   'test/architecture/',
   // Their clocks are set by the test.
-  'test/core/(?:lease-end|standstill|time-wheel)\\.spec',
-  'test/core/(?:late-news|queued-work)\\.spec',
+  'test/core/(?:lease-end|suspension|time-wheel)\\.spec',
+  'test/core/(?:late-messages|queued-work)\\.spec',
   'test/docs/(?!fencing)',
   'test/tools/',
   'test/lab/checker\\.spec',

@@ -14,7 +14,7 @@ class OneFenceStore extends MemoryLockStore {
   }
 }
 
-describe('A lock that callers of one process hand on', () => {
+describe('Hand-offs', () => {
   let store: ScriptedStore;
   let here: ClosableLockService;
   let there: ClosableLockService;
@@ -39,7 +39,7 @@ describe('A lock that callers of one process hand on', () => {
       return made;
     });
 
-  it('goes from one to the next in their order, without a word to the store', async () => {
+  it('a lock is handed off inside a process in the order of arrival, and the store is not asked', async () => {
     const served: number[] = [];
     await Promise.all(many(30, (number) => here.withLock('a', () => void served.push(number))));
     expect(served).toEqual(many(30, (number) => number));
@@ -47,7 +47,7 @@ describe('A lock that callers of one process hand on', () => {
     expect(store.asked).toEqual(['acquire', 'reserve', 'release', 'acquire', 'release']);
   });
 
-  it('goes to one who came meanwhile, at no cost', async () => {
+  it('a lock is handed off to a caller that came after the grant, at no cost', async () => {
     const first = await here.lock('a');
     const second = here.lock('a');
     await first.unlock();
@@ -56,7 +56,7 @@ describe('A lock that callers of one process hand on', () => {
     expect((await second).fence).toBe(first.fence + 1);
   });
 
-  it('goes to another process that waits, not for ever to those who come back', async () => {
+  it('a lock goes to another process that waits, however often callers of the first one come back', async () => {
     const order: string[] = [];
     const loop = async () => {
       while (!order.includes('there')) await here.withLock('a', () => turn().then(() => void order.push('here')));
@@ -68,7 +68,7 @@ describe('A lock that callers of one process hand on', () => {
     expect(order.length).toBeLessThanOrEqual(20);
   });
 
-  it('does not go on when the store has not been heard of for a while: it may be lost', async () => {
+  it('a lock is not handed off when the store has not replied for a while: it may be lost', async () => {
     const first = await here.lock('a');
     const second = here.lock('a');
     await store.memory.release({ keys: ['a'], token: first.leases[0]!.token, leaseMs: 1000 });
@@ -79,7 +79,7 @@ describe('A lock that callers of one process hand on', () => {
     expect((await second).leases[0]).not.toBe(first.leases[0]);
   });
 
-  it('goes to another process after 20 ms in all, if that was queued before it was given', async () => {
+  it('a lock goes to another process after 20 ms in all, if that process queued before the grant', async () => {
     const last = await there.lock('a');
     const first = here.lock('a');
     await until(() => store.memory.waiters('a') === 1);
@@ -94,7 +94,7 @@ describe('A lock that callers of one process hand on', () => {
     expect((await second).isHeld).toBe(true);
   });
 
-  it('never goes on without the store when the store does not say how many fences are its own', async () => {
+  it('a lock is never handed off when the store does not say how many fences came with it', async () => {
     const simple = lockService(new OneFenceStore(), { lease: '10s', wait: '5s', shutdownGrace: 0 });
     const locks = many(5, () => simple.lock('a'));
     const tokens: string[] = [];
@@ -106,7 +106,7 @@ describe('A lock that callers of one process hand on', () => {
     await simple.close();
   });
 
-  it('has another, larger fence for each of them, also when it asked for new ones on the way', async () => {
+  it('each caller gets a larger fence at a hand-off, also when new fences were reserved on the way', async () => {
     const fences: number[] = [];
     await Promise.all(many(400, () => here.withLock('a', ({ fence }) => void fences.push(fence))));
     fences.push(await there.withLock('a', ({ fence }) => fence));
@@ -115,13 +115,13 @@ describe('A lock that callers of one process hand on', () => {
     expect(askedFor('acquire')).toBeLessThan(30);
   });
 
-  it('asks for new fences before it has none left', async () => {
+  it('new fences are reserved before none is left for a hand-off', async () => {
     await Promise.all(many(120, () => here.withLock('a', turn)));
     expect(askedFor('reserve')).toBeGreaterThan(0);
     expect(askedFor('acquire')).toBe(2);
   });
 
-  it('goes to another process after at most 16 of them', async () => {
+  it('a lock goes to another process after at most 16 hand-offs', async () => {
     const first = await here.lock('a');
     const order: string[] = [];
     const ours = many(60, () => here.withLock('a', () => void order.push('here')));
@@ -133,7 +133,7 @@ describe('A lock that callers of one process hand on', () => {
     expect(order).toHaveLength(61);
   });
 
-  it('goes to another process that comes in the middle, too', async () => {
+  it('a lock goes to another process that comes in the middle of a run of hand-offs', async () => {
     const order: string[] = [];
     let theirs: Promise<void> | undefined;
     const ours = many(100, (number) =>
@@ -149,7 +149,7 @@ describe('A lock that callers of one process hand on', () => {
     expect(order.indexOf('there')).toBeLessThanOrEqual(30 + 17);
   });
 
-  it('goes to another process after 20 ms', async () => {
+  it('a lock goes to another process after 20 ms of hand-offs', async () => {
     const order: string[] = [];
     const first = await here.lock('a');
     const ours = many(8, () => here.withLock('a', () => sleep(12).then(() => void order.push('here'))));
@@ -176,7 +176,7 @@ describe('A lock that callers of one process hand on', () => {
     await lock.unlock();
   });
 
-  it('is given back to the store when it would not last', async () => {
+  it('a lock is released to the store instead of handed off when too little of its lease is left', async () => {
     const first = here.lock('a', { lease: 300, maxHold: 10 });
     const rest = many(2, () => here.lock('a', { lease: 300 }));
     await (await first).unlock();
@@ -190,7 +190,7 @@ describe('A lock that callers of one process hand on', () => {
     expect(third.remaining()).toBeGreaterThan(200);
   });
 
-  it('has the `maxHold` of each of them for itself', async () => {
+  it('each caller has a `maxHold` of its own after a hand-off', async () => {
     const first = here.lock('a', { lease: 400 });
     const short = here.lock('a', { lease: 400, maxHold: 1 });
     const long = here.lock('a', { lease: 400 });
@@ -201,7 +201,7 @@ describe('A lock that callers of one process hand on', () => {
     expect(lock.isHeld).toBe(true);
   });
 
-  describe('and those who had it', () => {
+  describe('after the hand-off', () => {
     let earlier: Lock;
     let later: Lock;
 
@@ -214,7 +214,7 @@ describe('A lock that callers of one process hand on', () => {
       expect(later.leases[0]).toBe(earlier.leases[0]);
     });
 
-    it('do not hold it any more', () => {
+    it('a caller that handed its lock off does not hold it any more', () => {
       expect(earlier.isHeld).toBe(false);
       expect(earlier.remaining()).toBe(0);
       expect(() => earlier.assertHeld()).toThrow(
@@ -223,14 +223,14 @@ describe('A lock that callers of one process hand on', () => {
       expect(later.isHeld).toBe(true);
     });
 
-    it('can neither unlock nor extend it', async () => {
+    it('a caller that handed its lock off can neither unlock nor extend it', async () => {
       expect(await earlier.unlock()).toBe(true);
       await expect(earlier.extend()).rejects.toMatchObject({ reason: 'unlocked' });
       expect(later.isHeld).toBe(true);
       expect(await there.tryLock('a')).toBeNull();
     });
 
-    it('do not hear of its loss', async () => {
+    it('a caller that handed its lock off does not hear of a later loss', async () => {
       const signals = [earlier.signal, later.signal];
       await store.forceRelease('a');
       await later.extend().catch(() => undefined);
@@ -240,7 +240,7 @@ describe('A lock that callers of one process hand on', () => {
     });
   });
 
-  it('that turns out to be lost while new fences are asked for is lost for the one inside', async () => {
+  it('a lock that turns out to be lost while new fences are reserved is lost for its present holder', async () => {
     let lost: Promise<unknown> | undefined;
     const calls = many(60, (number) =>
       here.withLock('a', async ({ signal, keys, leases }) => {
@@ -255,7 +255,7 @@ describe('A lock that callers of one process hand on', () => {
     expect(await lost).toMatchObject({ reason: 'taken' });
   });
 
-  it('is not handed to one who gave up', async () => {
+  it('a lock is not handed off to a caller that gave up', async () => {
     const first = await here.lock('a');
     const controller = new AbortController();
     const second = here.lock('a');
@@ -268,7 +268,7 @@ describe('A lock that callers of one process hand on', () => {
     expect((await third).isHeld).toBe(true);
   });
 
-  it('serves 20,000 waiters without taking longer for each the more there are', async () => {
+  it('20,000 waiters are served without more time for each the more there are', async () => {
     const finish = deferred();
     const first = here.withLock('a', () => finish.promise);
     let served = 0;

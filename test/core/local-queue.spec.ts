@@ -21,7 +21,7 @@ describe('Callers of one process', () => {
     await other.close();
   });
 
-  it('leave the keys they got when they give up on another one', async () => {
+  it('a caller that gives up on one key leaves the other keys that it got', async () => {
     const b = await locks.lock('b');
     await expect(locks.lock(['a', 'b'], { wait: 20 })).rejects.toBeInstanceOf(LockTimeoutError);
     const controller = new AbortController();
@@ -35,7 +35,7 @@ describe('Callers of one process', () => {
   });
 
   describe.each(Array.from({ length: 12 }, (_, steps) => steps))(
-    'who wait behind two who give up, the second %i steps after the first,',
+    'behind two callers that give up, the second %i steps after the first,',
     (steps) => {
       /** They are there when `behind` is asked for. */
       async function twoGiveUp(behind: () => Promise<Lock>): Promise<{ readonly last: Promise<Lock> }> {
@@ -52,7 +52,7 @@ describe('Callers of one process', () => {
         return { last };
       }
 
-      it('have the lease they asked for', async () => {
+      it('a caller behind two that gave up has the lease that it asked for', async () => {
         const held = await other.lock('a');
         const { last } = await twoGiveUp(() => locks.lock('a', { lease: '1m' }));
         await held.unlock();
@@ -60,7 +60,7 @@ describe('Callers of one process', () => {
         expect((await store.inspect('a'))!.holders[0]!.leaseLeftMs).toBeGreaterThan(50_000);
       });
 
-      it('and want several keys do not get the place on one of them', async () => {
+      it('a caller of several keys does not get the place that two others left on one of the keys', async () => {
         const [a, b] = [await other.lock('a'), await locks.lock('b')];
         const { last } = await twoGiveUp(() => locks.lock(['a', 'b']));
         await a.unlock();
@@ -72,11 +72,11 @@ describe('Callers of one process', () => {
     },
   );
 
-  describe('who want several keys', () => {
+  describe('callers of several keys', () => {
     const free = async (key: string, options = {}) => (await locks.lock(key, { wait: 0, ...options })).unlock();
 
     it.each([[['a', 'b']], [['b', 'c']], [['a', 'b', 'c']]])(
-      '%j, leave those to others that nobody uses, while they wait for another',
+      'a caller of the keys %j leaves those that nobody uses to others while it waits for another one',
       async (keys) => {
         const b = await locks.lock('b');
         const all = locks.lock(keys);
@@ -95,7 +95,7 @@ describe('Callers of one process', () => {
     );
 
     it.each([[['b', 'c']], [['a', 'b', 'c']]])(
-      '%j, leave those to others that nobody uses, while they wait for one in the store',
+      'a caller of the keys %j leaves those that nobody uses to others while it waits for one in the store',
       async (keys) => {
         const b = await other.lock('b');
         const all = locks.lock(keys);
@@ -114,7 +114,7 @@ describe('Callers of one process', () => {
       },
     );
 
-    it('leave those to others, too, when who has the first one has changed to a call of their process', async () => {
+    it('a caller of several keys leaves the others free also when the holder of the first one has changed to a call of its process', async () => {
       const a = await other.lock('a');
       const fair = locks.withLock('a', () => locks.withLock('b', () => 'both', { wait: 50 }), { fair: true });
       await until(() => store.memory.waiters('a') === 1);
@@ -125,7 +125,7 @@ describe('Callers of one process', () => {
       await (await all).unlock();
     });
 
-    it('do not all wait in the store: one does, and the others behind it', async () => {
+    it('of many callers of several keys one waits in the store, and the others behind it', async () => {
       const b = await other.lock('b');
       const all = Array.from({ length: 20 }, (_, at) => locks.withLock(['a', at % 2 ? 'b' : 'c'], () => turn()));
       await until(() => store.memory.waiters('b') === 1);
@@ -135,7 +135,7 @@ describe('Callers of one process', () => {
       await Promise.all(all);
     });
 
-    it('get in though others of their process use the rest again and again while they wait in the store', async () => {
+    it('a caller of several keys gets in although others of its process use the rest again and again while it waits in the store', async () => {
       const b = await other.lock('b');
       let isIn = false;
       let used = 0;
@@ -150,7 +150,7 @@ describe('Callers of one process', () => {
       await Promise.all([all, ...users]);
     });
 
-    it('leave them to others also inside of one call that has them all', async () => {
+    it('a nested caller of several keys leaves those that nobody uses to its siblings', async () => {
       await locks.withLock(['a', 'b'], async () => {
         const b = await locks.lock('b');
         const all = locks.lock(['a', 'b']);
@@ -161,7 +161,7 @@ describe('Callers of one process', () => {
       });
     });
 
-    it('get in though others use each of them again and again', async () => {
+    it('a caller of several keys gets in although others use each of them again and again', async () => {
       let isIn = false;
       const use = async (key: string) => {
         while (!isIn) await locks.withLock(key, () => turn());
@@ -172,7 +172,7 @@ describe('Callers of one process', () => {
       await Promise.all(users);
     });
 
-    it('never wait for each other, whichever they want', async () => {
+    it('callers of several keys never wait for each other, whatever keys they ask for', async () => {
       const sets = [['a', 'b'], ['b', 'c'], ['a', 'c'], ['c', 'b', 'a'], ['a'], ['b'], ['c']];
       const inside = new Set<string>();
       let sections = 0;
@@ -192,7 +192,7 @@ describe('Callers of one process', () => {
     });
   });
 
-  it('are refused when the app closes, also if it is just their turn to ask', async () => {
+  it('waiting callers are refused when the app closes, also if one just gets its turn', async () => {
     const first = await locks.lock('a', { wait: 0 });
     const next = locks.lock('a', { lease: 900, wait: Infinity });
     const theirs = other.lock('a', { fair: true });
@@ -203,7 +203,7 @@ describe('Callers of one process', () => {
     await (await theirs).unlock();
   });
 
-  it('are refused when the app closes while they go from key to key', async () => {
+  it('callers are refused when the app closes while they go from key to key', async () => {
     const [a, b] = [await locks.lock('a'), await locks.lock('b')];
     const both = locks.lock(['a', 'b'], { wait: Infinity });
     await turn();
@@ -213,7 +213,7 @@ describe('Callers of one process', () => {
     await b.unlock();
   });
 
-  it('do not rely on a lock that was taken away while the answer was under way', async () => {
+  it('a caller does not rely on a lock that was taken away while the reply was under way', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;
     const mine = locks.lock('a');
@@ -228,7 +228,7 @@ describe('Callers of one process', () => {
     expect((await store.inspect('a'))!.holders.map(({ token }) => token)).toEqual([(await mine).token]);
   });
 
-  it('that had a part of their keys taken away, and got it again, keep all of them', async () => {
+  it('a caller that had some of its keys taken away, and got them again, keeps all of them', async () => {
     const b = await other.lock('b');
     const both = locks.lock(['a', 'b']);
     await until(() => store.memory.waiters('b') === 1);
@@ -242,7 +242,7 @@ describe('Callers of one process', () => {
     await (await next).unlock();
   });
 
-  it('do not hear of why another one gave up', async () => {
+  it('a caller does not see why another caller gave up', async () => {
     const held = await other.lock('a');
     const controller = new AbortController();
     const first = locks.lock('a', { signal: controller.signal });
@@ -255,7 +255,7 @@ describe('Callers of one process', () => {
     expect((await second).isHeld).toBe(true);
   });
 
-  it('all hear of an outage at once, those behind the one who asks too, and nobody hears "taken"', async () => {
+  it('all callers are told of an outage at once, those behind the one that asks too, and none is told that the lock is held', async () => {
     const outage = deferred();
     store.afterAcquire = () => outage.promise;
     const calls = [
@@ -276,7 +276,7 @@ describe('Callers of one process', () => {
     await expect(locks.withLock(['a', 'b'], () => 'works again', { wait: 0 })).resolves.toBe('works again');
   });
 
-  it('do not hear of an outage that met one who wants other keys besides: it may be about those', async () => {
+  it('a caller is not failed by an outage that met a caller of more keys: the outage may concern only those', async () => {
     const outage = deferred();
     store.afterAcquire = () => outage.promise;
     const [both, ...same] = [locks.lock(['a', 'b']), locks.lock(['a', 'b', 'c']), locks.tryLock(['b', 'a'])];
@@ -295,7 +295,7 @@ describe('Callers of one process', () => {
     expect(await Promise.all(others)).toEqual(['a', 'b']);
   });
 
-  it('that try once behind one who is just asking get their answer from its answer', async () => {
+  it('a caller that tries once behind one that is just asking gets its result from that reply', async () => {
     const first = locks.lock('a');
     await expect(locks.tryLock('a')).resolves.toBeNull();
     await (await first).unlock();
@@ -305,7 +305,7 @@ describe('Callers of one process', () => {
   });
 
   it.each(['', ', nested in a call that has the keys'])(
-    'that try once get their answer at once, though the one ahead waits for another key, and keeps this one as others were faster twice%s',
+    'a caller that tries once is refused at once, though the one ahead waits for another key and keeps this one because others were faster twice%s',
     async (nested) => {
       const tryBehind = async () => {
         const first = await locks.lock('b');
@@ -330,7 +330,7 @@ describe('Callers of one process', () => {
     },
   );
 
-  it('that try once can be told to stop, also while the one ahead is just asking', async () => {
+  it('a caller that tries once can be aborted, also while the one ahead is just asking', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;
     const first = locks.lock('a');
@@ -342,7 +342,7 @@ describe('Callers of one process', () => {
     await (await first).unlock();
   });
 
-  it('free the other keys of a lock when one of them is lost', async () => {
+  it('the other keys of a lock are freed when one of them is lost', async () => {
     const lock = await locks.lock(['a', 'b'], { lease: 900 });
     await store.forceRelease('b');
     await aborted(lock.signal);
@@ -353,7 +353,7 @@ describe('Callers of one process', () => {
     await expect(locks.withLock(['a', 'b'], () => 'free', { wait: 0 })).resolves.toBe('free');
   });
 
-  it('nested behind a sibling go on by themselves when the outer call ends', async () => {
+  it('a nested caller behind a sibling goes on by itself when the parent call ends', async () => {
     const sibling = deferred();
     let nested: Promise<unknown> | undefined;
     await locks.withLock('a', async () => {
@@ -365,7 +365,7 @@ describe('Callers of one process', () => {
     sibling.resolve();
   });
 
-  it('may still nest while the app waits for them to end', async () => {
+  it('calls may still nest while the app waits for them to end', async () => {
     const service = lockService(store, { shutdownGrace: '5s' });
     const closing = deferred();
     const work = service.withLock('a', async () => {
@@ -379,7 +379,7 @@ describe('Callers of one process', () => {
     await closed;
   });
 
-  it('are inside of nothing any more after they unlocked early', async () => {
+  it('a caller that unlocked early is inside of nothing any more', async () => {
     await locks.withLock('a', async (lock) => {
       expect(locks.current()).toBe(lock);
       await lock.unlock();
@@ -388,7 +388,7 @@ describe('Callers of one process', () => {
     });
   });
 
-  it('are not blocked for ever by a store that throws instead of rejecting', async () => {
+  it('callers are not blocked for ever by a store that throws instead of rejecting', async () => {
     const lock = await locks.lock('a');
     store.release = () => {
       throw new Error('not even a promise');
@@ -398,7 +398,7 @@ describe('Callers of one process', () => {
     await expect(locks.lock('a', { wait: 0 })).resolves.toMatchObject({ key: 'a' });
   });
 
-  it('are told who they wait for when it is their own process', async () => {
+  it('a caller is told who it waits for when that is its own process', async () => {
     await locks.lock('a');
     await expect(locks.lock('a', { wait: 0 })).rejects.toMatchObject({
       holder: expect.stringMatching(new RegExp(`:${process.pid}$`)) as unknown,

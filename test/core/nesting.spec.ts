@@ -6,7 +6,7 @@ import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 } as const;
 
-describe('A call that writes inside of one that reads', () => {
+describe('Writers nested in readers', () => {
   let store: ScriptedStore;
   let here: ClosableLockService;
   let there: ClosableLockService;
@@ -26,7 +26,7 @@ describe('A call that writes inside of one that reads', () => {
     await there.close();
   });
 
-  it('lets in those who wait to read behind it all at once, however many', async () => {
+  it('a nested writer lets in all readers that wait behind it at once, however many', async () => {
     const [together, events] = [deferred(), [] as string[]];
     const reads = async (name: string) => {
       events.push(name);
@@ -42,7 +42,7 @@ describe('A call that writes inside of one that reads', () => {
     expect(events).toEqual(['writer', 'one', 'two', 'three']);
   });
 
-  it('lets in readers of several keys behind it, too', async () => {
+  it('a nested writer lets in readers of several keys behind it, too', async () => {
     const nested = () =>
       Promise.all([
         here.withLock('b', turn, write),
@@ -52,7 +52,7 @@ describe('A call that writes inside of one that reads', () => {
     expect(await store.inspect('a')).toBeUndefined();
   });
 
-  it('and becomes a reader while a nested reader is coming lets that one in', async () => {
+  it('a nested writer that becomes a reader while a nested reader is coming lets that one in', async () => {
     await here.withLock('a', async (lock) => {
       const reading = here.withLock('a', () => 'read', { ...read, wait: 500 });
       await lock.downgrade();
@@ -60,7 +60,7 @@ describe('A call that writes inside of one that reads', () => {
     });
   });
 
-  describe('while the store makes it the writer', () => {
+  describe('during the upgrade', () => {
     const moments = ['before', 'after'] as const;
 
     /** Stops just before or after the store does it. */
@@ -80,38 +80,44 @@ describe('A call that writes inside of one that reads', () => {
       return 'written';
     };
 
-    it.each(moments)('takes the lock anew when the outer call ends just %s that', async (moment) => {
-      const { stopped, goOn } = stop(moment);
-      let nested: Promise<string> | undefined;
-      await here.withLock(
-        'a',
-        async () => {
-          nested = here.withLock('a', writesAnew, write);
-          await stopped;
-        },
-        read,
-      );
-      goOn();
-      await expect(nested).resolves.toBe('written');
-    });
+    it.each(moments)(
+      'a nested writer acquires the lock anew when its parent call ends just %s the upgrade',
+      async (moment) => {
+        const { stopped, goOn } = stop(moment);
+        let nested: Promise<string> | undefined;
+        await here.withLock(
+          'a',
+          async () => {
+            nested = here.withLock('a', writesAnew, write);
+            await stopped;
+          },
+          read,
+        );
+        goOn();
+        await expect(nested).resolves.toBe('written');
+      },
+    );
 
-    it.each(moments)('takes the lock anew when that of the outer call is lost just %s that', async (moment) => {
-      const { stopped, goOn } = stop(moment);
-      await here.withLock(
-        'a',
-        async () => {
-          const nested = here.withLock('a', writesAnew, write);
-          await stopped;
-          await there.forceUnlock('a');
-          goOn();
-          await expect(nested).resolves.toBe('written');
-        },
-        { ...read, onLost: 'ignore' },
-      );
-    });
+    it.each(moments)(
+      'a nested writer acquires the lock anew when the lock of its parent call is lost just %s the upgrade',
+      async (moment) => {
+        const { stopped, goOn } = stop(moment);
+        await here.withLock(
+          'a',
+          async () => {
+            const nested = here.withLock('a', writesAnew, write);
+            await stopped;
+            await there.forceUnlock('a');
+            goOn();
+            await expect(nested).resolves.toBe('written');
+          },
+          { ...read, onLost: 'ignore' },
+        );
+      },
+    );
   });
 
-  it('leaves another one alone that writes, when the store does not answer', async () => {
+  it('a failed nested writer leaves another nested writer alone when the store does not reply', async () => {
     await here.withLock(
       ['a', 'b'],
       () =>
@@ -129,7 +135,7 @@ describe('A call that writes inside of one that reads', () => {
     );
   });
 
-  it('begins when the end of the one before it has been answered, so that the store can not mix them up', async () => {
+  it("a nested writer begins when the end of the one before it is confirmed, so that the store can't mix them up", async () => {
     const [answer, asked] = [deferred(), [] as string[]];
     store.beforeUpgrade = async () => void asked.push('upgrade');
     store.downgrade = async (lock, number) => {
@@ -152,7 +158,7 @@ describe('A call that writes inside of one that reads', () => {
     expect(asked.slice(0, 4)).toEqual(['upgrade', 'downgrade', 'downgraded', 'upgrade']);
   });
 
-  it('asks the store nothing when the outer call ends before that', async () => {
+  it('a nested writer asks the store nothing when its parent call ends before that', async () => {
     const answer = deferred();
     let upgrades = 0;
     store.beforeUpgrade = async () => void upgrades++;
@@ -172,23 +178,23 @@ describe('A call that writes inside of one that reads', () => {
     expect(upgrades).toBe(1);
   });
 
-  describe('when the store does not answer at its end', () => {
+  describe('when the store does not reply at the end', () => {
     const writeInside = (work: () => unknown) => here.withLock('a', () => here.withLock('a', work, write), read);
 
     beforeEach(() => {
       store.downgrade = isRefused;
     });
 
-    it('returns its own value all the same', async () => {
+    it('a nested writer returns its own value although the store does not reply at its end', async () => {
       await expect(writeInside(() => 'own')).resolves.toBe('own');
     });
 
-    it('throws its own error all the same', async () => {
+    it('a nested writer throws its own error although the store does not reply at its end', async () => {
       const error = new Error('own');
       await expect(writeInside(() => Promise.reject(error))).rejects.toBe(error);
     });
 
-    it('lets other readers in when the store answers again, not only when the outer call ends', async () => {
+    it('a nested writer lets other readers in when the store replies again, not only when the parent call ends', async () => {
       await here.withLock(
         'a',
         async () => {

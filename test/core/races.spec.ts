@@ -7,7 +7,7 @@ import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 } as const;
 
-describe('A lock, when things happen in an unlucky order,', () => {
+describe('Races', () => {
   let store: ScriptedStore;
   let locks: ClosableLockService;
 
@@ -18,7 +18,7 @@ describe('A lock, when things happen in an unlucky order,', () => {
 
   afterEach(() => locks.close());
 
-  it('lets nobody in on a grant that was over before it was heard of', async () => {
+  it('nobody gets in on a grant that was over before it was heard of', async () => {
     const news: (() => void)[] = [];
     const askAgain: (() => void)[] = [];
     const listen = store.listen.bind(store);
@@ -47,7 +47,7 @@ describe('A lock, when things happen in an unlucky order,', () => {
     ]);
   });
 
-  it('is handed on to one caller only, when the loss of a nested one makes somebody unlock it again', async () => {
+  it('a lock is handed off to one caller only when the loss of a nested lock makes somebody unlock it again', async () => {
     let inside = 0;
     const work = async () => {
       expect(++inside).toBe(1);
@@ -64,7 +64,7 @@ describe('A lock, when things happen in an unlucky order,', () => {
     await Promise.all([second, ...rest]);
   });
 
-  it('has the lease its own caller asked for, though the one before was just extending it', async () => {
+  it('a lock has the lease that its own caller asked for, though the caller before was just extending it', async () => {
     const [first, second, third] = [locks.lock('a'), locks.lock('a'), locks.lock('a')];
     await (await first).unlock();
     const earlier = await second;
@@ -80,12 +80,12 @@ describe('A lock, when things happen in an unlucky order,', () => {
     expect(later.isHeld).toBe(true);
   });
 
-  it('has an end that every store can count to', async () => {
+  it('a lease has an end that every store can count to', async () => {
     await expect(locks.lock('a', { lease: 1e19 })).rejects.toMatchObject({ code: 'LOCK_OPTIONS_INVALID' });
     expect(store.asked).toEqual([]);
   });
 
-  it('with a lease too short for the store fails alone: the caller behind it gets its turn', async () => {
+  it('a call with a lease too short for the store fails alone: the caller behind it gets its turn', async () => {
     store.afterAcquire = () => sleep(140);
     const hasty = expect(locks.lock('a', { lease: 100, wait: 120 })).rejects.toBeInstanceOf(LockUnavailableError);
     const patient = locks.lock('a');
@@ -93,7 +93,7 @@ describe('A lock, when things happen in an unlucky order,', () => {
     expect((await patient).isHeld).toBe(true);
   });
 
-  it('is waited for by the process: who gives up leaves its place in the store to the next one here', async () => {
+  it('a caller that gives up leaves its place in the store to the next caller of its process', async () => {
     const elsewhere = lockService(store, OPTIONS);
     const first = await elsewhere.lock('a');
     const givesUp = expect(locks.lock('a', { wait: 30 })).rejects.toMatchObject({ reason: 'held' });
@@ -111,7 +111,7 @@ describe('A lock, when things happen in an unlucky order,', () => {
     await Promise.all([elsewhere.close(), third.close()]);
   });
 
-  it('that is kept with `atLeast` is not freed by a shutdown, when the answer of the store stays away', async () => {
+  it('a lock that is kept by `atLeast` is not freed by a shutdown when the store does not reply', async () => {
     const answer = deferred();
     store.afterRelease = () => {
       store.afterRelease = async () => undefined;
@@ -125,7 +125,7 @@ describe('A lock, when things happen in an unlucky order,', () => {
     expect(await unlocked).toBe(true);
   });
 
-  it('that is asked for holds up two shutdowns at once, and both of them end', async () => {
+  it('a pending call holds up two shutdowns at once, and both of them end', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;
     const call = expect(locks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/));

@@ -6,7 +6,7 @@ import { ScriptedStore } from '../support/stores/scripted-store.js';
 /** More tries than a caller makes in some turns of the event loop, few enough to end. */
 const MANY = 20_000;
 
-describe('A caller that tries again at once', () => {
+describe('Refused calls', () => {
   let store: ScriptedStore;
   let locks: ClosableLockService;
 
@@ -21,16 +21,19 @@ describe('A caller that tries again at once', () => {
     ['tryLock() while this process is inside', () => locks.tryLock('a'), Object],
     ['maxWaiters: 0 while this process is inside', () => locks.lock('a', { maxWaiters: 0 }), LockTimeoutError as never],
     ['a shutdown', () => closing().lock('b'), LockUnavailableError as never],
-  ])('leaves time for timers when this process alone refuses it: %s', async (_what, call, error) => {
-    await locks.lock('a');
-    let [isTimeUp, tries] = [false, 0];
-    setTimeout(() => (isTimeUp = true), 5);
-    for (; !isTimeUp && tries < MANY; tries++) {
-      const answer: unknown = await call().catch((refused: unknown) => refused);
-      if (answer !== null) expect(answer).toBeInstanceOf(error);
-    }
-    expect(isTimeUp).toBe(true);
-  });
+  ])(
+    'a caller that tries again at once leaves time for timers when this process alone refuses it: %s',
+    async (_what, call, error) => {
+      await locks.lock('a');
+      let [isTimeUp, tries] = [false, 0];
+      setTimeout(() => (isTimeUp = true), 5);
+      for (; !isTimeUp && tries < MANY; tries++) {
+        const answer: unknown = await call().catch((refused: unknown) => refused);
+        if (answer !== null) expect(answer).toBeInstanceOf(error);
+      }
+      expect(isTimeUp).toBe(true);
+    },
+  );
 
   const closing = (): ClosableLockService => {
     locks.beforeApplicationShutdown();
@@ -38,8 +41,8 @@ describe('A caller that tries again at once', () => {
   };
 });
 
-describe('A caller that the store tells to ask again', () => {
-  it('is refused when the app shuts down meanwhile', async () => {
+describe('Calls whose token is spent', () => {
+  it('a caller that the store tells to ask again is refused when the app shuts down meanwhile', async () => {
     const store = new ScriptedStore();
     const [here, there] = [lockService(store, { shutdownGrace: 0 }), lockService(store, { shutdownGrace: 0 })];
     const lock = await there.lock('a');
@@ -60,8 +63,8 @@ describe('A caller that the store tells to ask again', () => {
   });
 });
 
-describe('A lock whose nested calls go on', () => {
-  it('ends theirs before the next one can have it', async () => {
+describe('Nested calls that go on', () => {
+  it('a lock ends those nested in it before the next caller can acquire it', async () => {
     const store = new ScriptedStore();
     const locks = lockService(store, { shutdownGrace: 0 });
     let nested!: AbortSignal;

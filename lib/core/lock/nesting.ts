@@ -68,9 +68,9 @@ export class Nesting<L extends NestedLock<L>> {
   /** How the lock lets calls nested in it share a key of it. */
   sharing(key: string): Sharing {
     if (!this.hasParents) return this.#lock.leases[0]!.sharing;
-    const outer = this.#parentWith(key).nesting.sharing(key);
+    const shared = this.#parentWith(key).nesting.sharing(key);
     // A writer nested in a reader has the key for itself.
-    return outer === 'read' ? 'exclusive' : outer;
+    return shared === 'read' ? 'exclusive' : shared;
   }
 
   /** The lock whose local queue nested callers join: for a reader that shares the key with its siblings, that of the call they are all in. */

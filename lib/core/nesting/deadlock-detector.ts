@@ -83,13 +83,13 @@ function inTheWay({ request, within }: WaitingCall, other: WaitingCall): Lock | 
 
 /** Whether the lock must end before the request gets the key: both want it in the same place, and not side by side. */
 function excludes(lock: Lock, key: string, { sharing }: LockRequest, within: LockNode): boolean {
-  const outer = locksOf(within).find(({ keys }) => keys.includes(key));
+  const ownLock = locksOf(within).find(({ keys }) => keys.includes(key));
   if (lock.isNested) {
     const { nesting } = lock;
     const parent = nesting.parents.find(({ keys }) => keys.includes(key));
-    return !nesting.isShared(key) && parent?.nesting.queueOwner(key) === outer?.nesting.queueOwner(key);
+    return !nesting.isShared(key) && parent?.nesting.queueOwner(key) === ownLock?.nesting.queueOwner(key);
   }
-  if (outer) return false;
+  if (ownLock) return false;
   const held = lock.leases[0]!.sharing;
   const modes = [held, sharing];
   // Whether a permit is in the way depends on those who have the others.
@@ -99,6 +99,6 @@ function excludes(lock: Lock, key: string, { sharing }: LockRequest, within: Loc
 /** What a call holds, innermost first. */
 function locksOf(within: LockNode): Lock[] {
   const locks: Lock[] = [];
-  for (let node: LockNode | undefined = within; node; node = node.outer) if (node.lock?.isHeld) locks.push(node.lock);
+  for (let node: LockNode | undefined = within; node; node = node.parent) if (node.lock?.isHeld) locks.push(node.lock);
   return locks;
 }

@@ -5,7 +5,7 @@ import type { Lock } from '../lock/lock.js';
 export interface LockNode {
   /** Undefined when its work has ended. */
   lock: Lock | undefined;
-  readonly outer: LockNode | undefined;
+  readonly parent: LockNode | undefined;
 }
 
 /** Knows the locks that the running async context is inside of, innermost first. */
@@ -18,7 +18,7 @@ export class LockContext {
   }
 
   enter(lock: Lock): LockNode {
-    return { lock, outer: this.innermost() };
+    return { lock, parent: this.innermost() };
   }
 
   /** Forgets the lock: promises keep the context they were made in, so each lock would otherwise keep the one before it. */
@@ -32,14 +32,14 @@ export class LockContext {
    */
   innermost(): LockNode | undefined {
     let node = this.#nodes.getStore();
-    while (node && !node.lock?.isHeld) node = node.outer;
+    while (node && !node.lock?.isHeld) node = node.parent;
     return node;
   }
 
   /** Whether the running async context is in the work of a lock, be it held or lost. */
   isInside(): boolean {
     let node = this.#nodes.getStore();
-    while (node && !node.lock) node = node.outer;
+    while (node && !node.lock) node = node.parent;
     return node !== undefined;
   }
 
@@ -51,7 +51,7 @@ export class LockContext {
   /** Lists the keys that the running async context holds, innermost first, each once. */
   heldKeys(): readonly string[] {
     const keys = new Set<string>();
-    for (let node = this.innermost(); node; node = node.outer)
+    for (let node = this.innermost(); node; node = node.parent)
       if (node.lock?.isHeld) for (const key of node.lock.keys) keys.add(key);
     return [...keys];
   }
@@ -62,7 +62,7 @@ export class LockContext {
     if (!node) return undefined;
     const asked = new Set(keys);
     const found = new Map<string, Lock>();
-    for (; node; node = node.outer) {
+    for (; node; node = node.parent) {
       if (!node.lock?.isHeld) continue;
       for (const key of node.lock.keys) {
         if (asked.has(key) && !found.has(key)) found.set(key, node.lock);
@@ -72,7 +72,7 @@ export class LockContext {
   }
 
   #find(fits: (lock: Lock) => boolean): Lock | undefined {
-    for (let node = this.#nodes.getStore(); node; node = node.outer) {
+    for (let node = this.#nodes.getStore(); node; node = node.parent) {
       if (node.lock?.isHeld && fits(node.lock)) return node.lock;
     }
     return undefined;

@@ -69,9 +69,9 @@ export class NestedAcquire {
   #checkSharing(): void {
     const { keys, sharing } = this.#request;
     for (const key of keys) {
-      const outer = this.#sharing(key);
-      const isAllowed = outer === 'exclusive' || outer === sharing || (outer === 'read' && sharing === 'exclusive');
-      if (!isAllowed) throw sharedOtherwise(keys, sharing, outer);
+      const held = this.#sharing(key);
+      const isAllowed = held === 'exclusive' || held === sharing || (held === 'read' && sharing === 'exclusive');
+      if (!isAllowed) throw sharedOtherwise(keys, sharing, held);
     }
   }
 

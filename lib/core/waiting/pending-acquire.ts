@@ -12,7 +12,7 @@ export interface AcquireReply<Reply extends Granted | Busy = Granted | Busy> {
 
 export const isGrant = (reply: AcquireReply): reply is AcquireReply<Granted> => reply.reply.granted;
 
-/** One try to acquire a lock from the store, under one token: the command it sends, and what the process hears about it while it waits. */
+/** Acquires a lock from the store under one token: the command that is sent, and what the process hears about it meanwhile. */
 export class PendingAcquire implements AcquireCommand {
   readonly keys: readonly string[];
   readonly token: string;

@@ -4,14 +4,15 @@ import type { LocalQueue } from './local-queue.js';
 import { PendingAcquire } from './pending-acquire.js';
 
 /**
- * The tries of this process to acquire locks from the store, by token: so that each hears what the store tells about it. A place in the queue
- * of the store belongs to the process: a caller that gives up leaves its place to the next one in the local queue.
+ * Keeps the acquires of this process that the store has not finished, by token, so that the messages of the store reach
+ * them. A place in the queue of the store belongs to the process: a caller that gives up leaves its place to the next
+ * one in the local queue.
  */
 export class PendingAcquires {
   readonly #store: LockStore;
   readonly #localQueue: LocalQueue<unknown>;
   readonly #pending = new Map<string, PendingAcquire>();
-  /** Those that their callers left to the next in the local queue, by key. */
+  /** Acquires that their callers left to the next in the local queue, by key. */
   readonly #inherited = new Map<string, PendingAcquire>();
 
   constructor(store: LockStore, localQueue: LocalQueue<unknown>) {
@@ -20,8 +21,8 @@ export class PendingAcquires {
   }
 
   /**
-   * Registers a try before it is sent, because the store may grant it before its reply arrives. Takes over the one of the caller before, if that
-   * has left its place.
+   * Registers an acquire before it is sent, because the grant can arrive before the reply. Continues the acquire of the
+   * caller before, if that one has left its place.
    */
   register(request: LockRequest, token: string, startedAt: number): PendingAcquire {
     const key = request.keys[0]!;
@@ -35,7 +36,7 @@ export class PendingAcquires {
     return pending;
   }
 
-  /** Forgets a try that has ended, unless the next caller has it now. */
+  /** Forgets an acquire that has ended, unless it was left to the next caller. */
   unregister(pending: PendingAcquire): void {
     if (this.#inherited.get(pending.keys[0]!) !== pending) this.#pending.delete(pending.token);
   }
@@ -103,7 +104,7 @@ export class PendingAcquires {
   }
 }
 
-/** Whether the place of another try serves the caller as well as one of its own would. */
+/** Whether a place in the queue serves the caller as well as a new one would. */
 function canInherit({ keys, leaseMs }: LockRequest, pending: PendingAcquire): boolean {
   return keys.length === 1 && pending.keys.length === 1 && leaseMs === pending.leaseMs;
 }

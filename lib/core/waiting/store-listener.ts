@@ -3,7 +3,7 @@ import type { LeaseRegistry } from '../lease/lease-registry.js';
 import type { Watchdog } from '../lease/watchdog.js';
 import type { PendingAcquires } from './pending-acquires.js';
 
-/** What hears the messages of the store. */
+/** What gets the messages of the store. */
 interface StoreListenerParts {
   /** What all tokens of this process begin with. */
   readonly source: string;

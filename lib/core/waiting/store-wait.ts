@@ -47,11 +47,13 @@ export class StoreWait {
   }
 
   /**
-   * Gives up the local turns that a caller of several keys does not need while it waits in the store, and returns its request with those it keeps.
+   * Leaves the local turns that a caller of several keys does not need while it waits in the store. Returns its request
+   * with the turns it keeps.
    *
-   * What the caller does not have in the store is for others of this process as for anybody else: they may use it meanwhile, and whom it waits
-   * for may need it. So it keeps its turn only for the key that the store takes first, which it has there or waits for. It does not take
-   * the other turns again: the store queues it, whoever has them here. Where the store does not, its turns are what gets it in, so it keeps them.
+   * Other callers of this process may use the keys that the caller does not have in the store; and the call that it
+   * waits for may need them. So it keeps its turn only for the key that the store takes first, which it has there or
+   * waits for. It does not take the other turns again, because the store queues it for those keys, whoever has the
+   * turns here. In a store without such a first key, only its turns let it in: it keeps all of them.
    */
   keepFirstTurn(request: LockRequest): LockRequest {
     const { keys, waitMs } = request;
@@ -88,7 +90,7 @@ export class StoreWait {
     return waiting;
   }
 
-  /** Waits for a message of the store, and asks it again now and then: messages get lost, and a holder that crashed releases nothing. */
+  /** Waits for messages of the store, and polls now and then: messages get lost, and a crashed holder releases nothing. */
   async #poll(pending: PendingAcquire, refused: AcquireReply<Busy>, wait: Wait): Promise<WaitOutcome> {
     const { request, startedAt, findDeadlock } = wait;
     const until = startedAt + request.waitMs;
