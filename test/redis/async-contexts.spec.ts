@@ -120,7 +120,7 @@ describe('The async context', () => {
     });
   });
 
-  it('of a loss lets nobody into a lock of another request', async () => {
+  it('a listener of a loss does not enter a lock of another request', async () => {
     const answer = deferred<unknown>();
     const mine = await requests.run('owner', () => locks.lock('mine', { lease: 1000, watchdog: false }));
     requests.run('owner', () =>
@@ -131,7 +131,7 @@ describe('The async context', () => {
     expect(await answer.promise).toBeInstanceOf(LockTimeoutError);
   });
 
-  it('of who is handed a lock is its own, not that of who gave it back', async () => {
+  it('a caller that is handed a lock runs in its own context, not in that of the caller that released it', async () => {
     const first = await locks.lock('mine');
     const second = requests.run('second', () => locks.withLock('mine', () => around()));
     const third = requests.run('third', () => locks.withLock('mine', () => around()));
@@ -142,7 +142,7 @@ describe('The async context', () => {
   });
 
   it.each(['refuse', 'refuseRudely'] as const)(
-    'of a request is not kept by the connections that its call opened: no log line is written in it (%s)',
+    'connections that the call of a request opened do not keep its context: no log line is written in it (%s)',
     async (refuse) => {
       const lines: [string, string | undefined][] = [];
       const log = Object.fromEntries(
@@ -174,7 +174,7 @@ describe('The async context', () => {
     },
   );
 
-  it('of a request is not that of the log line which says that Redis is away', async () => {
+  it('the log line about an outage is not written in the context of the request that met it', async () => {
     const logged = deferred<string | undefined>();
     const store = redisStore(
       { connection: `redis://127.0.0.1:${await freePort()}`, commandTimeout: 100 },

@@ -6,7 +6,7 @@ import { lockService, redisStore, type ClosableLockService } from '../support/st
 import type { RedisServer } from '../support/redis/redis-server.js';
 import { withRedis } from '../support/redis/with-redis.js';
 
-describe('A client that the app has lent', () => {
+describe('A borrowed client', () => {
   let server: RedisServer;
   let redis: Redis;
   let client: Redis;
@@ -35,7 +35,7 @@ describe('A client that the app has lent', () => {
 
   const elsewhere = /the app has switched its client to database 3, but its locks live in database 1.*duplicate/;
 
-  it('takes no lock in another database than it began in, and says once what to do', async () => {
+  it('acquires no lock in another database than its first one, and says once what to do', async () => {
     await client.select(3);
     await expect(locks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(elsewhere));
     await expect(locks.isLocked('a')).rejects.toThrow(LockUnavailableError);
@@ -45,7 +45,7 @@ describe('A client that the app has lent', () => {
     await locks.withLock('a', () => expect(locks.isLocked('a')).resolves.toBe(true));
   });
 
-  it('keeps what it holds when it is switched to another database and back', async () => {
+  it('keeps its locks when the app switches it to another database and back', async () => {
     const lock = await locks.lock('a');
     await client.select(3);
     await expect(lock.extend()).rejects.toThrow(LockUnavailableError);
@@ -55,7 +55,7 @@ describe('A client that the app has lent', () => {
     expect(await lock.unlock()).toBe(true);
   });
 
-  it('frees what was given back meanwhile when it is in its database again', async () => {
+  it('releases what was unlocked meanwhile when it is back in its database', async () => {
     const lock = await locks.lock('a', { lease: '30s' });
     await client.select(3);
     await lock.unlock();
@@ -63,7 +63,7 @@ describe('A client that the app has lent', () => {
     await until(async () => (await client.exists('lock:a')) === 0);
   });
 
-  it('may have been switched to its database before, which a connection after it comes back to', async () => {
+  it('may have been switched to its database before: a new connection returns to that', async () => {
     await locks.close();
     await client.select(5);
     locks = service();
@@ -75,7 +75,7 @@ describe('A client that the app has lent', () => {
     expect(lines).toEqual([]);
   });
 
-  it('that subscribes to something says so at once, where it can do nothing else then', async () => {
+  it('a borrowed client in subscriber mode fails calls at once, where it can send nothing else', async () => {
     const subscriber = new Redis(server.url, { protocol: 2 });
     const here = service(subscriber);
     await here.isLocked('warm up');
@@ -87,7 +87,7 @@ describe('A client that the app has lent', () => {
     subscriber.disconnect();
   });
 
-  it('grants nothing while its commands are queued for a transaction, nor by that', async () => {
+  it('grants nothing while its commands are queued for a transaction, nor by the transaction', async () => {
     await client.multi({ pipeline: false });
     await expect(locks.lock('a')).rejects.toThrow(LockUnavailableError);
     await client.exec();
@@ -95,12 +95,12 @@ describe('A client that the app has lent', () => {
     await locks.withLock('a', () => undefined);
   });
 
-  it('lets no call wait for ever whose answers it was told to keep back', async () => {
+  it('lets no call wait for ever while the app has turned its replies off', async () => {
     client.call('CLIENT', 'REPLY', 'OFF').catch(() => undefined);
     await expect(locks.lock('a')).rejects.toThrow(LockUnavailableError);
   });
 
-  it('refuses what a replica refuses', async () => {
+  it('reports what a replica refuses', async () => {
     await redis.replicaof('127.0.0.1', '1');
     try {
       await expect(locks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching('It is a replica'));

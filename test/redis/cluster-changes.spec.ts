@@ -53,7 +53,7 @@ describe('When the nodes of a Redis Cluster change', () => {
     }
   }
 
-  it('locks that the new master has stay, those that it has not are lost soon, and fences grow', async () => {
+  it('after a failover, locks that the new master has stay, the others are lost soon, and fences grow', async () => {
     const [lost, known] = [await here.lock(a, { lease: 1500 }), await here.lock(keyAt(0, 1), { lease: 1500 })];
     const [lostLater, elsewhere] = [
       await here.lock(keyAt(0, 2), { lease: '10m' }),
@@ -90,7 +90,7 @@ describe('When the nodes of a Redis Cluster change', () => {
     await next.unlock();
   }, 20_000);
 
-  it('who had keys of several masters has larger fences after it, also when a new one does not have them and its clock is behind', async () => {
+  it('a caller with keys of several masters gets larger fences after a failover, also when a new master does not have the old ones and its clock is behind', async () => {
     // What the clock of one that is an hour ahead writes.
     const ahead = (Date.now() + 3_600_000) * 1000;
     await here.withLock(b, () => undefined);
@@ -106,7 +106,7 @@ describe('When the nodes of a Redis Cluster change', () => {
     await next.unlock();
   }, 20_000);
 
-  it('a master that dies fails only calls for its own keys, and they go on with the next master', async () => {
+  it('a master that dies fails only calls for its own keys, and they continue with the next master', async () => {
     const [held, whole] = [
       await here.lock(b, { lease: 900 }),
       await here.lock([keyAt(1, 1), keyAt(2, 1)], { lease: 900 }),
@@ -138,7 +138,7 @@ describe('When the nodes of a Redis Cluster change', () => {
     let move: SlotMove;
     beforeEach(() => void (move = new SlotMove(cluster, a, 0, 1)));
 
-    it('takes a held lock along, which is renewed meanwhile, and nobody else gets it', async () => {
+    it('a slot that is moved takes a held lock along, which is renewed meanwhile, and nobody else gets it', async () => {
       const lock = await here.lock(a, { lease: 600 });
       await move.begin();
       await move.take(`lock:${a}`);
@@ -158,7 +158,7 @@ describe('When the nodes of a Redis Cluster change', () => {
       await next.unlock();
     }, 20_000);
 
-    it('takes the queue along: who waits is next, with a larger fence', async () => {
+    it('a slot that is moved takes the queue along: the waiter is next, with a larger fence', async () => {
       const lock = await here.lock(a, { lease: 600 });
       const waiting = there.lock(a);
       await queued(master(0), a);
@@ -202,7 +202,7 @@ describe('When the nodes of a Redis Cluster change', () => {
       20_000,
     );
 
-    it('does not lose readers whose companion has moved before', async () => {
+    it('a slot that is moved does not lose readers whose set of holders has moved before', async () => {
       const reader = await here.lock(a, { mode: 'read', lease: 600 });
       await move.begin();
       await move.take(`{lock:${a}}:holders`);
@@ -240,7 +240,7 @@ describe('When the nodes of a Redis Cluster change', () => {
     );
   });
 
-  it('a subscription whose node dies misses messages, no turns, and moves to another node', async () => {
+  it('a subscription whose node dies misses messages but no turns, and moves to another node', async () => {
     const subscriptions = async (index: number) =>
       String(await master(index).redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).split('name=nest-redis-lock').length -
       1;

@@ -53,8 +53,8 @@ describe('A lock in a Redis Cluster', () => {
     await until(async () => (await keysLeft()).length === 0);
   });
 
-  describe('has names', () => {
-    it('that lie where the server looks for them', async () => {
+  describe('names', () => {
+    it('the slot of a name is computed as the server does it', async () => {
       for (const name of [
         '123456789',
         'lock:a',
@@ -72,7 +72,7 @@ describe('A lock in a Redis Cluster', () => {
       }
     });
 
-    it('of one note of the last fence in each slot, and of all that belongs to a key in its slot', () => {
+    it('each slot has a fence counter, and all names of a key lie in its slot', () => {
       for (const prefix of ['lock:', '', 'app:{x}:', '{}']) {
         const names = new ClusterNames(prefix);
         const notes = Array.from({ length: SLOTS }, (_, slot) => names.fenceIn(slot));
@@ -82,14 +82,14 @@ describe('A lock in a Redis Cluster', () => {
       }
     });
 
-    it('that are refused when they would lie in different slots', async () => {
+    it('a key whose names would lie in different slots is refused', async () => {
       for (const key of ['a}b', '{}{x}', 'a{}']) await expect(here.lock(key)).rejects.toBeInstanceOf(LockKeyError);
       for (const key of ['{user:7}:cart', 'a{b', 'a{b}c{d}', 'ü']) await (await here.lock(key)).unlock();
     });
   });
 
   describe('on keys in several slots', () => {
-    it('is taken as a whole, or not at all', async () => {
+    it('a lock on keys in several slots is acquired as a whole, or not at all', async () => {
       for (const held of [a, b, c]) {
         const lock = await there.lock(held);
         expect(await here.tryLock([a, b, c])).toBeNull();
@@ -101,7 +101,7 @@ describe('A lock in a Redis Cluster', () => {
       expect(await whole.unlock()).toBe(true);
     });
 
-    it('waits for one after the other, keeps those before, and holds none of those after', async () => {
+    it('a waiter for keys in several slots waits for one slot after the other, keeps earlier ones, and holds no later ones', async () => {
       const slots = [a, b, c].sort((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`));
       const [first, second, third] = slots as [string, string, string];
       const inTheWay = await there.lock(second);
@@ -140,7 +140,7 @@ describe('A lock in a Redis Cluster', () => {
       },
     );
 
-    it('takes what it has lost of those before again, in their order', async () => {
+    it('a waiter that lost keys of earlier slots acquires them again, in their order', async () => {
       const [first, second] = inOrder();
       const inTheWay = await there.lock(second);
       const waiting = here.lock([a, b]);
@@ -153,7 +153,7 @@ describe('A lock in a Redis Cluster', () => {
       await (await waiting).unlock();
     });
 
-    it('keeps others of its process only from those before, and from the one it waits for', async () => {
+    it('a waiter keeps other callers of its process only from earlier slots, and from the one it waits for', async () => {
       const [first, second] = inOrder();
       const free = async (key: string) => (await here.lock(key, { wait: 0 })).unlock();
       for (const [held, others] of [
@@ -170,14 +170,14 @@ describe('A lock in a Redis Cluster', () => {
       }
     });
 
-    it('gives up without a trace', async () => {
+    it('a waiter for keys in several slots that gives up leaves nothing behind', async () => {
       const inTheWay = await there.lock(b);
       await expect(here.lock([a, b, c], { wait: 50 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
       expect(await keysLeft()).toEqual([`lock:${b}`]);
       await inTheWay.unlock();
     });
 
-    it('never deadlocks, in whichever order they are named, nor lets two inside', async () => {
+    it('locks on keys in several slots never deadlock, in whichever order they are named, nor let two callers inside', async () => {
       const inside = new Set<string>();
       const work = async ({ keys }: Lock) => {
         for (const key of keys) expect(inside.has(key)).toBe(false);
@@ -193,7 +193,7 @@ describe('A lock in a Redis Cluster', () => {
       );
     });
 
-    it('has a fence above all before it on each of its keys, and below all after it', async () => {
+    it('a lock on keys in several slots has a larger fence than all earlier ones on each of its keys, and a smaller one than all later ones', async () => {
       await here.withLock(b, () => undefined);
       // The clock of one node seems to be ahead.
       await client.incrby(new ClusterNames('lock:').fenceIn(slotOf(`lock:${b}`)), 3_600_000_000);
@@ -212,7 +212,7 @@ describe('A lock in a Redis Cluster', () => {
       });
     });
 
-    it('is renewed and shared as a whole, and lost as a whole', async () => {
+    it('a lock on keys in several slots is renewed, shared and lost as a whole', async () => {
       const readers = await Promise.all([here, there].map((who) => who.lock([a, b], { mode: 'read', lease: 300 })));
       expect(await there.tryLock(a)).toBeNull();
       const writing = here.lock([a, b], { lease: 300 });
@@ -226,7 +226,7 @@ describe('A lock in a Redis Cluster', () => {
       await writer.unlock();
     });
 
-    it('can write inside of what reads, when it is alone', async () => {
+    it('a nested writer may enter inside the only reader', async () => {
       await here.withLock(
         [a, b],
         async (reader) => {
@@ -268,7 +268,7 @@ describe('A lock in a Redis Cluster', () => {
     20_000,
   );
 
-  it('fails in time when one node is slow and another one does not answer, and leaves nothing behind', async () => {
+  it('a call fails in time when one node is slow and another one does not reply, and leaves nothing behind', async () => {
     const client = cluster.client();
     const service = lockService(redisStore({ connection: client, commandTimeout: 1000 }));
     await service.withLock([a, b, c], () => undefined);
@@ -289,7 +289,7 @@ describe('A lock in a Redis Cluster', () => {
     await service.close();
   }, 20_000);
 
-  it('fails in time when no node can be reached, and when the app has closed its client', async () => {
+  it('a call fails in time when no node can be reached, and when the app has closed its client', async () => {
     const away = new Cluster([{ host: '127.0.0.1', port: 1 }], { clusterRetryStrategy: () => 50 });
     away.on('error', () => undefined);
     const service = lockService(redisStore({ connection: away, commandTimeout: 300 }), { wait: 10_000 });
@@ -309,7 +309,7 @@ describe('A lock in a Redis Cluster', () => {
     await orphaned.close();
   });
 
-  it('can be had as soon as the cluster can be reached, by a client that connects only when it is used', async () => {
+  it('a client that connects only when it is used gets a lock as soon as the cluster can be reached', async () => {
     const lazy = new Cluster([{ host: '127.0.0.1', port: cluster.replicas[0]!.port }], { lazyConnect: true });
     const service = lockService(redisStore({ connection: lazy, commandTimeout: '5s' }), { shutdownGrace: 0 });
     const lock = await service.lock([a, b]);
@@ -321,7 +321,7 @@ describe('A lock in a Redis Cluster', () => {
     lazy.disconnect();
   });
 
-  it('closes nothing of the app when it ends', async () => {
+  it("a store on the app's cluster client does not close that client when it ends", async () => {
     const own = cluster.client();
     const service = lockService(redisStore({ connection: own }));
     await (await service.lock(a)).unlock();

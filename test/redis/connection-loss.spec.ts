@@ -58,7 +58,7 @@ describe('When Redis fails', () => {
     proxy.heal();
   });
 
-  it('a lock whose grant was never heard of is given back in the background, long before its lease ends', async () => {
+  it('a lock whose grant was lost on the way is released in the background, long before its lease ends', async () => {
     proxy.dropReplies();
     const call = unavailable(locks.lock('account:1'));
     await until(async () => (await redis.exists('lock:account:1')) === 1);
@@ -69,7 +69,7 @@ describe('When Redis fails', () => {
     expect((await locks.lock('account:1')).isHeld).toBe(true);
   });
 
-  it('a call that waits and was never heard of leaves the queue as soon as Redis answers, also when its lease would be over by then', async () => {
+  it('a waiter whose reply was lost leaves the queue as soon as Redis replies, also when its lease would be over by then', async () => {
     await redis.set('lock:account:1', 'somebody else');
     proxy.dropReplies();
     await unavailable(locks.lock('account:1', { lease: 100 }));
@@ -81,7 +81,7 @@ describe('When Redis fails', () => {
     await until(async () => (await redis.zcard('{lock:account:1}:queue')) === 0);
   });
 
-  it('a call that is under way when the connection drops is sent again, and neither blocks itself nor looks lost', async () => {
+  it('a call in flight when the connection drops is sent again, and neither blocks itself nor looks lost', async () => {
     proxy.dropReplies();
     const call = locks.lock('account:1', { wait: 0 });
     await until(async () => (await redis.exists('lock:account:1')) === 1);
@@ -99,7 +99,7 @@ describe('When Redis fails', () => {
     expect(lock.signal.aborted).toBe(false);
   });
 
-  it('an unlock whose answer got lost resolves and the key is free', async () => {
+  it('an unlock whose reply got lost resolves, and the key is free', async () => {
     const lock = await locks.lock('account:1');
     proxy.dropReplies();
     expect(await lock.unlock()).toBe(true);
@@ -116,7 +116,7 @@ describe('When Redis fails', () => {
     await until(async () => (await redis.exists('lock:account:1')) === 0);
   });
 
-  it('a lock that is to stay for some time after its work does so, however short its lease, when its unlock never arrived', async () => {
+  it('a key that must stay after the work does so, however short its lease, when its unlock never arrived', async () => {
     const lock = await locks.lock('account:1', { lease: '5s', atLeast: '1m' });
     proxy.dropRequests();
     await lock.unlock();
@@ -127,7 +127,7 @@ describe('When Redis fails', () => {
     expect(await redis.pttl('lock:account:1')).toBeLessThan(60_000);
   });
 
-  it('a lock that is to stay for a short time is free soon after it, long before its lease ends, when its unlock never arrived', async () => {
+  it('a key that must stay for a short time is free soon after that, long before its lease ends, when its unlock never arrived', async () => {
     const lock = await locks.lock('account:1', { atLeast: COMMAND_TIMEOUT_MS });
     proxy.dropRequests();
     await lock.unlock();
@@ -150,7 +150,7 @@ describe('When Redis fails', () => {
     expect([kept.isHeld, fixed.isHeld]).toEqual([true, true]);
   });
 
-  it('calls fail at once while it does not answer, but for one at a time that tries; and work again when it does', async () => {
+  it('calls fail fast while Redis does not reply, except one probe at a time, and work again when it does', async () => {
     proxy.dropRequests();
     await unavailable(locks.lock('account:1'));
     let isProbing = true;
@@ -197,7 +197,7 @@ describe('When Redis fails', () => {
     expect(await lock.unlock()).toBe(true);
   });
 
-  it('the signal of a held lock aborts before Redis lets the next one in, also when Redis is hung', async () => {
+  it('the signal of a held lock aborts before Redis lets the next holder in, also when Redis hangs', async () => {
     const lock = await locks.lock('account:1', { lease: 600 });
     const expiresAt = performance.now() + (await redis.pttl('lock:account:1'));
     process.kill(server.pid, 'SIGSTOP');
@@ -207,7 +207,7 @@ describe('When Redis fails', () => {
     process.kill(server.pid, 'SIGCONT');
   });
 
-  it('every call settles within the command time-out while Redis is hung, and works again afterwards', async () => {
+  it('every call settles within the command time-out while Redis hangs, and works again afterwards', async () => {
     process.kill(server.pid, 'SIGSTOP');
     await Promise.all([
       unavailable(locks.lock('account:1')),
@@ -220,7 +220,7 @@ describe('When Redis fails', () => {
     await until(() => locks.withLock('account:1', () => true).catch(() => false));
   });
 
-  it('a connection that is dead is given up once, however many calls it lets down', async () => {
+  it('a dead connection is given up once, however many calls fail on it', async () => {
     const disconnect = jest.spyOn(Redis.prototype, 'disconnect');
     process.kill(server.pid, 'SIGSTOP');
     await Promise.all(Array.from({ length: 20 }, (_, n) => unavailable(locks.isLocked(`account:${n}`))));
@@ -229,7 +229,7 @@ describe('When Redis fails', () => {
     process.kill(server.pid, 'SIGCONT');
   });
 
-  it('calls fail in time while it is down, and work again when it is back', async () => {
+  it('calls fail in time while Redis is down, and work again when it is back', async () => {
     await server.kill();
     const error = await unavailable(locks.withLock('account:1', () => 'ran'));
     expect(error.code).toBe('LOCK_UNAVAILABLE');
@@ -237,7 +237,7 @@ describe('When Redis fails', () => {
     await until(() => locks.withLock('account:1', () => true).catch(() => false));
   });
 
-  it('a grant that arrives during the shutdown is given back before the connection closes', async () => {
+  it('a grant that arrives during the shutdown is released before the connection closes', async () => {
     process.kill(server.pid, 'SIGSTOP');
     const call = expect(locks.lock('account:1')).rejects.toHaveProperty(
       'detail',
@@ -275,7 +275,7 @@ describe('A connection through Sentinel', () => {
     ['commands', 'normal'],
     ['messages', 'pubsub'],
   ])(
-    'for %s that hears of a failover while it asks who the master is does not end for good',
+    '%s that learns of a failover while it asks for the master does not end for good',
     async (_what, type) => {
       const server = await startRedis();
       const redis = new Redis(server.url);
@@ -310,7 +310,7 @@ describe('A connection through Sentinel', () => {
     20_000,
   );
 
-  it('asks the next one when one of them takes the connection and says nothing', async () => {
+  it('a client asks the next Sentinel when one accepts the connection and says nothing', async () => {
     const server = await startRedis();
     const [hung, sentinel] = [await startFakeSentinel(server.port), await startFakeSentinel(server.port)];
     hung.beforeAnswer = () => new Promise(() => undefined);
@@ -330,7 +330,7 @@ describe('A connection through Sentinel', () => {
   }, 20_000);
 });
 
-describe('A client the app lends us', () => {
+describe('A borrowed client that loses its connection', () => {
   let server: RedisServer;
   let proxy: TcpProxy;
   let client: Redis;
@@ -348,7 +348,7 @@ describe('A client the app lends us', () => {
     await server.stop();
   });
 
-  it('is left open, and as it was, when the app shuts down', async () => {
+  it('is left open and unchanged when the app shuts down', async () => {
     await client.ping();
     const listeners = () => client.eventNames().map((name) => [String(name), client.listenerCount(name)]);
     const before = listeners();
@@ -360,7 +360,7 @@ describe('A client the app lends us', () => {
     expect(await client.ping()).toBe('PONG');
   });
 
-  it('may send an acquire twice: the lock is ours, not blocked by ourselves', async () => {
+  it('may send an acquire twice: the caller gets the lock, and does not block itself', async () => {
     const locks = lockService(redisStore({ connection: client, commandTimeout: '5s' }), { shutdownGrace: 0 });
     await locks.withLock('warm up', () => undefined);
     proxy.dropReplies();
@@ -374,7 +374,7 @@ describe('A client the app lends us', () => {
     await locks.close();
   });
 
-  it('is tried by one call at a time while it does not answer, however many callers there are; the others are told at once', async () => {
+  it('is probed by one call at a time while it does not reply; the others fail at once', async () => {
     const timeoutMs = 100;
     const locks = lockService(redisStore({ connection: client, commandTimeout: timeoutMs }), { shutdownGrace: 0 });
     const redis = new Redis(server.url);
@@ -407,7 +407,7 @@ describe('A client the app lends us', () => {
     await locks.close();
   });
 
-  it('gives back a grant that came too late, whatever else fails meanwhile', async () => {
+  it('releases a grant that came too late, whatever else fails meanwhile', async () => {
     const locks = lockService(redisStore({ connection: client, commandTimeout: 100 }), {
       lease: '1m',
       shutdownGrace: 0,
@@ -427,7 +427,7 @@ describe('A client the app lends us', () => {
     await locks.close();
   });
 
-  it('may send a release twice: that is not a lost lock', async () => {
+  it('may send a release twice: that is no lost lock', async () => {
     const locks = lockService(redisStore({ connection: client, commandTimeout: '5s' }), { shutdownGrace: 0 });
     const lock = await locks.lock('account:1');
     proxy.dropReplies();
@@ -450,7 +450,7 @@ describe('A client the app lends us', () => {
     lazy.disconnect();
   });
 
-  it('that the app has closed is an outage at once', async () => {
+  it('is an outage at once when the app has closed it', async () => {
     const locks = lockService(redisStore({ connection: client }));
     client.disconnect();
     await until(() => client.status === 'end');

@@ -49,7 +49,7 @@ describe('A grant that must be durable', () => {
     await until(async () => (await redis.keys('lock:*')).length === 0);
   });
 
-  it('is on so many replicas when the caller has it', async () => {
+  it('a grant is on as many replicas as asked for when the caller gets it', async () => {
     const lock = await here.lock('a');
     for (const { url } of servers.replicas) {
       const replica = new Redis(url);
@@ -58,7 +58,7 @@ describe('A grant that must be durable', () => {
     }
   });
 
-  it('is so for waiters too, who are told when it is their turn', async () => {
+  it('the grant of a waiter, which is offered its turn, is on the replicas too', async () => {
     const first = await here.lock('a');
     const second = there.lock('a', { fair: true });
     await until(async () => (await redis.zcard('{lock:a}:queue')) === 1);
@@ -68,7 +68,7 @@ describe('A grant that must be durable', () => {
     replica.disconnect();
   });
 
-  it('is undone when there are too few, and says so', async () => {
+  it('a grant is undone when there are too few replicas, and the error says so', async () => {
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
     for (const mode of ['exclusive', 'read'] as const) {
       const error: unknown = await here.lock('a', { mode }).catch((error: unknown) => error);
@@ -80,7 +80,7 @@ describe('A grant that must be durable', () => {
     }
   });
 
-  it('keeps no renewal waiting for a replica that is not needed', async () => {
+  it('a renewal does not wait for a replica that is not needed', async () => {
     const one = durable({ durability: { replicas: 1, timeout: 300 } });
     const lock = await one.lock('a', { lease: LEASE_MS });
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
@@ -90,7 +90,7 @@ describe('A grant that must be durable', () => {
     await one.close();
   });
 
-  it('ends with its lease when too few replicas have its renewals', async () => {
+  it('a lock ends with its lease when too few replicas have its renewals', async () => {
     const lock = await here.lock('a', { lease: '2s' });
     const lost = aborted(lock.signal);
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
@@ -102,7 +102,7 @@ describe('A grant that must be durable', () => {
     expect(await lost).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
   });
 
-  it('is not extended by a call for new fences that too few replicas have heard of', async () => {
+  it('a call for new fences that too few replicas have does not extend a lock', async () => {
     const store = redisStore({
       connection: servers.master.url,
       lease: LEASE_MS,
@@ -120,7 +120,7 @@ describe('A grant that must be durable', () => {
     await store.close();
   });
 
-  it('asks the replicas once for all renewals that are answered together', async () => {
+  it('the replicas are asked once for all renewals that are replied to together', async () => {
     const calls = async () => Number(/cmdstat_wait:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0);
     const store = redisStore({
       connection: servers.master.url,
@@ -139,7 +139,7 @@ describe('A grant that must be durable', () => {
     await store.close();
   });
 
-  it('says so in its health when too few replicas are there', async () => {
+  it('the health check is down when too few replicas are there', async () => {
     expect(await here.health()).toMatchObject({ isUp: true });
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
     const { isUp, errors } = await here.health();
@@ -149,7 +149,7 @@ describe('A grant that must be durable', () => {
     });
   });
 
-  it('is taken by force from the token that is named, and from nobody else', async () => {
+  it('forceUnlock releases the lock of the given token, and of nobody else', async () => {
     const lock = await here.lock('a');
     const { token } = lock;
     expect(await there.forceUnlock('a', { token: `${token}0` })).toBe(false);
@@ -163,7 +163,7 @@ describe('A grant that must be durable', () => {
     expect(await next.unlock()).toBe(true);
   });
 
-  it('comes from no server that was started a moment ago: it may have forgotten who holds what', async () => {
+  it('a server that was started a moment ago grants nothing: it may have forgotten who holds what', async () => {
     const young = await startRedis();
     const service = durable({ connection: young.url, lease: '2s', durability: { replicas: 1 } });
     await expect(service.lock('a')).rejects.toHaveProperty(
@@ -176,7 +176,7 @@ describe('A grant that must be durable', () => {
     await young.stop();
   });
 
-  it('is noticed to be lost when the server was restarted without its data', async () => {
+  it('a lock is lost when the server was restarted without its data', async () => {
     const server = await startReplicated(1);
     const terms: RedisLockModuleOptions = {
       connection: server.master.url,
@@ -199,7 +199,7 @@ describe('A grant that must be durable', () => {
     await server.stop();
   });
 
-  it('comes from no server that was restarted while the call waited for it', async () => {
+  it('a server that was restarted while the call waited grants nothing', async () => {
     const server = await startReplicated(1);
     const terms: RedisLockModuleOptions = {
       connection: server.master.url,
@@ -230,7 +230,7 @@ describe('A grant that must be durable', () => {
     await server.stop();
   }, 20_000);
 
-  describe('while its master is replaced, and can still be reached by who holds it,', () => {
+  describe('while its master is replaced, and its holder can still reach that', () => {
     const BRIEF_LEASE_MS = 1000;
     let old: Replicated;
     let next: Redis;
@@ -275,7 +275,7 @@ describe('A grant that must be durable', () => {
       await old.stop();
     });
 
-    it('a lock is not renewed for ever: it is over before the new master gives it to another', async () => {
+    it('a lock on an old master is not renewed for ever: it ends before the new master grants it to another caller', async () => {
       const [here, there] = [
         service(old.master.url, { durability: { replicas: 2, timeout: 300 } }),
         service(old.replicas[0]!.url, { durability: { replicas: 1, timeout: 300 } }),
@@ -287,7 +287,7 @@ describe('A grant that must be durable', () => {
       expect(second.fence).toBeGreaterThan(first.fence);
     }, 30_000);
 
-    it('a lock without durability is over a lease after the server has missed its replicas, if "min-replicas-to-write" is set', async () => {
+    it('a lock without durability ends a lease after the server has lost its replicas, if "min-replicas-to-write" is set', async () => {
       const setting = new Redis(old.master.url);
       await setting.config('SET', 'min-replicas-to-write', 1);
       await setting.config('SET', 'min-replicas-max-lag', 1);

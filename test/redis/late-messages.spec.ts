@@ -10,7 +10,7 @@ import { withRedis } from '../support/redis/with-redis.js';
 const COMMAND_TIMEOUT_MS = 400;
 const NOTE = '{lock:}:fence';
 
-describe('On a bad day', () => {
+describe('Late and lost messages', () => {
   let server: RedisServer;
   let redis: Redis;
   let proxy: TcpProxy;
@@ -58,8 +58,8 @@ describe('On a bad day', () => {
     until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
   const free = (key: string) => until(async () => (await redis.exists(`lock:${key}`)) === 0);
 
-  describe('a process that waits', () => {
-    it('never enters on a grant that was over before the message came', async () => {
+  describe('to a process that waits', () => {
+    it('a waiter never enters on a grant that was over before the message came', async () => {
       await redis.mset('lock:a', 'theirs', 'lock:other', 'theirs');
       let entered = false;
       here.lock('a').then(
@@ -79,7 +79,7 @@ describe('On a bad day', () => {
       expect(entered).toBe(false);
     });
 
-    it('finds out that its subscription went silent, and listens anew', async () => {
+    it('a process notices that its subscription went silent, and subscribes again', async () => {
       const first = await there.lock('a');
       const call = here.lock('a');
       await waiters('a', 1);
@@ -90,7 +90,7 @@ describe('On a bad day', () => {
       await until(() => proxy.wires.length === 3);
     });
 
-    it('and died is passed over, though somebody listens to everything', async () => {
+    it('a waiter whose process died is passed over, though another client listens to all channels', async () => {
       const debug = new Redis(server.url);
       open.push(() => debug.disconnect());
       await debug.psubscribe('*');
@@ -103,7 +103,7 @@ describe('On a bad day', () => {
       expect(await redis.exists('lock:a')).toBe(0);
     });
 
-    it('and is cut off gives up its place when it is back', async () => {
+    it('a waiter that was cut off and gave up leaves the queue when its connection is back', async () => {
       await there.lock('a');
       const call = expect(here.lock('a')).rejects.toBeInstanceOf(LockUnavailableError);
       await waiters('a', 1);
@@ -115,7 +115,7 @@ describe('On a bad day', () => {
       await waiters('a', 0);
     });
 
-    it('goes on giving back a lock that nobody of it waits for, when the first try fails', async () => {
+    it('a process keeps trying to release a lock that none of its callers waits for, when the first try fails', async () => {
       const first = await there.lock('a');
       // A first copy of its "queue" command, long after the one that was answered.
       await redis.zadd('{lock:a}:queue', 1, `${hereToken} 20000 exclusive`);
@@ -128,7 +128,7 @@ describe('On a bad day', () => {
       await free('a');
     });
 
-    it('for two keys keeps none of the later ones, once it has lost the first', async () => {
+    it('a waiter for two keys keeps no later one once it has lost the first', async () => {
       const third = serviceOn(server.url);
       const b = await third.lock('b');
       const mine = here.lock(['a', 'b']);
@@ -142,7 +142,7 @@ describe('On a bad day', () => {
       await (await mine).unlock();
     });
 
-    it('for a user without rights on channels is given the key all the same', async () => {
+    it('a waiter whose user has no rights on channels gets the key all the same', async () => {
       await redis.acl('SETUSER', 'quiet', 'on', '>password', '~*', '+@all', 'resetchannels');
       const url = `redis://quiet:password@127.0.0.1:${server.port}`;
       const [one, two] = [serviceOn(url), serviceOn(url)];
@@ -155,8 +155,8 @@ describe('On a bad day', () => {
     });
   });
 
-  describe('a command', () => {
-    it('that is sent again to a server that knows less brings a larger fence all the same', async () => {
+  describe('of a command', () => {
+    it('a command that is sent again to a server that knows less brings a larger fence all the same', async () => {
       const older = await redis.get(NOTE);
       const before = await here.withLock('a', ({ fence }) => fence);
       commands.requests.hold();
@@ -170,7 +170,7 @@ describe('On a bad day', () => {
       expect(await call).toBeGreaterThan(before);
     });
 
-    it('whose first copy arrives after its lock was given back keeps the key from nobody', async () => {
+    it('a command whose first copy arrives after its lock was released keeps the key from nobody', async () => {
       commands.requests.hold();
       const sent = commands.requests.nextHeld();
       const call = here.withLock('a', () => 'done');
@@ -183,7 +183,7 @@ describe('On a bad day', () => {
       await free('a');
     });
 
-    it('whose first copy arrives after its lock came later, and was given back, keeps the key from nobody', async () => {
+    it('a command whose first copy arrives after its waiter got the lock and released it keeps the key from nobody', async () => {
       const held = await there.lock('a');
       commands.requests.hold();
       const sent = commands.requests.nextHeld();
@@ -200,7 +200,7 @@ describe('On a bad day', () => {
       await free('a');
     });
 
-    describe('whose first copy arrives late', () => {
+    describe('with a late first copy', () => {
       /** Sends what the work asks for twice: the first copy is kept back until the answer of this is called, which resolves when it has arrived. */
       const twice = async (work: () => unknown, saying: string): Promise<() => Promise<void>> => {
         const wire = proxy.wires.filter(({ isOpen, subscribes }) => isOpen && !subscribes).at(-1)!;
@@ -226,7 +226,7 @@ describe('On a bad day', () => {
       const read = { mode: 'read', wait: 0 } as const;
       const write = { mode: 'write' } as const;
 
-      it('as the end of a nested writer lets nobody in beside the next one', async () => {
+      it('a late copy that ends a nested writer lets nobody in beside the next one', async () => {
         await here.withLock(
           'a',
           async () => {
@@ -246,7 +246,7 @@ describe('On a bad day', () => {
         );
       });
 
-      it('as the begin of a nested writer keeps nobody out after its end', async () => {
+      it('a late copy that begins a nested writer keeps nobody out after its end', async () => {
         await here.withLock(
           'a',
           async (lock) => {
@@ -261,7 +261,7 @@ describe('On a bad day', () => {
         );
       });
 
-      it('as the begin of a nested writer, which was refused as others read, keeps nobody out when they have ended', async () => {
+      it('a late copy that begins a nested writer, which was refused because others read, keeps nobody out when they have ended', async () => {
         await here.withLock(
           'a',
           async () => {
@@ -275,7 +275,7 @@ describe('On a bad day', () => {
         );
       });
 
-      it('as a downgrade lets nobody in beside a nested writer', async () => {
+      it('a late copy of a downgrade lets nobody in beside a nested writer', async () => {
         await here.withLock('a', async (lock) => {
           const late = await twice(() => lock.downgrade(), 'downgrade');
           await here.withLock(
@@ -300,7 +300,7 @@ describe('On a bad day', () => {
         },
       );
 
-      it('as an acquire keeps the key no longer than it is to stay after the lock was given back', async () => {
+      it('a late copy of an acquire keeps the key no longer than it must stay after the release', async () => {
         let lock: Lock | undefined;
         const late = await twice(async () => (lock = await here.lock('a', { atLeast: '1s' })), 'lock:a');
         await lock!.unlock();
@@ -311,7 +311,7 @@ describe('On a bad day', () => {
       });
     });
 
-    it('that is under way twice when it fails keeps the key from nobody, whenever its copies arrive', async () => {
+    it('a command that is in flight twice when it fails keeps the key from nobody, whenever its copies arrive', async () => {
       proxy.holdRequests((chunk) => chunk.includes('\r\ntry\r\n'));
       const call = expect(here.lock('a', { wait: 0 })).rejects.toBeInstanceOf(LockUnavailableError);
       await until(() => commands.requests.keepsBack);
@@ -329,7 +329,7 @@ describe('On a bad day', () => {
       }
     });
 
-    it('whose answer came while this process was busy has been answered', async () => {
+    it('a command whose reply came while this process was busy has not timed out', async () => {
       await there.withLock('warm up', () => undefined);
       process.kill(server.pid, 'SIGSTOP');
       const call = there.lock('a');
@@ -340,19 +340,19 @@ describe('On a bad day', () => {
       expect((await call).isHeld).toBe(true);
     });
 
-    it('that fails, because somebody else wrote to the queue of its key, spoils no other of its tick', async () => {
+    it('a command that fails, because another client wrote to the queue of its key, affects no other of its tick', async () => {
       await redis.mset('lock:bad', 'theirs', '{lock:bad}:queue', 'not ours');
       const outcomes = await Promise.allSettled(['one', 'bad', 'two'].map((key) => here.lock(key)));
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     });
 
-    it('that Redis refuses for one of its keys leaves the others free at once', async () => {
+    it('a command that Redis refuses for one of its keys leaves the others free at once', async () => {
       await redis.hset('lock:b', 'not', 'a lock');
       await expect(here.lock(['a', 'b'])).rejects.toBeInstanceOf(LockUnavailableError);
       await expect(here.withLock('a', () => 'free', { wait: 0 })).resolves.toBe('free');
     });
 
-    it('that fails for one of its keys is done for the others, and for those who wait for them', async () => {
+    it('a command that fails for one of its keys is done for the others, and for their waiters', async () => {
       for (const bad of ['a', 'b', 'c']) {
         const held = await here.lock(['a', 'b', 'c']);
         const others = ['a', 'b', 'c'].filter((key) => key !== bad);
@@ -366,7 +366,7 @@ describe('On a bad day', () => {
       }
     });
 
-    it('that waits for a connection when the app closes is told so', async () => {
+    it('a command that waits for a connection fails when the app closes', async () => {
       const early = serviceOn('redis://127.0.0.1:1');
       const call = expect(early.isLocked('a')).rejects.toHaveProperty(
         'detail',
@@ -377,7 +377,7 @@ describe('On a bad day', () => {
     });
   });
 
-  describe('a client the app lends us', () => {
+  describe('on a borrowed client', () => {
     let client: Redis;
     let locks: ClosableLockService;
     let wire: Wire;
@@ -395,7 +395,7 @@ describe('On a bad day', () => {
       client.disconnect();
     });
 
-    it('may be instrumented: what takes the callbacks off our commands and calls them alone', async () => {
+    it('a borrowed client may be instrumented by code that detaches the callbacks of commands and calls them alone', async () => {
       const send = client.sendCommand.bind(client);
       client.sendCommand = (command) => {
         const { resolve, reject } = command;
@@ -408,7 +408,7 @@ describe('On a bad day', () => {
       await expect(locks.lock('b')).rejects.toBeInstanceOf(LockUnavailableError);
     });
 
-    it('in the middle of a transaction of its own grants nothing', async () => {
+    it('a borrowed client grants nothing in the middle of a transaction of its own', async () => {
       await redis.set('lock:a', 'theirs', 'PX', 20_000);
       await client.multi({ pipeline: false });
       let ran = false;
@@ -417,7 +417,7 @@ describe('On a bad day', () => {
       await client.discard();
     });
 
-    it('sends nothing again of what has failed', async () => {
+    it('a borrowed client does not resend a command that has failed', async () => {
       const monitor = await redis.monitor();
       open.push(() => monitor.disconnect());
       const seen: string[] = [];
@@ -434,7 +434,7 @@ describe('On a bad day', () => {
       expect(seen).not.toContain('try');
     });
 
-    it('leaves no call open when the app closes', async () => {
+    it('a borrowed client leaves no call open when the app closes', async () => {
       wire.requests.hold();
       const call = expect(locks.isLocked('a')).rejects.toHaveProperty(
         'detail',

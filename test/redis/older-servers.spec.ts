@@ -6,7 +6,7 @@ import { refusedBy } from '../../lib/redis/connection/connection-errors.js';
 const inScript = (words: string) =>
   new Error(`ERR Error running script (call to f_${'0a'.repeat(20)}): @user_script:12: ${words}`);
 
-describe('What Redis 6.2 says of an error in a script', () => {
+describe('An error in a script as Redis 6.2 reports it', () => {
   it.each([
     [
       "@user_script: 12: -READONLY You can't write against a read only replica.",
@@ -28,17 +28,17 @@ describe('What Redis 6.2 says of an error in a script', () => {
       'ERR value is not an integer or out of range',
       'Check that it runs',
     ],
-  ])('is told as newer servers say it: %s', (words, told, advice) => {
+  ])('an error reads as newer servers report it: %s', (words, told, advice) => {
     const { detail, reply } = refusedBy('there', inScript(words));
     expect(detail).toContain(`Redis at there refused the command: ${told}. ${advice}`);
     expect(reply).toMatch(new RegExp(`^${told.split(' ')[0]} `));
   });
 
-  it('stays an error of one operation when the script itself is at fault', () => {
+  it('an error of the script itself stays an error of one operation', () => {
     expect(refusedBy('there', inScript('user_script:12: attempt to compare nil with number')).reply).toMatch(/^ERR /);
   });
 
-  it('makes the client look for another master', () => {
+  it('a READONLY error makes the client find another master', () => {
     const { redis } = redisClient({ host: '127.0.0.1' }, 1000);
     const looks = redis.options.reconnectOnError!;
     expect(looks(inScript("@user_script: 12: -READONLY You can't write against a read only replica."))).toBe(true);

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Orphans } from '../../lib/redis/single/orphans.js';
 
-describe('Locks that Redis may hold for us', () => {
+describe('Orphans', () => {
   const lock = { keys: ['a'], token: 'a.1', leaseMs: 1000, sharing: 'exclusive', label: undefined } as const;
 
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  it('are not tried any more once the store is closed, also those of commands that its end cuts short', async () => {
+  it('orphans are not tried any more once the store is closed, also those of commands that its end cuts short', async () => {
     const release = jest.fn(async () => 0);
     const orphans = new Orphans(release, async () => 0);
     orphans.add(lock, 1);
@@ -19,7 +19,7 @@ describe('Locks that Redis may hold for us', () => {
     expect(release).toHaveBeenCalledTimes(1);
   });
 
-  it('that are to stay are kept for what is left of their time, tried again until Redis says so, and then released if more copies come', async () => {
+  it('orphans that must stay are kept for the rest of their time, tried again until Redis confirms it, and then released if more copies may come', async () => {
     const release = jest.fn(async () => 1);
     const keep = jest.fn<(lock: unknown, keepMs: number) => Promise<number>>();
     keep.mockRejectedValueOnce(new Error('away')).mockResolvedValueOnce(1);
@@ -37,7 +37,7 @@ describe('Locks that Redis may hold for us', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('that were to stay are released when that time is over, and Redis has not said anything', async () => {
+  it('orphans that had to stay are released when that time is over and Redis has not replied', async () => {
     const release = jest.fn(async () => 1);
     const keep = jest.fn(async () => Promise.reject<number>(new Error('away')));
     const orphans = new Orphans(release, keep);
@@ -49,7 +49,7 @@ describe('Locks that Redis may hold for us', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('that are to stay are kept, not released, when the store is closed', async () => {
+  it('orphans that must stay are kept, not released, when the store is closed', async () => {
     const [release, keep] = [jest.fn(async () => 1), jest.fn(async () => 1)];
     const orphans = new Orphans(release, keep);
     orphans.add(lock, 1, 1000);

@@ -221,7 +221,7 @@ const OUTAGES: readonly Outage[] = [
   },
 ];
 
-describe('When Redis is of no use', () => {
+describe('While Redis is unusable', () => {
   const open: (() => unknown)[] = [];
   const unhandled: unknown[] = [];
   const noteUnhandled = (reason: unknown) => unhandled.push(reason);
@@ -277,7 +277,7 @@ describe('When Redis is of no use', () => {
   }
 
   it.each(OUTAGES)(
-    'because $what, all calls say so in time and keep secrets, and work again when it is over',
+    'because $what, all calls fail in time with that reason and without secrets, and work again when it is over',
     async ({ begin, told, cause, reads, later }) => {
       const trouble = await begin();
       if (trouble.stop) open.push(trouble.stop);
@@ -318,7 +318,7 @@ describe('When Redis is of no use', () => {
     },
   );
 
-  it('it is not flooded with attempts to connect', async () => {
+  it('a server is not flooded with attempts to connect', async () => {
     await config('requirepass', PASSWORD);
     open.push(() => config('requirepass', ''));
     const attempts = async () => Number(/total_connections_received:(\d+)/.exec(await redis.redis.info('stats'))![1]);
@@ -329,7 +329,7 @@ describe('When Redis is of no use', () => {
     expect(await attempts()).toBeLessThan(before + MOST_CONNECTIONS);
   });
 
-  it('on a quorum the caller is told what each node says', async () => {
+  it('on a quorum the error names what each node says', async () => {
     const ports = [redis.server.port, (await redis.another()).port, (await redis.another()).port];
     const locks = lockService(
       trustingQuorum(
@@ -346,7 +346,7 @@ describe('When Redis is of no use', () => {
     }
   });
 
-  it('on a cluster the caller is told what its nodes say', async () => {
+  it('on a cluster the error names what its nodes say', async () => {
     const cluster = new Cluster([{ host: '127.0.0.1', port: redis.server.port }], {
       redisOptions: { username: 'locks', password: 'S3cret-of-nobody' },
       clusterRetryStrategy: () => 50,

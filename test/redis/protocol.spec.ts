@@ -9,7 +9,7 @@ import { lockService, redisStore, type ClosableLockService } from '../support/st
 import type { RedisServer } from '../support/redis/redis-server.js';
 import { withRedis } from '../support/redis/with-redis.js';
 
-describe('What stands in Redis', () => {
+describe('The data in Redis', () => {
   let server: RedisServer;
   let redis: Redis;
   let locks: ClosableLockService;
@@ -22,34 +22,34 @@ describe('What stands in Redis', () => {
 
   afterEach(() => locks.close());
 
-  it('is the token, as a plain string under prefix + key, with the lease as its expiry', async () => {
+  it('a lock is its token, as a plain string under prefix + key, with the lease as its expiry', async () => {
     const lock = await locks.lock('account:42', { lease: '20s' });
     expect(await redis.get('lock:account:42')).toBe(lock.token);
     expect(await redis.pttl('lock:account:42')).toBeGreaterThan(19_000);
     expect(await redis.pttl('lock:account:42')).toBeLessThanOrEqual(20_000);
   });
 
-  it('names the process that holds it in the token, and never the same token twice', async () => {
+  it('a token names the process that holds the lock, and no two tokens are the same', async () => {
     const tokens = [];
     for (let i = 0; i < 3; i++) tokens.push(await locks.withLock('account:42', ({ token }) => token));
     expect(new Set(tokens).size).toBe(3);
     expect(tokens[0]).toMatch(new RegExp(`^[\\w.-]+:${process.pid}:[\\w-]{16}\\.1$`));
   });
 
-  it('is nothing but the note of the last fence, with an end of its own, when all locks are free', async () => {
+  it('only the fence counter is left, with an expiry of its own, when all locks are free', async () => {
     await locks.withLock(['a', 'b'], () => undefined);
     expect(await redis.keys('*')).toEqual(['{lock:}:fence']);
     expect(await redis.pttl('{lock:}:fence')).toBeGreaterThan(0);
   });
 
-  it("uses the module's own prefix", async () => {
+  it("all names begin with the module's own prefix", async () => {
     const other = lockService(redisStore({ connection: server.url, keyPrefix: 'shop:' }));
     await other.withLock('account:42', async () => expect(await redis.exists('shop:account:42')).toBe(1));
     await other.close();
     expect(await redis.keys('*')).toEqual(['{shop:}:fence']);
   });
 
-  it('excludes a plain SET NX PX of another tool, and is excluded by it', async () => {
+  it('a lock excludes a plain SET NX PX of another tool, and is excluded by it', async () => {
     const lock = await locks.lock('account:42');
     expect(await redis.set('lock:account:42', 'theirs', 'PX', 1000, 'NX')).toBeNull();
     await lock.unlock();
@@ -62,14 +62,14 @@ describe('What stands in Redis', () => {
     expect(await redis.get('lock:account:42')).toBe('theirs');
   });
 
-  it('takes over a key without an end only when it is deleted', async () => {
+  it('a key without an expiry is acquired only when it is deleted', async () => {
     await redis.set('lock:account:42', 'for ever');
     expect(await locks.tryLock('account:42', { wait: 50 })).toBeNull();
     await redis.del('lock:account:42');
     expect((await locks.lock('account:42')).isHeld).toBe(true);
   });
 
-  it('runs its scripts again by EVAL after SCRIPT FLUSH', async () => {
+  it('the scripts run again, by EVAL, after SCRIPT FLUSH', async () => {
     await locks.withLock('account:42', async (lock) => {
       await redis.script('FLUSH');
       await lock.extend();
@@ -80,7 +80,7 @@ describe('What stands in Redis', () => {
     expect(await redis.exists('lock:account:42')).toBe(0);
   });
 
-  it('has fences that grow across FLUSHALL, and when the server clock goes back', async () => {
+  it('fences grow across FLUSHALL, and when the server clock goes back', async () => {
     const before = await locks.withLock('account:42', ({ fence }) => fence);
     await redis.flushall();
     const after = await locks.withLock('account:42', ({ fence }) => fence);
@@ -91,7 +91,7 @@ describe('What stands in Redis', () => {
     expect(await locks.withLock('account:42', ({ fence }) => fence)).toBeGreaterThan(inAnHour + 1);
   });
 
-  it('says clearly when the key holds something else', async () => {
+  it('an error says clearly that the key holds something else', async () => {
     await redis.hset('lock:account:42', 'field', 1);
     const error: unknown = await locks.lock('account:42').catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockUnavailableError);
@@ -99,7 +99,7 @@ describe('What stands in Redis', () => {
     expect(await redis.hget('lock:account:42', 'field')).toBe('1');
   });
 
-  it('is freed by force only with the token that was found, so that a command sent twice frees nobody else', async () => {
+  it('forceUnlock releases only the token that it found, so that a command sent twice releases nobody else', async () => {
     await redis.set('lock:account:42', 'theirs', 'PX', 60_000);
     const monitor = await redis.monitor();
     const scripts: string[][] = [];
@@ -121,7 +121,7 @@ describe('What stands in Redis', () => {
     );
   });
 
-  it('stops nobody else when one key of a batch is overwritten with something that is not a lock', async () => {
+  it('a key that is overwritten with something that is no lock stops no other key of its batch', async () => {
     const held = await Promise.all(['a', 'b', 'c'].map((key) => locks.lock(key, { lease: 300 })));
     await redis.del('lock:b');
     await redis.hset('lock:b', 'not', 'a lock');
@@ -130,14 +130,14 @@ describe('What stands in Redis', () => {
     expect(held.map((lock) => lock.isHeld)).toEqual([true, false, true]);
   });
 
-  it('has its own name, so no key of an app can be it', async () => {
+  it('the fence counter has a name that no key of an app can have', async () => {
     const bare = lockService(redisStore({ connection: server.url, keyPrefix: '' }));
     await expect(bare.lock('{}:fence')).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID' });
     await bare.close();
   });
 
   it.each(['keyPrefix=x:', 'enableOfflineQueue=true&maxRetriesPerRequest=5&lazyConnect=false'])(
-    'is not changed by what stands behind "?" in a URL: %s',
+    'what stands behind "?" in a URL changes nothing: %s',
     async (query) => {
       const url = `${server.url}/0?${query}`;
       if (query.startsWith('keyPrefix')) {
@@ -150,7 +150,7 @@ describe('What stands in Redis', () => {
     },
   );
 
-  it("is the first waiter's when it is free, also for those who ask for several keys in one tick", async () => {
+  it("a free key is its first waiter's, also when another caller asks for several keys in one tick", async () => {
     const there = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
     const first = await there.lock('a');
     const waiting = there.lock('a', { fair: true });
@@ -164,7 +164,7 @@ describe('What stands in Redis', () => {
     await there.close();
   });
 
-  it('costs two commands a section, and two connections for the whole process', async () => {
+  it('a lock costs two commands, and two connections for the whole process', async () => {
     const commands = async () =>
       [...(await redis.info('commandstats')).matchAll(/cmdstat_(\w+):calls=(\d+)/g)]
         .filter(([, name]) => name === 'evalsha')
@@ -176,7 +176,7 @@ describe('What stands in Redis', () => {
     expect(String(await redis.client('LIST')).match(/name=nest-redis-lock/g)).toHaveLength(2);
   });
 
-  it('may be used by a user who has no more rights than docs/redis.md gives it', async () => {
+  it('a user needs no more rights than docs/redis.md gives it', async () => {
     const [, rule] = /^ACL SETUSER locks (.*)$/m.exec(await readFile('docs/redis.md', 'utf8'))!;
     await redis.acl('SETUSER', 'locks', ...rule!.split(' '));
     const limited = lockService(redisStore({ connection: `redis://locks:password@127.0.0.1:${server.port}` }));
@@ -199,14 +199,14 @@ describe('What stands in Redis', () => {
     await redis.acl('DELUSER', 'locks');
   });
 
-  it('never brings the end of a lease nearer, so that a lost answer can not make two holders', async () => {
+  it('a renewal never moves the end of a lease nearer, so a lost reply can not make two holders', async () => {
     const lock = await locks.lock('account:42', { lease: '20s' });
     await lock.extend(200);
     expect(await redis.pttl('lock:account:42')).toBeGreaterThan(10_000);
     expect(lock.remaining()).toBeGreaterThan(10_000);
   });
 
-  it('does not renew a lock that was unlocked', async () => {
+  it('a lock that was unlocked is not renewed', async () => {
     const lock = await locks.lock('account:42', { lease: 150 });
     await lock.unlock();
     await redis.set('lock:account:42', lock.token, 'PX', 400);
@@ -220,7 +220,7 @@ describe('What stands in Redis', () => {
     }
   });
 
-  it('is free when it is given back, also while Redis is out of memory', async () => {
+  it('a key is free when it is released, also while Redis is out of memory', async () => {
     const lock = await locks.lock('account:42');
     await redis.config('SET', 'maxmemory', 1);
     try {
@@ -234,7 +234,7 @@ describe('What stands in Redis', () => {
     }
   });
 
-  it('goes to who waits for it at once when it is given back, also while Redis is out of memory', async () => {
+  it('a key goes to its waiter at once when it is released, also while Redis is out of memory', async () => {
     const lock = await locks.lock('account:42');
     const there = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
     try {
@@ -250,7 +250,7 @@ describe('What stands in Redis', () => {
     }
   });
 
-  it('is renewed while Redis is out of memory, whoever shares it, and whatever else is renewed with it', async () => {
+  it('a lock is renewed while Redis is out of memory, shared or not, and whatever else is renewed with it', async () => {
     const lease = 600;
     const held = await Promise.all([
       ...[1, 2, 3].map((number) => locks.lock(`alone:${number}`, { lease })),
@@ -267,7 +267,7 @@ describe('What stands in Redis', () => {
     }
   });
 
-  it('renews many locks in few commands', async () => {
+  it('many locks are renewed in few commands', async () => {
     const held = await Promise.all(
       Array.from({ length: 300 }, (_, number) => locks.lock(`many:${number}`, { lease: 1500 })),
     );

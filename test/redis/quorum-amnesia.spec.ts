@@ -54,7 +54,7 @@ describe('A node of a quorum that came up without its data', () => {
 
   afterAll(() => servers.stop());
 
-  it('grants nothing for the longest lease; with a majority of such nodes the caller is told which they are, and how long it lasts', async () => {
+  it('a node that came up without its data grants nothing for the longest lease; with a majority of such nodes the error names them, and says how long it lasts', async () => {
     const patient = service(60_000);
     const error: unknown = await patient.lock('a', { wait: 0 }).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockUnavailableError);
@@ -65,7 +65,7 @@ describe('A node of a quorum that came up without its data', () => {
     await patient.close();
   });
 
-  it('is asked for its age once, when the connection is made', async () => {
+  it('a node is asked for its age once, when the connection is made', async () => {
     await servers.trusted(LEASE_MS);
     const lock = await had(here);
     // A majority is enough for that. Clients ask, too, when they connect, and the subscription is one of them.
@@ -80,7 +80,7 @@ describe('A node of a quorum that came up without its data', () => {
     expect(await infosAskedOf(2)).toBe(before + 1);
   });
 
-  it('is asked for it again after each reconnect; a run that was trusted stays trusted, whatever lease is named later', async () => {
+  it('a node is asked for its age again after each reconnect; a run that was trusted stays trusted, whatever lease is used later', async () => {
     await servers.trusted(LEASE_MS);
     await (await had(here)).unlock();
     await here.withLock('b', () => undefined, { lease: '1h' });
@@ -95,7 +95,7 @@ describe('A node of a quorum that came up without its data', () => {
     await (await had(here)).unlock();
   });
 
-  it('grants on, for whoever kept a key longer than it held it', async () => {
+  it('a key that stays longer than it was held does not stop grants', async () => {
     await servers.trusted(LEASE_MS);
     const store = redisStore({ connection: servers.urls, lease: LEASE_MS });
     const terms = { leaseMs: LEASE_MS, sharing: 'exclusive', label: undefined, queue: false } as const;
@@ -108,7 +108,7 @@ describe('A node of a quorum that came up without its data', () => {
     await Promise.all(servers.clients.map((client) => client.flushall()));
   });
 
-  it('and is slow to tell its age keeps no lock that was given back meanwhile', async () => {
+  it('a node that is slow to tell its age keeps no lock that was released meanwhile', async () => {
     await servers.trusted(LEASE_MS);
     const proxy = await startProxy(servers.all[4]!.port);
     const store = redisStore({ connection: [...servers.urls.slice(0, 4), proxy.url], lease: LEASE_MS });
@@ -128,7 +128,7 @@ describe('A node of a quorum that came up without its data', () => {
   });
 
   it(
-    'does not make up a second majority, whoever forgot',
+    'a node that forgot does not make a second majority',
     async () => {
       const random = new Random(SEED);
       for (let round = 0; round < ROUNDS; round++) {
@@ -151,7 +151,7 @@ describe('A node of a quorum that came up without its data', () => {
     sized(30_000, 3_600_000),
   );
 
-  it('is not taken for older than it is, though it counts whole seconds', async () => {
+  it('a node is not taken for older than it is, though it counts whole seconds', async () => {
     await servers.trusted(LEASE_MS);
     await until(() => Date.now() % 1000 > 800);
     const firstEnds = await taken();
@@ -163,7 +163,7 @@ describe('A node of a quorum that came up without its data', () => {
     await late.close();
   });
 
-  it('grants nothing to a call that was under way when it died, and is sent again', async () => {
+  it('a node that came up without its data grants nothing to a call that was in flight when it died', async () => {
     await servers.trusted(LEASE_MS);
     await (await had(there)).unlock();
     const firstEnds = await taken();
@@ -196,7 +196,7 @@ describe('A node of a quorum that came up without its data', () => {
     await Promise.all(nodes.map((node) => node.stop()));
   });
 
-  it('forward, after it was started a moment ago, is not taken for old', async () => {
+  it('a node that was started a moment ago is not taken for old when its clock is set forward', async () => {
     for (const node of nodes) node.setOff(3_600_000);
     await olderThan(3599);
     locks = start(LONG_LEASE);
@@ -206,7 +206,7 @@ describe('A node of a quorum that came up without its data', () => {
     );
   });
 
-  it('to the right time, after it was restarted with a wrong one, is not taken for old by who has heard of it before', async () => {
+  it('a node that was restarted with a wrong clock is not taken for old when the clock is set right, by a process that knew it before', async () => {
     locks = start(LEASE_MS);
     const taken = (lease: Duration) =>
       until(

@@ -59,7 +59,7 @@ describe('On a quorum of five Redis', () => {
   };
 
   describe('a lock', () => {
-    it('stands on all nodes under the token that it says, and is gone from all when it is released', async () => {
+    it('a lock is on all nodes under its token, and gone from all when it is released', async () => {
       const locks = await warmed();
       const lock = await locks.lock(KEY);
       await until(async () =>
@@ -76,7 +76,7 @@ describe('On a quorum of five Redis', () => {
       expect(await locks.inspect(KEY)).toBeNull();
     });
 
-    it('has another token with each try, also of one call', async () => {
+    it('a lock has another token with each try, also of one call', async () => {
       const [here, there] = [await warmed(), await warmed()];
       const tokens = new Set<string>();
       const held = await here.lock(KEY);
@@ -91,7 +91,7 @@ describe('On a quorum of five Redis', () => {
       expect((await waiting).token).toMatch(/^[\w.-]+:\d+:[\w-]{16}\.[0-9a-z]+-[0-9a-z]+$/);
     });
 
-    it('is refused while a majority is held by others, and on no node after that', async () => {
+    it('a lock is refused while others hold a majority, and is on no node after that', async () => {
       const locks = await warmed();
       for (const client of servers.clients.slice(0, 3)) await client.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
       expect(await locks.tryLock(KEY)).toBeNull();
@@ -99,14 +99,14 @@ describe('On a quorum of five Redis', () => {
       for (const client of servers.clients.slice(0, 3)) expect(await client.get(`lock:${KEY}`)).toBe('theirs');
     });
 
-    it('is had while a minority is held by others', async () => {
+    it('a lock is acquired while others hold a minority', async () => {
       const locks = await warmed();
       for (const client of servers.clients.slice(0, 2)) await client.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
       expect(await locks.withLock([KEY, 'other'], ({ isHeld }) => isHeld)).toBe(true);
       await until(async () => (await servers.keys()).length === 2);
     });
 
-    it('taken away by force is told to its holder, and free at once', async () => {
+    it('a lock that is released by force is reported to its holder, and its key is free at once', async () => {
       const [here, there] = [await warmed(), await warmed()];
       const lock = await here.lock(KEY, { lease: '1m' });
       expect(await there.forceUnlock(KEY, { token: lock.token, by: 'ops' })).toBe(true);
@@ -114,7 +114,7 @@ describe('On a quorum of five Redis', () => {
       expect((await there.lock(KEY, { wait: 0 })).fence).toBeGreaterThan(lock.fence);
     });
 
-    it('taken away on a minority of the nodes is not lost', async () => {
+    it('a lock that is released by force on a minority of the nodes is not lost', async () => {
       const locks = await warmed();
       const lock = await locks.lock(KEY, { lease: 1200 });
       await Promise.all(servers.clients.slice(0, 2).map((client) => client.del(`lock:${KEY}`)));
@@ -140,7 +140,7 @@ describe('On a quorum of five Redis', () => {
       expect(await servers.keys()).toEqual([]);
     });
 
-    it('is no reader after a downgrade that was refused', async () => {
+    it('a lock does not become a reader by a downgrade that is refused', async () => {
       const locks = await warmed();
       await locks.withLock(KEY, async (lock) => {
         await expect(lock.downgrade()).rejects.toBeInstanceOf(LockOptionsError);
@@ -151,7 +151,7 @@ describe('On a quorum of five Redis', () => {
   });
 
   describe('when nodes fail', () => {
-    it('nobody waits for one that hangs', async () => {
+    it('nobody waits for a node that hangs', async () => {
       const locks = await warmed();
       servers.hang(2);
       const took: number[] = [];
@@ -163,7 +163,7 @@ describe('On a quorum of five Redis', () => {
       await servers.nothingLeft();
     });
 
-    it('two dead ones change nothing, and each is in the log once', async () => {
+    it('two dead nodes change nothing, and each is in the log once', async () => {
       const down: string[] = [];
       const locks = await warmed({ lease: 1200 }, { down: (server) => down.push(server) });
       const before = await locks.lock('before');
@@ -177,7 +177,7 @@ describe('On a quorum of five Redis', () => {
       await servers.nothingLeft();
     });
 
-    it('one that was away is not flooded with releases of locks that it never had', async () => {
+    it('a node that was down is not flooded with releases of locks that it never had', async () => {
       const locks = await warmed();
       await servers.kill(4);
       await locks.withLock(KEY, () => sleep(100));
@@ -189,7 +189,7 @@ describe('On a quorum of five Redis', () => {
       expect(Number(cancelled?.[1] ?? 0)).toBeLessThan(50);
     }, 15_000);
 
-    it('three dead ones are an outage, told within the command time-out, and leave nothing on the others', async () => {
+    it('three dead nodes are an outage, reported within the command time-out, and leave nothing on the others', async () => {
       const locks = await warmed();
       await servers.kill(0, 1, 2);
       const calls = [
@@ -217,7 +217,7 @@ describe('On a quorum of five Redis', () => {
       await until(() => locks.withLock(KEY, () => true).catch(() => false));
     });
 
-    it('three that hang are an outage too; what they do when they go on is given back', async () => {
+    it('three nodes that hang are an outage too; what they grant when they continue is released', async () => {
       const locks = await warmed({ lease: '1m' });
       for (const at of [0, 1, 2]) servers.hang(at);
       expect(await tookMs(() => expect(locks.lock(KEY)).rejects.toBeInstanceOf(LockUnavailableError))).toBeLessThan(
@@ -227,7 +227,7 @@ describe('On a quorum of five Redis', () => {
       await servers.nothingLeft();
     });
 
-    it('a tie with nodes that hang does not wait for them', async () => {
+    it('a tie does not wait for nodes that hang', async () => {
       const locks = await warmed();
       for (const at of [0, 1]) await servers.clients[at]!.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
       servers.hang(3);
@@ -237,7 +237,7 @@ describe('On a quorum of five Redis', () => {
       );
     });
 
-    it('a grant that comes late is given back when it arrives', async () => {
+    it('a grant that comes late is released when it arrives', async () => {
       const proxies = await Promise.all([3, 4].map((at) => startProxy(servers.all[at]!.port)));
       const locks = serviceOn([...servers.urls.slice(0, 3), ...proxies.map(({ url }) => url)], { lease: '1m' });
       await locks.withLock('warm up', onAllNodes);
@@ -268,7 +268,7 @@ describe('On a quorum of five Redis', () => {
       await proxy.stop();
     });
 
-    it('the release of a lock that a node grants late, as it was asked again for want of the script, is not overtaken', async () => {
+    it('the release of a lock is not overtaken by the grant of a node that was asked again because it lacked the script', async () => {
       const proxy = await startProxy(servers.all[4]!.port);
       const locks = serviceOn([...servers.urls.slice(0, 4), proxy.url], { lease: '1m' });
       const other = lockService(redisStore({ connection: servers.urls[4]! }), { shutdownGrace: 0 });
@@ -316,7 +316,7 @@ describe('On a quorum of five Redis', () => {
       expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken' });
     });
 
-    it('a lock that too few nodes still know does not take down those that are renewed with it', async () => {
+    it('a lock that too few nodes still know does not affect those that are renewed with it', async () => {
       const locks = await warmed({ lease: 1200 });
       const [sick, well] = [await locks.lock('sick'), await locks.lock('well')];
       await servers.kill(0, 1);
@@ -329,7 +329,7 @@ describe('On a quorum of five Redis', () => {
   });
 
   describe('fences', () => {
-    it('grow from majority to majority, also when what the nodes counted to differs by seconds', async () => {
+    it('fences grow from majority to majority, also when the counters of the nodes differ by seconds', async () => {
       const [here, there] = [await warmed({ lease: 300 }), await warmed({ lease: 300 })];
       const ahead = [40, 0, 10, 20, 30];
       await Promise.all(
@@ -350,7 +350,7 @@ describe('On a quorum of five Redis', () => {
       expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
     });
 
-    it('grow over hand-offs inside a process and from process to process', async () => {
+    it('fences grow over hand-offs inside a process and from process to process', async () => {
       const services = [await warmed(), await warmed()];
       const fences: number[] = [];
       await Promise.all(
@@ -363,8 +363,8 @@ describe('On a quorum of five Redis', () => {
     });
   });
 
-  describe('those who contend', () => {
-    it('all get it, one at a time, however often they get in the way of each other', async () => {
+  describe('callers that contend', () => {
+    it('all contending callers get the lock, one at a time, however often they collide', async () => {
       const services = [await warmed(), await warmed(), await warmed()];
       let inside = 0;
       let runs = 0;
@@ -378,7 +378,7 @@ describe('On a quorum of five Redis', () => {
       await servers.nothingLeft();
     });
 
-    it('all hear something when none of them waits', async () => {
+    it('all contending callers get a reply when none of them waits', async () => {
       const services = [await warmed(), await warmed(), await warmed()];
       for (let round = 0; round < 30; round++) {
         const locks = await Promise.all(services.map((service) => service.tryLock(KEY)));
@@ -411,7 +411,7 @@ describe('On a quorum of five Redis', () => {
   });
 
   describe('a shutdown', () => {
-    it('releases what is held on all nodes, and takes no new locks', async () => {
+    it('a shutdown releases held locks on all nodes, and grants no new ones', async () => {
       const locks = await warmed();
       const held = await Promise.all(['a', 'b', 'c'].map((key) => locks.lock(key)));
       const waiting = expect(locks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/));
@@ -428,7 +428,7 @@ describe('On a quorum of five Redis', () => {
       );
     });
 
-    it('ends also while nodes are down', async () => {
+    it('a shutdown ends also while nodes are down', async () => {
       const locks = await warmed();
       await locks.lock(KEY);
       await servers.kill(0, 1, 2);

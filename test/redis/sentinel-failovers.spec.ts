@@ -25,7 +25,7 @@ describe('Behind Sentinel', () => {
   }
 
   describe.each(behind.connections)('with %s', (_what, connection) => {
-    it('locks that a new master knows stay and are renewed, those that it does not are lost at once, waiters have their turn, fences grow', async () => {
+    it('after a failover, locks that the new master knows stay and are renewed, the others are lost at once, waiters have their turn, and fences grow', async () => {
       const [here, there] = [behind.service(connection()), behind.service(connection())];
       const known = await here.lock('known');
       const waiting = there.lock('known', { fair: true });
@@ -57,7 +57,7 @@ describe('Behind Sentinel', () => {
       expect((await waiting).fence).toBeGreaterThan(known.fence);
     }, 40_000);
 
-    it('a failover that an operator asks for is lived through as well', async () => {
+    it('locks survive a failover that an operator asks for as well', async () => {
       const [here, there] = [behind.service(connection()), behind.service(connection())];
       const held = await behind.service(behind.sentinel.connection).lock('held');
       const waiting = there.lock('held', { fair: true });

@@ -52,7 +52,7 @@ describe('Behind Sentinel', () => {
     20_000,
   );
 
-  it('who waits is told of its turn, also by the next master', async () => {
+  it('a waiter is notified of its turn, also by the next master', async () => {
     const [here, there] = [behind.service(behind.sentinel.connection), behind.service(behind.sentinel.connection)];
     for (const who of [here, there]) await who.withLock('told', () => undefined, { fair: true });
     await behind.sentinel.failover();
@@ -74,7 +74,7 @@ describe('Behind Sentinel', () => {
     expect(took.sort((a, b) => a - b)[2]).toBeLessThan(400);
   }, 30_000);
 
-  it('writing to an old master that is a replica now finds the new one', async () => {
+  it('a write to an old master that is a replica now finds the new one', async () => {
     // It does not hear from the sentinels, and the old master does not hang up.
     const here = behind.service({ ...behind.sentinel.connection, failoverDetector: false });
     await here.withLock('a', () => undefined);

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { WakeChannel } from '../../lib/redis/wake/wake-channel.js';
 import { deferred, turn } from '../support/deferred.js';
 
-it('A wake channel that is closed while it subscribes says nothing of that, and does not try again', async () => {
+it('A wake channel that is closed while it subscribes does not report that, and does not try again', async () => {
   const subscribed = deferred<number>();
   let subscribes = 0;
   const redis = Object.assign(new EventEmitter(), {

@@ -46,7 +46,7 @@ export function promisesOfLocks(
     };
 
     describe('exclusion', () => {
-      it('never lets two callers of one process or of two inside at once', async () => {
+      it('two callers, of one process or of two, are never inside at once', async () => {
         let balance = 0;
         let inside = 0;
         const deposit = async () => {
@@ -63,12 +63,12 @@ export function promisesOfLocks(
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('lets different keys run side by side', async () => {
+      it('calls for different keys run side by side', async () => {
         const [a, b] = await Promise.all([here.lock('a'), there.lock('b')]);
         expect(a.isHeld && b.isHeld).toBe(true);
       });
 
-      it('serves the callers of one process in the order they came', async () => {
+      it('callers of one process are served in the order in which they came', async () => {
         const first = await here.lock('account:1');
         const served: number[] = [];
         const rest = [1, 2, 3, 4].map((number) => here.withLock('account:1', () => void served.push(number)));
@@ -79,19 +79,19 @@ export function promisesOfLocks(
     });
 
     describe('withLock', () => {
-      it("returns the work's own value and frees the key", async () => {
+      it("withLock returns the work's own value and frees the key", async () => {
         const value = { own: true };
         expect(await here.withLock('account:1', () => value)).toBe(value);
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it("throws the work's own error, untouched, and frees the key", async () => {
+      it("withLock throws the work's own error, untouched, and frees the key", async () => {
         const error = new Error('mine');
         await expect(here.withLock('account:1', () => Promise.reject(error))).rejects.toBe(error);
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('hands the work its lock', async () => {
+      it('withLock passes its lock to the work', async () => {
         const lock = await here.withLock('account:1', (lock) => {
           expect(lock).toMatchObject({ key: 'account:1', keys: ['account:1'], mode: 'exclusive', isHeld: true });
           expect(lock.remaining()).toBeGreaterThan(0);
@@ -105,7 +105,7 @@ export function promisesOfLocks(
     });
 
     describe('waiting', () => {
-      it('gives up after `wait` with what happened and to which key', async () => {
+      it('a waiter gives up after `wait`, and the error says what happened to which key', async () => {
         await here.lock('account:1');
         const error: unknown = await there.lock('account:1', { wait: 60 }).catch((error: unknown) => error);
         expect(error).toBeInstanceOf(LockTimeoutError);
@@ -116,7 +116,7 @@ export function promisesOfLocks(
         );
       });
 
-      it('gets the key when the other one unlocks', async () => {
+      it('a waiter gets the key when the holder unlocks', async () => {
         const first = await here.lock('account:1');
         const second = there.lock('account:1');
         await first.unlock();
@@ -206,13 +206,13 @@ export function promisesOfLocks(
         await (await second).unlock();
       });
 
-      it('tries once with wait: 0', async () => {
+      it('a call with wait: 0 tries once', async () => {
         await here.lock('account:1');
         await expect(there.lock('account:1', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', waitMs: 0 });
         await expect(here.lock('account:1', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', waitMs: 0 });
       });
 
-      it("rejects with the signal's own reason and leaves nothing behind", async () => {
+      it("an aborted wait rejects with the signal's own reason and leaves nothing behind", async () => {
         const first = await here.lock('account:1');
         for (const waiter of [here, there]) {
           const controller = new AbortController();
@@ -226,7 +226,7 @@ export function promisesOfLocks(
         expect((await there.lock('account:1', { wait: 0 })).isHeld).toBe(true);
       });
 
-      it('does not ask the store when the signal has aborted before', async () => {
+      it('a call whose signal has aborted before does not ask the store', async () => {
         await expect(here.lock('account:1', { signal: AbortSignal.abort('too late') })).rejects.toBe('too late');
         expect(await backing.lockKeys()).toEqual([]);
       });
@@ -245,7 +245,7 @@ export function promisesOfLocks(
         await (await waiters[1]!).unlock();
       });
 
-      it('refuses one more than `maxWaiters` at once', async () => {
+      it('one waiter more than `maxWaiters` is refused at once', async () => {
         const first = await there.lock('account:1');
         const waiters = [here.lock('account:1', { maxWaiters: 2 }), here.lock('account:1', { maxWaiters: 2 })];
         await until(() =>
@@ -261,14 +261,14 @@ export function promisesOfLocks(
     });
 
     describe('tryLock', () => {
-      it('gives the lock when it is free and null when it is taken', async () => {
+      it('tryLock returns the lock of a free key, and null when the key is held', async () => {
         const lock = await here.tryLock('account:1');
         expect(lock?.isHeld).toBe(true);
         expect(await here.tryLock('account:1')).toBeNull();
         expect(await there.tryLock('account:1')).toBeNull();
       });
 
-      it('waits when it is told to', async () => {
+      it('tryLock waits when it has a `wait`', async () => {
         const lock = await here.lock('account:1');
         const waiting = there.tryLock('account:1', { wait: '5s' });
         await lock.unlock();
@@ -277,7 +277,7 @@ export function promisesOfLocks(
     });
 
     describe('unlock', () => {
-      it('may be called again', async () => {
+      it('unlock may be called again', async () => {
         const lock = await here.lock('account:1');
         expect(await lock.unlock()).toBe(true);
         const other = await there.lock('account:1');
@@ -286,7 +286,7 @@ export function promisesOfLocks(
         expect(await there.isLocked('account:1')).toBe(true);
       });
 
-      it('never unlocks a lock that expired and was taken by someone else', async () => {
+      it('unlock never releases a lock that expired and was acquired by another caller', async () => {
         const late = await here.lock('account:1', { lease: 100, watchdog: false });
         const owner = await there.lock('account:1');
         expect(await late.unlock()).toBe(false);
@@ -294,7 +294,7 @@ export function promisesOfLocks(
         expect(await owner.unlock()).toBe(true);
       });
 
-      it('happens at the end of an `await using` block', async () => {
+      it('an `await using` block unlocks at its end', async () => {
         {
           await using lock = await here.lock('account:1');
           expect(await here.isLocked(lock.key)).toBe(true);
@@ -304,14 +304,14 @@ export function promisesOfLocks(
     });
 
     describe('lease and watchdog', () => {
-      it('keeps the lock for much longer than its lease while the work runs', async () => {
+      it('the watchdog keeps a lock for much longer than its lease while the work runs', async () => {
         const lock = await here.lock('account:1', { lease: 1000 });
         await expect(there.lock('account:1', { wait: 2500 })).rejects.toBeInstanceOf(LockTimeoutError);
         expect(lock.isHeld).toBe(true);
         expect(await lock.unlock()).toBe(true);
       }, 15_000);
 
-      it('ends the lock at its lease without a watchdog, and says so by the signal', async () => {
+      it('a lock without a watchdog ends at its lease, and its signal aborts', async () => {
         const startedAt = performance.now();
         const lock = await here.lock('account:1', { lease: 200, watchdog: false });
         const reason = await aborted(lock.signal);
@@ -323,7 +323,7 @@ export function promisesOfLocks(
         expect((await there.lock('account:1')).isHeld).toBe(true);
       });
 
-      it('stops renewing after `maxHold`', async () => {
+      it('the watchdog stops renewing after `maxHold`', async () => {
         const lock = await here.lock('account:1', { lease: 400, maxHold: 450 });
         const reason = await aborted(lock.signal);
         expect(reason).toMatchObject({ reason: 'expired' });
@@ -331,7 +331,7 @@ export function promisesOfLocks(
         expect((await there.lock('account:1')).isHeld).toBe(true);
       });
 
-      it('extends a lease at once, also by another length', async () => {
+      it('extend renews a lease at once, also with another length', async () => {
         const lock = await here.lock('account:1', { lease: 2000, watchdog: false });
         await lock.extend('10s');
         expect(lock.remaining()).toBeGreaterThan(5000);
@@ -341,7 +341,7 @@ export function promisesOfLocks(
         await expect(lock.extend()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'unlocked' });
       });
 
-      it('sees the loss on its first line after the event loop was blocked for longer than the lease', async () => {
+      it('the work sees the loss on its first line after the event loop was blocked for longer than the lease', async () => {
         const lock = await here.lock('account:1', { lease: 100 });
         const { signal } = lock;
         const blockedUntil = performance.now() + 150;
@@ -352,7 +352,7 @@ export function promisesOfLocks(
         expect(signal.aborted).toBe(true);
       });
 
-      it('throws LockLostError when the lock was lost while the work ran, with the error of the work as its cause', async () => {
+      it('withLock throws LockLostError when the lock was lost while the work ran, with the error of the work as its cause', async () => {
         const lease = { lease: 100, watchdog: false } as const;
         await expect(here.withLock('account:1', (lock) => aborted(lock.signal), lease)).rejects.toMatchObject({
           code: 'LOCK_LOST',
@@ -371,7 +371,7 @@ export function promisesOfLocks(
     });
 
     describe('fence', () => {
-      it('grows with every grant of a key, whoever gets it and however the one before ended', async () => {
+      it('the fence grows with every grant of a key, whoever gets it and however the lock before ended', async () => {
         const fences: number[] = [];
         for (const who of [here, there, here]) fences.push(await who.withLock('account:1', ({ fence }) => fence));
         const lost = await here.lock('account:1', { lease: 100, watchdog: false });
@@ -383,7 +383,7 @@ export function promisesOfLocks(
       });
     });
 
-    it('gives a larger fence with each hand-off inside a process, and a larger one still to the next process', async () => {
+    it('each hand-off inside a process gives a larger fence, and the next process gets a larger one still', async () => {
       const fences: number[] = [];
       const note = ({ fence }: Lock) => void fences.push(fence);
       await Promise.all([here, there].map((who) => who.withLock('account:2', () => undefined)));
@@ -394,7 +394,7 @@ export function promisesOfLocks(
     });
 
     describe('several keys', () => {
-      it('takes all of them or none', async () => {
+      it('a call for several keys acquires all of them or none', async () => {
         const b = await there.lock('b');
         expect(await here.tryLock(['a', 'b', 'c'])).toBeNull();
         expect(await there.isLocked('a')).toBe(false);
@@ -406,7 +406,7 @@ export function promisesOfLocks(
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('does not deadlock when callers name them in opposite order', async () => {
+      it('callers that name several keys in opposite order do not deadlock', async () => {
         const work = turn;
         const calls = Array.from({ length: 20 }, (_, index) =>
           (index % 2 ? here : there).withLock(index % 3 ? ['a', 'b'] : ['b', 'a'], work),
@@ -415,7 +415,7 @@ export function promisesOfLocks(
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('is lost as a whole when one of them is lost', async () => {
+      it('a lock on several keys is lost as a whole when one of them is lost', async () => {
         const lock = await here.lock(['a', 'b'], { lease: 1000 });
         await there.forceUnlock('b');
         expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken', keys: ['a', 'b'] });
@@ -423,7 +423,7 @@ export function promisesOfLocks(
     });
 
     describe('nested calls', () => {
-      it('enter at once on a key that the async context holds, and free it only when the outermost ends', async () => {
+      it('nested calls enter at once on a key that the async context holds, and only the end of the outermost call frees it', async () => {
         await here.withLock('account:1', async (outer) => {
           await here.withLock('account:1', (inner) => expect(inner.fence).toBe(outer.fence), { wait: 0 });
           expect(await there.isLocked('account:1')).toBe(true);
@@ -432,7 +432,7 @@ export function promisesOfLocks(
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('exclude each other when they are siblings', async () => {
+      it('nested calls that are siblings exclude each other', async () => {
         let inside = 0;
         const sibling = () =>
           here.withLock('account:1', async () => {
@@ -443,7 +443,7 @@ export function promisesOfLocks(
         await here.withLock('account:1', () => Promise.all([sibling(), sibling(), sibling()]));
       });
 
-      it('take the lock anew when they outlive the call they were nested in', async () => {
+      it('a nested call acquires the lock anew when it outlives its parent call', async () => {
         const first = deferred();
         let detached: Promise<unknown> | undefined;
         await here.withLock('account:1', async () => {
@@ -458,7 +458,7 @@ export function promisesOfLocks(
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('lose the lock when the outer call ends before them', async () => {
+      it('a nested call loses the lock when its parent call ends before it', async () => {
         const outerEnded = deferred();
         let nested: Promise<unknown> | undefined;
         await here.withLock(['account:1', 'account:2'], async () => {
@@ -472,7 +472,7 @@ export function promisesOfLocks(
         expect(await nested).toMatchObject([lost, lost]);
       });
 
-      it('throw with reentrant: false instead of waiting for themselves', async () => {
+      it('a nested call with reentrant: false throws instead of waiting for itself', async () => {
         await here.withLock('account:1', () =>
           expect(here.withLock('account:1', () => undefined, { reentrant: false })).rejects.toBeInstanceOf(
             LockOptionsError,
@@ -480,11 +480,11 @@ export function promisesOfLocks(
         );
       });
 
-      it('throw when they ask for more keys than the outer call holds, instead of risking a deadlock', async () => {
+      it('a nested call throws when it asks for more keys than the parent call holds, instead of risking a deadlock', async () => {
         await here.withLock('a', () => expect(here.lock(['a', 'b'])).rejects.toBeInstanceOf(LockOptionsError));
       });
 
-      it('see the lock of their context by current()', async () => {
+      it('current() returns the lock of the async context', async () => {
         expect(here.current()).toBeUndefined();
         await here.withLock('a', (a) =>
           here.withLock('b', (b) => {
@@ -498,7 +498,7 @@ export function promisesOfLocks(
     });
 
     describe('operators', () => {
-      it('see whether a key is locked, and can free it; the old holder loses it and the next one goes in', async () => {
+      it('operators see whether a key is locked, and can release it: the old holder loses it, and the next caller enters', async () => {
         const lock = await here.lock('account:1', { lease: 3000 });
         expect(await there.isLocked('account:1')).toBe(true);
         expect(await there.forceUnlock('account:1')).toBe(true);
@@ -507,7 +507,7 @@ export function promisesOfLocks(
         expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
       });
 
-      it('free only the lock of the token that they name', async () => {
+      it('operators release only the lock of the token that they name', async () => {
         const { token } = await here.lock('account:1');
         expect(await there.forceUnlock('account:1', { token: 'of somebody else.1' })).toBe(false);
         expect(await there.forceUnlock('account:1', { token })).toBe(true);
@@ -566,7 +566,7 @@ export function promisesOfLocks(
         );
       });
 
-      it('make withLock throw when the loss shows only at the release', async () => {
+      it('withLock throws when a loss shows only at the release', async () => {
         const work = () => there.forceUnlock('account:1');
         await expect(here.withLock('account:1', work, { lease: '30s' })).rejects.toMatchObject({
           code: 'LOCK_LOST',
@@ -576,7 +576,7 @@ export function promisesOfLocks(
     });
 
     describe('shutdown', () => {
-      it('waits for the held locks, refuses new ones and those who wait', async () => {
+      it('a shutdown waits for held locks, and refuses new calls and waiters', async () => {
         const service = lockService(backing.store(), { shutdownGrace: '10s' });
         const lock = await service.lock('account:1');
         const waiting = expect(service.lock('account:1')).rejects.toBeInstanceOf(LockUnavailableError);
@@ -593,7 +593,7 @@ export function promisesOfLocks(
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('takes back the locks that are still held when the grace is over', async () => {
+      it('a shutdown releases the locks that are still held when the grace is over', async () => {
         const service = lockService(backing.store(), { shutdownGrace: 0 });
         const lock = await service.lock('account:1');
         const reason = aborted(lock.signal);

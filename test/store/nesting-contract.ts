@@ -30,7 +30,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       expect(await backing.lockKeys()).toEqual([]);
     });
 
-    it('read together when they are siblings of one reader', async () => {
+    it('nested readers that are siblings enter together', async () => {
       let inside = 0;
       let most = 0;
       const sibling = () =>
@@ -47,7 +47,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       expect(most).toBe(3);
     });
 
-    it('write inside of a reader that is alone, with a fence of their own, and leave it a reader', async () => {
+    it('a nested writer enters inside the only reader, with a fence of its own, and leaves it a reader', async () => {
       await here.withLock(
         KEY,
         async (outer) => {
@@ -69,7 +69,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       expect(await backing.lockKeys()).toEqual([]);
     });
 
-    it('throw when they are to write while others read, instead of waiting for each other', async () => {
+    it('a nested writer throws while others read, instead of deadlocking', async () => {
       const other = await there.lock(KEY, read);
       await here.withLock(
         KEY,
@@ -82,7 +82,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       expect(await backing.lockKeys()).toEqual([]);
     });
 
-    it('share the permit of the outer call, one at a time, and can not ask for more than it', async () => {
+    it('nested calls share the permit of the parent call, one at a time, and can not ask for another number of permits', async () => {
       const permits = { permits: 2 };
       let inside = 0;
       const sibling = () =>
@@ -104,7 +104,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       );
     });
 
-    it('enter the locks of several outer calls together', async () => {
+    it('a nested call enters the locks of several parent calls together', async () => {
       await here.withLock('a', (a) =>
         here.withLock('b', async (b) => {
           await here.withLock(['a', 'b'], (both) => expect(both.fence).toBe(Math.max(a.fence, b.fence)), { wait: 0 });
@@ -132,7 +132,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       expect(await backing.lockKeys()).toEqual([]);
     });
 
-    it('lose the locks of several outer calls when one of them is lost', async () => {
+    it('a nested call loses the locks of several parent calls when one of them is lost', async () => {
       await here.withLock('a', () =>
         here.withLock(
           'b',
@@ -146,7 +146,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       );
     });
 
-    describe('that write inside of what reads', () => {
+    describe('writers inside readers', () => {
       it.each(['beside', 'around'])(
         'keep other readers out until the last writer of the outer call has ended, also one %s the other',
         async (where) => {
@@ -174,7 +174,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
         },
       );
 
-      it('take the lock anew when they outlive the outer call, whenever that ends', async () => {
+      it('a nested writer acquires the lock anew when it outlives its parent call, whenever that ends', async () => {
         for (let moment = 0; moment < 12; moment++) {
           let nested: Promise<void> | undefined;
           await here.withLock(
@@ -201,7 +201,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('leave all outer calls readers when one of them is not alone', async () => {
+      it('a refused nested writer leaves all parent calls readers when one of them is not alone', async () => {
         await there.lock('b', read);
         const outer = here.withLock(
           'a',
@@ -219,7 +219,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
         await outer;
       });
 
-      it('never meet a sibling that reads, also one of several keys that came before', async () => {
+      it('a nested writer never meets a sibling that reads, also an earlier one on several keys', async () => {
         const [endA, endB] = [deferred(), deferred()];
         const [inA, inB] = [deferred(), deferred()];
         const seen: string[] = [];
@@ -247,7 +247,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       });
     });
 
-    it('that read a key never wait for a sibling that waits for another one, which the outer call of theirs writes', async () => {
+    it('a nested reader never waits for a sibling that waits for another key, which their parent call writes', async () => {
       const inB = deferred();
       await here.withLock(
         ['a', 'b'],
@@ -265,7 +265,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       );
     });
 
-    it('keep the key of the outer call with their own `atLeast`', async () => {
+    it('a nested call keeps the key of its parent call with its own `atLeast`', async () => {
       const startedAt = performance.now();
       await here.withLock(KEY, () => here.withLock(KEY, () => undefined, { atLeast: 300 }));
       expect(await there.tryLock(KEY)).toBeNull();

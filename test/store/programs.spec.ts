@@ -15,7 +15,7 @@ const check = (world: ProgramWorld, numRuns: number): Promise<void> =>
 
 describe('Random programs', () => {
   it(
-    'The store in memory answers every random program as the model does, and leaves nothing behind',
+    'The memory store replies to every random program as the model does, and leaves nothing behind',
     () => check(new MemoryWorld(), sized(500, 100_000)),
     sized(60_000, 3_600_000),
   );

@@ -25,7 +25,7 @@ describe('A caller of a quorum that waits for a short time', () => {
       waitsUntil,
     }) as const;
 
-  it('gets a free key although it is the turn of others, who have given up', async () => {
+  it('a waiter gets a free key although it is left to others, which have given up', async () => {
     const nodes = [0, 1, 2].map(() => new MemoryNode());
     const [here, there] = [0, 1].map(() => lockService(new QuorumLockStore(nodes), { shutdownGrace: 0 })) as [
       ClosableLockService,
@@ -42,7 +42,7 @@ describe('A caller of a quorum that waits for a short time', () => {
     }
   });
 
-  it('gets several keys, though others of its process use each of them again and again', async () => {
+  it('a waiter gets several keys, though other callers of its process use each of them again and again', async () => {
     const nodes = [0, 1, 2].map(() => new MemoryNode());
     const [here, there] = [0, 1].map(() => lockService(new QuorumLockStore(nodes), { shutdownGrace: 0 })) as [
       ClosableLockService,
@@ -62,7 +62,7 @@ describe('A caller of a quorum that waits for a short time', () => {
     await Promise.all(users);
   });
 
-  it('asks once more just before its wait is over', async () => {
+  it('a waiter asks once more just before its wait is over', async () => {
     const nodes = [0, 1, 2].map(() => new MemoryNode());
     const store = new QuorumLockStore(nodes);
     await Promise.all(nodes.map((node) => node.acquire({ ...asked(['a']), token: 'theirs', queue: false })));
@@ -94,14 +94,14 @@ describe('A caller of a quorum that is refused again and again', () => {
     return Array.from({ length: 30 }, () => turns.delayOf(command));
   };
 
-  it('waits some 40 to 100 ms when the nodes are near', () => {
+  it('a refused caller waits some 40 to 100 ms when the nodes are near', () => {
     for (const delay of delaysAt(1)) {
       expect(delay).toBeGreaterThanOrEqual(20);
       expect(delay).toBeLessThanOrEqual(150);
     }
   });
 
-  it('waits ever more round trips when they are far away, so that many callers do not keep each other out', () => {
+  it('a refused caller waits more and more round trips when the nodes are far away, so that many callers do not keep each other out', () => {
     const delays = delaysAt(200);
     expect(delays[0]).toBeLessThanOrEqual(60);
     for (const delay of delays.slice(20)) {
@@ -110,7 +110,7 @@ describe('A caller of a quorum that is refused again and again', () => {
     }
   });
 
-  it('takes a stall of its own process for no long distance', () => {
+  it('a stall of the own process does not count as a long distance', () => {
     const turns = new QuorumTurns();
     for (const tookMs of [200, 1, 1, 80, 1]) turns.answered(tookMs);
     const command = {

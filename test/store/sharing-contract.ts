@@ -24,14 +24,14 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     const write = { mode: 'write' } as const;
 
     describe('readers and writers', () => {
-      it('read together, in one process and in two', async () => {
+      it('readers enter together, in one process and in two', async () => {
         const locks = await Promise.all([here.lock(KEY, read), here.lock(KEY, read), there.lock(KEY, read)]);
         expect(locks.map(({ mode, isHeld }) => [mode, isHeld])).toEqual(Array(3).fill(['read', true]));
         await Promise.all(locks.map((lock) => lock.unlock()));
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('write alone, also against those who ask for an exclusive lock', async () => {
+      it('a writer is alone, also against callers that ask for an exclusive lock', async () => {
         const writer = await here.lock(KEY, write);
         expect(writer.mode).toBe('write');
         for (const who of [here, there]) {
@@ -49,7 +49,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await here.tryLock(KEY)).not.toBeNull();
       });
 
-      it('are served in phases, first come, first served: a reader who comes after a writer waits for it', async () => {
+      it('readers and writers are served first come, first served: a reader that comes after a writer waits for it', async () => {
         const line = new Line(backing, KEY);
         const first = await here.lock(KEY, read);
         const writer = await line.join(there, write, 'writer');
@@ -69,7 +69,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('have leases of their own: one that ended keeps nobody out, whatever the others renew', async () => {
+      it('readers have leases of their own: one that ended keeps nobody out, whatever the others renew', async () => {
         const renewing = await here.lock(KEY, { ...read, lease: 3000 });
         const crashed = await there.lock(KEY, { ...read, lease: 300, watchdog: false });
         await aborted(crashed.signal);
@@ -84,13 +84,13 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect((await writer).isHeld).toBe(true);
       });
 
-      it('let a writer in when the lease of the last reader ends', async () => {
+      it('a writer enters when the lease of the last reader ends', async () => {
         await here.lock(KEY, { ...read, lease: 200, watchdog: false });
         const writer = await there.lock(KEY, write);
         expect(writer.isHeld).toBe(true);
       });
 
-      it('are renewed by the watchdog', async () => {
+      it('readers and writers are renewed by the watchdog', async () => {
         const readers = [
           await here.lock(KEY, { ...read, lease: 1000 }),
           await there.lock(KEY, { ...read, lease: 1000 }),
@@ -99,7 +99,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(readers.every(({ isHeld }) => isHeld)).toBe(true);
       });
 
-      it('get a larger fence with each grant, readers too', async () => {
+      it('each grant has a larger fence, also of readers', async () => {
         const fences: number[] = [];
         const readers = [await here.lock(KEY, read), await there.lock(KEY, read), await here.lock(KEY, read)];
         fences.push(...readers.map(({ fence }) => fence));
@@ -111,7 +111,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b));
       });
 
-      it('become readers when they have written, and let other readers in, but no writer', async () => {
+      it('a writer that is downgraded lets other readers in, but no writer', async () => {
         const line = new Line(backing, KEY);
         const lock = await here.lock(KEY, write);
         const reader = await line.join(there, read, 'reader');
@@ -127,14 +127,14 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('stay renewed after a downgrade', async () => {
+      it('a lock stays renewed after a downgrade', async () => {
         const lock = await here.lock(KEY, { lease: 1000 });
         await lock.downgrade();
         await expect(there.lock(KEY, { wait: 1500 })).rejects.toBeInstanceOf(LockTimeoutError);
         expect(lock.isHeld).toBe(true);
       });
 
-      it('give up without a trace, and let those behind them in', async () => {
+      it('a waiter that gives up leaves nothing behind, and lets in the waiters behind it', async () => {
         const line = new Line(backing, KEY);
         const first = await here.lock(KEY, read);
         const controller = new AbortController();
@@ -154,19 +154,22 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         ['permits:2', { permits: 2 }],
       ];
 
-      it.each(kinds)('who gives up are told at once that they may share the key (%s)', async (sharing, terms) => {
-        const controller = new AbortController();
-        await here.lock(KEY, terms);
-        const writer = there.lock(KEY, { ...write, signal: controller.signal });
-        await backing.waiters(KEY, 1);
-        const { granted } = await waitSilently(store(), KEY, sharing);
-        await backing.waiters(KEY, 2);
-        controller.abort('gone');
-        await expect(writer).rejects.toBe('gone');
-        await granted;
-      });
+      it.each(kinds)(
+        'waiters behind one that gives up are notified at once that they may share the key (%s)',
+        async (sharing, terms) => {
+          const controller = new AbortController();
+          await here.lock(KEY, terms);
+          const writer = there.lock(KEY, { ...write, signal: controller.signal });
+          await backing.waiters(KEY, 1);
+          const { granted } = await waitSilently(store(), KEY, sharing);
+          await backing.waiters(KEY, 2);
+          controller.abort('gone');
+          await expect(writer).rejects.toBe('gone');
+          await granted;
+        },
+      );
 
-      it('whose process died wait for it no longer than it counts as alive, however long others renew', async () => {
+      it('waiters behind one whose process died wait for it no longer than it counts as alive, however long others renew', async () => {
         const dead = store();
         for (const [key, [, terms]] of [
           ['a', kinds[0]!],
@@ -187,7 +190,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     describe('semaphores', () => {
       const permits = { permits: 3 };
 
-      it('let so many in, over all processes, and no more', async () => {
+      it('a semaphore lets in as many as it has permits, over all processes, and no more', async () => {
         const locks = await Promise.all([here.lock(KEY, permits), there.lock(KEY, permits), here.lock(KEY, permits)]);
         expect(locks.map(({ mode }) => mode)).toEqual(['permit', 'permit', 'permit']);
         for (const who of [here, there]) expect(await who.tryLock(KEY, permits)).toBeNull();
@@ -196,7 +199,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await here.tryLock(KEY, permits)).toBeNull();
       });
 
-      it('hand a permit to the next in the queue, first come, first served', async () => {
+      it('a permit goes to the next in the queue, first come, first served', async () => {
         const line = new Line(backing, KEY);
         const locks = [await here.lock(KEY, permits), await here.lock(KEY, permits), await there.lock(KEY, permits)];
         const waiting = [];
@@ -214,7 +217,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('get the permits of crashed holders back, whatever the others renew', async () => {
+      it('permits of crashed holders become free, whatever the others renew', async () => {
         const renewing = await here.lock(KEY, { ...permits, lease: 3000 });
         await there.lock(KEY, { ...permits, lease: 300, watchdog: false });
         await there.lock(KEY, { ...permits, lease: 300, watchdog: false });
@@ -223,7 +226,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await here.tryLock(KEY, permits)).toBeNull();
       });
 
-      it('refuse another number of permits while somebody has one', async () => {
+      it('another number of permits is refused while somebody has a permit', async () => {
         const lock = await here.lock(KEY, permits);
         await expect(there.lock(KEY, { permits: 2 })).rejects.toHaveProperty(
           'detail',
@@ -234,13 +237,13 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await there.tryLock(KEY, { permits: 2 })).not.toBeNull();
       });
 
-      it('refuse it for all keys of the call: it keeps none of the others', async () => {
+      it('a call that is refused for its number of permits keeps none of its other keys', async () => {
         await here.lock('b', permits);
         await expect(there.lock(['a', 'b'], { permits: 1, lease: '30s' })).rejects.toBeInstanceOf(LockOptionsError);
         expect((await here.lock('a', { wait: 500 })).isHeld).toBe(true);
       });
 
-      it('refuse it also when the number changes while somebody waits', async () => {
+      it('another number of permits is refused also when the number changes while the caller waits', async () => {
         const first = await here.lock('b');
         const next = here.lock('b', permits);
         await backing.waiters('b', 1);
@@ -253,7 +256,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect((await here.lock('a', { wait: 500 })).isHeld).toBe(true);
       });
 
-      it('exclude those who want the key for themselves', async () => {
+      it('a semaphore excludes callers that want an exclusive lock', async () => {
         const lock = await here.lock(KEY, permits);
         expect(await there.tryLock(KEY)).toBeNull();
         expect(await there.tryLock(KEY, read)).toBeNull();
@@ -279,7 +282,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     });
 
     describe('a store', () => {
-      it('lets nobody in beside a writer, when what it asked as a reader comes once more', async () => {
+      it('nobody enters beside a writer when a copy of its command as a reader arrives late', async () => {
         const raw = store();
         const command = {
           keys: [KEY],
@@ -299,7 +302,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     });
 
     describe('several keys', () => {
-      it('are shared together', async () => {
+      it('several keys are shared together', async () => {
         const reader = await here.lock(['a', 'b'], read);
         expect((await there.lock(['b', 'c'], read)).isHeld).toBe(true);
         expect(await there.tryLock(['a', 'c'], write)).toBeNull();
@@ -309,7 +312,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     });
 
     describe('atLeast', () => {
-      it('keeps the key for so long after a short run, for everybody', async () => {
+      it('`atLeast` keeps the key that long after short work, from everybody', async () => {
         const startedAt = performance.now();
         await here.withLock(KEY, () => undefined, { atLeast: 300 });
         expect(await here.tryLock(KEY)).toBeNull();
@@ -319,14 +322,14 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         await until(async () => (await backing.lockKeys()).length <= 1);
       });
 
-      it('does not keep a key longer than the work took', async () => {
+      it('`atLeast` does not keep a key when the work took longer', async () => {
         const lock = await here.lock(KEY, { atLeast: 50 });
         await until(() => Date.now() > lock.acquiredAt.getTime() + 60);
         expect(await lock.unlock()).toBe(true);
         expect(await there.tryLock(KEY)).not.toBeNull();
       });
 
-      it('keeps the key for everybody who took over the place of one who gave up', async () => {
+      it('`atLeast` keeps the key also for a caller that took over the place of one that gave up', async () => {
         const controller = new AbortController();
         const first = await here.lock(KEY, { watchdog: false });
         const theirs = there.lock(KEY);
@@ -345,7 +348,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(Date.now() - lock.acquiredAt.getTime()).toBeGreaterThan(390);
       });
 
-      it('keeps a key that is still held when the app closes, but no longer than that', async () => {
+      it('`atLeast` keeps a key that is still held when the app closes, but no longer than that', async () => {
         const app = another();
         const lock = await app.lock(KEY, { lease: '30s', atLeast: 500 });
         lock.signal.addEventListener('abort', () => void lock.unlock());
@@ -356,7 +359,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(Date.now() - lock.acquiredAt.getTime()).toBeGreaterThan(490);
       });
 
-      it('keeps a permit, too', async () => {
+      it('`atLeast` keeps a permit too', async () => {
         await here.withLock(KEY, () => undefined, { permits: 2, atLeast: 300 });
         const other = await there.tryLock(KEY, { permits: 2 });
         expect(await there.tryLock(KEY, { permits: 2 })).toBeNull();
@@ -366,11 +369,11 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     });
 
     describe('inspect', () => {
-      it('says null of a free key', async () => {
+      it('inspect returns null for a free key', async () => {
         expect(await here.inspect(KEY)).toBeNull();
       });
 
-      it('names the holder, since when it holds it, its fence, and those who wait in their order', async () => {
+      it('inspect names the holder, since when it holds the key, its fence, and the waiters in their order', async () => {
         const lock = await here.lock(KEY, { label: 'nightly report. ünï 50%' });
         const waiting = [
           there.lock(KEY, { label: 'second', fair: true }),
@@ -401,7 +404,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         for (const one of waiting) await (await one).unlock();
       });
 
-      it('names all readers, and all who have a permit', async () => {
+      it('inspect names all readers, and all holders of a permit', async () => {
         const readers = [await here.lock(KEY, { ...read, label: 'one' }), await there.lock(KEY, read)];
         // A process that has just begun to listen may miss the first question.
         await until(async () => (await here.inspect(KEY))!.holders.every(({ fence }) => fence !== undefined));
@@ -414,7 +417,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await there.inspect('a')).toMatchObject({ mode: 'permit', permits: 7, holder: { fence: permit.fence } });
       });
 
-      it('knows the lock of its own process, though that has never waited', async () => {
+      it('inspect knows the lock of its own process, though that has never waited', async () => {
         const lock = (await here.tryLock(KEY, { label: 'job' }))!;
         expect((await here.inspect(KEY))?.holder).toMatchObject({
           fence: lock.fence,
@@ -423,7 +426,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         });
       });
 
-      it('knows the lock of another process the first time it asks', async () => {
+      it('inspect knows the lock of another process the first time it asks', async () => {
         const first = await there.lock(KEY);
         const waiting = here.lock(KEY, { label: 'job' });
         await backing.waiters(KEY, 1); // so the process of the holder hears
@@ -436,7 +439,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         });
       });
 
-      it('does not take, renew or free anything', async () => {
+      it('inspect does not acquire, renew or release anything', async () => {
         const lock = await here.lock(KEY, { ...read, lease: 200, watchdog: false });
         while (lock.isHeld) await here.inspect(KEY);
         await until(async () => (await here.inspect(KEY)) === null, 1500);
@@ -444,7 +447,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     });
 
     describe('forceUnlock', () => {
-      it('is told to the holder at once, lets the next one in, with a larger fence', async () => {
+      it('forceUnlock is reported to the holder at once, and lets the next caller in, with a larger fence', async () => {
         const lock = await here.lock(KEY, { lease: '30s' });
         const next = there.lock(KEY);
         await backing.waiters(KEY, 1);
@@ -456,7 +459,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect((await next).isHeld).toBe(true);
       });
 
-      it('takes a shared key from all who share it', async () => {
+      it('forceUnlock releases a shared key from all its holders', async () => {
         for (const terms of [read, { permits: 2 }]) {
           const locks = [
             await here.lock(KEY, { ...terms, lease: '30s' }),
@@ -470,7 +473,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      it('takes a shared key from one of those who share it, by its token', async () => {
+      it('forceUnlock releases a shared key from one of its holders, by its token', async () => {
         for (const terms of [read, { permits: 2 }]) {
           await using stays = await there.lock(KEY, { ...terms, lease: '30s' });
           const lock = await here.lock(KEY, { ...terms, lease: '30s' });
