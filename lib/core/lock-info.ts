@@ -1,5 +1,4 @@
-import type { HolderView, LockStore, Sharing } from '../store/lock-store.js';
-import { permitsOf } from '../store/sharing.js';
+import { permitsOf, type HolderView, type LockStore, type Sharing } from '../store/lock-store.js';
 import { partsOf } from './request/lock-token.js';
 import type { HeldMode } from './lock/lock.js';
 

@@ -1,8 +1,8 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { plainOptions } from '../../errors/plain-options.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
-import { nearest } from '../../errors/nearest.js';
 import { shown } from '../../errors/messages.js';
+import { checkNames, IOREDIS_NAMES } from './ioredis-options.js';
 
 /** Says where Redis is: a URL, ioredis options (Sentinel included), or a client of the app. */
 export type RedisConnectionOption = string | URL | RedisOptions | Redis | Cluster;
@@ -13,86 +13,8 @@ export type RedisConnectionsOption = RedisConnectionOption | readonly RedisConne
 /** What a connection may be, for messages. */
 const ALLOWED = 'a redis:// or rediss:// URL, ioredis options, or an ioredis client';
 
-/** Options that ioredis 6 has and ioredis 5 has not. */
-type NewInIoredis6 = 'himportFieldsets' | 'protocol' | 'replyMapping';
-
-/** The options of ioredis 5 and 6. The type check fails when a version adds one. */
-const IOREDIS_OPTIONS: Readonly<Record<keyof RedisOptions | NewInIoredis6, true>> = {
-  autoPipeliningIgnoredCommands: true,
-  autoResendUnfulfilledCommands: true,
-  autoResubscribe: true,
-  blockingTimeout: true,
-  blockingTimeoutGrace: true,
-  clientInfoTag: true,
-  commandQueue: true,
-  commandTimeout: true,
-  connectionName: true,
-  Connector: true,
-  connectTimeout: true,
-  db: true,
-  disableClientInfo: true,
-  disconnectTimeout: true,
-  enableAutoPipelining: true,
-  enableOfflineQueue: true,
-  enableReadyCheck: true,
-  enableTLSForSentinelMode: true,
-  failoverDetector: true,
-  family: true,
-  himportFieldsets: true,
-  host: true,
-  keepAlive: true,
-  keyPrefix: true,
-  lazyConnect: true,
-  maxLoadingRetryTime: true,
-  maxRetriesPerRequest: true,
-  monitor: true,
-  name: true,
-  natMap: true,
-  noDelay: true,
-  offlineQueue: true,
-  password: true,
-  path: true,
-  port: true,
-  preferredSlaves: true,
-  protocol: true,
-  readOnly: true,
-  reconnectOnError: true,
-  replyMapping: true,
-  retryStrategy: true,
-  role: true,
-  scripts: true,
-  sentinelCommandTimeout: true,
-  sentinelMaxConnections: true,
-  sentinelPassword: true,
-  sentinelReconnectStrategy: true,
-  sentinelRetryStrategy: true,
-  sentinels: true,
-  sentinelTLS: true,
-  sentinelUsername: true,
-  showFriendlyErrorStack: true,
-  socketTimeout: true,
-  stringNumbers: true,
-  tls: true,
-  updateSentinels: true,
-  username: true,
-};
-
-const NAMES = Object.keys(IOREDIS_OPTIONS);
-
 /** The options that name the server. At least one must be there, so that nobody locks on a server by accident. */
 const ADDRESS = ['host', 'port', 'path', 'sentinels'] as const;
-
-/** Option names of other clients and tools, and what to write here instead. */
-const NAMES_ELSEWHERE: Readonly<Record<string, string>> = {
-  url: 'Give the URL itself: connection: "redis://…".',
-  uri: 'Give the URL itself: connection: "redis://…".',
-  socket: 'That is an option of node-redis. Here "host", "port" and "tls" stand in "connection" itself.',
-  database: 'ioredis calls it "db".',
-  hostname: 'ioredis calls it "host".',
-  nodes: 'For a Redis Cluster give an ioredis Cluster client: new Cluster([...]).',
-  cluster: 'For a Redis Cluster give an ioredis Cluster client: new Cluster([...]).',
-  rootNodes: 'For a Redis Cluster give an ioredis Cluster client: new Cluster([...]).',
-};
 
 /**
  * Checks the option `connection`, so that a slip can't lead to a server by accident.
@@ -109,7 +31,7 @@ export function connectionOption(connection: unknown, option = 'connection'): st
   refuseOtherObjects(connection, option);
   // The check, the log and the client must see the same options: ioredis reads own properties only, and an object can
   // have others.
-  const options: RedisOptions = plainOptions(connection, NAMES);
+  const options: RedisOptions = plainOptions(connection, IOREDIS_NAMES);
   checkNames(Object.keys(options), option);
   checkAddress(options, option);
   return options;
@@ -164,18 +86,6 @@ function refuseOtherObjects(connection: object, option: string): void {
     );
   }
   if (Array.isArray(connection)) throw wrong(option, connection);
-}
-
-function checkNames(names: readonly string[], option: string): void {
-  const unknown = names.find((name) => !NAMES.includes(name));
-  if (unknown === undefined) return;
-  const meant = nearest(unknown, NAMES);
-  const remedy = Object.hasOwn(NAMES_ELSEWHERE, unknown)
-    ? NAMES_ELSEWHERE[unknown]
-    : meant
-      ? `Did you mean "${meant}"?`
-      : 'The options are those of the Redis class of ioredis.';
-  throw new LockOptionsError(`"${option}.${unknown}" is no option of ioredis. ${remedy}`);
 }
 
 function checkAddress(connection: RedisOptions, option: string): void {

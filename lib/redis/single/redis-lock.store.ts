@@ -2,6 +2,7 @@ import { now } from '../../clock/deadline.js';
 import { otherPermits } from '../../errors/lock-options.error.js';
 import { Listeners } from '../../store/listeners.js';
 import {
+  permitsOf,
   HAND_OFF_FENCES,
   fenceCountFor,
   hasLocalWaiters,
@@ -18,7 +19,6 @@ import {
   type StoreListener,
 } from '../../store/lock-store.js';
 import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
-import { permitsOf } from '../../store/sharing.js';
 import type { Connection } from '../connection/connection.js';
 import { RefusedError } from '../connection/connection-errors.js';
 import { healthWarnings } from '../connection/server-check.js';

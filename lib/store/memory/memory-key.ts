@@ -1,6 +1,5 @@
 import { now } from '../../clock/deadline.js';
-import { KEPT_MARK, type Sharing } from '../lock-store.js';
-import { permitsOf } from '../sharing.js';
+import { permitsOf, KEPT_MARK, type Sharing } from '../lock-store.js';
 
 /** A waiter in the queue of a key. */
 export interface MemoryWaiter {

@@ -2,6 +2,7 @@ import { now } from '../../clock/deadline.js';
 import { otherPermits } from '../../errors/lock-options.error.js';
 import { Listeners } from '../listeners.js';
 import {
+  permitsOf,
   ALIVE_MS,
   HAND_OFF_FENCES,
   fenceCountFor,
@@ -20,7 +21,6 @@ import {
   type StoreListener,
 } from '../lock-store.js';
 import { MemoryKey } from './memory-key.js';
-import { permitsOf } from '../sharing.js';
 import { Sweep } from '../sweep.js';
 
 /**

@@ -1,6 +1,4 @@
 import { now } from '../../clock/deadline.js';
-import { LockOptionsError } from '../../errors/lock-options.error.js';
-import { lockNames } from '../../errors/messages.js';
 import { Listeners } from '../listeners.js';
 import {
   HAND_OFF_FENCES,
@@ -20,14 +18,13 @@ import {
   type RenewalOutcome,
   type StoreListener,
 } from '../lock-store.js';
+import { notOnQuorum, unsupported } from './quorum-limits.js';
 import { QuorumAttempt, yesOrNo } from './quorum-attempt.js';
 import { QuorumNodes, type QuorumNode } from './quorum-nodes.js';
 import { QuorumRenewal } from './quorum-renewal.js';
 import { QuorumTurns } from './quorum-turns.js';
 import { viewOfMajority } from './quorum-view.js';
 import { Sweep } from '../sweep.js';
-
-const NO_READERS = 'it has no readers';
 
 /**
  * Stores locks on several independent nodes, of which a majority must agree: the Redlock algorithm. A minority of
@@ -151,11 +148,11 @@ export class QuorumLockStore implements LockStore {
   }
 
   async upgrade(): Promise<Granted | undefined> {
-    throw impossible('An upgrade', NO_READERS);
+    throw notOnQuorum('An upgrade', 'it has no readers');
   }
 
   async downgrade(): Promise<boolean> {
-    throw impossible('A downgrade', NO_READERS);
+    throw notOnQuorum('A downgrade', 'it has no readers');
   }
 
   isLocked(key: string): Promise<boolean> {
@@ -228,28 +225,4 @@ export class QuorumLockStore implements LockStore {
 function freshToken(token: string, attempt: number): string {
   const isMarked = hasLocalWaiters(token);
   return `${isMarked ? token.slice(0, -1) : token}-${attempt.toString(36)}${isMarked ? LOCAL_WAITERS_MARK : ''}`;
-}
-
-function unsupported({ keys, sharing, fair }: AcquireCommand): LockOptionsError | undefined {
-  if (sharing === 'read')
-    return impossible(
-      `"mode" 'read'`,
-      'independent nodes have no common queue, so readers who come and go could keep writers out for ever',
-      keys,
-    );
-  if (sharing !== 'exclusive') {
-    return impossible(
-      '"permits"',
-      'each node counts for itself, so more holders than there are permits could each have a majority (of 3 permits on 5 nodes, 5 holders)',
-      keys,
-    );
-  }
-  return fair
-    ? impossible('"fair"', 'independent nodes have no common queue, so there is no order to keep', keys)
-    : undefined;
-}
-
-function impossible(what: string, why: string, keys: readonly string[] = []): LockOptionsError {
-  const text = (of: string): string => `${what}${of} is not possible on a quorum: ${why}. Use one Redis for it.`;
-  return new LockOptionsError(text(''), keys.length > 0 ? text(` of ${lockNames(keys)}`) : undefined);
 }
