@@ -73,7 +73,7 @@ const MISTAKES: [mistake: string, make: () => ModuleMetadata | void, message: st
       }
       return { providers: [Orders] };
     },
-    `The lock key "order:<orderId>" of Orders.confirm() names <orderId>. The names there are: id.
+    `The lock key "order:<orderId>" of Orders.confirm() names <orderId>. Known names: id.
 
 Potential solutions:
 - Name one of them.
@@ -91,7 +91,7 @@ Potential solutions:
       }
       return { controllers: [Orders] };
     },
-    `The lock key "order:<id>" of Orders.confirm() names <id>. The names there are: params, query, body, headers.
+    `The lock key "order:<id>" of Orders.confirm() names <id>. Known names: params, query, body, headers.
 
 Potential solutions:
 - Name a part of one of them, such as <params.id>.
@@ -108,7 +108,7 @@ Potential solutions:
       }
       return { controllers: [Orders] };
     },
-    `The lock key "order:<0.id>" of Orders.confirm() names <0.id>. The names there are: params, query, body, headers.
+    `The lock key "order:<0.id>" of Orders.confirm() names <0.id>. Known names: params, query, body, headers.
 
 Potential solutions:
 - Name a part of one of them, such as <params.id>.
@@ -417,21 +417,21 @@ Potential solutions:
     },
     `@WithLock on Orders.confirm(): "wait" is "soon", but must be a duration of at least 0 ms: a number of milliseconds or a string such as "250ms", "30s", "2m", or Infinity.
 
-The lock key "order:<orderId>:<lineId>" of Orders.confirm() names <orderId> and <lineId>. The names there are: id.
+The lock key "order:<orderId>:<lineId>" of Orders.confirm() names <orderId> and <lineId>. Known names: id.
 
 Potential solutions:
 - Name one of them.
 - Name a position, such as <0> or <0.id>.
 - Give a function of the arguments.
 
-The lock key "customer:<customer>" of Orders.confirm() names <customer>. The names there are: id.
+The lock key "customer:<customer>" of Orders.confirm() names <customer>. Known names: id.
 
 Potential solutions:
 - Name one of them.
 - Name a position, such as <0> or <0.id>.
 - Give a function of the arguments.
 
-The lock key "bill:<billId>" of Bills.pay() names <billId>. The names there are: _id, _sum.
+The lock key "bill:<billId>" of Bills.pay() names <billId>. Known names: _id, _sum.
 
 Potential solutions:
 - Name one of them.
@@ -615,7 +615,7 @@ Potential solutions:
     }
     const { warn } = await logged({ providers: [Jobs] });
     expect(warn).toEqual([
-      expect.stringContaining(`The lock key "job:<id>" of ${Later.name}.walk() names <id>. The names there are: jobId`),
+      expect.stringContaining(`The lock key "job:<id>" of ${Later.name}.walk() names <id>. Known names: jobId`),
     ]);
   });
 

@@ -26,19 +26,15 @@ describe('a key template at boot', () => {
     [
       'a name that no parameter has',
       'a:<userId>',
-      /"a:<userId>" of Accounts\.transfer\(\) names <userId>\. The names there are: from, to\b/,
+      /"a:<userId>" of Accounts\.transfer\(\) names <userId>\. Known names: from, to\b/,
     ],
-    [
-      'several names that no parameter has',
-      'a:<userId>:<id>',
-      /names <userId> and <id>\. The names there are: from, to\b/,
-    ],
+    ['several names that no parameter has', 'a:<userId>:<id>', /names <userId> and <id>\. Known names: from, to\b/],
     [
       'several keys that do not fit',
       ['a:<userId>', 'b:<id>'],
       /"a:<userId>".*names <userId>.*\s[^]*"b:<id>".*names <id>/,
     ],
-    ['a path from a name that no parameter has', 'a:<user.id>', /names <user\.id>\. The names there are: from, to\b/],
+    ['a path from a name that no parameter has', 'a:<user.id>', /names <user\.id>\. Known names: from, to\b/],
     ['one unknown name among several keys', ['a:<from>', 'a:<userId>'], /"a:<userId>".*names <userId>/],
     ['"<" without ">"', 'a:<from', /"<" or ">" without its partner/],
     ['">" without "<"', 'a:from>', /"<" or ">" without its partner/],
@@ -68,9 +64,7 @@ describe('a key template at boot', () => {
         return [uid, text];
       }
     }
-    await expect(boot(Accounts)).rejects.toThrow(
-      /The names there are: (?=.*\buserId\b)(?=.*\bq\b)(?=.*\buid\b)(?=.*\btext\b)/,
-    );
+    await expect(boot(Accounts)).rejects.toThrow(/Known names: (?=.*\buserId\b)(?=.*\bq\b)(?=.*\buid\b)(?=.*\btext\b)/);
   });
 
   it('an app does not start with a key whose route name could mean two parameters', async () => {

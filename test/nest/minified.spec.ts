@@ -78,5 +78,5 @@ it('a class with names as short as people write them is not taken for minified',
       return [id, to];
     }
   }
-  await expect(boot(Accounts)).rejects.toThrow(/names <userId>\. The names there are: id, to\./);
+  await expect(boot(Accounts)).rejects.toThrow(/names <userId>\. Known names: id, to\./);
 });

@@ -68,7 +68,7 @@ const CALLS: [method: string, call: Call, message: RegExp][] = [
   [
     'whose key names what is no parameter',
     (orders) => orders.name('7'),
-    /order:<orderId>" of Orders\.name\(\) names <orderId>\. The names there are: id/,
+    /order:<orderId>" of Orders\.name\(\) names <orderId>\. Known names: id/,
   ],
   [
     'whose template is not closed',
@@ -90,7 +90,7 @@ const CALLS: [method: string, call: Call, message: RegExp][] = [
   [
     "with a bad template and scope: 'request'",
     (orders) => orders.request('7'),
-    /Orders\.request\(\) names <id>\. The names there are: params/,
+    /Orders\.request\(\) names <id>\. Known names: params/,
   ],
   ['that is synchronous', async (orders) => orders.sync('7'), /Orders\.sync\(\) does not return a promise/],
   [

@@ -27,9 +27,7 @@ export function keyResolver(
   const own = parameterNames(prototype, method);
   const names = new Map([...routeNames(prototype, method), ...own]);
   const known =
-    names.size > 0
-      ? `The names there are: ${[...names.keys()].join(', ')}`
-      : "The names of its parameters can't be read";
+    names.size > 0 ? `Known names: ${[...names.keys()].join(', ')}` : "The names of its parameters can't be read";
   return filledKey(key, {
     method: site,
     find: (name) => (/^\d+$/.test(name) ? { index: Number(name), path: [] } : names.get(name)),
@@ -53,7 +51,7 @@ const OF_REQUEST: Omit<TemplateContext, 'method'> = {
   ...OF_DECORATOR,
   examples: '<params.id>, <query.id>, <body.account.id>, <headers.x-id>',
   unknownNames: () => ({
-    what: `The names there are: ${PARTS_OF_REQUEST.join(', ')}`,
+    what: `Known names: ${PARTS_OF_REQUEST.join(', ')}`,
     remedies: ['Name a part of one of them, such as <params.id>.', 'Give a function of the ExecutionContext.'],
   }),
 };
