@@ -109,6 +109,12 @@ export class LockAcquirer {
     return this.acquire(changedRequest(request, { waitMs: Math.max(0, startedAt + request.waitMs - now()) }));
   }
 
+  /** Waits for a turn inside a lock that is held. */
+  enterTurn(lock: Lock, request: LockRequest): Promise<'turn' | Refusal> {
+    const wait = { startedAt: now(), holder: this.#tokens.holder, tracker: this.#tracker };
+    return enterKey(lock.key, lock.nesting.turns, request, wait);
+  }
+
   #acquireOutermost(request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
     if (request.signal?.aborted) return Promise.reject(request.signal.reason);

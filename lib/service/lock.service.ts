@@ -224,6 +224,22 @@ export class LockService {
     return this.#context.run(node, work);
   }
 
+  /**
+   * Takes a turn inside a lock that is held already, for one of several tries of the same work. Returns no promise if no
+   * other try has its turn. @internal
+   *
+   * @returns a function that ends the turn
+   * @throws LockTimeoutError when `wait` is over
+   */
+  takeTurn(lock: Lock, options: WithLockOptions): (() => void) | Promise<() => void> {
+    const { turns } = lock.nesting;
+    const { key } = lock;
+    const end = (): void => turns.leave(key);
+    if (!turns.tryEnter(key)) return this.#waitForTurn(lock, options).then(() => end);
+    turns.setStage(key, 'inside');
+    return end;
+  }
+
   /** Tells whether a lock can be acquired. @internal */
   async health(): Promise<StoreHealth> {
     if (this.isEnding)
@@ -272,6 +288,18 @@ export class LockService {
     await this.#acquirer.shutdown.end(this.#shutdownGraceMs);
     this.#events.complete();
     this.#outage?.close();
+  }
+
+  async #waitForTurn(lock: Lock, options: WithLockOptions): Promise<void> {
+    try {
+      const waitSignals = () => [...this.#waitSignals.call(request), lock.signal];
+      const request = lockRequest(this.#resolve(options, this.#defaults), { keys: lock.keys, waitSignals });
+      const entry = await this.#acquirer.enterTurn(lock, request);
+      if (entry !== 'turn') throw this.#errors.timeout(entry);
+      lock.nesting.turns.setStage(lock.key, 'inside');
+    } catch (error) {
+      return this.#errors.refuse(error, options.signal);
+    }
   }
 
   #leave(node: LockNode, lock: Lock): Promise<boolean> {

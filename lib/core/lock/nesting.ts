@@ -28,6 +28,7 @@ export class Nesting<L extends NestedLock<L>> {
   readonly #nestedIn: NestedIn<L>;
   readonly #children = new Set<L>();
   #queue: LocalQueue<never> | undefined;
+  #turns: LocalQueue<never> | undefined;
   #readers: Set<L> | undefined;
 
   constructor(lock: L, nestedIn: NestedIn<L> = OUTERMOST) {
@@ -58,6 +59,11 @@ export class Nesting<L extends NestedLock<L>> {
   /** Where calls nested in this lock wait for their turns, one at a time for each key. */
   get queue(): LocalQueue<never> {
     return (this.#queue ??= new LocalQueue());
+  }
+
+  /** Where tries of the same work, which share this lock, wait for their turns. */
+  get turns(): LocalQueue<never> {
+    return (this.#turns ??= new LocalQueue());
   }
 
   /** The locks nested in this one that read together. */

@@ -5,11 +5,14 @@ import { clientGone } from '../../http/http-request.js';
 import { isOver, onceEnded } from '../../http/response-end.js';
 import type { RequestPort } from '../../service/request-port.js';
 import { assertNotLost } from '../stream/stream-hold.js';
+import { currentTurn, Turn } from './handler-turn.js';
 
 interface HoldParts {
   /** Identifies the handler that the lock is for. */
   readonly handler: object;
   readonly lock: Lock;
+  /** Takes a turn inside the lock; returns a function that ends it. */
+  readonly takeTurn: () => (() => void) | Promise<() => void>;
   readonly response: ServerResponse;
   /** The hold that the same request took before. */
   readonly outer: RequestHold | undefined;
@@ -26,6 +29,7 @@ export class RequestHold {
   readonly requests: RequestPort;
   /** Resolves when the lock may be released. Never rejects. */
   readonly ended: Promise<void>;
+  readonly #takeTurn: HoldParts['takeTurn'];
   readonly #handler: object;
   readonly #outer: RequestHold | undefined;
   #resolve!: () => void;
@@ -33,9 +37,10 @@ export class RequestHold {
   #hasResponded = false;
   #isOver = false;
 
-  constructor({ handler, lock, response, outer, requests }: HoldParts) {
+  constructor({ handler, lock, takeTurn, response, outer, requests }: HoldParts) {
     this.#handler = handler;
     this.lock = lock;
+    this.#takeTurn = takeTurn;
     this.#outer = outer;
     this.requests = requests;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
@@ -57,6 +62,19 @@ export class RequestHold {
   /** Finds the hold of a handler: this one, or one around it. */
   ofHandler(handler: object): RequestHold | undefined {
     return this.#handler === handler ? this : this.#outer?.ofHandler(handler);
+  }
+
+  /**
+   * Takes the turn of one try of the handler: an interceptor may call the handler again while the first try still
+   * works. A handler that calls itself need not wait. Returns no promise if no other try works.
+   *
+   * @throws LockTimeoutError when `wait` is over
+   */
+  takeTurn(): Turn | Promise<Turn> {
+    const outer = currentTurn();
+    if (outer?.isIn(this)) return new Turn(this, outer, () => undefined);
+    const taken = this.#takeTurn();
+    return typeof taken === 'function' ? new Turn(this, outer, taken) : taken.then((end) => new Turn(this, outer, end));
   }
 
   /**

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { assertNotLost } from '../stream/stream-hold.js';
+import { Turn } from './handler-turn.js';
 import type { RequestHold } from './request-hold.js';
 
 type Result = IteratorResult<unknown>;
@@ -16,6 +17,8 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   readonly #inside = AsyncLocalStorage.snapshot();
   /** Notes the end of the work. */
   #leave: (() => void) | undefined;
+  /** The turn that the work needs. */
+  #turn: Turn | Promise<Turn> | undefined;
   /** How many calls of the source have not settled. */
   #open = 0;
   #isLeft = false;
@@ -53,6 +56,15 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
     if (this.#hasEnded) return { done: true, value: undefined };
     this.#isLeft = false;
     try {
+      this.#turn ??= this.#inside(() => this.#hold.takeTurn());
+      if (!(this.#turn instanceof Turn)) {
+        const turn = await this.#turn;
+        if (this.#isLeft || this.#hasEnded) {
+          turn.end();
+          return { done: true, value: undefined };
+        }
+        this.#turn = turn;
+      }
       if (this.#leave) this.#assertNotLost();
       else this.#leave = this.#hold.startReading(this.#throwsLoss ? 'throw' : 'ignore');
     } catch (error) {
@@ -71,7 +83,8 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   async #step(go: () => Promise<Result>, isLast: boolean): Promise<Result> {
     this.#open++;
     try {
-      const result = await this.#inside(go);
+      const turn = this.#turn;
+      const result = await this.#inside(() => (turn instanceof Turn ? turn.run(go) : go()));
       if (result.done) this.#hasEnded = true;
       return result;
     } catch (error) {
@@ -97,6 +110,8 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
 
   #leaveIfDone(): void {
     if (this.#open > 0 || !(this.#isLeft || this.#hasEnded)) return;
+    if (this.#turn instanceof Turn) this.#turn.end();
+    this.#turn = undefined;
     this.#leave?.();
     this.#leave = undefined;
   }

@@ -77,7 +77,8 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
             (lock) => {
               over.signal.throwIfAborted();
               began = true;
-              const hold = new RequestHold({ handler: id, lock, response, outer: currentHold(), requests });
+              const takeTurn = () => this.locks.takeTurn(lock, lockOptions);
+              const hold = new RequestHold({ handler: id, lock, takeTurn, response, outer: currentHold(), requests });
               holds.set(response, hold);
               resolve(handle(hold, next));
               return hold.ended;

@@ -4,6 +4,7 @@ import { attachToRequest } from '../../http/http-request.js';
 import { withCurrentLock } from '../call/call-parts.js';
 import type { Around } from '../method/wrap-method.js';
 import { isAsyncIterator, isObservable } from '../stream/stream-kind.js';
+import { Turn } from './handler-turn.js';
 import { currentHold } from './request-hold.js';
 import { RequestIterator } from './request-iterator.js';
 import { notARequest, requestLockInterceptor, type LockedHandler } from './request-lock.interceptor.js';
@@ -19,27 +20,37 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
   const around: Around = (body, self, args) => {
     const hold = currentHold()?.ofHandler(id);
     if (!hold) return Promise.reject(attachToRequest(notARequest(handler.name)));
-    let leave: () => void;
-    try {
-      leave = hold.enter();
-    } catch (error) {
-      // Returned as a promise, as the handler itself would have failed.
-      return Promise.reject(error);
-    }
-    try {
-      const made: unknown = Reflect.apply(body, self, withCurrentLock(args, handler.lockParameters, hold.lock));
-      const readable = (value: unknown): unknown => {
-        if (isObservable(value)) return onLost === 'throw' ? readableWhileHeld(value, hold) : value;
-        return isAsyncIterator(value) ? new RequestIterator(value, hold, onLost) : value;
+    const readable = (value: unknown): unknown => {
+      if (isObservable(value)) return readableWhileHeld(value, hold, onLost);
+      return isAsyncIterator(value) ? new RequestIterator(value, hold, onLost) : value;
+    };
+    const call = (turn: Turn): unknown => {
+      let leave: () => void;
+      try {
+        leave = hold.enter();
+      } catch (error) {
+        turn.end();
+        // Returned as a promise, as the handler itself would have failed.
+        return Promise.reject(error);
+      }
+      const end = (): void => {
+        turn.end();
+        leave();
       };
-      // Settled here, because Nest would call `then` a second time.
-      const result = isThenable(made) ? Promise.resolve(startIfLazy(made)).then(readable) : readable(made);
-      void Promise.resolve(result).then(leave, leave);
-      return result;
-    } catch (error) {
-      leave();
-      throw error;
-    }
+      try {
+        const received = withCurrentLock(args, handler.lockParameters, hold.lock);
+        // A lazy result is started here, because Nest would call `then` a second time.
+        const made = turn.run(() => startIfLazy(Reflect.apply(body, self, received)));
+        const result = isThenable(made) ? Promise.resolve(made).then(readable) : readable(made);
+        void Promise.resolve(result).then(end, end);
+        return result;
+      } catch (error) {
+        end();
+        throw error;
+      }
+    };
+    const turn = hold.takeTurn();
+    return turn instanceof Turn ? call(turn) : turn.then(call);
   };
   return { around, bind: UseInterceptors(requestLockInterceptor(handler, id)) };
 }

@@ -3,22 +3,36 @@ import { Observable } from 'rxjs';
 import { lostError } from '../../service/call-errors.js';
 import { failWhenLost } from '../stream/held-observable.js';
 import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
+import { Turn } from './handler-turn.js';
 import type { RequestHold } from './request-hold.js';
 
 /**
- * Lets an Observable that a handler has returned be read only while the lock is not lost and the request is not over.
- * The end of the request releases the lock.
+ * Lets an Observable that a handler has returned be read by one at a time, and only while the lock is not lost and the
+ * request is not over. The end of the request releases the lock.
  */
-export function readableWhileHeld(source: Observable<unknown>, hold: RequestHold): Observable<unknown> {
+export function readableWhileHeld(
+  source: Observable<unknown>,
+  hold: RequestHold,
+  onLost: 'throw' | 'ignore',
+): Observable<unknown> {
   const inside = AsyncLocalStorage.snapshot();
   return new Observable((subscriber) => {
-    try {
-      hold.assertReadable();
-    } catch (error) {
-      throw inside(() => hold.requests.attachError(error));
-    }
-    subscriber.add(failWhenLost(hold, subscriber, inside));
-    inside(() => untilUnsubscribed(source, subscriber, inside).subscribe(subscriber));
+    const read = (turn: Turn): void => {
+      subscriber.add(() => turn.end());
+      if (subscriber.closed) return;
+      if (onLost === 'throw') {
+        try {
+          hold.assertReadable();
+        } catch (error) {
+          return subscriber.error(inside(() => hold.requests.attachError(error)));
+        }
+        subscriber.add(failWhenLost(hold, subscriber, inside));
+      }
+      inside(() => turn.run(() => untilUnsubscribed(source, subscriber, inside).subscribe(subscriber)));
+    };
+    const turn = inside(() => hold.takeTurn());
+    if (turn instanceof Turn) read(turn);
+    else turn.then(read, (error: unknown) => subscriber.error(error));
   });
 }
 

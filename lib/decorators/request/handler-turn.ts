@@ -1,0 +1,38 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/** The turn of a handler: one of several tries works in the hold of their request. */
+export class Turn {
+  readonly #hold: object;
+  /** The turn that this one was taken in. */
+  readonly #outer: Turn | undefined;
+  readonly #end: () => void;
+  #hasEnded = false;
+
+  constructor(hold: object, outer: Turn | undefined, end: () => void) {
+    this.#hold = hold;
+    this.#outer = outer;
+    this.#end = end;
+  }
+
+  /** Whether this turn, or one around it, is in that hold and still lasts. */
+  isIn(hold: object): boolean {
+    return (this.#hold === hold && !this.#hasEnded) || (this.#outer?.isIn(hold) ?? false);
+  }
+
+  run<T>(work: () => T): T {
+    return turns.run(this, work);
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#end();
+  }
+}
+
+const turns = new AsyncLocalStorage<Turn>();
+
+/** Returns the innermost turn that the running async context works in. */
+export function currentTurn(): Turn | undefined {
+  return turns.getStore();
+}
