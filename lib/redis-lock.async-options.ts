@@ -13,15 +13,19 @@ import { MODULE_OPTIONS_TOKEN } from './service/lock.tokens.js';
 export type AsyncOptions = typeof ASYNC_OPTIONS_TYPE;
 
 const CALL = 'RedisLockModule.forRootAsync()';
-const MAKERS = ['useFactory', 'useClass', 'useExisting'] as const;
-const KNOWN = [...MAKERS, 'inject', 'imports', 'provideInjectionTokensFrom', 'name', 'isGlobal'];
+const SOURCES = ['useFactory', 'useClass', 'useExisting'] as const;
+const KNOWN = [...SOURCES, 'inject', 'imports', 'provideInjectionTokensFrom', 'name', 'isGlobal'];
 
 const REMEDIES = [
-  'Let the class have that method, and return the options from it: "implements RedisLockOptionsFactory" makes the compiler look.',
-  'Give a function as useFactory, with what it takes as inject.',
+  'Return the options from that method of the class. "implements RedisLockOptionsFactory" lets the compiler check it.',
+  'Give a function as useFactory, and its dependencies as inject.',
 ];
 
-/** @throws LockOptionsError naming what came and what is allowed */
+/**
+ * Checks the argument of `forRootAsync`.
+ *
+ * @throws LockOptionsError naming what was given and what is allowed
+ */
 export function checkedAsyncOptions(given: unknown): AsyncOptions {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new LockOptionsError(
@@ -30,9 +34,9 @@ export function checkedAsyncOptions(given: unknown): AsyncOptions {
   }
   const options: AsyncOptions = plainOptions(given, KNOWN);
   for (const name of Object.keys(options)) if (!KNOWN.includes(name)) throw misplaced(name);
-  const makers = MAKERS.filter((name) => options[name] !== undefined);
-  if (makers.length !== 1) {
-    const came = makers.length === 0 ? 'none of them' : makers.join(' and ');
+  const sources = SOURCES.filter((name) => options[name] !== undefined);
+  if (sources.length !== 1) {
+    const came = sources.length === 0 ? 'none of them' : sources.join(' and ');
     throw new LockOptionsError(`${CALL} takes one of useFactory, useClass and useExisting, but was given ${came}.`);
   }
   const { useFactory, useClass, useExisting, inject, imports, isGlobal } = options;
@@ -41,17 +45,17 @@ export function checkedAsyncOptions(given: unknown): AsyncOptions {
   if (!isCallable(useClass)) throw wrongValue('useClass', useClass, 'a class with createRedisLockOptions()');
   if (useExisting === null) throw wrongValue('useExisting', useExisting, 'a provider with createRedisLockOptions()');
   if (inject !== undefined && !Array.isArray(inject))
-    throw wrongValue('inject', inject, 'an array of what the factory takes');
+    throw wrongValue('inject', inject, "an array of the factory's dependencies");
   if (imports !== undefined && !Array.isArray(imports)) throw wrongValue('imports', imports, 'an array of modules');
   if (isGlobal !== undefined) booleanOption('isGlobal', isGlobal);
   return options;
 }
 
 /**
- * Nest's own providers for `useClass` and `useExisting`, but what they build has to have the method: it may be a
- * property that only objects have.
+ * Wraps Nest's providers for `useClass` and `useExisting`, so that what they build is checked to have the method. A class
+ * can't be checked: the method may be a property that only its objects have.
  */
-export function checkedMakers(providers: readonly Provider[], { useClass, useExisting }: AsyncOptions): Provider[] {
+export function checkedFactories(providers: readonly Provider[], { useClass, useExisting }: AsyncOptions): Provider[] {
   const [how, from] = useClass ? ['useClass', useClass] : ['useExisting', useExisting];
   if (!from) return [...providers];
   const check = (maker: Partial<RedisLockOptionsFactory> | undefined) => {
@@ -74,6 +78,6 @@ export function checkedMakers(providers: readonly Provider[], { useClass, useExi
 function misplaced(name: string): LockOptionsError {
   if (!isModuleOption(name)) return unknownOption(name, KNOWN);
   return new LockOptionsError(
-    `"${name}" can't stand in forRootAsync(), where nobody would read it. Let the factory return it.`,
+    `"${name}" does not belong in forRootAsync(), which would ignore it. Return it from the factory.`,
   );
 }

@@ -3,7 +3,7 @@ import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/co
 import { LockExplorer } from './boot/lock.explorer.js';
 import { bindExceptionFilter } from './http/lock-exception.filter.js';
 import { bindRequestGuard } from './http/lock-request.guard.js';
-import { checkedAsyncOptions, checkedMakers } from './redis-lock.async-options.js';
+import { checkedAsyncOptions, checkedFactories } from './redis-lock.async-options.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass } from './redis-lock.module-definition.js';
 import type { RedisLockModuleOptions, RedisLockOptions } from './redis-lock.options.js';
 import {
@@ -45,7 +45,7 @@ export class RedisLockModule extends ConfigurableModuleClass {
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     const checked = checkedAsyncOptions(options);
     const definition = super.forRootAsync(checked);
-    const providers = checkedMakers(definition.providers ?? [], checked);
+    const providers = checkedFactories(definition.providers ?? [], checked);
     return withLockService({ ...definition, providers }, moduleNameIn(checked, 'name'), resolveFactoryOptions);
   }
 }

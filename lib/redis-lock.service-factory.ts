@@ -39,12 +39,12 @@ export function createLockService(name: string, options: ResolvedModuleOptions):
 export function resolveFactoryOptions(options: RedisLockOptions | null | undefined): ResolvedModuleOptions {
   if (options === undefined || options === null)
     throw new LockOptionsError(
-      `The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} to have the defaults.`,
+      `The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} for the defaults.`,
     );
   const misplaced = ['name', 'isGlobal'].find((option) => option in plainModuleOptions(options));
   if (misplaced)
     throw new LockOptionsError(
-      `"${misplaced}" can't come from the factory: Nest needs it before. Put it beside useFactory.`,
+      `"${misplaced}" can't come from the factory, because Nest needs it earlier. Put it beside useFactory.`,
     );
   return resolveModuleOptions(options);
 }

@@ -13,8 +13,8 @@ export type LockExceptionFactory = (error: LockError, context: ExecutionContext)
 const logger = new Logger('RedisLock');
 
 /**
- * What the factory of a module makes of an error. Undefined where it makes nothing, or nothing that can be an answer,
- * which is logged.
+ * Calls the factory of a module. Returns undefined where the factory returns nothing, or nothing that can be a
+ * response, which is logged.
  */
 export function callExceptionFactory(
   factory: LockExceptionFactory,
@@ -27,12 +27,12 @@ export function callExceptionFactory(
     if (made === undefined || made === error) return undefined;
     if (made instanceof HttpException && isStatus(made.getStatus())) return made;
   } catch (thrown) {
-    tell(context, `"exceptionFactory" threw ${thrown instanceof Error ? thrown.message : shown(thrown)}`, thrown);
+    logMistake(context, `"exceptionFactory" threw ${thrown instanceof Error ? thrown.message : shown(thrown)}`, thrown);
     return undefined;
   }
-  // What it rejects with is no use to anybody.
+  // A promise is refused; without this, its rejection would be unhandled.
   if (made instanceof Promise) made.catch(() => undefined);
-  tell(
+  logMistake(
     context,
     made instanceof HttpException
       ? `The exception of "exceptionFactory" has the status ${shown(made.getStatus())}`
@@ -44,7 +44,8 @@ export function callExceptionFactory(
 const isStatus = (status: unknown): boolean =>
   Number.isInteger(status) && (status as number) >= 200 && (status as number) < 600;
 
-function tell(context: ExecutionContext, what: string, thrown?: unknown): void {
-  const line = `${routeOf(context)}: ${what}, but must return an HttpException with a status of 200 to 599, or undefined. The client gets the default answer.`;
+function logMistake(context: ExecutionContext, what: string, thrown?: unknown): void {
+  const rule = 'but must return an HttpException with a status of 200 to 599, or undefined';
+  const line = `${routeOf(context)}: ${what}, ${rule}. The client gets the default response.`;
   logger.error(line, ...(thrown instanceof Error ? [thrown.stack] : []));
 }

@@ -1,7 +1,7 @@
-/** As Nest has it: its constants are part of a package that an app need not have. */
+/** The metadata key of gateways. Copied, because Nest's constant is in a package that an app need not have. */
 const GATEWAY = 'websockets:is_gateway';
 
-/** Whether a class has `@WebSocketGateway`. */
+/** Tells whether a class has `@WebSocketGateway`. */
 export function isGateway(type: object): boolean {
   return Reflect.hasMetadata(GATEWAY, type);
 }

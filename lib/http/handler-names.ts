@@ -9,21 +9,21 @@ interface RoutedRequest {
   readonly routeOptions?: { readonly url?: string };
 }
 
-/** What a request runs, for the log: `POST /accounts/:id/withdraw (AccountsController.withdraw)`. */
+/** Names what a request runs, for the log: `POST /accounts/:id/withdraw (AccountsController.withdraw)`. */
 export function routeOf(context: ExecutionContext): string {
   const { method, route, routeOptions, url = '' } = context.switchToHttp().getRequest<RoutedRequest>();
   const path = route?.path ?? routeOptions?.url ?? url.replace(/\?.*/s, '');
   return `${method} ${shownPath(path)} (${context.getClass().name}.${context.getHandler().name})`;
 }
 
-/** Of a route that is a regular expression, its source. */
+/** Shows a path; for a regular expression, its source. */
 const shownPath = (path: unknown): string =>
   typeof path === 'string' ? path : path instanceof RegExp ? path.source : 'a route';
 
-/** What tells what a message is for: of TCP and RabbitMQ, Redis, NATS, Kafka and MQTT. */
+/** The methods that return the pattern of a message: of TCP and RabbitMQ, Redis, NATS, Kafka and MQTT. */
 const PATTERN_OF = ['getPattern', 'getChannel', 'getSubject', 'getTopic'] as const;
 
-/** What a message or a query is for, as far as Nest says it. */
+/** Names what a message or a query runs, as far as Nest knows it, for the log. */
 export function messageOf(host: ArgumentsHost): string {
   switch (host.getType<string>()) {
     case 'ws':

@@ -2,10 +2,10 @@ import type { LockExceptionFactory } from './exception-factory.js';
 import { attachToRequest, clientGoneSignal } from './http-request.js';
 
 /**
- * Connects a `LockService` with the HTTP requests that its callers answer: a client that goes away ends the wait of its request, and lock
- * errors become answers.
+ * Connects a `LockService` with the HTTP requests that its callers handle: a client that goes away ends the wait of its
+ * request, and lock errors become responses.
  *
- * @param factory of the module: it makes the answers
+ * @param factory of the module: it makes the exceptions to send instead
  */
 export function httpRequests(factory: LockExceptionFactory | undefined) {
   return {

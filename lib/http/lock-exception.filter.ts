@@ -9,8 +9,8 @@ import { rawResponse } from './http-request.js';
 
 const logger = new Logger('RedisLock');
 
-/** What a client of a microservice or a gateway gets to read, in the form of Nest's own errors there. */
-interface Told {
+/** The error that a client of a microservice or a gateway gets, in the form of Nest's own errors there. */
+interface ErrorPayload {
   readonly status: 'error';
   readonly code: LockErrorBody['code'];
   readonly statusCode: number;
@@ -39,16 +39,16 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
     if (rawResponse(host)) return new BaseExceptionFilter(this.#http?.httpAdapter).catch(error, host);
     if (!['rpc', 'ws', 'graphql'].includes(context)) throw error;
     if (!error.isReported) logger.warn(`${messageOf(host)}: ${error.detail}`);
-    const told = toldOf(error);
-    if (context === 'rpc') return throwError(() => told);
-    if (context === 'graphql') throw new GraphqlError(told, error);
-    return sendToSocket(host, told);
+    const payload = payloadOf(error);
+    if (context === 'rpc') return throwError(() => payload);
+    if (context === 'graphql') throw new GraphqlError(payload, error);
+    return sendToSocket(host, payload);
   }
 }
 
 /**
- * Binds the filter while Nest still builds the app, so that those of the app are added later and go first: globally,
- * and to each gateway, as global filters are not for these.
+ * Binds the filter while Nest still builds the app, so that the filters of the app are added later and go first:
+ * globally, and to each gateway, because global filters don't apply to gateways.
  */
 export function bindExceptionFilter(app: ApplicationConfig, http: HttpAdapterHost, modules: ModulesContainer): void {
   if (app.getGlobalFilters().some((filter) => filter instanceof LockExceptionFilter)) return;
@@ -65,16 +65,16 @@ function bindTo(gateway: object): void {
   Reflect.defineMetadata(EXCEPTION_FILTERS_METADATA, [new LockExceptionFilter(), ...filters], gateway);
 }
 
-function toldOf(error: LockError): Told {
+function payloadOf(error: LockError): ErrorPayload {
   const { code, statusCode, message } = error.body;
   return { status: 'error', code, statusCode, message };
 }
 
-/** GraphQL takes the `extensions` of an error over into its answer, and its `message`. */
+/** An error whose `message` and `extensions` GraphQL copies into its response. */
 class GraphqlError extends Error {
   readonly extensions: { readonly code: string; readonly status: number };
 
-  constructor({ message, code, statusCode }: Told, cause: LockError) {
+  constructor({ message, code, statusCode }: ErrorPayload, cause: LockError) {
     super(message, { cause });
     this.name = cause.name;
     this.extensions = { code, status: statusCode };
@@ -87,11 +87,11 @@ interface Socket {
   emit(event: string, payload: unknown): void;
 }
 
-/** As Nest does: the event `exception`, by socket.io or on a plain websocket. */
-function sendToSocket(host: ArgumentsHost, told: Told): void {
+/** Sends the event `exception`, as Nest does, by socket.io or on a plain websocket. */
+function sendToSocket(host: ArgumentsHost, payload: ErrorPayload): void {
   const ws = host.switchToWs();
   const client = ws.getClient<Socket>();
-  const data = { ...told, cause: { pattern: ws.getPattern(), data: ws.getData<unknown>() } };
+  const data = { ...payload, cause: { pattern: ws.getPattern(), data: ws.getData<unknown>() } };
   if (typeof client.readyState === 'number' && client.send) client.send(JSON.stringify({ event: 'exception', data }));
   else client.emit('exception', data);
 }

@@ -15,7 +15,7 @@ export class LockRequestGuard implements CanActivate {
 
 /**
  * Registers the guard while Nest still builds the app: before the guards of the app itself, however these are
- * registered. It must be the first: what it sets would not get past an asynchronous guard before it.
+ * registered. It must be the first, because the request it sets would not get past an asynchronous guard before it.
  */
 export function bindRequestGuard(app: ApplicationConfig): void {
   const isThere = app.getGlobalGuards().some((guard) => guard instanceof LockRequestGuard);

@@ -1,29 +1,29 @@
 import type { EventEmitter } from 'node:events';
 
-/** A connection has one listener of ours, however many requests are on it: their number is the client's choice. */
+/** One watch for each connection, however many requests it has, because their number is the client's choice. */
 const watches = new WeakMap<EventEmitter, CloseWatch>();
 
 class CloseWatch {
   readonly #connection: EventEmitter;
-  readonly #told = new Set<() => void>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(connection: EventEmitter) {
     this.#connection = connection;
     connection.on('close', this.#onClose);
   }
 
-  add(tell: () => void): () => void {
-    this.#told.add(tell);
+  add(listener: () => void): () => void {
+    this.#listeners.add(listener);
     return () => {
-      this.#told.delete(tell);
-      if (this.#told.size === 0) this.#end();
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#end();
     };
   }
 
   #onClose = (): void => {
-    const told = [...this.#told];
+    const listeners = [...this.#listeners];
     this.#end();
-    for (const tell of told) tell();
+    for (const listener of listeners) listener();
   };
 
   #end(): void {
@@ -32,9 +32,13 @@ class CloseWatch {
   }
 }
 
-/** Calls when the connection closes; returns what stops that. Where nobody waits, no listener is left. */
-export function onceClosed(connection: EventEmitter, tell: () => void): () => void {
+/**
+ * Calls `listener` when the connection closes. Leaves no listener on the connection when nobody waits.
+ *
+ * @returns a function that stops listening
+ */
+export function onceClosed(connection: EventEmitter, listener: () => void): () => void {
   let watch = watches.get(connection);
   if (!watch) watches.set(connection, (watch = new CloseWatch(connection)));
-  return watch.add(tell);
+  return watch.add(listener);
 }

@@ -43,7 +43,10 @@ export class CallErrors {
     throw own;
   }
 
-  /** Makes the error of a call that got no lock, reports it as part of an outage, and attaches it to the request of the call. */
+  /**
+   * Makes the error of a call that got no lock, reports it as part of an outage, and attaches it to the request of the
+   * call.
+   */
   #failed(error: unknown, signal: AbortSignal | undefined): unknown {
     const { context, requests, outage, isEnding } = this.#parts;
     const isReason = signal?.aborted && signal.reason === error;

@@ -1,10 +1,16 @@
 import type { LockRequest } from '../core/request/lock-request.js';
 
-/** What a `LockService` needs to know of the requests that its callers answer, such as those of HTTP. */
+/** Tells a `LockService` about the requests that its callers handle, such as those of HTTP. */
 export interface RequestPort {
-  /** Aborts when nobody waits for the answer of the current request any more. Undefined outside of a request. */
+  /**
+   * Returns a signal that aborts when nobody waits for the response of the current request any more; undefined outside
+   * of a request.
+   */
   waitSignal(): AbortSignal | undefined;
-  /** Attaches an error that is about to be thrown to the current request, whose answer it may become; returns the error. */
+  /**
+   * Attaches an error that is about to be thrown to the current request, whose response it may become; returns the
+   * error.
+   */
   attachError<E>(error: E): E;
   /** Whether `attachError` changes errors, so that no two calls may share one. */
   readonly changesErrors: boolean;
@@ -17,7 +23,10 @@ export const NO_REQUESTS: RequestPort = {
   changesErrors: false,
 };
 
-/** Makes the function that lists the signals that end the wait of a call: that of its options, and that of the request it belongs to. */
+/**
+ * Makes the function that lists the signals that end the wait of a call: the signal of its options, and that of the
+ * request it belongs to.
+ */
 export function waitSignalsWith(requests: RequestPort): (this: LockRequest) => readonly AbortSignal[] {
   return function (this: LockRequest) {
     return [this.signal, requests.waitSignal()].filter((signal) => signal !== undefined);

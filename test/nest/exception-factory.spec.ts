@@ -304,7 +304,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     const { status, headers, body } = await post('42/handler');
     expect([status, headers['retry-after'], body]).toMatchObject([409, '1', { code: 'LOCK_TIMEOUT' }]);
     const remedy =
-      'but must return an HttpException with a status of 200 to 599, or undefined. The client gets the default answer.';
+      'but must return an HttpException with a status of 200 to 599, or undefined. The client gets the default response.';
     expect(lines).toEqual([
       `error POST /accounts/:id/handler (AccountsController.handler): ${told}, ${remedy}`,
       expect.stringMatching(/^warn .*"account:42"/),

@@ -82,7 +82,7 @@ describe('forRootAsync()', () => {
     [
       'an option beside the factory',
       { useFactory, wait: '2s' },
-      /"wait" can't stand in forRootAsync\(\), where nobody would read it/,
+      /"wait" does not belong in forRootAsync\(\), which would ignore it/,
     ],
     [
       'a getter of such an option',
@@ -94,7 +94,7 @@ describe('forRootAsync()', () => {
         },
         { useFactory: { value: useFactory, enumerable: true } },
       ),
-      /"wait" can't stand in forRootAsync/,
+      /"wait" does not belong in forRootAsync/,
     ],
     [
       'a name that is misspelt',
@@ -356,7 +356,7 @@ describe.each(INHERITED)('options that stand %s', (_what, make) => {
 
   it('an unknown inherited option is refused', () => {
     expect(() => forRoot(make({ conection: 'redis://127.0.0.1' }))).toThrow(/There is no option "conection"/);
-    expect(() => forRootAsync(make({ useFactory, wait: 0 }))).toThrow(/"wait" can't stand in forRootAsync/);
+    expect(() => forRootAsync(make({ useFactory, wait: 0 }))).toThrow(/"wait" does not belong in forRootAsync/);
   });
 });
 
