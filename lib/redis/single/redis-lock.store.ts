@@ -1,8 +1,11 @@
 import { now } from '../../clock/deadline.js';
+import { otherPermits } from '../../errors/lock-options.error.js';
 import { Listeners } from '../../store/listeners.js';
 import {
+  permitsOf,
   HAND_OFF_FENCES,
   fenceCountFor,
+  hasLocalWaiters,
   KEPT_MARK,
   type AcquireCommand,
   type Busy,
@@ -17,6 +20,7 @@ import {
 } from '../../store/lock-store.js';
 import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
 import type { Connection } from '../connection/connection.js';
+import { RefusedError } from '../connection/connection-errors.js';
 import { healthWarnings } from '../connection/server-check.js';
 import { HOLDERS_OF, isHolder } from '../lua/holders-of.script.js';
 import { INSPECT } from '../lua/inspect.script.js';
@@ -27,7 +31,6 @@ import { WakeChannel } from '../wake/wake-channel.js';
 import { handleWakeMessage } from '../wake/wake-handler.js';
 import { forcedText } from '../wake/wake-message.js';
 import { kindOf } from '../wire/lock-kind.js';
-import { Acquires } from './acquires.js';
 import { LateCopies } from './late-copies.js';
 import type { LockOperation, Verb } from './lock-operation.js';
 import { Orphans } from './orphans.js';
@@ -40,7 +43,6 @@ export class RedisLockStore implements QuorumNode {
   readonly #orphans: Orphans;
   readonly #lateCopies: LateCopies;
   readonly #channel: WakeChannel;
-  readonly #acquires: Acquires;
   readonly #listeners = new Listeners();
   readonly #holderQueries: HolderQueries;
 
@@ -70,12 +72,6 @@ export class RedisLockStore implements QuorumNode {
       },
       down: (cause) => log.unsubscribed(redis.server, cause),
     });
-    this.#acquires = new Acquires({
-      transport,
-      channel: this.#channel,
-      lateCopies: this.#lateCopies,
-      cancel: (command) => void this.cancel(command),
-    });
     transport.onConnected((reconnected) => {
       void this.#orphans.reconnected();
       if (reconnected) this.#listeners.resync();
@@ -93,7 +89,9 @@ export class RedisLockStore implements QuorumNode {
   }
 
   acquire(command: AcquireCommand): Promise<Granted | Busy> {
-    return this.#acquires.acquire(command);
+    if (this.#channel.state === 'new' && command.queue) return this.#acquireFirst(command);
+    if (this.#channel.state === 'new') void this.#channel.open();
+    return this.#acquire(this.#verbFor(command), command);
   }
 
   async cancel(command: Cancellation): Promise<void> {
@@ -223,6 +221,58 @@ export class RedisLockStore implements QuorumNode {
     this.#channel.close();
     this.#redis.close();
     if (renewals !== this.#redis) renewals.close();
+  }
+
+  /**
+   * Acquires while the channel is new. Nobody queues before this process can hear of its turn, or its place would go
+   * to the next.
+   */
+  async #acquireFirst(command: AcquireCommand): Promise<Granted | Busy> {
+    void this.#channel.open();
+    if (!hasLocalWaiters(command.token)) {
+      const reply = await this.#acquire('try', command);
+      if (reply.granted) return reply;
+    }
+    await this.#channel.opened();
+    return this.#acquire(this.#verbFor(command), command);
+  }
+
+  #verbFor({ queue, token, polls }: AcquireCommand): Verb {
+    if (!queue) return polls ? 'poll' : 'try';
+    if (this.#channel.state !== 'up') return 'unsubscribed';
+    return hasLocalWaiters(token) ? 'handoff' : 'queue';
+  }
+
+  #acquire(verb: Verb, command: AcquireCommand): Promise<Granted | Busy> {
+    const { epoch } = this.#redis;
+    return new Promise((resolve, reject) =>
+      this.#transport.batch.add({
+        verb,
+        lock: command,
+        // Only a caller that may queue has a label there.
+        kind: kindOf(command.queue ? command : { ...command, label: undefined }),
+        done: (reply) => {
+          if (typeof reply === 'number') {
+            if (command.isQueued && !command.wasOffered) this.#channel.checkAlive();
+            this.#lateCopies.settled(command, epoch);
+            resolve(grantOf(reply, fenceCountFor(command.token))!);
+          } else if ('permits' in reply) {
+            void this.cancel(command);
+            reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits));
+          } else {
+            this.#lateCopies.busy(command, epoch);
+            resolve(reply);
+          }
+        },
+        failed: (error) => {
+          if (error instanceof RefusedError) {
+            this.#lateCopies.settled(command, epoch);
+            void this.cancel(command);
+          } else this.#lateCopies.failed(command, epoch, error);
+          reject(error);
+        },
+      }),
+    );
   }
 
   /**
