@@ -40,7 +40,7 @@ describe('Whatever callers do, and when,', () => {
       redis = new Redis(server.url);
       proxies = await Promise.all(Array.from({ length: SERVICES }, () => startProxy(server.port)));
       services = proxies.map(({ url }) => lockService(redisStore({ connection: url }), { shutdownGrace: 0 }));
-      stage = { services, cut: (service) => proxies[service]!.cut() };
+      stage = { services, cut: (service) => proxies[service]!.cut(), ping: () => redis.ping() };
     });
 
     afterAll(async () => {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { LockLostError, LockTimeoutError, LockUnavailableError, type Lock, type LockOptions } from 'nest-redis-lock';
 import { turn } from '../deferred.js';
 import type { ClosableLockService } from '../stores/lock-services.js';
@@ -34,6 +35,8 @@ export interface Stage {
   readonly services: readonly ClosableLockService[];
   /** Breaks the connections of a service. */
   readonly cut: (service: number) => void;
+  /** Asks the server for a sign of life, where there is one. */
+  readonly ping?: () => Promise<unknown>;
 }
 
 /** What was seen; nobody but the failed promise of a test should be surprised by it. */
@@ -47,7 +50,7 @@ export interface Outcome {
 
 const ABORTED = 'aborted by the schedule';
 
-/** An event loop that stood still for this long may lose a lock of the shortest lease, and be right. */
+/** An event loop or a server that stood still for this long may lose a lock of the shortest lease, and be right. */
 const STALL_MS = 50;
 
 /** Draws a schedule. Its keys are its own, so that schedules leave each other alone. */
@@ -82,13 +85,13 @@ export function drawSchedule(seed: number, services: number, withCuts: boolean):
 }
 
 /** Runs a schedule until every promise of it has settled. */
-export async function runSchedule({ calls, cuts }: Schedule, { services, cut }: Stage): Promise<Outcome> {
+export async function runSchedule({ calls, cuts }: Schedule, { services, cut, ping }: Stage): Promise<Outcome> {
   const wrong: string[] = [];
   const inside = new Map<string, Lock>();
   const lastFence = new Map<string, number>();
   const released: { key: string; token: string }[] = [];
   let grants = 0;
-  const stalls = watchStalls();
+  const stalls = watchStalls(ping);
 
   const enter = (lock: Lock) => {
     grants++;
@@ -130,7 +133,7 @@ export async function runSchedule({ calls, cuts }: Schedule, { services, cut }: 
       const late =
         error instanceof LockUnavailableError || (error instanceof LockLostError && error.reason === 'expired');
       if (error !== ABORTED && !(error instanceof LockTimeoutError) && !(rough && late))
-        wrong.push(`${method} of ${keys.join(' and ')} failed: ${String(error)}`);
+        wrong.push(`${method} of ${keys.join(' and ')} failed: ${inspect(error)}`);
     }
   };
 
@@ -159,16 +162,26 @@ async function passed({ of, count }: Moment): Promise<void> {
   for (let left = count; left > 0; left--) await (of === 'turn' ? turn() : undefined);
 }
 
-/** Watches how long the event loop stands still. */
-function watchStalls(): { readonly longestMs: () => number; readonly stop: () => void } {
+/** Watches how long the event loop, or the server, stands still. */
+function watchStalls(ping?: () => Promise<unknown>): { readonly longestMs: () => number; readonly stop: () => void } {
   let tickedAt = performance.now();
   let longest = 0;
+  let askedAt: number | undefined;
   const look = () => {
     const time = performance.now();
-    longest = Math.max(longest, time - tickedAt);
+    longest = Math.max(longest, time - tickedAt, time - (askedAt ?? time));
     tickedAt = time;
   };
-  const timer = setInterval(look, 5);
+  const ask = async () => {
+    askedAt = performance.now();
+    await ping!().catch(() => undefined);
+    look();
+    askedAt = undefined;
+  };
+  const timer = setInterval(() => {
+    look();
+    if (ping && askedAt === undefined) void ask();
+  }, 5);
   return {
     longestMs: () => {
       look();
