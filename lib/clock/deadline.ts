@@ -1,9 +1,13 @@
 /**
- * Reads the monotonic clock, in ms. Every deadline of a lock is on this clock, which does not change when somebody sets the time.
+ * Reads the monotonic clock, in ms. Every deadline of a lock is on this clock, which does not change when somebody sets
+ * the time.
  */
 export const now = (): number => performance.now();
 
-/** Rounds a time down to a multiple of a step, and to a whole ms, so that tasks due at about the same time share a timer. */
+/**
+ * Rounds a time down to a multiple of a step, and to a whole ms, so that tasks due at about the same time share a
+ * timer.
+ */
 export const roundedDown = (atMs: number, stepMs: number): number => Math.floor(Math.floor(atMs / stepMs) * stepMs);
 
 /** Longest delay of a Node timer, in ms: about 24 days. */

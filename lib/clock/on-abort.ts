@@ -6,8 +6,8 @@ interface Listening {
 const listenings = new WeakMap<AbortSignal, Listening>();
 
 /**
- * Calls back when a signal aborts. However many wait for one signal, it gets one listener: the more listeners an `AbortSignal`
- * has, the longer it takes to add another. The last callback to be removed removes the listener.
+ * Calls back when a signal aborts. However many wait for one signal, it gets one listener: the more listeners an
+ * `AbortSignal` has, the longer it takes to add another. The last callback to be removed removes the listener.
  *
  * @returns removes the callback
  */

@@ -8,9 +8,9 @@ const COMPARED_EVERY_MS = 1000;
 const STEP_MS = 250;
 
 /**
- * Notices that the machine was suspended. The monotonic clock stands still then, and with it the end of each lease here, but not on the server.
- * Only the time of day shows it, once it has been put right. It may have been set forward for another reason: then the server is asked
- * in vain, which does no harm.
+ * Notices that the machine was suspended. The monotonic clock stands still then, and with it the end of each lease
+ * here, but not on the server. Only the time of day shows it, once it has been put right. It may have been set forward
+ * for another reason: then the server is asked in vain, which does no harm.
  */
 export class SuspensionDetector {
   readonly #isNeeded: () => boolean;

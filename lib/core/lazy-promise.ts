@@ -1,8 +1,8 @@
 import { types } from 'node:util';
 
 /**
- * Starts a lazy promise, such as a query builder, which does its work when it is awaited: in the async context of the caller,
- * because an `await` outside would start it in its own. Returns what can't be lazy as it is.
+ * Starts a lazy promise, such as a query builder, which does its work when it is awaited: in the async context of the
+ * caller, because an `await` outside would start it in its own. Returns what can't be lazy as it is.
  */
 export function startIfLazy<T>(result: T | PromiseLike<T>): T | PromiseLike<T> {
   if ((typeof result !== 'object' && typeof result !== 'function') || result === null) return result;

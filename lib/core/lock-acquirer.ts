@@ -29,8 +29,9 @@ interface LockAcquirerParts {
 }
 
 /**
- * Acquires locks, and is where the parts of the core are put together. A call gets its lock from a parent call that holds it already; or it gets its turn
- * among the callers of this process, and then the lock: from the caller before it, or from the store.
+ * Acquires locks, and is where the parts of the core are put together. A call gets its lock from a parent call that
+ * holds it already; or it gets its turn among the callers of this process, and then the lock: from the caller before
+ * it, or from the store.
  */
 export class LockAcquirer {
   readonly shutdown: Shutdown;
@@ -98,7 +99,10 @@ export class LockAcquirer {
     return parents ? this.#acquireNested(parents, request) : this.#acquireOutermost(request);
   }
 
-  /** Acquires keys that parent calls hold; and begins again, with what is left of its wait, when one of them has ended meanwhile. */
+  /**
+   * Acquires keys that parent calls hold; and begins again, with what is left of its wait, when one of them has ended
+   * meanwhile.
+   */
   async #acquireNested(parents: ReadonlyMap<string, Lock>, request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
     if (!request.reentrant) throw notReentrant(request.keys);

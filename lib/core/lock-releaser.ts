@@ -20,7 +20,10 @@ interface LockReleaserParts {
   readonly pendingAcquires: PendingAcquires;
 }
 
-/** Takes locks back: hands them off to other callers of this process where it may, and otherwise releases them in the store. */
+/**
+ * Takes locks back: hands them off to other callers of this process where it may, and otherwise releases them in the
+ * store.
+ */
 export class LockReleaser implements LockIssuer {
   readonly changes: LeaseChanges;
   readonly events: LockEvents;
@@ -72,7 +75,8 @@ export class LockReleaser implements LockIssuer {
   /**
    * Releases a lock in the store. Never rejects.
    *
-   * @param then gets whether the lock was ours, and makes the result. Only the store can say that it was not; without its answer, it was
+   * @param then gets whether the lock was ours, and makes the result. Only the store can say that it was not; without
+   *   its answer, it was
    */
   release(owned: OwnedLock, keepMs = 0, then: (ours: boolean) => boolean = (ours) => ours): Promise<boolean> {
     try {

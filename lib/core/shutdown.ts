@@ -10,7 +10,10 @@ interface ShutdownParts {
   readonly close: () => Promise<void>;
 }
 
-/** Ends a service: grants no new locks; waits for held ones during a grace; then tells their holders to stop, and releases at the end what is left. */
+/**
+ * Ends a service: grants no new locks; waits for held ones during a grace; then tells their holders to stop, and
+ * releases at the end what is left.
+ */
 export class Shutdown {
   readonly #parts: ShutdownParts;
   #refusal: LockUnavailableError | undefined;
@@ -27,8 +30,8 @@ export class Shutdown {
   }
 
   /**
-   * Starts the grace. When it is over, no new locks are granted, and holders are told to stop; they keep their keys until they have. A second
-   * start changes nothing.
+   * Starts the grace. When it is over, no new locks are granted, and holders are told to stop; they keep their keys
+   * until they have. A second start changes nothing.
    *
    * @returns when it is over, by the monotonic clock
    */

@@ -154,7 +154,8 @@ export class StoreAcquirer {
   }
 
   /**
-   * Gives back a lock whose grant came too late: its lease is over or was taken away, the caller has gone, or the app shuts down.
+   * Gives back a lock whose grant came too late: its lease is over or was taken away, the caller has gone, or the app
+   * shuts down.
    *
    * @throws LockUnavailableError, or the reason of a signal that aborted, when there is no point in another try
    */

@@ -5,7 +5,10 @@ import type { Granted } from '../../store/lock-store.js';
 const HAND_OFFS = 16;
 const LONGEST_MS = 20;
 
-/** New fences are reserved when this many are left, and at the latest this long after the last reply of the store, in ms. */
+/**
+ * New fences are reserved when this many are left, and at the latest this long after the last reply of the store, in
+ * ms.
+ */
 const FEW_FENCES = 16;
 const SILENCE_MS = 250;
 
@@ -13,8 +16,9 @@ const SILENCE_MS = 250;
 const LAST_FENCES = 2;
 
 /**
- * Counts the hand-offs of a lock from caller to caller inside one process, none of which the store is told about. Each caller gets a
- * fence of its own, from those that came with the grant. A run is bounded while other processes wait, and has no bound while none does.
+ * Counts the hand-offs of a lock from caller to caller inside one process, none of which the store is told about. Each
+ * caller gets a fence of its own, from those that came with the grant. A run is bounded while other processes wait, and
+ * has no bound while none does.
  *
  * The bounds are those of cohort locking (Dice, Marathe, Shavit: Lock Cohorting, 2012).
  */
@@ -68,7 +72,8 @@ export class HandOffRun {
   addFences({ fence, fenceCount = 1, contended }: Granted, repliedAt: number): void {
     this.#nextFence = fence;
     this.#fencesLeft = fenceCount;
-    // Another process may begin to wait after the store replied, and that message may overtake the reply: so a mark stays.
+    // Another process may begin to wait after the store replied, and that message may overtake the reply: so a mark
+    // stays.
     this.#contended ||= contended;
     this.#repliedAt = repliedAt;
   }

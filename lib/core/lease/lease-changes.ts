@@ -36,7 +36,9 @@ export class LeaseChanges {
     this.#watchdog.replan(lease);
   }
 
-  /** Renews a lease and reserves new fences for its hand-offs, before those that are left are used up. Never rejects. */
+  /**
+   * Renews a lease and reserves new fences for its hand-offs, before those that are left are used up. Never rejects.
+   */
   async refill(lease: Lease, run: HandOffRun): Promise<void> {
     run.isRefilling = true;
     const sentAt = now();
@@ -55,8 +57,8 @@ export class LeaseChanges {
   }
 
   /**
-   * Makes a reader that is alone the writer, for a call nested in it, until `endWriting`. Returns undefined when others read
-   * too, or the lock is lost.
+   * Makes a reader that is alone the writer, for a call nested in it, until `endWriting`. Returns undefined when others
+   * read too, or the lock is lost.
    *
    * @throws LockUnavailableError
    */

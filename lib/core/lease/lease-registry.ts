@@ -2,7 +2,10 @@ import { SuspensionDetector } from '../../clock/suspension-detector.js';
 import { waitFor } from '../../clock/wait-for.js';
 import type { Lease } from './lease.js';
 
-/** Knows what shutdown has to wait for: calls that ask the store for a lock, and leases that are neither lost nor fully given back. */
+/**
+ * Knows what shutdown has to wait for: calls that ask the store for a lock, and leases that are neither lost nor fully
+ * given back.
+ */
 export class LeaseRegistry implements Iterable<Lease> {
   readonly #leases = new Map<string, Lease>();
   readonly #suspension: SuspensionDetector;

@@ -18,16 +18,19 @@ interface Holder {
 }
 
 /**
- * What the process holds in the store: keys under a token, and how long they are good for on our own monotonic clock. It ends
- * once: released or lost. Until then it may go from caller to caller, one holder at a time.
+ * What the process holds in the store: keys under a token, and how long they are good for on our own monotonic clock.
+ * It ends once: released or lost. Until then it may go from caller to caller, one holder at a time.
  *
- * It is good until the moment *before its last confirmed command was sent* plus the lease, less the drift:
- * the server can't have started its own count earlier than that.
+ * It is good until the moment *before its last confirmed command was sent* plus the lease, less the drift: the server
+ * can't have started its own count earlier than that.
  */
 export class Lease implements OwnedLock {
   readonly keys: readonly string[];
   readonly token: string;
-  /** The hand-offs inside this process. Undefined before the first one, and for a lock that always goes through the store. */
+  /**
+   * The hand-offs inside this process. Undefined before the first one, and for a lock that always goes through the
+   * store.
+   */
   handOffRun: HandOffRun | undefined;
   /** How many fences came with it; one, if it is never handed off. */
   readonly fenceCount: number;
@@ -43,7 +46,10 @@ export class Lease implements OwnedLock {
   renewUntil = -Infinity;
   /** Whether its token may have had the lock before, and lost it: a message about that loss must not end this lease. */
   isReacquired = false;
-  /** Whether its token was given out. From then on the token names the present holder, so the lock is not handed off in this process. */
+  /**
+   * Whether its token was given out. From then on the token names the present holder, so the lock is not handed off in
+   * this process.
+   */
   isTokenExposed = false;
   /** When the watchdog checks it next. Only the watchdog uses this. */
   dueAt = 0;
@@ -131,7 +137,10 @@ export class Lease implements OwnedLock {
     return this.#state === 'held';
   }
 
-  /** Whether it can be handed off to a caller as it is: the caller asks for the same lease, and enough of it is left to start with. */
+  /**
+   * Whether it can be handed off to a caller as it is: the caller asks for the same lease, and enough of it is left to
+   * start with.
+   */
   isGoodFor(request: LockRequest): boolean {
     return (
       request.leaseMs === this.leaseMs &&
@@ -146,7 +155,10 @@ export class Lease implements OwnedLock {
     this.renewUntil = watchdog ? now() + maxHoldMs : -Infinity;
   }
 
-  /** Notes that the store confirmed a command that was sent at `sentAt`. Replies may arrive out of order: the lease never ends sooner than before. */
+  /**
+   * Notes that the store confirmed a command that was sent at `sentAt`. Replies may arrive out of order: the lease
+   * never ends sooner than before.
+   */
   confirm(sentAt: number, leaseMs: number): void {
     this.#repliedAt = Math.floor(now());
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));

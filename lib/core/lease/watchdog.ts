@@ -9,18 +9,24 @@ const BATCH = 128;
 /** OwnedLock times are rounded down to this part of the interval, so that locks renew together. */
 const RENEWAL_STEP = 1 / 20;
 
-/** When a lock that was handed over for a short time is first renewed, in ms: most work is done by then, and needs no renewal. */
+/**
+ * When a lock that was handed over for a short time is first renewed, in ms: most work is done by then, and needs no
+ * renewal.
+ */
 const FIRST_RENEWAL_MS = 250;
 const FIRST_RENEWAL_STEP_MS = 25;
 
-/** How much before its end a lease is ended here, in ms: timers fire late, and an expired lease must never have a live signal. */
+/**
+ * How much before its end a lease is ended here, in ms: timers fire late, and an expired lease must never have a live
+ * signal.
+ */
 const TIMER_DELAY_MS = 2;
 
 const NOTHING_KNOWN: Pick<RenewalOutcome, 'gone'> = { gone: [] };
 
 /**
- * Renews each lease when a third of it is over, in batches, from one shared timer; tries again after an error; and ends a lease at its own
- * deadline when no renewal was confirmed, whether the store answers or not.
+ * Renews each lease when a third of it is over, in batches, from one shared timer; tries again after an error; and ends
+ * a lease at its own deadline when no renewal was confirmed, whether the store answers or not.
  */
 export class Watchdog {
   readonly #store: LockStore;
@@ -46,7 +52,10 @@ export class Watchdog {
     if (lease.isHeld) this.watch(lease);
   }
 
-  /** Loses those of these leases that the store does not have any more, without renewing any: the server may have forgotten them, or a message was missed. */
+  /**
+   * Loses those of these leases that the store does not have any more, without renewing any: the server may have
+   * forgotten them, or a message was missed.
+   */
   async verify(leases: readonly Lease[]): Promise<void> {
     await Promise.all(
       this.#batches(leases).map(async (batch) => {
@@ -131,7 +140,10 @@ export class Watchdog {
     this.#wheel.add(lease.dueAt, lease);
   }
 
-  /** A third of the lease after it was last confirmed; at once, when that is past. Soon, when it was handed over for less than its lease. */
+  /**
+   * A third of the lease after it was last confirmed; at once, when that is past. Soon, when it was handed over for
+   * less than its lease.
+   */
   #renewalOf({ confirmedAt, repliedAt, leaseMs, confirmedMs, renewUntil, endsAt }: Lease): number {
     if (confirmedAt >= renewUntil) return endsAt;
     if (confirmedMs < leaseMs) return roundedDown(repliedAt + FIRST_RENEWAL_MS, FIRST_RENEWAL_STEP_MS);

@@ -79,7 +79,10 @@ export class Nesting<L extends NestedLock<L>> {
     return shared === 'read' ? 'exclusive' : shared;
   }
 
-  /** The lock whose local queue nested callers join: for a reader that shares the key with its siblings, that of the call they are all in. */
+  /**
+   * The lock whose local queue nested callers join: for a reader that shares the key with its siblings, that of the
+   * call they are all in.
+   */
   queueOwner(key: string): L {
     return this.isShared(key) ? this.#parentWith(key).nesting.queueOwner(key) : this.#lock;
   }

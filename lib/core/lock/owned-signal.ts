@@ -1,6 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Owns an abort signal whose listeners run in the async context of the caller that read it first, not in that of whatever aborts it. */
+/**
+ * Owns an abort signal whose listeners run in the async context of the caller that read it first, not in that of
+ * whatever aborts it.
+ */
 export class OwnedSignal {
   readonly #controller = new AbortController();
   readonly #inContext = AsyncLocalStorage.snapshot();

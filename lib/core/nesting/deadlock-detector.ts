@@ -18,7 +18,10 @@ interface Step {
   readonly lock: Lock;
 }
 
-/** A search gives up when more calls than these wait, or after this many comparisons: a thousand time-outs at once must not stop the process. */
+/**
+ * A search gives up when more calls than these wait, or after this many comparisons: a thousand time-outs at once must
+ * not stop the process.
+ */
 const MOST_CALLS = 100;
 const MOST_COMPARISONS = 1000;
 
@@ -44,7 +47,10 @@ export class DeadlockDetector implements WaitTracker {
     return wait(() => this.#deadlockOf(call)).finally(() => this.#calls.delete(call));
   }
 
-  /** Searches for a circle, and notes it for all calls in it: the first to give up breaks the circle, before the others search. */
+  /**
+   * Searches for a circle, and notes it for all calls in it: the first to give up breaks the circle, before the others
+   * search.
+   */
   #deadlockOf(call: WaitingCall): readonly string[] | undefined {
     if (call.deadlock || this.#calls.size > MOST_CALLS) return call.deadlock;
     let comparisons = 0;

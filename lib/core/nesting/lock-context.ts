@@ -21,14 +21,16 @@ export class LockContext {
     return { lock, parent: this.innermost() };
   }
 
-  /** Forgets the lock: promises keep the context they were made in, so each lock would otherwise keep the one before it. */
+  /**
+   * Forgets the lock: promises keep the context they were made in, so each lock would otherwise keep the one before it.
+   */
   leave(node: LockNode): void {
     node.lock = undefined;
   }
 
   /**
-   * Returns the innermost lock that is still held. Skips those that have ended, so that work which schedules its own next run
-   * does not grow a chain.
+   * Returns the innermost lock that is still held. Skips those that have ended, so that work which schedules its own
+   * next run does not grow a chain.
    */
   innermost(): LockNode | undefined {
     let node = this.#nodes.getStore();

@@ -15,8 +15,8 @@ interface Surroundings {
 }
 
 /**
- * Acquires keys that parent calls hold already. Asks the store nothing, and waits only for siblings: calls nested in the same
- * parent. Only a reader that wants to write asks the store whether it is alone.
+ * Acquires keys that parent calls hold already. Asks the store nothing, and waits only for siblings: calls nested in
+ * the same parent. Only a reader that wants to write asks the store whether it is alone.
  */
 export class NestedAcquire {
   readonly #request: LockRequest;

@@ -21,8 +21,8 @@ interface CallParts {
 export interface LockRequest extends ResolvedLockOptions, CallParts {}
 
 /**
- * Makes a request. All requests are made here, property by property, so that they have one shape: V8 takes microseconds to spread
- * an object of this size.
+ * Makes a request. All requests are made here, property by property, so that they have one shape: V8 takes microseconds
+ * to spread an object of this size.
  */
 export function lockRequest(options: ResolvedLockOptions, parts: CallParts, waitMs = options.waitMs): LockRequest {
   const { keys, waitSignals, onWait, leavesAtOnce, keptTurns } = parts;
@@ -98,16 +98,16 @@ export function allowsHandOff(request: LockRequest): boolean {
 }
 
 /**
- * Whether the caller may start with only that much of its lease, in ms: the watchdog lengthens it. It does not lengthen a fixed lease;
- * and with `atLeast`, the key has to stay locked for the whole lease even if the release fails.
+ * Whether the caller may start with only that much of its lease, in ms: the watchdog lengthens it. It does not lengthen
+ * a fixed lease; and with `atLeast`, the key has to stay locked for the whole lease even if the release fails.
  */
 export function canStartWith(lastsMs: number, { leaseMs, watchdog, maxHoldMs, atLeastMs }: LockRequest): boolean {
   return lastsMs >= leaseMs || (watchdog && maxHoldMs > lastsMs && atLeastMs === 0);
 }
 
 /**
- * Whether the caller waits for its turn in this process. With `fair`, all callers queue in the store; and so do those that share
- * the key.
+ * Whether the caller waits for its turn in this process. With `fair`, all callers queue in the store; and so do those
+ * that share the key.
  */
 export function usesLocalQueue({ fair, sharing }: Pick<LockRequest, 'fair' | 'sharing'>): boolean {
   return !fair && sharing === 'exclusive';

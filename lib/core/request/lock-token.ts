@@ -6,9 +6,9 @@ import { LOCAL_WAITERS_MARK } from '../../store/lock-store.js';
 const NOT_HOST = /[^\w.-]/g;
 
 /**
- * Makes owner tokens: `host:pid:random.sequence`, with a `+` at the end if others wait for the lock in this process. A quorum adds the number
- * of the try, `-1a`, before the `+`. The random part (96 bits, one per source) makes tokens unguessable; host and pid show a person who reads the
- * key with redis-cli which process holds it.
+ * Makes owner tokens: `host:pid:random.sequence`, with a `+` at the end if others wait for the lock in this process. A
+ * quorum adds the number of the try, `-1a`, before the `+`. The random part (96 bits, one per source) makes tokens
+ * unguessable; host and pid show a person who reads the key with redis-cli which process holds it.
  */
 export class TokenSource {
   /** `host:pid` of this process. */

@@ -10,8 +10,9 @@ export class QueueNode<T> {
 }
 
 /**
- * A first-come-first-served queue that any item may leave at any time. Adding, removing and reading the first take the same time
- * however long the queue is; with a `Set`, reading the first takes longer the more items before it were removed.
+ * A first-come-first-served queue that any item may leave at any time. Adding, removing and reading the first take the
+ * same time however long the queue is; with a `Set`, reading the first takes longer the more items before it were
+ * removed.
  */
 export class LinkedQueue<T> {
   #first: QueueNode<T> | undefined;

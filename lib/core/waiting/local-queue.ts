@@ -21,8 +21,8 @@ interface Probe {
 }
 
 /**
- * What the caller in front does: it tries the store for the first time; waits in the store (and counts as a waiter then); or has the lock. Or
- * it waited for its turn only, and is about to leave.
+ * What the caller in front does: it tries the store for the first time; waits in the store (and counts as a waiter
+ * then); or has the lock. Or it waited for its turn only, and is about to leave.
  */
 type Stage = 'trying' | 'waiting' | 'inside' | 'leaving';
 
@@ -140,9 +140,11 @@ export class LocalQueue<HandedOff> {
   }
 
   /**
-   * Fails the callers behind, because the store did not answer the one in front: they would meet the same, one time-out after the other.
+   * Fails the callers behind, because the store did not answer the one in front: they would meet the same, one time-out
+   * after the other.
    *
-   * @param keys of the caller in front. A caller that does not ask for all of them goes on: the failure may be about another key
+   * @param keys of the caller in front. A caller that does not ask for all of them goes on: the failure may be about
+   *   another key
    */
   fail(key: string, error: unknown, keys: readonly string[] = []): void {
     const turn = this.#turns.get(key);

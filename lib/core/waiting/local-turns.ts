@@ -14,9 +14,10 @@ export interface WaitContext {
 export type QueueOf<HandedOff> = (key: string) => LocalQueue<HandedOff>;
 
 /**
- * Takes the turns of all keys of the request. Waits for busy keys one by one, and holds no turn meanwhile: others may use what nobody
- * uses. When it has waited as many times as it has keys, and others were faster each time, it takes the turns in the fixed order of the keys and
- * holds what it has: so it gets in, and no two calls wait for each other. A request of one key may be handed the lock itself.
+ * Takes the turns of all keys of the request. Waits for busy keys one by one, and holds no turn meanwhile: others may
+ * use what nobody uses. When it has waited as many times as it has keys, and others were faster each time, it takes the
+ * turns in the fixed order of the keys and holds what it has: so it gets in, and no two calls wait for each other. A
+ * request of one key may be handed the lock itself.
  *
  * @throws the reason of a signal that aborts, or what the caller in front failed with
  */
@@ -43,7 +44,10 @@ export async function enterKeys<HandedOff>(
   return enterInOrder(queueOf, request, context);
 }
 
-/** Takes one turn after the other, and holds those it has while it waits for the next; leaves them when it can't get one. */
+/**
+ * Takes one turn after the other, and holds those it has while it waits for the next; leaves them when it can't get
+ * one.
+ */
 async function enterInOrder<HandedOff>(
   queueOf: QueueOf<HandedOff>,
   request: LockRequest,
@@ -110,7 +114,10 @@ export function enterKey<HandedOff>(
   });
 }
 
-/** For a caller that does not wait: finds out only how the first try of the caller in front ends, and enters if that one got nothing. */
+/**
+ * For a caller that does not wait: finds out only how the first try of the caller in front ends, and enters if that one
+ * got nothing.
+ */
 async function enterAfterFront(
   key: string,
   queue: LocalQueue<unknown>,

@@ -12,7 +12,10 @@ export interface AcquireReply<Reply extends Granted | Busy = Granted | Busy> {
 
 export const isGrant = (reply: AcquireReply): reply is AcquireReply<Granted> => reply.reply.granted;
 
-/** Acquires a lock from the store under one token: the command that is sent, and what the process hears about it meanwhile. */
+/**
+ * Acquires a lock from the store under one token: the command that is sent, and what the process hears about it
+ * meanwhile.
+ */
 export class PendingAcquire implements AcquireCommand {
   readonly keys: readonly string[];
   readonly token: string;
@@ -27,7 +30,9 @@ export class PendingAcquire implements AcquireCommand {
   wasOffered = false;
   /** Whether others wait for the lock that this is about to get: that message can arrive before the grant. */
   contended = false;
-  /** Whether the lock that this is about to get was taken away by force: that message can arrive before the grant, too. */
+  /**
+   * Whether the lock that this is about to get was taken away by force: that message can arrive before the grant, too.
+   */
   wasForcedAway = false;
   #refusedAt = 0;
   #grant: Granted | undefined;

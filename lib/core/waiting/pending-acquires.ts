@@ -42,8 +42,8 @@ export class PendingAcquires {
   }
 
   /**
-   * Leaves the queue of the store; or leaves the place there to the next in the local queue. Otherwise each caller that gives up would send its
-   * successor to the back.
+   * Leaves the queue of the store; or leaves the place there to the next in the local queue. Otherwise each caller that
+   * gives up would send its successor to the back.
    */
   async giveUp(pending: PendingAcquire, request: LockRequest): Promise<void> {
     if (!pending.queue) return;
@@ -53,7 +53,10 @@ export class PendingAcquires {
     else await this.#store.cancel(pending);
   }
 
-  /** Gives the turns of these keys to the next in the local queue; and cancels what was left to a caller that is not the next one. */
+  /**
+   * Gives the turns of these keys to the next in the local queue; and cancels what was left to a caller that is not the
+   * next one.
+   */
   leaveLocalQueue(keys: readonly string[]): void {
     for (const key of keys) {
       const inherited = this.#inherited.get(key);
@@ -74,7 +77,10 @@ export class PendingAcquires {
     return pending !== undefined;
   }
 
-  /** Passes on that the store offers the lock to a token, which has to ask for it. Returns false when the token is not pending. */
+  /**
+   * Passes on that the store offers the lock to a token, which has to ask for it. Returns false when the token is not
+   * pending.
+   */
   offered(token: string): boolean {
     const pending = this.#pending.get(token);
     pending?.offer();

@@ -14,7 +14,10 @@ interface StoreListenerParts {
   readonly resync: () => void;
 }
 
-/** Passes the messages of the store on to pending acquires and to leases. A message may overtake the reply that it belongs to. */
+/**
+ * Passes the messages of the store on to pending acquires and to leases. A message may overtake the reply that it
+ * belongs to.
+ */
 export function listenToStore(store: LockStore, parts: StoreListenerParts): void {
   const { source, pendingAcquires, leases, watchdog, resync } = parts;
   store.listen({

@@ -90,7 +90,9 @@ export class StoreWait {
     return waiting;
   }
 
-  /** Waits for messages of the store, and polls now and then: messages get lost, and a crashed holder releases nothing. */
+  /**
+   * Waits for messages of the store, and polls now and then: messages get lost, and a crashed holder releases nothing.
+   */
   async #poll(pending: PendingAcquire, refused: AcquireReply<Busy>, wait: Wait): Promise<WaitOutcome> {
     const { request, startedAt, findDeadlock } = wait;
     const until = startedAt + request.waitMs;
@@ -105,7 +107,8 @@ export class StoreWait {
       const checkAt = nextCheckAt(reply, pending);
       const granted = await this.#sleep(pending, request, Math.min(checkAt, until), signals);
       if (granted && isFresh(granted, request, sentAt)) return { reply: granted, sentAt };
-      // A timer may fire a little early; one more try for the rest of a ms would be in vain. But a check that was due in time is made, however late.
+      // A timer may fire a little early; one more try for the rest of a ms would be in vain. But a check that was due
+      // in time is made, however late.
       if (!granted && checkAt >= until - 1 && now() >= until - 1) break;
       pending.repeat();
       sentAt = now();
@@ -134,8 +137,8 @@ export class StoreWait {
 }
 
 /**
- * Whether a lock that was handed over lasts long enough. All that is known is that it was not ours yet when we last asked, so
- * its time counts from there. A caller of several keys was given only one of them.
+ * Whether a lock that was handed over lasts long enough. All that is known is that it was not ours yet when we last
+ * asked, so its time counts from there. A caller of several keys was given only one of them.
  */
 function isFresh({ leaseMs }: Granted, request: LockRequest, sentAt: number): boolean {
   const lastsMs = leaseMs ?? request.leaseMs;

@@ -1,6 +1,9 @@
 import type { LockRequest } from '../request/lock-request.js';
 
-/** Returns the keys of a waiting call that complete a circle of calls that wait for each other. Undefined when none was found. */
+/**
+ * Returns the keys of a waiting call that complete a circle of calls that wait for each other. Undefined when none was
+ * found.
+ */
 export type FindDeadlock = () => readonly string[] | undefined;
 
 /** Knows which calls wait. */
