@@ -31,3 +31,29 @@ function packageName(specifier: string): string {
   const [scope, name] = specifier.split('/');
   return specifier.startsWith('@') ? `${scope}/${name}` : scope!;
 }
+
+/** Finds groups of files that import each other in a circle, types included; each group by its files. */
+export function circlesBelow(root: string): string[][] {
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+  return circlesIn(new Map(files.map((file) => [file, importedFiles(file, readFileSync(join(root, file), 'utf8'))])));
+}
+
+export function circlesIn(imports: ReadonlyMap<string, readonly string[]>): string[][] {
+  const reachable = new Map([...imports.keys()].map((file) => [file, reachableFrom(file, imports)]));
+  const inCircle = [...imports.keys()].filter((file) => reachable.get(file)!.has(file));
+  const circles = inCircle.map((file) =>
+    inCircle.filter((other) => reachable.get(file)!.has(other) && reachable.get(other)!.has(file)),
+  );
+  return [...new Map(circles.map((circle) => [circle.join(), circle])).values()];
+}
+
+function reachableFrom(start: string, imports: ReadonlyMap<string, readonly string[]>): Set<string> {
+  const reached = new Set(imports.get(start));
+  for (const file of reached) for (const next of imports.get(file) ?? []) reached.add(next);
+  return reached;
+}
+
+function importedFiles(file: string, source: string): string[] {
+  const relatives = ts.preProcessFile(source).importedFiles.filter(({ fileName }) => fileName.startsWith('.'));
+  return relatives.map(({ fileName }) => join(dirname(file), fileName).replace(/\.js$/, '.ts'));
+}

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
-import { importsBelow, importsOf, type Import } from './imports.js';
+import { circlesBelow, circlesIn, importsBelow, importsOf, type Import } from './imports.js';
 
 const LIB = fileURLToPath(new URL('../../lib', import.meta.url));
 const NEST = ['@nestjs/common', '@nestjs/core'];
@@ -131,6 +131,21 @@ describe('The layers of lib/', () => {
 });
 
 const inFolder = (top: string, folder: string): boolean => folder === top || folder.startsWith(`${top}/`);
+
+it('No files of lib/ import each other in a circle, not even types', () => {
+  expect(circlesBelow(LIB)).toEqual([]);
+});
+
+it('A circle of imports is found with all its files', () => {
+  const imports = new Map([
+    ['a.ts', ['b.ts', 'd.ts']],
+    ['b.ts', ['c.ts']],
+    ['c.ts', ['a.ts']],
+    ['d.ts', []],
+    ['e.ts', ['a.ts']],
+  ]);
+  expect(circlesIn(imports)).toEqual([['a.ts', 'b.ts', 'c.ts']]);
+});
 
 it('The sample app in src/ does not know what starts it in dev/', () => {
   const imports = importsBelow(fileURLToPath(new URL('../../sample-app', import.meta.url)));
