@@ -4,7 +4,7 @@ import { AppModule } from './app.module.js';
 import { setUpApp } from './app.setup.js';
 import { appConfig, type AppConfig } from './config/app.config.js';
 
-/** Starts the app, which listens when this returns. It stops on SIGTERM and SIGINT. */
+/** Starts the app, and returns when it listens. It stops on SIGTERM and SIGINT. */
 export async function bootstrap(): Promise<INestApplication> {
   const app = await NestFactory.create(AppModule);
   setUpApp(app);

@@ -10,7 +10,7 @@ import {
 import { BaseExceptionFilter } from '@nestjs/core';
 import { AccountError, AccountNotFoundError, StaleFenceError } from './accounts.errors.js';
 
-/** Answers an account's errors as HTTP does: 404, 503 for a lost lock, and 422 for what the balance does not allow. */
+/** Maps the errors of accounts to HTTP: 404, 503 for a lost lock, and 422 for what the balance does not allow. */
 @Catch(AccountError)
 export class AccountErrorFilter extends BaseExceptionFilter<AccountError> {
   override catch(error: AccountError, host: ArgumentsHost): void {

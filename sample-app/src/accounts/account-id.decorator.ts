@@ -1,13 +1,13 @@
 import { BadRequestException, createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 
-/** The largest id the database's integer column can give. */
+/** The largest id of the database's integer column. */
 export const MAX_ACCOUNT_ID = 2_147_483_647;
 
 /**
- * Gives a handler the `:id` of its route, in the one spelling there is for each account.
+ * Reads the `:id` of the route, in the only spelling that each account has.
  *
- * Not `@Param('id')` with a pipe: the global ValidationPipe comes first and has made a number of `1e2` and `%201` by then.
+ * Not `@Param('id')` with a pipe: the global ValidationPipe runs first and turns `1e2` and `%201` into numbers.
  */
 export const AccountId = createParamDecorator((_: unknown, context: ExecutionContext): number => {
   const { id = '' } = context.switchToHttp().getRequest<Request<{ id?: string }>>().params;

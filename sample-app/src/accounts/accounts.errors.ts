@@ -1,6 +1,6 @@
 import { MAX_MONEY } from './money.js';
 
-/** Why an account can't be read or changed. `AccountErrorFilter` says what an HTTP client gets. */
+/** Says why an account can't be read or changed. `AccountErrorFilter` maps it to HTTP. */
 export abstract class AccountError extends Error {
   override readonly name = this.constructor.name;
 }
@@ -23,7 +23,7 @@ export class BalanceLimitError extends AccountError {
   }
 }
 
-/** A newer holder of the account's lock has been there, so this one has lost it. */
+/** A newer holder of the account's lock has read or written the account, so this caller has lost the lock. */
 export class StaleFenceError extends AccountError {
   constructor(id: number) {
     super(`Somebody else changed account ${id} meanwhile. Nothing was changed; try again.`);

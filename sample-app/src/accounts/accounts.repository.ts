@@ -25,11 +25,11 @@ export class AccountsRepository {
   }
 
   /**
-   * Reads an account under its lock, to change it. From now on no older holder can write to it: otherwise one could do so
-   * between this read and the write that follows, which would then undo it.
+   * Reads an account under its lock, to change it. It stores the fence, so from now on no older holder can write the
+   * account: otherwise one could do so between this read and the write that follows, which would then overwrite it.
    *
    * @throws LockLostError when the caller has lost the lock
-   * @throws StaleFenceError when a newer holder of the lock has read it already
+   * @throws StaleFenceError when a newer holder of the lock has read the account already
    */
   async getToChange(id: number, lock: Lock): Promise<Account> {
     const fence = fenceOf(lock);
@@ -41,7 +41,7 @@ export class AccountsRepository {
       .returningAll()
       .executeTakeFirst();
     if (row) return toAccount(row);
-    await this.get(id); // throws when there is none
+    await this.get(id); // throws when there is no such account
     throw new StaleFenceError(id);
   }
 
@@ -49,7 +49,7 @@ export class AccountsRepository {
    * Writes the balances of these accounts under their lock: all of them or none.
    *
    * @throws LockLostError when the caller has lost the lock
-   * @throws StaleFenceError when a newer holder of the lock has been there meanwhile
+   * @throws StaleFenceError when a newer holder of the lock has read or written an account meanwhile
    */
   async save(accounts: readonly Account[], lock: Lock): Promise<void> {
     const fence = fenceOf(lock);
@@ -59,14 +59,14 @@ export class AccountsRepository {
           .updateTable('accounts')
           .set({ balance, fence })
           .where('id', '=', id)
-          .where('fence', '<=', fence) // not `<`: the read of the same lock has noted it already
+          .where('fence', '<=', fence) // not `<`: the read under the same lock has stored it already
           .executeTakeFirstOrThrow();
         if (numUpdatedRows === 0n) throw new StaleFenceError(id);
       }
     });
   }
 
-  /** Writes a balance without a lock, over whatever others have written: to show what goes wrong then. */
+  /** Writes a balance without a lock, over whatever others have written, to show what goes wrong then. */
   async saveUnsafe({ id, balance }: Account): Promise<void> {
     await this.database.updateTable('accounts').set({ balance }).where('id', '=', id).execute();
   }

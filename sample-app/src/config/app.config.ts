@@ -2,14 +2,14 @@ import { registerAs, type ConfigType } from '@nestjs/config';
 import type { Duration } from 'nest-redis-lock';
 import { readEnvironment } from './environment.js';
 
-/** What the app is configured with. Inject it by `appConfig.KEY`. */
+/** The configuration of the app. Inject it by `appConfig.KEY`. */
 export const appConfig = registerAs('app', () => {
   const environment = readEnvironment(process.env);
   return {
     port: Number(environment.PORT),
     databaseUrl: environment.DATABASE_URL,
     redisUrl: environment.REDIS_URL ?? 'redis://127.0.0.1:6379',
-    /** How long a request waits for a busy account before it answers 409. */
+    /** How long a request waits for a busy account before it gets a 409. */
     lockWait: environment.LOCK_WAIT as Duration | undefined,
     /** Allows `?unsafe=true`, which shows what happens without the lock. */
     demoUnsafe: environment.DEMO_UNSAFE === '1',

@@ -18,7 +18,7 @@ export class Environment {
   @IsPort({ message: 'PORT is "$value", but must be a number from 0 to 65535' })
   readonly PORT: string = '3000';
 
-  /** How long a request waits for a busy account before it answers 409. The lock module refuses what is no duration. */
+  /** How long a request waits for a busy account before it gets a 409. The lock module checks that it is a duration. */
   readonly LOCK_WAIT?: string;
 
   @IsOptional()
@@ -29,13 +29,13 @@ export class Environment {
 /**
  * Returns the environment variables of the app.
  *
- * @throws Error that lists those that are wrong
+ * @throws Error that lists the wrong ones
  */
 export function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   return validated(variables, {});
 }
 
-/** Does the same for a launcher, which starts what is not given. */
+/** Does the same for a launcher, which itself starts the services that are not given. */
 export function readGivenEnvironment(variables: NodeJS.ProcessEnv): Partial<Environment> & Pick<Environment, 'PORT'> {
   return validated(variables, { skipMissingProperties: true });
 }

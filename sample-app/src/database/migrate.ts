@@ -5,14 +5,14 @@ import * as fence from './migrations/0002-fence.js';
 
 const migrations = { '0001-accounts': accounts, '0002-fence': fence };
 
-/** Brings the tables up to date. Several processes may do it at once: Postgres lets in one at a time. */
+/** Migrates the tables. Several processes may do so at once: Postgres lets in one at a time. */
 export async function migrate(database: Database): Promise<void> {
   const migrator = new Migrator({ db: database, provider: { getMigrations: async () => migrations } });
   const { error } = await migrator.migrateToLatest();
   if (error instanceof Error) throw new Error(`The database cannot be used: ${reason(error)}`, { cause: error });
 }
 
-/** A refused connection to a name with several addresses has only a code. */
+/** Returns the message of an error. A refused connection to a name with several addresses has only a code. */
 function reason(error: Error): string {
   return error.message || (error as NodeJS.ErrnoException).code || error.name;
 }

@@ -4,9 +4,9 @@ import { ApiProperty, ApiPropertyOptional, ApiResponse } from '@nestjs/swagger';
 const MEANINGS = {
   400: 'The request is not valid; `message` lists the reasons.',
   404: 'There is no such account.',
-  409: 'Somebody else held the account for too long. Nothing was changed; try again.',
+  409: 'Another request held the account for too long. Nothing was changed; try again.',
   422: 'The balance does not allow it. Nothing was changed.',
-  503: 'The lock cannot be had, as Redis does not answer: try again later. Or it was lost on the way (`LOCK_LOST`): look at the balance first.',
+  503: 'Redis does not answer, so no lock can be acquired: try again later. Or the lock was lost meanwhile (`LOCK_LOST`): check the balance first.',
 } as const;
 
 class ErrorDto {
@@ -24,15 +24,15 @@ class ErrorDto {
 
   @ApiPropertyOptional({
     example: true,
-    description: 'Set with `code`: whether nothing was done, so that the same request may be sent again.',
+    description: 'Set with `code`: whether nothing was done, so the same request may be sent again.',
   })
   readonly retryable?: boolean;
 
-  @ApiPropertyOptional({ example: 12, description: 'When it may be sent again, in seconds, where that is known.' })
+  @ApiPropertyOptional({ example: 12, description: 'When it may be sent again, in seconds, if that is known.' })
   readonly retryAfter?: number;
 }
 
-/** Documents the errors a route can answer with. */
+/** Documents the errors that a route can return. */
 export function ApiErrors(...statuses: (keyof typeof MEANINGS)[]): MethodDecorator {
   return applyDecorators(
     ...statuses.map((status) => ApiResponse({ status, description: MEANINGS[status], type: ErrorDto })),

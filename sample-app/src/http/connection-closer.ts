@@ -5,8 +5,8 @@ import type { Server } from 'node:http';
 const REQUESTS_END_WITHIN_MS = 1_000;
 
 /**
- * Closes the connections that are still open a second after a shutdown has begun.
- * Browsers open connections in advance and don't use them; Node would wait for those too.
+ * Closes the connections that are still open a second after the shutdown has begun.
+ * Browsers open connections in advance and don't use them; Node would wait for those, too.
  */
 @Injectable()
 export class ConnectionCloser implements BeforeApplicationShutdown {

@@ -11,7 +11,9 @@ export class TransfersService {
     private readonly fraudCheck: FraudCheck,
   ) {}
 
-  /** Moves money. Both accounts are locked, in an order that two opposite transfers agree on, so they can't deadlock. */
+  /**
+   * Moves money. Both accounts are locked, in an order that two opposite transfers agree on, so they can't deadlock.
+   */
   @WithLock(['account:<from>', 'account:<to>'])
   async transfer(
     from: number,
