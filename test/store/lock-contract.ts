@@ -155,7 +155,9 @@ export function promisesOfLocks(
         const controller = new AbortController();
         const gone = expect(there.lock('account:1', { signal: controller.signal, fair: true })).rejects.toBe('gone');
         await backing.waiters('account:1', 1);
-        const late = expect(there.lock('account:1', { wait: 400, fair: true })).rejects.toBeInstanceOf(LockTimeoutError);
+        const late = expect(there.lock('account:1', { wait: 400, fair: true })).rejects.toBeInstanceOf(
+          LockTimeoutError,
+        );
         const second = there.lock('account:1', { fair: true });
         await backing.waiters('account:1', 3);
         controller.abort('gone');
