@@ -26,7 +26,7 @@ export class Listeners {
     for (const listener of this.#all) listener.contended(token);
   }
 
-  lost(token: string, forced: ForcedUnlock): void {
+  forceReleased(token: string, forced: ForcedUnlock): void {
     for (const listener of this.#all) listener.forceReleased(token, forced);
   }
 

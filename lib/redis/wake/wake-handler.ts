@@ -21,7 +21,7 @@ export function handleWakeMessage(text: string, { listeners, holderQueries, canc
     case 'contended':
       return listeners.contended(message.token);
     case 'lost':
-      return listeners.lost(message.token, message.forced);
+      return listeners.forceReleased(message.token, message.forced);
     case 'offered':
       return listeners.offered(message.token);
     case 'describe': {

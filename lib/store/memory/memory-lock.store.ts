@@ -143,7 +143,7 @@ export class MemoryLockStore implements LockStore {
       (token) => only === undefined || token === only,
     );
     for (const token of tokens) {
-      this.#listeners.lost(token, forced);
+      this.#listeners.forceReleased(token, forced);
       this.#free([key], token);
     }
     return tokens.length > 0;

@@ -217,7 +217,7 @@ export class QuorumLockStore implements LockStore {
   /** Loses the lock when it was released by force on a majority: one node alone can't do that. */
   #lost(token: string, at: number, forced: ForcedUnlock): void {
     const attempt = this.#held.get(token);
-    if (attempt?.lostOn.add(at).size === this.#nodes.majority) this.#listeners.lost(token, forced);
+    if (attempt?.lostOn.add(at).size === this.#nodes.majority) this.#listeners.forceReleased(token, forced);
   }
 }
 
