@@ -18,13 +18,12 @@ const FENCES = 4;
 export const HAND_OFF_FENCES = 64;
 
 /**
- * Ends the token of a lock that others wait for in its process: its holder is told when others begin to wait for it.
+ * Ends the token of a lock that has waiters in its process. Its holder is notified when another process begins to wait.
  */
 export const LOCAL_WAITERS_MARK = '+';
 
 /**
- * Ends what stands in the place of the token of a lock that was given back, and whose key stays for some time: it is no
- * token any more.
+ * Ends the value of a kept key: it follows the token of the lock that was released, so the value is no token any more.
  */
 export const KEPT_MARK = ' kept';
 

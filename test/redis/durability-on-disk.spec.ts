@@ -94,7 +94,7 @@ describe('durability with aof', () => {
     const redis = await client(server);
     await expect(durable(server).lock('a')).rejects.toHaveProperty(
       'detail',
-      expect.stringMatching(/had not written the lock to its disk within 400 ms, so it was given back/),
+      expect.stringMatching(/had not written the lock to its disk within 400 ms, so it was released/),
     );
     await until(async () => (await redis.exists('lock:a')) === 0);
   });

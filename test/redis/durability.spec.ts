@@ -74,7 +74,7 @@ describe('A grant that must be durable', () => {
       const error: unknown = await here.lock('a', { mode }).catch((error: unknown) => error);
       expect(error).toBeInstanceOf(LockUnavailableError);
       expect((error as LockUnavailableError).detail).toMatch(
-        /Only 1 of the 2 replicas that "durability" asks for had the lock within 300 ms, so it was given back/,
+        /Only 1 of the 2 replicas that "durability" asks for had the lock within 300 ms, so it was released/,
       );
       expect(await redis.exists('lock:a')).toBe(0);
     }

@@ -290,7 +290,7 @@ describe('Late and lost messages', () => {
       });
 
       it.each(['read', 'exclusive'] as const)(
-        'as a renewal keeps the key no longer than it is to stay after the lock was given back: %s',
+        'a late copy of a renewal keeps the key no longer than it must stay after the release: %s',
         async (mode) => {
           const lock = await here.lock('a', { mode, atLeast: '2s' });
           const late = await twice(() => lock.extend('19s'), 'lock:a');

@@ -116,7 +116,7 @@ export class ClusterConnection extends Connection {
     this.fail(call, this.#unreachable(call));
   }
 
-  protected heard(): void {
+  protected noteReply(): void {
     this.#lastError = undefined;
   }
 

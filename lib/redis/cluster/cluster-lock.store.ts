@@ -80,7 +80,10 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
       const { gone, unknown } = await this.#renewals.renew([...parts.keys()]);
       return { gone: gone.map((part) => parts.get(part)!), unknown: unknown.map((part) => parts.get(part)!) };
     });
-    return allOf(await Promise.allSettled(outcomes), slots.map((parts) => [...parts.values()])); // prettier-ignore
+    return allOf(
+      await Promise.allSettled(outcomes),
+      slots.map((parts) => [...parts.values()]),
+    );
   }
 
   override renewalGroups<Lock extends OwnedLock>(locks: readonly Lock[]): readonly (readonly Lock[])[] {

@@ -30,7 +30,10 @@ export class SlotRenewals {
       return await this.#together(parts, true);
     } catch (error) {
       if (!isMoving(error)) throw error;
-      return allOf(await Promise.allSettled(parts.map((part) => this.#alone(part))), parts.map(({ lock }) => [lock])); // prettier-ignore
+      return allOf(
+        await Promise.allSettled(parts.map((part) => this.#alone(part))),
+        parts.map(({ lock }) => [lock]),
+      );
     }
   }
 

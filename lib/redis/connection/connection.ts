@@ -75,7 +75,7 @@ export abstract class Connection implements Outcome {
 
   /** @internal */
   replied(call: Call, reply: unknown): void {
-    this.heard();
+    this.noteReply();
     this.inFlight.delete(call);
     call.succeed(reply);
   }
@@ -116,5 +116,5 @@ export abstract class Connection implements Outcome {
   protected abstract expire(call: Call): void;
 
   /** Notes that the server replied. */
-  protected abstract heard(): void;
+  protected abstract noteReply(): void;
 }

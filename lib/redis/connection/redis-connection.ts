@@ -110,7 +110,7 @@ export class RedisConnection extends Connection {
     this.open();
   }
 
-  protected heard(): void {
+  protected noteReply(): void {
     this.#repliedAt = now();
     if (this.#breaker.isOpen) this.#breaker.close();
   }

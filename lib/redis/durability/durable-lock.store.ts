@@ -118,15 +118,15 @@ export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements
     const have = await this.#ofGrants.ask();
     if (epoch !== this.#redis.epoch)
       throw new LockUnavailableError(
-        `The connection to Redis at ${server} dropped before its replicas were known to have the lock, so it was given back.`,
+        `The connection to Redis at ${server} dropped before its replicas were known to have the lock, so it was released.`,
       );
     if (!have.master)
       throw new LockUnavailableError(
-        `Redis at ${server} had not written the lock to its disk within ${timeoutMs} ms, so it was given back. Look at its disk, and at "appendfsync".`,
+        `Redis at ${server} had not written the lock to its disk within ${timeoutMs} ms, so it was released. Look at its disk, and at "appendfsync".`,
       );
     if (have.replicas >= replicas) return;
     throw new LockUnavailableError(
-      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was given back. Look at the replicas of Redis at ${server}.`,
+      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was released. Look at the replicas of Redis at ${server}.`,
     );
   }
 

@@ -35,7 +35,7 @@ export class RestartGuard {
   #longestLeaseMs: number;
   #run: string | undefined;
   /** When the server last replied in that run, on our clock. */
-  #heardAt = -Infinity;
+  #repliedAt = -Infinity;
   /** For how long after that start nothing is granted; and when that ends, on our clock. */
   #guardMs = 0;
   #overAt = Infinity;
@@ -53,7 +53,7 @@ export class RestartGuard {
   }
 
   /** Notes a lease that is asked for. */
-  note(leaseMs: number): void {
+  noteLease(leaseMs: number): void {
     this.#longestLeaseMs = Math.max(this.#longestLeaseMs, leaseMs);
   }
 
@@ -62,8 +62,8 @@ export class RestartGuard {
    *
    * @param epoch that of the connection before the command was sent
    */
-  heard(epoch: number): void {
-    if (epoch === this.#checkedInEpoch && epoch === this.#redis.epoch) this.#heardAt = now();
+  noteReply(epoch: number): void {
+    if (epoch === this.#checkedInEpoch && epoch === this.#redis.epoch) this.#repliedAt = now();
   }
 
   /** Whether the server is known to have forgotten nothing. */
@@ -101,9 +101,9 @@ export class RestartGuard {
     const time = now();
     // Our own observation beats the server's clock, which may have been set since: at its last reply the server was
     // still in the run before.
-    const atMost = this.#run && this.#isOneServer ? time - this.#heardAt : Infinity;
+    const atMost = this.#run && this.#isOneServer ? time - this.#repliedAt : Infinity;
     this.#run = run;
-    this.#heardAt = time;
+    this.#repliedAt = time;
     this.#guardMs = this.#longestLeaseMs;
     // However young the server is, it was started before it replied.
     this.#overAt = time + this.#guardMs - Math.max(0, Math.min(agoMs, atMost));

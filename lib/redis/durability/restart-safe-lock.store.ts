@@ -25,17 +25,17 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
   }
 
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
-    this.#guard.note(command.leaseMs);
+    this.#guard.noteLease(command.leaseMs);
     // Not an async function: what is known already is not waited for, so every node of a quorum is asked in the same
     // tick.
     return this.#guard.isOver ? this.#acquire(command) : this.#acquireChecked(command);
   }
 
   override renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
-    for (const { leaseMs } of renewals) this.#guard.note(leaseMs);
+    for (const { leaseMs } of renewals) this.#guard.noteLease(leaseMs);
     const { epoch } = this.#redis;
     return super.renew(renewals).then((outcome) => {
-      this.#guard.heard(epoch);
+      this.#guard.noteReply(epoch);
       return outcome;
     });
   }
@@ -70,7 +70,7 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
   #acquire(command: AcquireCommand): Promise<Granted | Busy> {
     const { epoch } = this.#redis;
     return super.acquire(command).then((reply) => {
-      this.#guard.heard(epoch);
+      this.#guard.noteReply(epoch);
       // The command was sent twice, and maybe granted by a server that is younger than the one that was checked.
       return reply.granted && epoch !== this.#redis.epoch ? this.#confirmed(reply, command) : reply;
     });

@@ -7,7 +7,7 @@ import type { Orphans } from './orphans.js';
 import { StrayCopies } from './stray-copies.js';
 
 /**
- * Gives back what a late command acquires: one that was sent twice, or whose reply never came, may still arrive after
+ * Releases what a late command acquires: one that was sent twice, or whose reply never came, may still arrive after
  * its lock was released.
  *
  * It compares epochs of the connection: as often as the connection dropped since a command was first sent, a copy of
@@ -46,7 +46,7 @@ export class LateCopies {
     if (copies > 0) this.#orphans.add(command, copies);
   }
 
-  /** Returns how many copies of a command may still arrive, and forgets them, because its lock is being given back. */
+  /** Returns how many copies of a command may still arrive, and forgets them, because its lock is being released. */
   take(command: Cancellation): number {
     return this.#strays.take(command)?.copies ?? 0;
   }

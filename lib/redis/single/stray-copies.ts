@@ -21,7 +21,7 @@ export class StrayCopies {
     this.#byPart.set(part, { lock, copies: copies + (this.#byPart.get(part)?.copies ?? 0) });
   }
 
-  /** Forgets a lock, because it is being given back, and returns what was known about it. */
+  /** Forgets a lock, because it is being released, and returns what was known about it. */
   take(lock: OwnedLock): Stray | undefined {
     if (this.#byPart.size === 0) return undefined;
     const part = partOf(lock);

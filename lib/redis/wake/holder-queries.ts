@@ -33,7 +33,7 @@ export class HolderQueries {
       (done) => {
         this.#open.set(question, done);
         this.#publish(channel, `describe ${token} ${question} ${replyTo}`).then(
-          (heard) => heard > 0 || done(undefined),
+          (receivers) => receivers > 0 || done(undefined),
           () => done(undefined),
         );
       },
