@@ -20,7 +20,7 @@ export function resolveDurability(
   if (given === 'none') return undefined;
   if (store !== undefined)
     throw new LockOptionsError(
-      '"durability" is about replicas of Redis: a "store" of your own has to see to it itself.',
+      '"durability" is about replicas of Redis: a custom "store" has to take care of it itself.',
     );
   if (typeof given !== 'object' || given === null)
     throw wrongValue('durability', given, '"none" or { replicas, timeout, aof }');

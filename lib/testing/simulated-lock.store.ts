@@ -46,18 +46,18 @@ export class SimulatedLockStore implements LockStore {
   situation: LockSituation = {};
   readonly #store: LockStore;
   readonly #listeners: StoreListener[] = [];
-  /** What was asked for and not given back yet, by token. */
-  readonly #asked = new Map<string, OwnedLock>();
+  /** The locks that callers hold or wait for, by token. */
+  readonly #open = new Map<string, OwnedLock>();
 
   constructor(store: LockStore) {
     this.#store = store;
   }
 
-  /** Begins a situation; the one before is over. */
+  /** Begins a situation, and ends the one before. */
   begin(situation: LockSituation): void {
     this.situation = situation;
-    for (const lock of [...this.#asked.values()]) if (this.#isLost(lock)) this.#lose(lock);
-    // Who waits asks again, and meets the new situation.
+    for (const lock of [...this.#open.values()]) if (this.#isLost(lock)) this.#lose(lock);
+    // Waiters ask again, and meet the new situation.
     for (const listener of this.#listeners) listener.resync();
   }
 
@@ -83,7 +83,7 @@ export class SimulatedLockStore implements LockStore {
   }
 
   async acquire(command: AcquireCommand): Promise<Granted | Busy> {
-    this.#answer();
+    this.#assertUp();
     if (this.isBusy(command.keys))
       return { granted: false, holder: SOMEBODY, leaseLeftMs: LEASE_LEFT_MS, ahead: 0, fence: 0 };
     const reply = await this.#store.acquire(command);
@@ -92,54 +92,54 @@ export class SimulatedLockStore implements LockStore {
       token: (reply.granted && reply.token) || command.token,
       leaseMs: command.leaseMs,
     };
-    if (reply.granted || command.queue) this.#asked.set(lock.token, lock);
+    if (reply.granted || command.queue) this.#open.set(lock.token, lock);
     if (!reply.granted || !this.#isLost(lock)) return reply;
     // Its work has begun by then.
     nextTick(() => this.#lose(lock));
-    // Handed on, it would not be given back, and found to be lost.
+    // With a single fence it is not handed off inside the process: it has to be released, and is found to be lost then.
     return { ...reply, fenceCount: 1 };
   }
 
   async cancel(command: Cancellation): Promise<void> {
-    this.#asked.delete(command.token);
+    this.#open.delete(command.token);
     await this.#store.cancel(command);
   }
 
   async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
-    this.#answer();
+    this.#assertUp();
     const { gone, unknown } = await this.#store.renew(renewals);
     return { gone: renewals.filter((lock) => gone.includes(lock) || this.#isLost(lock)), unknown };
   }
 
   async reserve(lock: OwnedLock): Promise<Granted | undefined> {
-    this.#answer();
+    this.#assertUp();
     return this.#isLost(lock) ? undefined : this.#store.reserve(lock);
   }
 
-  /** Also while it is down: a real store goes on trying until it has done it. */
+  /** Works while the store is down, too: a real store retries until it has released the lock. */
   async release(lock: OwnedLock, keepMs?: number): Promise<boolean> {
-    this.#asked.delete(lock.token);
+    this.#open.delete(lock.token);
     const wasOurs = await this.#store.release(lock, keepMs);
     return wasOurs && !this.#isLost(lock);
   }
 
   async upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
-    this.#answer();
+    this.#assertUp();
     return this.#isLost(lock) ? undefined : this.#store.upgrade(lock, number);
   }
 
   async downgrade(lock: OwnedLock, number: number): Promise<boolean> {
-    this.#answer();
+    this.#assertUp();
     return !this.#isLost(lock) && this.#store.downgrade(lock, number);
   }
 
   async isLocked(key: string): Promise<boolean> {
-    this.#answer();
+    this.#assertUp();
     return this.isBusy(key) || this.#store.isLocked(key);
   }
 
   async inspect(key: string): Promise<KeyView | undefined> {
-    this.#answer();
+    this.#assertUp();
     const view = await this.#store.inspect(key);
     return (
       view ??
@@ -154,7 +154,7 @@ export class SimulatedLockStore implements LockStore {
   }
 
   async forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
-    this.#answer();
+    this.#assertUp();
     return this.#store.forceRelease(key, options);
   }
 
@@ -163,7 +163,7 @@ export class SimulatedLockStore implements LockStore {
   }
 
   /** @throws LockUnavailableError while it is down */
-  #answer(): void {
+  #assertUp(): void {
     if (this.situation.down) throw new LockUnavailableError('This test simulates a store that is down.');
   }
 
@@ -173,7 +173,7 @@ export class SimulatedLockStore implements LockStore {
 
   #lose(lock: OwnedLock): void {
     const holder = this.#listeners.find((listener) => listener.describe(lock.token));
-    if (!holder) return; // given back, or not had yet
+    if (!holder) return; // released, or not acquired yet
     holder.forceReleased(lock.token, {});
     void this.release(lock);
   }

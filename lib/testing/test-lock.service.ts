@@ -84,19 +84,19 @@ export class TestLockService extends LockService {
   }
 
   override withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
-    return super.withLock(key, work, this.#hurried(key, options));
+    return super.withLock(key, work, this.#withoutWait(key, options));
   }
 
   override lock(key: LockKey, options?: LockOptions): Promise<Lock> {
-    return super.lock(key, this.#hurried(key, options));
+    return super.lock(key, this.#withoutWait(key, options));
   }
 
   override tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
-    return super.tryLock(key, this.#hurried(key, options));
+    return super.tryLock(key, this.#withoutWait(key, options));
   }
 
   /** Refuses a busy key at once: a test must not wait for a key that stays busy until the test itself frees it. */
-  #hurried<Options extends LockOptions>(key: LockKey, options: Options | undefined): Options | undefined {
+  #withoutWait<Options extends LockOptions>(key: LockKey, options: Options | undefined): Options | undefined {
     return this.#simulated.isBusy(key) ? ({ ...options, wait: 0 } as Options) : options;
   }
 }
