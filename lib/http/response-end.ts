@@ -14,6 +14,9 @@ const ENDED_IN_QUEUE = Symbol('ended in queue');
 
 const queued = new WeakSet<ServerResponse>();
 
+/** What waits for the end of a response. */
+const listenersOf = new WeakMap<ServerResponse, Set<() => void>>();
+
 /** Tells whether the connection of a response, or its HTTP/2 stream, is closed: nothing can be sent any more. */
 export function isClosed(response: ServerResponse & Http2Part): boolean {
   return response.destroyed || response.stream?.destroyed === true || connectionOf(response)?.destroyed === true;
@@ -34,13 +37,22 @@ export function isOver(response: ServerResponse): boolean {
  * response its end by the app counts.
  */
 export function onceEnded(response: ServerResponse & Http2Part, listener: () => void): void {
+  const listeners = listenersOf.get(response);
+  if (listeners) listeners.add(listener);
+  else listenTo(response, new Set([listener]));
+}
+
+/** Adds one listener of ours to each event of a response: where it has too many, Node warns of a leak. */
+function listenTo(response: ServerResponse & Http2Part, listeners: Set<() => void>): void {
+  listenersOf.set(response, listeners);
   const { stream } = response;
   const connection = connectionOf(response);
   const ended = (): void => {
     response.off('finish', ended).off('close', ended).off(ENDED_IN_QUEUE, ended);
     stream?.off('close', ended);
     stopListening?.();
-    listener();
+    listenersOf.delete(response);
+    for (const listener of listeners) listener();
   };
   response.on('finish', ended).on('close', ended);
   stream?.on('close', ended);

@@ -57,7 +57,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'decorators/options': ['decorators/options', 'decorators/key', 'service', 'core/request', 'errors', 'rxjs'],
   'decorators/call': [
     ...['decorators/call', 'decorators/options', 'decorators/method', 'decorators/stream'],
-    ...['service', 'http', 'core/lock', 'core/request', 'errors'],
+    ...['service', 'http', 'core/lock', 'core/request', 'clock', 'errors'],
   ],
   'decorators/request': [
     ...['decorators/request', 'decorators/call', 'decorators/options', 'decorators/method', 'decorators/stream'],

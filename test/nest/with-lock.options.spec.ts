@@ -99,6 +99,7 @@ describe('what the body returns', () => {
   it.each([
     ['a Node stream', () => Readable.from([1])],
     ['a web stream', () => new ReadableStream()],
+    ['a web response', () => new Response(new ReadableStream())],
     ['a file', () => new StreamableFile(Buffer.from('a'))],
     ['a stream of an API client', () => ({ async *[Symbol.asyncIterator]() {} })],
   ])('is warned of once where it is %s, which is read without the lock', async (what, result) => {
@@ -119,6 +120,18 @@ describe('what the body returns', () => {
     expect(warn.mock.calls).toEqual([[expect.stringContaining(`Streams.${what}() returned a stream`)]]);
     warn.mockRestore();
     await streams.close();
+  });
+
+  it.each([
+    ['no body', () => new Response(null, { status: 204 })],
+    ['a text', () => new Response('text')],
+    ['JSON', () => Response.json({})],
+  ])('is not warned of where it is a web response with %s', async (_what, result) => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    const response = result();
+    expect(await jobs.throwing(() => response)).toBe(response);
+    expect([warn.mock.calls, response.bodyUsed, response.body?.locked ?? false]).toEqual([[], false, false]);
+    warn.mockRestore();
   });
 
   it('is refused where it is an Observable of another library, which nobody would hold the lock for', async () => {

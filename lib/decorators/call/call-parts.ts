@@ -1,3 +1,4 @@
+import { onAbort } from '../../clock/on-abort.js';
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import type { WithLockOptions } from '../../core/request/lock-options.js';
@@ -12,10 +13,25 @@ export function keyOrAttachedError<A>(keyOf: (args: A) => LockKey, args: A, requ
   }
 }
 
-/** Adds a signal that ends the wait to the options of a lock. */
-export function endedBy(signal: AbortSignal | undefined, options: WithLockOptions): WithLockOptions {
-  if (!signal) return options;
-  return { ...options, signal: options.signal ? AbortSignal.any([options.signal, signal]) : signal };
+/**
+ * Calls with the options of a lock and a further signal that ends the wait. The listeners are removed when the call has
+ * settled: on Node 20, a signal made by `AbortSignal.any()` stays with its sources as long as these live.
+ */
+export function endedBy<T>(
+  signal: AbortSignal,
+  options: WithLockOptions,
+  call: (options: WithLockOptions) => Promise<T>,
+): Promise<T> {
+  if (!options.signal) return call({ ...options, signal });
+  const either = new AbortController();
+  const removals = [options.signal, signal].map((source) => {
+    const abort = (): void => either.abort(source.reason);
+    if (source.aborted) abort();
+    return onAbort(source, abort);
+  });
+  return call({ ...options, signal: either.signal }).finally(() => {
+    for (const remove of removals) remove();
+  });
 }
 
 /** Puts the lock where `@CurrentLock()` stands among the arguments. */

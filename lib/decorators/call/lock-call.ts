@@ -41,7 +41,9 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
           checkedResult(holdUntilEnd(value, { lock, onLost, requests }), name),
         );
       };
-      return locks.withLock(keyOrAttachedError(keyOf, args, requests), work, endedBy(unsubscribed, lockOptions));
+      const key = keyOrAttachedError(keyOf, args, requests);
+      if (!unsubscribed) return locks.withLock(key, work, lockOptions);
+      return endedBy(unsubscribed, lockOptions, (options) => locks.withLock(key, work, options));
     } catch (error) {
       return Promise.reject(error);
     }

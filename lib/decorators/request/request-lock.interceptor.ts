@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import { type Observable, of } from 'rxjs';
+import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
@@ -71,20 +72,16 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
       if (!isOver(response)) onceEnded(response, () => over.abort(clientGone()));
       return new Promise((resolve, reject) => {
         let began = false;
-        this.locks
-          .withLock(
-            key,
-            (lock) => {
-              over.signal.throwIfAborted();
-              began = true;
-              const takeTurn = () => this.locks.takeTurn(lock, lockOptions);
-              const hold = new RequestHold({ handler: id, lock, takeTurn, response, outer: currentHold(), requests });
-              holds.set(response, hold);
-              resolve(handle(hold, next));
-              return hold.ended;
-            },
-            endedBy(over.signal, lockOptions),
-          )
+        const work = (lock: Lock): Promise<void> => {
+          over.signal.throwIfAborted();
+          began = true;
+          const takeTurn = () => this.locks.takeTurn(lock, lockOptions);
+          const hold = new RequestHold({ handler: id, lock, takeTurn, response, outer: currentHold(), requests });
+          holds.set(response, hold);
+          resolve(handle(hold, next));
+          return hold.ended;
+        };
+        endedBy(over.signal, lockOptions, (options) => this.locks.withLock(key, work, options))
           .catch(async (error: unknown) => {
             if (began || onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
             resolve(of(typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined));

@@ -31,7 +31,33 @@ export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown>
 
 /** Recognizes Node streams, web streams, streams of API clients, and cursors of databases. */
 export function isOtherStream(value: unknown): boolean {
-  return isObject(value) && (isInstance(value, StreamableFile) || (isAsyncIterable(value) && !isAsyncIterator(value)));
+  if (!isObject(value)) return false;
+  return (
+    isInstance(value, StreamableFile) ||
+    isStreamedResponse(value) ||
+    (isAsyncIterable(value) && !isAsyncIterator(value))
+  );
+}
+
+/** A web `Response` whose body is a stream of the user's, or comes from `fetch()`. */
+function isStreamedResponse(value: object): boolean {
+  if (!isInstance(value, Response)) return false;
+  try {
+    const { body, type } = value as Response;
+    return body !== null && (type !== 'default' || !isByteStream(body));
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a stream is one of bytes, as Node makes of a text, JSON or a buffer that a `Response` is made of. */
+function isByteStream(stream: ReadableStream): boolean {
+  try {
+    stream.getReader({ mode: 'byob' }).releaseLock();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**
