@@ -45,11 +45,11 @@ export const QUEUE_PAGE = 64;
 /** How many waiters one call lets in to share a key. */
 export const MAX_LET_IN = 100;
 
-/**
- * How many waiters that are gone one call drops; and how many that can't be notified it passes over, before it drops
- * those too. Redis does nothing else meanwhile.
- */
-export const MAX_PASSED = 1000;
+/** How many waiters that are gone one call drops. Redis does nothing else meanwhile. */
+export const MAX_DROPPED = 1000;
+
+/** How many waiters that can't be notified keep their places, at the head of a queue. Each call passes over them. */
+export const MAX_PASSED = 100;
 
 /** Writes a constant as Lua reads it, whatever is in it. */
 export function lua(value: string | number): string {

@@ -9,6 +9,7 @@ import {
   KEPT_MARK,
   LOCAL_WAITERS_MARK,
   LONGEST_FAST_OPERATION,
+  MAX_DROPPED,
   MAX_LET_IN,
   MAX_PASSED,
   QUEUE_PAGE,
@@ -160,6 +161,11 @@ local function hasRoom(wanted, sharing, count)
   if wanted ~= sharing then return false end
   return wanted == 'read' or count < tonumber(string.match(wanted, '%d+'))
 end
+local function canBeJoined(sharing, count)
+  if sharing == 'read' then return true end
+  local permits = sharing and string.match(sharing, '^permits:(%d+)')
+  return permits and count < tonumber(permits)
+end
 local function writeShared(i, value)
   local last = call('ZRANGE', holdersOf(i), -1, -1, 'WITHSCORES')[2]
   if not last then return call('DEL', KEYS[i]) end
@@ -211,6 +217,7 @@ end
 local function aliveOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
 end
+local passed = {}
 local function readWaiter(waiter)
   local token, lease, kind = string.match(waiter, '^(%S+) (%d+) (%S+)$')
   if not token or #lease > 13 or tonumber(lease) < 1 then return nil end
@@ -227,12 +234,17 @@ local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   if added == 1 and string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and call('ZCARD', queue) == 1 then
     notify(holder, 'contended ' .. holder)
   end
-  return call('ZRANK', queue, waiter), asked
+  local ahead, silent = call('ZRANK', queue, waiter), passed[queue]
+  if silent and ahead < silent.count and (isUnsubscribed or added == 1) then passed[queue] = nil end
+  return ahead, asked
 end
 local function dequeue(i, token, lease, kind)
-  if call('ZREM', KEYS[i + 1], token .. ' ' .. lease .. ' ' .. kind) == 0 then return false end
+  local queue, waiter = KEYS[i + 1], token .. ' ' .. lease .. ' ' .. kind
+  if call('ZREM', queue, waiter) == 0 then return false end
+  local silent = passed[queue]
+  if silent and silent[waiter] then silent.count, silent[token], silent[waiter] = silent.count - 1, nil, nil end
   call('ZREM', aliveOf(i), token)
-  if deliveryIsUnknown and call('EXISTS', KEYS[i + 1]) == 0 then call('DEL', aliveOf(i)) end
+  if deliveryIsUnknown and call('EXISTS', queue) == 0 then call('DEL', aliveOf(i)) end
   return true
 end
 local function noteUnconfirmed(i)
@@ -247,6 +259,7 @@ local function isSilent(i, aliveUntil)
 end
 local letIn, offered = {}, {}
 local dropped = 0
+local silentSources = {}
 local function offer(i, position, asker)
   if offered[KEYS[i + 1]] then return end
   offered[KEYS[i + 1]] = true
@@ -255,7 +268,7 @@ local function offer(i, position, asker)
   if token and token ~= asker then notify(token, 'offered ' .. token) end
 end
 local function drop(i, waiter, token, lease, kind)
-  if dropped >= ${lua(MAX_PASSED)} then return false end
+  if dropped >= ${lua(MAX_DROPPED)} then return false end
   dropped = dropped + 1
   if token then dequeue(i, token, lease, kind) else call('ZREM', KEYS[i + 1], waiter) end
   return true
@@ -264,14 +277,18 @@ local function continueLater(i, asker)
   local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
   if not last or tonumber(last) < now then
     call('DEL', KEYS[i + 1], aliveOf(i))
+    passed[KEYS[i + 1]] = nil
     return nil
   end
   offer(i, -1, asker)
   return 'unfinished'
 end
 local function handOff(i, asker, value, sharing, count)
-  local queue, alive, position, page, letInBefore = KEYS[i + 1], aliveOf(i), 0, 1, letIn[KEYS[i + 1]] or 0
-  local silentSources
+  if value and not canBeJoined(sharing, count) then return value, sharing, count end
+  local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
+  local silent, letInBefore = passed[queue] or {count = 0}, letIn[queue] or 0
+  if asker and silent[asker] then return value, sharing, count end
+  local position = silent.count
   while true do
     local waiters = call('ZRANGE', queue, position, position + page - 1)
     for w = 1, #waiters do
@@ -285,7 +302,7 @@ local function handOff(i, asker, value, sharing, count)
         if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, continueLater(i, asker) end
       else
         local isUnsubscribed, heard, others = aliveUntil % 1 ~= 0, false, nil
-        local channel = not (silentSources and silentSources[sourceOf(token)]) and channelOf(token)
+        local channel = not silentSources[sourceOf(token)] and channelOf(token)
         if isUnsubscribed or channel then
           if value and not hasRoom(wanted, sharing, count) then return value, sharing, count, 'ahead' end
           if value and (letIn[queue] or 0) >= ${lua(MAX_LET_IN)} then
@@ -304,9 +321,9 @@ local function handOff(i, asker, value, sharing, count)
           value, sharing, count = true, wanted, (count or 0) + 1
           letIn[queue] = (letIn[queue] or 0) + 1
         elseif position < ${lua(MAX_PASSED)} then
-          silentSources = silentSources or {}
           silentSources[sourceOf(token)] = true
           position = position + 1
+          silent.count, silent[token], silent[waiters[w]], passed[queue] = position, true, true, silent
         elseif not drop(i, waiters[w], token, lease, kind) then
           return value, sharing, count, continueLater(i, asker)
         end
@@ -621,6 +638,11 @@ local function hasRoom(wanted, sharing, count)
   if wanted ~= sharing then return false end
   return wanted == 'read' or count < tonumber(string.match(wanted, '%d+'))
 end
+local function canBeJoined(sharing, count)
+  if sharing == 'read' then return true end
+  local permits = sharing and string.match(sharing, '^permits:(%d+)')
+  return permits and count < tonumber(permits)
+end
 local function writeShared(i, value)
   local last = call('ZRANGE', holdersOf(i), -1, -1, 'WITHSCORES')[2]
   if not last then return call('DEL', KEYS[i]) end
@@ -673,6 +695,7 @@ end
 local function aliveOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
 end
+local passed = {}
 local function readWaiter(waiter)
   local token, lease, kind = string.match(waiter, '^(%S+) (%d+) (%S+)$')
   if not token or #lease > 13 or tonumber(lease) < 1 then return nil end
@@ -689,12 +712,17 @@ local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   if added == 1 and string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and call('ZCARD', queue) == 1 then
     notify(holder, 'contended ' .. holder)
   end
-  return call('ZRANK', queue, waiter), asked
+  local ahead, silent = call('ZRANK', queue, waiter), passed[queue]
+  if silent and ahead < silent.count and (isUnsubscribed or added == 1) then passed[queue] = nil end
+  return ahead, asked
 end
 local function dequeue(i, token, lease, kind)
-  if call('ZREM', KEYS[i + 1], token .. ' ' .. lease .. ' ' .. kind) == 0 then return false end
+  local queue, waiter = KEYS[i + 1], token .. ' ' .. lease .. ' ' .. kind
+  if call('ZREM', queue, waiter) == 0 then return false end
+  local silent = passed[queue]
+  if silent and silent[waiter] then silent.count, silent[token], silent[waiter] = silent.count - 1, nil, nil end
   call('ZREM', aliveOf(i), token)
-  if deliveryIsUnknown and call('EXISTS', KEYS[i + 1]) == 0 then call('DEL', aliveOf(i)) end
+  if deliveryIsUnknown and call('EXISTS', queue) == 0 then call('DEL', aliveOf(i)) end
   return true
 end
 local function noteUnconfirmed(i)
@@ -709,6 +737,7 @@ local function isSilent(i, aliveUntil)
 end
 local letIn, offered = {}, {}
 local dropped = 0
+local silentSources = {}
 local function offer(i, position, asker)
   if offered[KEYS[i + 1]] then return end
   offered[KEYS[i + 1]] = true
@@ -717,7 +746,7 @@ local function offer(i, position, asker)
   if token and token ~= asker then notify(token, 'offered ' .. token) end
 end
 local function drop(i, waiter, token, lease, kind)
-  if dropped >= ${lua(MAX_PASSED)} then return false end
+  if dropped >= ${lua(MAX_DROPPED)} then return false end
   dropped = dropped + 1
   if token then dequeue(i, token, lease, kind) else call('ZREM', KEYS[i + 1], waiter) end
   return true
@@ -726,14 +755,18 @@ local function continueLater(i, asker)
   local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
   if not last or tonumber(last) < now then
     call('DEL', KEYS[i + 1], aliveOf(i))
+    passed[KEYS[i + 1]] = nil
     return nil
   end
   offer(i, -1, asker)
   return 'unfinished'
 end
 local function handOff(i, asker, value, sharing, count)
-  local queue, alive, position, page, letInBefore = KEYS[i + 1], aliveOf(i), 0, 1, letIn[KEYS[i + 1]] or 0
-  local silentSources
+  if value and not canBeJoined(sharing, count) then return value, sharing, count end
+  local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
+  local silent, letInBefore = passed[queue] or {count = 0}, letIn[queue] or 0
+  if asker and silent[asker] then return value, sharing, count end
+  local position = silent.count
   while true do
     local waiters = call('ZRANGE', queue, position, position + page - 1)
     for w = 1, #waiters do
@@ -747,7 +780,7 @@ local function handOff(i, asker, value, sharing, count)
         if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, continueLater(i, asker) end
       else
         local isUnsubscribed, heard, others = aliveUntil % 1 ~= 0, false, nil
-        local channel = not (silentSources and silentSources[sourceOf(token)]) and channelOf(token)
+        local channel = not silentSources[sourceOf(token)] and channelOf(token)
         if isUnsubscribed or channel then
           if value and not hasRoom(wanted, sharing, count) then return value, sharing, count, 'ahead' end
           if value and (letIn[queue] or 0) >= ${lua(MAX_LET_IN)} then
@@ -766,9 +799,9 @@ local function handOff(i, asker, value, sharing, count)
           value, sharing, count = true, wanted, (count or 0) + 1
           letIn[queue] = (letIn[queue] or 0) + 1
         elseif position < ${lua(MAX_PASSED)} then
-          silentSources = silentSources or {}
           silentSources[sourceOf(token)] = true
           position = position + 1
+          silent.count, silent[token], silent[waiters[w]], passed[queue] = position, true, true, silent
         elseif not drop(i, waiters[w], token, lease, kind) then
           return value, sharing, count, continueLater(i, asker)
         end

@@ -1,8 +1,8 @@
 -- Hands a key to its waiters, in the same step in which it becomes free.
 --
 -- The first live waiter gets the key, and so do those behind it that may share it; a message tells each of their
--- processes. If a process is not subscribed, it is gone or has just lost its subscription: its waiters are passed over,
--- and keep their places for as long as they count as alive. Only a waiter that said that it can't be notified gets the
+-- processes. If a process is not subscribed, it is gone or has just lost its subscription: its waiters are silent. They
+-- are passed over, and up to MAX_PASSED keep their places for as long as they count as alive. Only a waiter that said that it can't be notified gets the
 -- key all the same, for a moment: it finds it when it asks again. In a cluster that goes for every waiter, as nobody
 -- knows who is subscribed. A free key with a queue, left by a holder that crashed, belongs to its first waiter, whoever
 -- asks.
@@ -10,6 +10,7 @@
 -- In this call, by queue: how many waiters were let in to share its key, and whether one of them was offered it.
 local letIn, offered = {}, {}
 local dropped = 0 -- how many waiters that are gone this call has dropped
+local silentSources = {} -- the processes that this call found silent
 
 -- Asks the waiter at this position, or else the last one, to ask for KEYS[i], which lets in those before it. If nobody
 -- hears that, one of them asks before long.
@@ -23,7 +24,7 @@ end
 
 -- Drops a waiter that is gone. Returns false when this call has dropped enough: the next one goes on.
 local function drop(i, waiter, token, lease, kind)
-  if dropped >= MAX_PASSED then return false end
+  if dropped >= MAX_DROPPED then return false end
   dropped = dropped + 1
   if token then dequeue(i, token, lease, kind) else call('ZREM', KEYS[i + 1], waiter) end
   return true
@@ -35,6 +36,7 @@ local function continueLater(i, asker)
   local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
   if not last or tonumber(last) < now then
     call('DEL', KEYS[i + 1], aliveOf(i))
+    passed[KEYS[i + 1]] = nil
     return nil
   end
   offer(i, -1, asker)
@@ -43,10 +45,14 @@ end
 
 -- Grants KEYS[i], whose state is given, to its live waiters in order, for as long as the next one may have it. Stops at
 -- the asker; and after many, because Redis does nothing else meanwhile. Returns the new state, and what keeps the asker
--- waiting: 'ahead' for a waiter ahead of it that has to wait, 'unfinished' if it is too early to say.
+-- waiting: 'ahead' for a waiter ahead of it that has to wait, 'unfinished' if it is too early to say. Passes over each
+-- silent waiter only once in a call.
 local function handOff(i, asker, value, sharing, count)
-  local queue, alive, position, page, letInBefore = KEYS[i + 1], aliveOf(i), 0, 1, letIn[KEYS[i + 1]] or 0
-  local silentSources -- none of their waiters can be notified; made when there is one
+  if value and not canBeJoined(sharing, count) then return value, sharing, count end
+  local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
+  local silent, letInBefore = passed[queue] or {count = 0}, letIn[queue] or 0
+  if asker and silent[asker] then return value, sharing, count end
+  local position = silent.count
   while true do
     local waiters = call('ZRANGE', queue, position, position + page - 1)
     for w = 1, #waiters do
@@ -60,7 +66,7 @@ local function handOff(i, asker, value, sharing, count)
         if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, continueLater(i, asker) end
       else
         local isUnsubscribed, heard, others = aliveUntil % 1 ~= 0, false, nil
-        local channel = not (silentSources and silentSources[sourceOf(token)]) and channelOf(token)
+        local channel = not silentSources[sourceOf(token)] and channelOf(token)
         if isUnsubscribed or channel then
           if value and not hasRoom(wanted, sharing, count) then return value, sharing, count, 'ahead' end
           if value and (letIn[queue] or 0) >= MAX_LET_IN then
@@ -79,9 +85,9 @@ local function handOff(i, asker, value, sharing, count)
           value, sharing, count = true, wanted, (count or 0) + 1
           letIn[queue] = (letIn[queue] or 0) + 1
         elseif position < MAX_PASSED then
-          silentSources = silentSources or {}
           silentSources[sourceOf(token)] = true
           position = position + 1
+          silent.count, silent[token], silent[waiters[w]], passed[queue] = position, true, true, silent
         elseif not drop(i, waiters[w], token, lease, kind) then
           return value, sharing, count, continueLater(i, asker)
         end

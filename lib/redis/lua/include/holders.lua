@@ -35,6 +35,13 @@ local function hasRoom(wanted, sharing, count)
   return wanted == 'read' or count < tonumber(string.match(wanted, '%d+'))
 end
 
+-- Returns whether a key that is held like this has room for anybody.
+local function canBeJoined(sharing, count)
+  if sharing == 'read' then return true end
+  local permits = sharing and string.match(sharing, '^permits:(%d+)')
+  return permits and count < tonumber(permits)
+end
+
 -- Writes the shared KEYS[i], which lasts as long as the longest lease of its holders. Deletes it when it has none.
 local function writeShared(i, value)
   local last = call('ZRANGE', holdersOf(i), -1, -1, 'WITHSCORES')[2]

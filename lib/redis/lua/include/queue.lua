@@ -5,6 +5,9 @@ local function aliveOf(i)
   return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
 end
 
+-- In this call, by queue: how many waiters at its head are silent (see hand-off.lua), themselves, and their tokens.
+local passed = {}
+
 -- Returns the token, lease and kind of a waiter, and how it wants to share the key. Returns nil for what is no waiter:
 -- left in the queue, that would make everybody fail who comes by.
 local function readWaiter(waiter)
@@ -26,15 +29,20 @@ local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
   if added == 1 and string.sub(holder, -1) == LOCAL_WAITERS_MARK and call('ZCARD', queue) == 1 then
     notify(holder, 'contended ' .. holder)
   end
-  return call('ZRANK', queue, waiter), asked
+  local ahead, silent = call('ZRANK', queue, waiter), passed[queue]
+  if silent and ahead < silent.count and (isUnsubscribed or added == 1) then passed[queue] = nil end
+  return ahead, asked
 end
 
 -- Takes the token out of the queue of KEYS[i]. Returns whether it was in it.
 local function dequeue(i, token, lease, kind)
-  if call('ZREM', KEYS[i + 1], token .. ' ' .. lease .. ' ' .. kind) == 0 then return false end
+  local queue, waiter = KEYS[i + 1], token .. ' ' .. lease .. ' ' .. kind
+  if call('ZREM', queue, waiter) == 0 then return false end
+  local silent = passed[queue]
+  if silent and silent[waiter] then silent.count, silent[token], silent[waiter] = silent.count - 1, nil, nil end
   call('ZREM', aliveOf(i), token)
   -- Of an empty queue, only the note of an unconfirmed grant is left.
-  if deliveryIsUnknown and call('EXISTS', KEYS[i + 1]) == 0 then call('DEL', aliveOf(i)) end
+  if deliveryIsUnknown and call('EXISTS', queue) == 0 then call('DEL', aliveOf(i)) end
   return true
 end
 
