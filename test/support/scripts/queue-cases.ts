@@ -1,10 +1,10 @@
 import { expect } from '@jest/globals';
-import { MAX_PASSED } from '../../../lib/redis/lua/constants.js';
+import { MAX_DROPPED, MAX_PASSED } from '../../../lib/redis/lua/constants.js';
 import { INSPECT } from '../../../lib/redis/lua/inspect.script.js';
 import { LOCKS } from '../../../lib/redis/lua/locks.script.js';
 import { ALIVE_MS } from '../../../lib/store/lock-store.js';
-import { A, ALIVE, LEASE, names, QUEUE } from './script-bench.js';
-import { COUNTER, MINE, THEIRS, NEXT, LAST, waiter, crowd, type ScriptCases } from './script-fixtures.js';
+import { A, ALIVE, HOLDERS, LEASE, names, QUEUE } from './script-bench.js';
+import { COUNTER, MINE, THEIRS, NEXT, LAST, waiter, callsIn, crowd, type ScriptCases } from './script-fixtures.js';
 
 /** Waiters and queues. */
 export const QUEUE_CASES: ScriptCases = {
@@ -86,9 +86,9 @@ export const QUEUE_CASES: ScriptCases = {
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter(NEXT), waiter('more.1'), waiter(LAST));
     await redis.zadd(QUEUE, 0.00001, 'nonsense');
-    await crowd(redis, 2 * MAX_PASSED + 10, false);
+    await crowd(redis, 2 * MAX_DROPPED + 10, false);
     expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
-    expect(await redis.zcard(QUEUE)).toBe(MAX_PASSED + 11 + 3);
+    expect(await redis.zcard(QUEUE)).toBe(MAX_DROPPED + 11 + 3);
     expect(await heard()).toEqual([`offered ${LAST}`]);
     for (const [what, left] of [
       ['queue', 11],
@@ -96,7 +96,7 @@ export const QUEUE_CASES: ScriptCases = {
     ] as const) {
       expect(await locks([what, LAST, LEASE, 'a'])).toEqual(['', 0, expect.any(Number), expect.any(Number)]);
       expect(await redis.zcard(QUEUE)).toBe(left + 3);
-      if (what === 'queue') await crowd(redis, MAX_PASSED, false);
+      if (what === 'queue') await crowd(redis, MAX_DROPPED, false);
     }
     expect(await heard()).toEqual([]);
     expect(await locks(['queue', LAST, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), 1, expect.any(Number)]);
@@ -107,13 +107,13 @@ export const QUEUE_CASES: ScriptCases = {
   'delete a long queue in which nobody is alive': async ({ redis, locks }) => {
     for (const verb of ['release', 'queue']) {
       await redis.set(A, MINE);
-      await crowd(redis, 2 * MAX_PASSED, false);
+      await crowd(redis, 2 * MAX_DROPPED, false);
       if (verb === 'queue') await redis.del(A);
       expect(await locks([verb, MINE, LEASE, 'a'])).toEqual(expect.any(Number));
       expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
       await redis.del(A);
     }
-    await crowd(redis, 2 * MAX_PASSED, false);
+    await crowd(redis, 2 * MAX_DROPPED, false);
     await redis.del(ALIVE);
     expect(await locks(['queue', MINE, LEASE, 'a'])).toEqual(expect.any(Number));
     expect(await redis.exists(QUEUE)).toBe(0);
@@ -128,11 +128,69 @@ export const QUEUE_CASES: ScriptCases = {
     const heard = await listens('next');
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter(NEXT), waiter(LAST));
-    await crowd(redis, 2 * MAX_PASSED + 10, true);
+    await crowd(redis, MAX_PASSED + MAX_DROPPED + 10, true);
     expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
     expect(await redis.zcard(QUEUE)).toBe(MAX_PASSED + 10 + 2);
     expect(await redis.exists(A)).toBe(0);
     expect(await locks(['try', THEIRS, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), MAX_PASSED + 1, 0]);
     expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+  },
+
+  "walk past waiters that can't be notified once in a call, and not at all when nobody could have the key": async ({
+    redis,
+    locks,
+    share,
+  }) => {
+    for (const [held, asks] of [
+      ['permits:1', 'queue 1 permits:1'],
+      ['read', 'queue 1 read'],
+    ] as const) {
+      await redis.flushall();
+      await share(held, { [THEIRS]: LEASE });
+      await crowd(redis, 1000, true);
+      await redis.config('RESETSTAT');
+      const askers = Array.from({ length: 128 }, (_, index) => `asker.${index}`);
+      const replies = (await locks(...askers.map((token) => [asks, token, LEASE, 'a'] as const))) as unknown[];
+      expect(replies.filter((reply) => typeof reply === 'number')).toHaveLength(held === 'read' ? 128 : 0);
+      const calls = await callsIn(redis);
+      expect(calls('zscore')).toBeLessThan(2000);
+      expect(calls('zrange')).toBeLessThan(600);
+    }
+  },
+
+  "know in a call who has left the waiters that can't be notified, and who can be reached again": async ({
+    redis,
+    locks,
+    share,
+    queue,
+    listens,
+  }) => {
+    const read = (token: string) => waiter(token, 'read');
+    const heard = await listens('next');
+    await share('read', { [THEIRS]: LEASE });
+    const permit = 'permits:3';
+    await queue(waiter('gone.1'), read('gone.2'), waiter('gone.3', permit), waiter(NEXT));
+    const ask = (what: string, token: string, kind = 'read') => [`${what} 1 ${kind}`, token, LEASE, 'a'] as const;
+    expect(
+      await locks(
+        ask('queue', LAST), // passes over three, and finds the live writer
+        ask('queue', 'gone.2'), // is one of them: only others that are gone are before it
+        ask('cancel', 'gone.1', 'exclusive'),
+        ask('queue', 'more.1'), // still finds the live writer
+        ask('unsubscribed', 'gone.3', permit), // is to have its turn from now on
+        ask('cancel', NEXT, 'exclusive'),
+        ask('queue', 'more.2'),
+      ),
+    ).toEqual([
+      [THEIRS, expect.any(Number), 4, expect.any(Number)],
+      expect.any(Number),
+      0,
+      [THEIRS, expect.any(Number), 3, expect.any(Number)],
+      [expect.any(String), expect.any(Number), 0, expect.any(Number)],
+      0,
+      [THEIRS, expect.any(Number), 3, expect.any(Number)],
+    ]);
+    expect(await heard()).toEqual([]);
+    expect((await redis.zrange(HOLDERS, '0', '-1')).sort()).toEqual([THEIRS, 'gone.2'].sort());
   },
 };
