@@ -286,9 +286,9 @@ end
 local function handOff(i, asker, value, sharing, count)
   if value and not canBeJoined(sharing, count) then return value, sharing, count end
   local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
-  local silent, letInBefore = passed[queue] or {count = 0}, letIn[queue] or 0
-  if asker and silent[asker] then return value, sharing, count end
-  local position = silent.count
+  local silent, letInBefore = passed[queue], letIn[queue] or 0
+  if silent and asker and silent[asker] then return value, sharing, count end
+  local position = silent and silent.count or 0
   while true do
     local waiters = call('ZRANGE', queue, position, position + page - 1)
     for w = 1, #waiters do
@@ -323,6 +323,7 @@ local function handOff(i, asker, value, sharing, count)
         elseif position < ${lua(MAX_PASSED)} then
           silentSources[sourceOf(token)] = true
           position = position + 1
+          silent = silent or {}
           silent.count, silent[token], silent[waiters[w]], passed[queue] = position, true, true, silent
         elseif not drop(i, waiters[w], token, lease, kind) then
           return value, sharing, count, continueLater(i, asker)
@@ -425,27 +426,33 @@ local function upgradeOf(sharing)
   return sharing and tonumber(string.match(sharing, '^write:(%d+)$')) or (not sharing and 0 or nil)
 end
 local function lastEndedUpgrade(value, token)
-  for number, reader in string.gmatch(value, ' (%d+) (%S+)') do
-    if reader == token then return tonumber(number) end
-  end
-  return 0
+  local isLast = string.sub(value, -#token - 1) == ' ' .. token
+  local before = isLast and #value - #token or string.find(value, ' ' .. token .. ' ', 1, true)
+  local number = before and string.match(string.sub(value, math.max(1, before - 20), before - 1), ' (%d+)$')
+  if not number then return 0 end
+  return tonumber(number), before - #number - 1, before + #token
 end
-local function noteEndedUpgrade(i, token, number)
-  local value = call('GET', KEYS[i])
-  if lastEndedUpgrade(value, token) >= number then return end
-  local noted = ${lua(SHARED_READ)} .. ' ' .. number .. ' ' .. token
-  for other, reader in string.gmatch(value, ' (%d+) (%S+)') do
-    if reader ~= token and call('ZSCORE', holdersOf(i), reader) then noted = noted .. ' ' .. other .. ' ' .. reader end
+local function noteEndedUpgrade(i, value, token, number)
+  local noted, from, to = lastEndedUpgrade(value, token)
+  if noted >= number then return end
+  local rest, kept = string.find(value, ' ', 1, true) or #value + 1, ''
+  if from then value = string.sub(value, 1, from - 1) .. string.sub(value, to + 1) end
+  for _ = 1, 2 do
+    local note, reader, next = string.match(value, '^( %d+ (%S+))()', rest)
+    if not note then break end
+    if call('ZSCORE', holdersOf(i), reader) then kept = kept .. note end
+    rest = next
   end
-  writeShared(i, noted)
+  writeShared(i, ${lua(SHARED_READ)} .. string.sub(value, rest) .. kept .. ' ' .. number .. ' ' .. token)
 end
 local function upgrade(lastKey, token, lease, number)
   number = tonumber(number)
-  local isRefused = false
+  local isRefused, values = false, {}
   for i = firstKey, lastKey, 2 do
     local value, sharing, count = state(i)
-    local before = upgradeOf(sharing)
-    if not holds(i, token, value, sharing) then
+    local before, isOurs = upgradeOf(sharing), holds(i, token, value, sharing)
+    if isOurs and sharing == 'read' then values[i] = value end
+    if not isOurs then
       isRefused = true
     elseif before then
       isRefused = isRefused or before > number
@@ -454,14 +461,13 @@ local function upgrade(lastKey, token, lease, number)
     end
   end
   for i = firstKey, lastKey, 2 do
-    local value, sharing = state(i)
     if not isRefused then
       local ttl = math.max(lease, call('PTTL', KEYS[i]))
       call('DEL', holdersOf(i))
       call('ZADD', holdersOf(i), now + ttl, token)
       writeShared(i, ${lua(SHARED_WRITE)} .. number)
-    elseif sharing == 'read' and holds(i, token, value, sharing) then
-      noteEndedUpgrade(i, token, number)
+    elseif values[i] then
+      noteEndedUpgrade(i, values[i], token, number)
     end
   end
   return isRefused and 0 or fenceReply(lastKey, fenceFor(token))
@@ -473,7 +479,7 @@ local function downgrade(i, token, _, number)
   number = tonumber(number) or 0
   if writing and writing > number then return 1 end
   if not sharing then grant(i, token, call('PTTL', KEYS[i]), 'read') end
-  if sharing == 'read' or writing then noteEndedUpgrade(i, token, number) end
+  if sharing == 'read' or writing then noteEndedUpgrade(i, call('GET', KEYS[i]), token, number) end
   if writing then handOff(i, nil, true, 'read', 1) end
   return 1
 end
@@ -764,9 +770,9 @@ end
 local function handOff(i, asker, value, sharing, count)
   if value and not canBeJoined(sharing, count) then return value, sharing, count end
   local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
-  local silent, letInBefore = passed[queue] or {count = 0}, letIn[queue] or 0
-  if asker and silent[asker] then return value, sharing, count end
-  local position = silent.count
+  local silent, letInBefore = passed[queue], letIn[queue] or 0
+  if silent and asker and silent[asker] then return value, sharing, count end
+  local position = silent and silent.count or 0
   while true do
     local waiters = call('ZRANGE', queue, position, position + page - 1)
     for w = 1, #waiters do
@@ -801,6 +807,7 @@ local function handOff(i, asker, value, sharing, count)
         elseif position < ${lua(MAX_PASSED)} then
           silentSources[sourceOf(token)] = true
           position = position + 1
+          silent = silent or {}
           silent.count, silent[token], silent[waiters[w]], passed[queue] = position, true, true, silent
         elseif not drop(i, waiters[w], token, lease, kind) then
           return value, sharing, count, continueLater(i, asker)
@@ -903,27 +910,33 @@ local function upgradeOf(sharing)
   return sharing and tonumber(string.match(sharing, '^write:(%d+)$')) or (not sharing and 0 or nil)
 end
 local function lastEndedUpgrade(value, token)
-  for number, reader in string.gmatch(value, ' (%d+) (%S+)') do
-    if reader == token then return tonumber(number) end
-  end
-  return 0
+  local isLast = string.sub(value, -#token - 1) == ' ' .. token
+  local before = isLast and #value - #token or string.find(value, ' ' .. token .. ' ', 1, true)
+  local number = before and string.match(string.sub(value, math.max(1, before - 20), before - 1), ' (%d+)$')
+  if not number then return 0 end
+  return tonumber(number), before - #number - 1, before + #token
 end
-local function noteEndedUpgrade(i, token, number)
-  local value = call('GET', KEYS[i])
-  if lastEndedUpgrade(value, token) >= number then return end
-  local noted = ${lua(SHARED_READ)} .. ' ' .. number .. ' ' .. token
-  for other, reader in string.gmatch(value, ' (%d+) (%S+)') do
-    if reader ~= token and call('ZSCORE', holdersOf(i), reader) then noted = noted .. ' ' .. other .. ' ' .. reader end
+local function noteEndedUpgrade(i, value, token, number)
+  local noted, from, to = lastEndedUpgrade(value, token)
+  if noted >= number then return end
+  local rest, kept = string.find(value, ' ', 1, true) or #value + 1, ''
+  if from then value = string.sub(value, 1, from - 1) .. string.sub(value, to + 1) end
+  for _ = 1, 2 do
+    local note, reader, next = string.match(value, '^( %d+ (%S+))()', rest)
+    if not note then break end
+    if call('ZSCORE', holdersOf(i), reader) then kept = kept .. note end
+    rest = next
   end
-  writeShared(i, noted)
+  writeShared(i, ${lua(SHARED_READ)} .. string.sub(value, rest) .. kept .. ' ' .. number .. ' ' .. token)
 end
 local function upgrade(lastKey, token, lease, number)
   number = tonumber(number)
-  local isRefused = false
+  local isRefused, values = false, {}
   for i = firstKey, lastKey, 2 do
     local value, sharing, count = state(i)
-    local before = upgradeOf(sharing)
-    if not holds(i, token, value, sharing) then
+    local before, isOurs = upgradeOf(sharing), holds(i, token, value, sharing)
+    if isOurs and sharing == 'read' then values[i] = value end
+    if not isOurs then
       isRefused = true
     elseif before then
       isRefused = isRefused or before > number
@@ -932,14 +945,13 @@ local function upgrade(lastKey, token, lease, number)
     end
   end
   for i = firstKey, lastKey, 2 do
-    local value, sharing = state(i)
     if not isRefused then
       local ttl = math.max(lease, call('PTTL', KEYS[i]))
       call('DEL', holdersOf(i))
       call('ZADD', holdersOf(i), now + ttl, token)
       writeShared(i, ${lua(SHARED_WRITE)} .. number)
-    elseif sharing == 'read' and holds(i, token, value, sharing) then
-      noteEndedUpgrade(i, token, number)
+    elseif values[i] then
+      noteEndedUpgrade(i, values[i], token, number)
     end
   end
   return isRefused and 0 or fenceReply(lastKey, fenceFor(token))
@@ -951,7 +963,7 @@ local function downgrade(i, token, _, number)
   number = tonumber(number) or 0
   if writing and writing > number then return 1 end
   if not sharing then grant(i, token, call('PTTL', KEYS[i]), 'read') end
-  if sharing == 'read' or writing then noteEndedUpgrade(i, token, number) end
+  if sharing == 'read' or writing then noteEndedUpgrade(i, call('GET', KEYS[i]), token, number) end
   if writing then handOff(i, nil, true, 'read', 1) end
   return 1
 end

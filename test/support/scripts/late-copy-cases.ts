@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
 import { RENEW } from '../../../lib/redis/lua/renew.script.js';
 import { A, B, HOLDERS, LEASE, QUEUE, type ScriptBench } from './script-bench.js';
-import { MINE, NEXT, THEIRS, type ScriptCases } from './script-fixtures.js';
+import { callsIn, MINE, NEXT, THEIRS, type ScriptCases } from './script-fixtures.js';
 
 /** What may have become of a lock that `MINE` asked for. */
 const STATES: Readonly<Record<string, (bench: ScriptBench) => Promise<unknown>>> = {
@@ -189,16 +189,55 @@ export const LATE_COPY_CASES: ScriptCases = {
     expect(await locks(['upgrade 1 1', MINE, LEASE, 'a'])).toBe(0);
     expect(await locks(['upgrade 1 7', THEIRS, LEASE, 'a'])).toBe(0);
     await locks(['try 1 read', NEXT, LEASE, 'a']);
-    expect(await redis.get(A)).toBe(`nest-redis-lock:read 7 ${THEIRS} 1 ${MINE}`);
+    expect(await redis.get(A)).toBe(`nest-redis-lock:read 1 ${MINE} 7 ${THEIRS}`);
     await locks(['release', MINE, 0, 'a']);
     expect(await locks(['upgrade 1 2', NEXT, LEASE, 'a'])).toBe(0);
-    expect(await redis.get(A)).toBe(`nest-redis-lock:read 2 ${NEXT} 7 ${THEIRS}`);
+    expect(await redis.get(A)).toBe(`nest-redis-lock:read 7 ${THEIRS} 2 ${NEXT}`);
     await locks(['release', NEXT, 0, 'a']);
     expect(await locks(['upgrade 1 7', THEIRS, LEASE, 'a'])).toBe(0);
     expect(await redis.zrange(HOLDERS, '0', '-1')).toEqual([THEIRS]);
     expect(await locks(['upgrade 1 8', THEIRS, LEASE, 'a'])).toBeGreaterThan(0);
     await locks(['release', THEIRS, 0, 'a']);
     expect(await redis.exists(A, HOLDERS)).toBe(0);
+  },
+
+  'look at few of the ended upgrades of other readers, however many there are': async ({ redis, locks }) => {
+    const readers = Array.from({ length: 300 }, (_, index) => `reader.${index}`);
+    const all = (what: string) => locks(...readers.map((token) => [what, token, LEASE, 'a'] as const));
+    await all('try 1 read');
+    for (const what of ['upgrade 1 1', 'upgrade 1 3', 'upgrade 1 2']) {
+      await redis.config('RESETSTAT');
+      expect(await all(what)).toEqual(readers.map(() => 0));
+      expect((await callsIn(redis))('zscore')).toBeLessThan(10 * readers.length);
+    }
+    // Each is known by its whole token, and its last number.
+    for (const token of [readers[1]!, readers[29]!, readers[299]!]) {
+      const others = readers.filter((other) => other !== token);
+      const [before, lasts] = [await redis.get(A), await redis.dumpBuffer(HOLDERS)];
+      await locks(...others.map((other) => ['release', other, 0, 'a'] as const));
+      expect(await locks(['upgrade 1 3', token, LEASE, 'a'])).toBe(0);
+      expect(await locks(['upgrade 1 4', token, LEASE, 'a'])).toBeGreaterThan(0);
+      await redis.set(A, before!, 'PX', LEASE);
+      await redis.restore(HOLDERS, LEASE, lasts, 'REPLACE');
+    }
+  },
+
+  'forget the ended upgrades of readers that are gone, also while others stay': async ({ redis, locks }) => {
+    const stay = ['stay.1', 'stay.2', 'stay.3'];
+    await locks(...stay.map((token) => ['try 1 read', token, LEASE, 'a'] as const));
+    await locks(...stay.map((token) => ['upgrade 1 1', token, LEASE, 'a'] as const));
+    for (let round = 0; round < 200; round++) {
+      const token = `gone.${round}`;
+      const [, refused] = (await locks(
+        ['try 1 read', token, LEASE, 'a'],
+        ['upgrade 1 1', token, LEASE, 'a'],
+        ['release', token, 0, 'a'],
+      )) as unknown[];
+      expect(refused).toBe(0);
+    }
+    const value = await redis.get(A);
+    expect(value!.length).toBeLessThan(200);
+    for (const token of stay) expect(value).toContain(` 1 ${token}`);
   },
 
   'handle the other keys of an operation, and of its call, when one key is in error': async ({ redis, locks }) => {

@@ -50,9 +50,9 @@ end
 local function handOff(i, asker, value, sharing, count)
   if value and not canBeJoined(sharing, count) then return value, sharing, count end
   local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
-  local silent, letInBefore = passed[queue] or {count = 0}, letIn[queue] or 0
-  if asker and silent[asker] then return value, sharing, count end
-  local position = silent.count
+  local silent, letInBefore = passed[queue], letIn[queue] or 0
+  if silent and asker and silent[asker] then return value, sharing, count end
+  local position = silent and silent.count or 0
   while true do
     local waiters = call('ZRANGE', queue, position, position + page - 1)
     for w = 1, #waiters do
@@ -87,6 +87,7 @@ local function handOff(i, asker, value, sharing, count)
         elseif position < MAX_PASSED then
           silentSources[sourceOf(token)] = true
           position = position + 1
+          silent = silent or {}
           silent.count, silent[token], silent[waiters[w]], passed[queue] = position, true, true, silent
         elseif not drop(i, waiters[w], token, lease, kind) then
           return value, sharing, count, continueLater(i, asker)
