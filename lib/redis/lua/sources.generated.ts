@@ -159,12 +159,7 @@ local function holds(i, token, value, sharing)
 end
 local function hasRoom(wanted, sharing, count)
   if wanted ~= sharing then return false end
-  return wanted == 'read' or count < tonumber(string.match(wanted, '%d+'))
-end
-local function canBeJoined(sharing, count)
-  if sharing == 'read' then return true end
-  local permits = sharing and string.match(sharing, '^permits:(%d+)')
-  return permits and count < tonumber(permits)
+  return wanted == 'read' or count < tonumber(string.match(wanted, '^permits:(%d+)') or 0)
 end
 local function writeShared(i, value)
   local last = call('ZRANGE', holdersOf(i), -1, -1, 'WITHSCORES')[2]
@@ -259,7 +254,7 @@ local function isSilent(i, aliveUntil)
 end
 local letIn, offered = {}, {}
 local dropped = 0
-local silentSources = {}
+local silentSources
 local function offer(i, position, asker)
   if offered[KEYS[i + 1]] then return end
   offered[KEYS[i + 1]] = true
@@ -284,7 +279,7 @@ local function continueLater(i, asker)
   return 'unfinished'
 end
 local function handOff(i, asker, value, sharing, count)
-  if value and not canBeJoined(sharing, count) then return value, sharing, count end
+  if value and not (sharing and hasRoom(sharing, sharing, count)) then return value, sharing, count end
   local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
   local silent, letInBefore = passed[queue], letIn[queue] or 0
   if silent and asker and silent[asker] then return value, sharing, count end
@@ -302,7 +297,7 @@ local function handOff(i, asker, value, sharing, count)
         if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, continueLater(i, asker) end
       else
         local isUnsubscribed, heard, others = aliveUntil % 1 ~= 0, false, nil
-        local channel = not silentSources[sourceOf(token)] and channelOf(token)
+        local channel = not (silentSources and silentSources[sourceOf(token)]) and channelOf(token)
         if isUnsubscribed or channel then
           if value and not hasRoom(wanted, sharing, count) then return value, sharing, count, 'ahead' end
           if value and (letIn[queue] or 0) >= ${lua(MAX_LET_IN)} then
@@ -321,6 +316,7 @@ local function handOff(i, asker, value, sharing, count)
           value, sharing, count = true, wanted, (count or 0) + 1
           letIn[queue] = (letIn[queue] or 0) + 1
         elseif position < ${lua(MAX_PASSED)} then
+          silentSources = silentSources or {}
           silentSources[sourceOf(token)] = true
           position = position + 1
           silent = silent or {}
@@ -642,12 +638,7 @@ local function holds(i, token, value, sharing)
 end
 local function hasRoom(wanted, sharing, count)
   if wanted ~= sharing then return false end
-  return wanted == 'read' or count < tonumber(string.match(wanted, '%d+'))
-end
-local function canBeJoined(sharing, count)
-  if sharing == 'read' then return true end
-  local permits = sharing and string.match(sharing, '^permits:(%d+)')
-  return permits and count < tonumber(permits)
+  return wanted == 'read' or count < tonumber(string.match(wanted, '^permits:(%d+)') or 0)
 end
 local function writeShared(i, value)
   local last = call('ZRANGE', holdersOf(i), -1, -1, 'WITHSCORES')[2]
@@ -743,7 +734,7 @@ local function isSilent(i, aliveUntil)
 end
 local letIn, offered = {}, {}
 local dropped = 0
-local silentSources = {}
+local silentSources
 local function offer(i, position, asker)
   if offered[KEYS[i + 1]] then return end
   offered[KEYS[i + 1]] = true
@@ -768,7 +759,7 @@ local function continueLater(i, asker)
   return 'unfinished'
 end
 local function handOff(i, asker, value, sharing, count)
-  if value and not canBeJoined(sharing, count) then return value, sharing, count end
+  if value and not (sharing and hasRoom(sharing, sharing, count)) then return value, sharing, count end
   local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
   local silent, letInBefore = passed[queue], letIn[queue] or 0
   if silent and asker and silent[asker] then return value, sharing, count end
@@ -786,7 +777,7 @@ local function handOff(i, asker, value, sharing, count)
         if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, continueLater(i, asker) end
       else
         local isUnsubscribed, heard, others = aliveUntil % 1 ~= 0, false, nil
-        local channel = not silentSources[sourceOf(token)] and channelOf(token)
+        local channel = not (silentSources and silentSources[sourceOf(token)]) and channelOf(token)
         if isUnsubscribed or channel then
           if value and not hasRoom(wanted, sharing, count) then return value, sharing, count, 'ahead' end
           if value and (letIn[queue] or 0) >= ${lua(MAX_LET_IN)} then
@@ -805,6 +796,7 @@ local function handOff(i, asker, value, sharing, count)
           value, sharing, count = true, wanted, (count or 0) + 1
           letIn[queue] = (letIn[queue] or 0) + 1
         elseif position < ${lua(MAX_PASSED)} then
+          silentSources = silentSources or {}
           silentSources[sourceOf(token)] = true
           position = position + 1
           silent = silent or {}

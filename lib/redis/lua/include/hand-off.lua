@@ -10,7 +10,7 @@
 -- In this call, by queue: how many waiters were let in to share its key, and whether one of them was offered it.
 local letIn, offered = {}, {}
 local dropped = 0 -- how many waiters that are gone this call has dropped
-local silentSources = {} -- the processes that this call found silent
+local silentSources -- the processes that this call found silent; made when there is one
 
 -- Asks the waiter at this position, or else the last one, to ask for KEYS[i], which lets in those before it. If nobody
 -- hears that, one of them asks before long.
@@ -48,7 +48,7 @@ end
 -- waiting: 'ahead' for a waiter ahead of it that has to wait, 'unfinished' if it is too early to say. Passes over each
 -- silent waiter only once in a call.
 local function handOff(i, asker, value, sharing, count)
-  if value and not canBeJoined(sharing, count) then return value, sharing, count end
+  if value and not (sharing and hasRoom(sharing, sharing, count)) then return value, sharing, count end
   local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
   local silent, letInBefore = passed[queue], letIn[queue] or 0
   if silent and asker and silent[asker] then return value, sharing, count end
@@ -66,7 +66,7 @@ local function handOff(i, asker, value, sharing, count)
         if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, continueLater(i, asker) end
       else
         local isUnsubscribed, heard, others = aliveUntil % 1 ~= 0, false, nil
-        local channel = not silentSources[sourceOf(token)] and channelOf(token)
+        local channel = not (silentSources and silentSources[sourceOf(token)]) and channelOf(token)
         if isUnsubscribed or channel then
           if value and not hasRoom(wanted, sharing, count) then return value, sharing, count, 'ahead' end
           if value and (letIn[queue] or 0) >= MAX_LET_IN then
@@ -85,6 +85,7 @@ local function handOff(i, asker, value, sharing, count)
           value, sharing, count = true, wanted, (count or 0) + 1
           letIn[queue] = (letIn[queue] or 0) + 1
         elseif position < MAX_PASSED then
+          silentSources = silentSources or {}
           silentSources[sourceOf(token)] = true
           position = position + 1
           silent = silent or {}

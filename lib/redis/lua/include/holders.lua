@@ -32,14 +32,7 @@ end
 -- Returns whether a key that is shared like this has room for one more holder that wants to share it.
 local function hasRoom(wanted, sharing, count)
   if wanted ~= sharing then return false end
-  return wanted == 'read' or count < tonumber(string.match(wanted, '%d+'))
-end
-
--- Returns whether a key that is held like this has room for anybody.
-local function canBeJoined(sharing, count)
-  if sharing == 'read' then return true end
-  local permits = sharing and string.match(sharing, '^permits:(%d+)')
-  return permits and count < tonumber(permits)
+  return wanted == 'read' or count < tonumber(string.match(wanted, '^permits:(%d+)') or 0)
 end
 
 -- Writes the shared KEYS[i], which lasts as long as the longest lease of its holders. Deletes it when it has none.
