@@ -1,4 +1,9 @@
-import { INTERCEPTORS_METADATA, METHOD_METADATA } from '@nestjs/common/constants.js';
+import {
+  INTERCEPTORS_METADATA,
+  METHOD_METADATA,
+  RESPONSE_PASSTHROUGH_METADATA,
+  ROUTE_ARGS_METADATA,
+} from '@nestjs/common/constants.js';
 import { currentLockMethods } from '../decorators/current-lock.decorator.js';
 import { hiddenByClass } from '../decorators/instance/hidden-locks.js';
 import { isReached, lockedMethods, type LockedMethod } from '../decorators/method/locked-methods.js';
@@ -26,6 +31,7 @@ export function mistakesOf(prototype: object): readonly string[] {
     ...own.flatMap((method) => [
       ...transactionAroundLock(method),
       ...requestLockWithoutRequest(prototype, method),
+      ...skippedWithoutResponse(prototype, method),
       ...gatewayHook(prototype, method),
     ]),
   ];
@@ -96,6 +102,29 @@ function requestLockWithoutRequest(
       `${shownMethod(prototype, name)} has a lock with scope: 'request', but ${why}, so every call would be refused.`,
       remedies,
     ),
+  ];
+}
+
+/** The keys of `@Res()` and `@Next()` in the metadata of a handler's parameters, before their positions. */
+const RESPONSE_PARAMETER = /^[12]:/;
+
+/** Nest sends nothing for a handler that has the response itself, so a skipped handler would leave its client waiting. */
+function skippedWithoutResponse(prototype: object, { owner, name, skips }: LockedMethod): readonly string[] {
+  const handler = (owner as Record<string | symbol, object>)[name]!;
+  if (!skips || !Reflect.hasMetadata(METHOD_METADATA, handler)) return [];
+  const type = prototype.constructor;
+  const parameters = (Reflect.getMetadata(ROUTE_ARGS_METADATA, type, name) ?? {}) as object;
+  const responds = Object.keys(parameters).some((key) => RESPONSE_PARAMETER.test(key));
+  if (!responds || Reflect.getMetadata(RESPONSE_PASSTHROUGH_METADATA, type, name)) return [];
+  const what =
+    `${shownMethod(prototype, name)} has onTimeout: 'skip' and sends its response by @Res() or @Next(), ` +
+    `so nobody would answer a request that is skipped.`;
+  return [
+    mistake(what, [
+      'Write @Res({ passthrough: true }), and return what is to be sent.',
+      'Give onTimeout a function that sends a response.',
+      'Leave out onTimeout: the client gets a 409.',
+    ]),
   ];
 }
 

@@ -89,6 +89,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
       key,
       scope,
       kind,
+      skips: resolved?.onTimeout === 'skip',
       mistakes: error?.message,
       transaction: () => watch.seen,
     });

@@ -9,6 +9,8 @@ import {
   type MiddlewareConsumer,
   type ModuleMetadata,
   type NestMiddleware,
+  Next,
+  Res,
   Scope,
   SetMetadata,
 } from '@nestjs/common';
@@ -320,6 +322,41 @@ Potential solutions:
 Potential solutions:
 - Leave out the scope: the lock is then held for each call.
 - Put it on the method that has @Get(), @Post() or the like.`,
+  ],
+  [
+    "onTimeout: 'skip' on a handler that sends its response itself",
+    () => {
+      @Controller('files')
+      class Files {
+        @Get('call')
+        @WithLock('file', { onTimeout: 'skip' })
+        async call(@Res() _response: unknown) {}
+
+        @Get('request')
+        @WithLock('file', { scope: 'request', onTimeout: 'skip' })
+        request(@Next() _next: unknown) {}
+
+        @Get('passthrough')
+        @WithLock('file', { onTimeout: 'skip' })
+        async passthrough(@Res({ passthrough: true }) _response: unknown) {}
+
+        @Get('answered')
+        @WithLock('file', { onTimeout: () => undefined })
+        async answered(@Res() _response: unknown) {}
+      }
+      return { controllers: [Files] };
+    },
+    ['call', 'request']
+      .map(
+        (method) =>
+          `Files.${method}() has onTimeout: 'skip' and sends its response by @Res() or @Next(), so nobody would answer a request that is skipped.
+
+Potential solutions:
+- Write @Res({ passthrough: true }), and return what is to be sent.
+- Give onTimeout a function that sends a response.
+- Leave out onTimeout: the client gets a 409.`,
+      )
+      .join('\n\n'),
   ],
   [
     "a decorator that drops the interceptor of scope: 'request'",

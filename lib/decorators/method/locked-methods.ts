@@ -13,6 +13,8 @@ export interface LockedMethod {
   readonly key: unknown;
   readonly scope: 'call' | 'request';
   readonly kind: ReturnKind;
+  /** Whether it has `onTimeout: 'skip'`. */
+  readonly skips: boolean;
   /** What is wrong with its decorator: the app does not start then, and its calls are refused. */
   readonly mistakes: string | undefined;
   /** Names the package that has put a transaction around the lock. Undefined where there is none. */
