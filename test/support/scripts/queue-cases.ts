@@ -144,6 +144,7 @@ export const QUEUE_CASES: ScriptCases = {
     for (const [held, asks] of [
       ['permits:1', 'queue 1 permits:1'],
       ['read', 'queue 1 read'],
+      ['read', 'queue 1 exclusive'],
     ] as const) {
       await redis.flushall();
       await share(held, { [THEIRS]: LEASE });
@@ -151,7 +152,7 @@ export const QUEUE_CASES: ScriptCases = {
       await redis.config('RESETSTAT');
       const askers = Array.from({ length: 128 }, (_, index) => `asker.${index}`);
       const replies = (await locks(...askers.map((token) => [asks, token, LEASE, 'a'] as const))) as unknown[];
-      expect(replies.filter((reply) => typeof reply === 'number')).toHaveLength(held === 'read' ? 128 : 0);
+      expect(replies.filter((reply) => typeof reply === 'number')).toHaveLength(asks.endsWith('read') ? 128 : 0);
       const calls = await callsIn(redis);
       expect(calls('zscore')).toBeLessThan(2000);
       expect(calls('zrange')).toBeLessThan(600);
@@ -192,5 +193,14 @@ export const QUEUE_CASES: ScriptCases = {
     ]);
     expect(await heard()).toEqual([]);
     expect((await redis.zrange(HOLDERS, '0', '-1')).sort()).toEqual([THEIRS, 'gone.2'].sort());
+  },
+
+  "find in a call who joins before waiters that can't be notified": async ({ redis, locks, share, listens }) => {
+    await listens('next');
+    await share('read', { [THEIRS]: LEASE });
+    await redis.zadd(QUEUE, 9e15, waiter('gone.1'));
+    await redis.zadd(ALIVE, Date.now() + ALIVE_MS, 'gone.1');
+    await locks(['queue', NEXT, LEASE, 'a'], ['release', THEIRS, 0, 'a']);
+    expect(await redis.get(A)).toBe(NEXT);
   },
 };
