@@ -75,8 +75,7 @@ export class LockReleaser implements LockIssuer {
   /**
    * Releases a lock in the store. Never rejects.
    *
-   * @param then gets whether the lock was ours, and makes the result. Only the store can say that it was not; without
-   *   its answer, it was
+   * @param then gets whether the lock was ours, and makes the result. If the store does not answer, it counts as ours
    */
   release(owned: OwnedLock, keepMs = 0, then: (ours: boolean) => boolean = (ours) => ours): Promise<boolean> {
     try {

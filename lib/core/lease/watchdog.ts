@@ -6,7 +6,7 @@ import { TimeWheel } from '../../clock/time-wheel.js';
 /** Keys in one call to the store. A single lock may have more. */
 const BATCH = 128;
 
-/** OwnedLock times are rounded down to this part of the interval, so that locks renew together. */
+/** Due times are rounded down to this part of the interval, so that locks renew together. */
 const RENEWAL_STEP = 1 / 20;
 
 /**
@@ -53,7 +53,7 @@ export class Watchdog {
   }
 
   /**
-   * Loses those of these leases that the store does not have any more, without renewing any: the server may have
+   * Loses those of these leases that the store does not have any more, and makes none longer: the server may have
    * forgotten them, or a message was missed.
    */
   async verify(leases: readonly Lease[]): Promise<void> {

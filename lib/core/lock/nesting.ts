@@ -92,7 +92,7 @@ export class Nesting<L extends NestedLock<L>> {
     return this.#lock === other || this.parents.some((parent) => parent.nesting.isWithin(other));
   }
 
-  /** Takes the lock out of its parents, which lose it no more. */
+  /** Detaches the lock from its parents: losing a parent no longer loses it. */
   detach(): void {
     for (const parent of this.parents) parent.nesting.#children.delete(this.#lock);
   }

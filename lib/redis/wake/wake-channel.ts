@@ -69,7 +69,7 @@ export class WakeChannel {
     return this.#settled;
   }
 
-  /** Does the same for a caller, which does not wait as long as that can take. */
+  /** Does the same, but lets its caller wait for `PATIENCE_MS` at most. */
   opened(): Promise<void> {
     return waitFor<void>(
       now() + PATIENCE_MS,
