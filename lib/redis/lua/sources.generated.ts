@@ -272,7 +272,6 @@ local function continueLater(i, asker)
   local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
   if not last or tonumber(last) < now then
     call('DEL', KEYS[i + 1], aliveOf(i))
-    passed[KEYS[i + 1]] = nil
     return nil
   end
   offer(i, -1, asker)
@@ -752,7 +751,6 @@ local function continueLater(i, asker)
   local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
   if not last or tonumber(last) < now then
     call('DEL', KEYS[i + 1], aliveOf(i))
-    passed[KEYS[i + 1]] = nil
     return nil
   end
   offer(i, -1, asker)
