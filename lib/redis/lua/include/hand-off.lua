@@ -2,10 +2,10 @@
 --
 -- The first live waiter gets the key, and so do those behind it that may share it; a message tells each of their
 -- processes. If a process is not subscribed, it is gone or has just lost its subscription: its waiters are silent. They
--- are passed over, and up to MAX_PASSED keep their places for as long as they count as alive. Only a waiter that said that it can't be notified gets the
--- key all the same, for a moment: it finds it when it asks again. In a cluster that goes for every waiter, as nobody
--- knows who is subscribed. A free key with a queue, left by a holder that crashed, belongs to its first waiter, whoever
--- asks.
+-- are passed over, and up to MAX_PASSED keep their places for as long as they count as alive. Only a waiter that said
+-- that it can't be notified gets the key all the same, for a moment: it finds it when it asks again. In a cluster that
+-- goes for every waiter, as nobody knows who is subscribed. A free key with a queue, left by a holder that crashed,
+-- belongs to its first waiter, whoever asks.
 
 -- In this call, by queue: how many waiters were let in to share its key, and whether one of them was offered it.
 local letIn, offered = {}, {}
