@@ -38,6 +38,7 @@ export class LockModel {
     this.#silent.delete(token);
     for (const key of queue ? [] : keys) {
       const refusal = this.#refusal(key, command);
+      if (refusal === 'other permits') this.cancel(command);
       if (refusal) return refusal;
     }
     for (const [index, key] of keys.entries()) {
