@@ -481,8 +481,7 @@ end
 local function keep(i, token, lease)
   local value, sharing = state(i)
   local kept = token .. ${lua(KEPT_MARK)}
-  if holds(i, kept, value, sharing) then return 1 end
-  if not holds(i, token, value, sharing) then return 0 end
+  if not holds(i, token, value, sharing) then return holds(i, kept, value, sharing) and 1 or 0 end
   if not sharing then
     call('PEXPIRE', KEYS[i], lease)
     call('SET', KEYS[i], kept, 'PX', lease)
@@ -960,8 +959,7 @@ end
 local function keep(i, token, lease)
   local value, sharing = state(i)
   local kept = token .. ${lua(KEPT_MARK)}
-  if holds(i, kept, value, sharing) then return 1 end
-  if not holds(i, token, value, sharing) then return 0 end
+  if not holds(i, token, value, sharing) then return holds(i, kept, value, sharing) and 1 or 0 end
   if not sharing then
     call('PEXPIRE', KEYS[i], lease)
     call('SET', KEYS[i], kept, 'PX', lease)

@@ -82,7 +82,8 @@ export class MemoryLockStore implements LockStore {
   async release({ keys, token }: OwnedLock, keepMs = 0): Promise<boolean> {
     if (keepMs === 0) return this.#free(keys, token) === keys.length;
     const kept = this.#ours(keys, token + KEPT_MARK);
-    const ours = this.#ours(keys, token).map((key) => this.#key(key));
+    const owned = this.#ours(keys, token);
+    const ours = owned.map((key) => this.#key(key));
     for (const key of ours) {
       const wrote = key.upgrade > 0;
       key.keep(token, keepMs);
@@ -90,7 +91,7 @@ export class MemoryLockStore implements LockStore {
       key.read(token, key.upgrade);
       this.#handOver(key);
     }
-    return ours.length + kept.length === keys.length;
+    return keys.every((key) => owned.includes(key) || kept.includes(key));
   }
 
   async upgrade({ keys, token, leaseMs }: OwnedLock, number: number): Promise<Granted | undefined> {

@@ -93,7 +93,7 @@ export class LockModel {
         if (wrote) this.#handOver(key);
       }
     }
-    return ours.length + kept.length === keys.length;
+    return new Set([...ours, ...kept]).size === keys.length;
   }
 
   upgrade(lock: OwnedLock, number: number): ModelGrant | undefined {

@@ -95,6 +95,15 @@ export const LATE_COPY_CASES: ScriptCases = {
     expect(await heard()).toEqual([`lost ${kept} exclusive`, `lost ${kept} exclusive`]);
   },
 
+  'take a share that a late copy acquired from its token with the next keep': async ({ redis, locks }) => {
+    for (const kind of ['read', 'permits:2']) {
+      await locks([`try 1 ${kind}`, MINE, LEASE, 'a'], ['keep', MINE, 1000, 'a'], [`try 1 ${kind}`, MINE, LEASE, 'a']);
+      expect(await locks(['keep', MINE, 1000, 'a'])).toBe(1);
+      expect(await redis.zrange(HOLDERS, '0', '-1')).toEqual([`${MINE} kept`]);
+      await redis.flushall();
+    }
+  },
+
   'keep the lock of an upgraded reader as a read lock, and let in waiting readers': async ({
     redis,
     locks,

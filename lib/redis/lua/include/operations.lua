@@ -3,8 +3,7 @@
 local function keep(i, token, lease)
   local value, sharing = state(i)
   local kept = token .. KEPT_MARK
-  if holds(i, kept, value, sharing) then return 1 end
-  if not holds(i, token, value, sharing) then return 0 end
+  if not holds(i, token, value, sharing) then return holds(i, kept, value, sharing) and 1 or 0 end
   if not sharing then
     -- Out of memory, Redis lets a script SET only after it has written something.
     call('PEXPIRE', KEYS[i], lease)
