@@ -168,7 +168,8 @@ export const QUEUE_CASES: ScriptCases = {
   }) => {
     const read = (token: string) => waiter(token, 'read');
     const heard = await listens('next');
-    await share('read', { [THEIRS]: LEASE });
+    // Ends before every lease that comes later.
+    await share('read', { [THEIRS]: LEASE / 2 });
     const permit = 'permits:3';
     await queue(waiter('gone.1'), read('gone.2'), waiter('gone.3', permit), waiter(NEXT));
     const ask = (what: string, token: string, kind = 'read') => [`${what} 1 ${kind}`, token, LEASE, 'a'] as const;
