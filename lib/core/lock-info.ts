@@ -47,7 +47,7 @@ export interface LockInfo {
 export async function inspectKey(store: LockStore, key: string): Promise<LockInfo | undefined> {
   const view = await store.inspect(key);
   if (!view) return undefined;
-  const holders = await Promise.all(view.holders.map((holder) => holderOf(store, holder)));
+  const holders = await Promise.all(view.holders.map((holder) => describeHolder(store, holder)));
   return {
     key,
     mode: modeOf(view.sharing),
@@ -63,7 +63,7 @@ export async function inspectKey(store: LockStore, key: string): Promise<LockInf
   };
 }
 
-async function holderOf(store: LockStore, { token, leaseLeftMs }: HolderView): Promise<LockHolder> {
+async function describeHolder(store: LockStore, { token, leaseLeftMs }: HolderView): Promise<LockHolder> {
   const details = await store.describe(token);
   return {
     token,
