@@ -90,7 +90,7 @@ describe('A caller of a quorum that is refused again and again', () => {
       label: undefined,
       queue: true,
     } as const;
-    turns.answered(roundTripMs);
+    turns.replied(roundTripMs);
     return Array.from({ length: 30 }, () => turns.delayOf(command));
   };
 
@@ -112,7 +112,7 @@ describe('A caller of a quorum that is refused again and again', () => {
 
   it('a stall of the own process does not count as a long distance', () => {
     const turns = new QuorumTurns();
-    for (const tookMs of [200, 1, 1, 80, 1]) turns.answered(tookMs);
+    for (const tookMs of [200, 1, 1, 80, 1]) turns.replied(tookMs);
     const command = {
       keys: ['a'],
       token: 'one',

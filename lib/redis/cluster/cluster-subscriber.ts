@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { retryDelayMs, subscriberOf } from '../connection/redis-client.js';
 
 /**
- * Makes a connection of our own to one of the masters, for a subscription: a message that is published on one node
+ * Makes a separate connection to one of the masters, for a subscription: a message that is published on one node
  * reaches all. When the connection drops, it is made to another master. (The cluster client's own subscriber does not
  * report missed messages.)
  *

@@ -56,7 +56,7 @@ export function redisClient(connection: unknown, commandTimeoutMs: number, optio
   return { redis: withoutPrefix(checked as Redis, option), borrowed: true };
 }
 
-/** Makes a connection of our own to the client's server, for a subscription. */
+/** Makes a separate connection to the client's server, for a subscription. */
 export function subscriberOf(client: Redis, commandTimeoutMs: number, more: RedisOptions = {}): Redis {
   const redis = client.duplicate({
     ...defaultsFor(commandTimeoutMs, client),
@@ -69,7 +69,7 @@ export function subscriberOf(client: Redis, commandTimeoutMs: number, more: Redi
   return outsideRequests(redis);
 }
 
-/** Makes a second connection of our own to the client's server, for commands. */
+/** Makes a second connection to the client's server, for commands. */
 export function besides({ redis }: RedisClient, commandTimeoutMs: number): RedisClient {
   return {
     redis: outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), db: databaseOf(redis), ...OWN })),
@@ -78,7 +78,7 @@ export function besides({ redis }: RedisClient, commandTimeoutMs: number): Redis
 }
 
 /**
- * Makes a client of ours connect, reconnect and emit its events outside of all requests. Otherwise replies would
+ * Makes one of the library's clients connect, reconnect and emit its events outside of all requests. Otherwise replies would
  * arrive in the async context that the connection was made in, and the end of a connection in that of the request
  * whose write failed.
  */

@@ -1,6 +1,6 @@
 import type { Cancellation, OwnedLock } from '../../store/lock-store.js';
 
-interface Stray {
+interface CopyCount {
   /** The lock, as it was asked for. */
   readonly lock: Cancellation;
   /** How many commands that acquire it may still arrive. */
@@ -11,8 +11,8 @@ interface Stray {
  * Remembers locks that were asked for more than once, because the connection dropped: an earlier copy of the command
  * may still arrive, even after the release.
  */
-export class StrayCopies {
-  readonly #byPart = new Map<string, Stray>();
+export class CopyCounts {
+  readonly #byPart = new Map<string, CopyCount>();
 
   /** Adds copies that may still arrive: mostly none. */
   add(lock: Cancellation, copies: number): void {
@@ -22,12 +22,12 @@ export class StrayCopies {
   }
 
   /** Forgets a lock, because it is being released, and returns what was known about it. */
-  take(lock: OwnedLock): Stray | undefined {
+  take(lock: OwnedLock): CopyCount | undefined {
     if (this.#byPart.size === 0) return undefined;
     const part = partOf(lock);
-    const stray = this.#byPart.get(part);
+    const counted = this.#byPart.get(part);
     this.#byPart.delete(part);
-    return stray;
+    return counted;
   }
 }
 

@@ -4,7 +4,7 @@ import type { AcquireCommand, Cancellation, OwnedLock } from '../../store/lock-s
 import type { Connection } from '../connection/connection.js';
 import { NotSentError } from '../connection/connection-errors.js';
 import type { Orphans } from './orphans.js';
-import { StrayCopies } from './stray-copies.js';
+import { CopyCounts } from './copy-counts.js';
 
 /**
  * Releases what a late command acquires: one that was sent twice, or whose reply never came, may still arrive after
@@ -16,7 +16,7 @@ import { StrayCopies } from './stray-copies.js';
 export class LateCopies {
   readonly #redis: Pick<Connection, 'epoch'>;
   /** Copies of commands whose lock is held or waited for. */
-  readonly #strays = new StrayCopies();
+  readonly #counts = new CopyCounts();
   /** Locks that nobody wants any more. */
   readonly #orphans: Orphans;
 
@@ -27,14 +27,14 @@ export class LateCopies {
 
   /** The command was granted, or refused with an error. */
   settled(command: AcquireCommand, sentInEpoch: number): void {
-    this.#strays.add(command, this.#redis.epoch - sentInEpoch);
+    this.#counts.add(command, this.#redis.epoch - sentInEpoch);
   }
 
   /** Somebody else has the key. */
   busy(command: AcquireCommand, sentInEpoch: number): void {
     const copies = this.#redis.epoch - sentInEpoch;
     // A waiter gets its lock later. Nobody else wants what an earlier copy acquires.
-    if (command.queue) this.#strays.add(command, copies);
+    if (command.queue) this.#counts.add(command, copies);
     else if (copies !== 0) this.#orphans.add(command, copies);
   }
 
@@ -48,7 +48,7 @@ export class LateCopies {
 
   /** Returns how many copies of a command may still arrive, and forgets them, because its lock is being released. */
   take(command: Cancellation): number {
-    return this.#strays.take(command)?.copies ?? 0;
+    return this.#counts.take(command)?.copies ?? 0;
   }
 
   /**
@@ -61,13 +61,13 @@ export class LateCopies {
   }
 
   released(lock: OwnedLock): void {
-    const stray = this.#strays.take(lock);
-    if (stray) this.#orphans.add(stray.lock, stray.copies);
+    const counted = this.#counts.take(lock);
+    if (counted) this.#orphans.add(counted.lock, counted.copies);
   }
 
   /** @param keepUntil until when the keys are to stay */
   releaseFailed(lock: Cancellation, keepUntil: number): void {
-    const stray = this.#strays.take(lock);
-    this.#orphans.add(stray?.lock ?? lock, (stray?.copies ?? 0) + 1, Math.max(0, keepUntil - now()));
+    const counted = this.#counts.take(lock);
+    this.#orphans.add(counted?.lock ?? lock, (counted?.copies ?? 0) + 1, Math.max(0, keepUntil - now()));
   }
 }

@@ -81,7 +81,7 @@ export class LockBatch {
    * Sends an operation together with all others of this tick. Sends it at once if it is alone, no call is in flight,
    * and no other operation of the same lock is to follow.
    *
-   * @throws LockKeyError for a key that is one of our own names
+   * @throws LockKeyError for a key that is a name which the library uses itself
    */
   add(operation: LockOperation): void {
     const { keys, token } = operation.lock;

@@ -32,7 +32,7 @@ export interface Transport {
   readonly renewals: Connection;
   readonly batch: Operations;
   readonly log: OutageLog;
-  /** Makes a connection of our own for a subscription; undefined while no server is known. */
+  /** Makes a separate connection for a subscription; undefined while no server is known. */
   readonly subscriber: () => Redis | undefined;
   /** Calls back whenever a connection was made: the first, or a later one (`reconnected`). */
   onConnected(callback: OnConnected): void;

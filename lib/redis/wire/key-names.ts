@@ -27,7 +27,7 @@ export class KeyNames {
     this.fence = `{${prefix}}${FENCE}`;
   }
 
-  /** @throws LockKeyError for a key that is one of our own names */
+  /** @throws LockKeyError for a key that is a name which the library uses itself */
   check(key: string): void {
     if (!key.includes('}') && !this.#prefix.includes('}')) return;
     if (this.#mayBeginWithBrace && sharesCompanions(this.lock(key))) {
@@ -37,7 +37,7 @@ export class KeyNames {
     }
     if (!OUR_OWN.test(this.lock(key))) return;
     throw new LockKeyError(
-      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}", ":alive" or ":holders", as ${quoted(this.lock(key))} does: those are names of our own.`,
+      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}", ":alive" or ":holders", as ${quoted(this.lock(key))} does: the library uses those names itself.`,
     );
   }
 

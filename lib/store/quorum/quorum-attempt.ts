@@ -18,12 +18,12 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   readonly #nodes: QuorumNodes;
   readonly #command: AcquireCommand;
   readonly #states: NodeState[];
-  readonly #answers: Promise<Granted | Busy>[] = [];
+  readonly #replies: Promise<Granted | Busy>[] = [];
   #granted = 0;
   #fence = 0;
   #holder = '';
   #isLost = false;
-  #resolve!: (answer: Granted | Busy) => void;
+  #resolve!: (reply: Granted | Busy) => void;
   #reject!: (error: Error) => void;
 
   /** @param command with a token of this attempt alone */
@@ -74,25 +74,25 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   }
 
   #releaseGranted(node: QuorumNode, at: number, lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
-    return this.#answers[at]!.then(
+    return this.#replies[at]!.then(
       ({ granted }) => granted && lock(node),
       () => false,
     );
   }
 
   ask(node: QuorumNode, at: number): Promise<Granted | Busy> {
-    return (this.#answers[at] = node.acquire(this.#command));
+    return (this.#replies[at] = node.acquire(this.#command));
   }
 
-  answered(answer: Granted | Busy, at: number): void {
-    if (answer.granted) {
+  replied(reply: Granted | Busy, at: number): void {
+    if (reply.granted) {
       this.#states[at] = 'granted';
       this.#granted++;
-      this.#fence = Math.max(this.#fence, answer.fence);
+      this.#fence = Math.max(this.#fence, reply.fence);
       if (this.#isLost) this.#giveBack(at);
     } else {
       this.#states[at] = 'refused';
-      this.#holder ||= answer.holder;
+      this.#holder ||= reply.holder;
     }
   }
 
@@ -129,10 +129,10 @@ export class QuorumAttempt implements Question<Granted | Busy> {
 }
 
 /** Returns the verdict of a majority on a yes-or-no question. */
-export function yesOrNo({ majority }: QuorumNodes): (answers: readonly boolean[]) => boolean | undefined {
-  return (answers) => {
-    const yes = answers.filter(Boolean).length;
+export function yesOrNo({ majority }: QuorumNodes): (replies: readonly boolean[]) => boolean | undefined {
+  return (replies) => {
+    const yes = replies.filter(Boolean).length;
     if (yes >= majority) return true;
-    return answers.length - yes >= majority ? false : undefined;
+    return replies.length - yes >= majority ? false : undefined;
   };
 }

@@ -95,13 +95,13 @@ export class QuorumLockStore implements LockStore {
       polls: queue,
     });
     const askedAt = now();
-    return attempt.start().then((answer) => {
-      this.#turns.answered(now() - askedAt);
-      if (!answer.granted) return { ...answer, leaseLeftMs: this.#turns.delayOf(command) };
+    return attempt.start().then((reply) => {
+      this.#turns.replied(now() - askedAt);
+      if (!reply.granted) return { ...reply, leaseLeftMs: this.#turns.delayOf(command) };
       this.#neverGivenBack.ifDue();
       this.#held.set(own, attempt);
-      this.#raise(answer.fence, fenceCountFor(own));
-      return answer;
+      this.#raise(reply.fence, fenceCountFor(own));
+      return reply;
     });
   }
 
@@ -121,8 +121,8 @@ export class QuorumLockStore implements LockStore {
     const { majority } = this.#nodes;
     const grant = await this.#nodes.decide(
       (node) => node.reserve(lock),
-      (answers) => {
-        const grants = answers.filter((answer) => answer !== undefined);
+      (replies) => {
+        const grants = replies.filter((reply) => reply !== undefined);
         if (grants.length >= majority)
           return {
             granted: true,
@@ -130,7 +130,7 @@ export class QuorumLockStore implements LockStore {
             fenceCount: HAND_OFF_FENCES,
             contended: true,
           } as const;
-        return answers.length - grants.length >= majority ? 'gone' : undefined;
+        return replies.length - grants.length >= majority ? 'gone' : undefined;
       },
     );
     if (grant === 'gone') return undefined;
@@ -164,12 +164,12 @@ export class QuorumLockStore implements LockStore {
     return view === 'free' ? undefined : view;
   }
 
-  /** Asks on all nodes, because the holder's process listens on each of them: the first answer is enough. */
+  /** Asks on all nodes, because the holder's process listens on each of them: the first reply is enough. */
   describe(token: string): Promise<LockDetails | undefined> {
     return new Promise((resolve) => {
       this.#nodes.put({
         ask: (node) => node.describe(token),
-        answered: (details: LockDetails | undefined) => details && resolve(details),
+        replied: (details: LockDetails | undefined) => details && resolve(details),
         decides: ({ pending }) => {
           if (pending === 0) resolve(undefined);
           return pending === 0;

@@ -10,15 +10,15 @@ export interface QuorumNode extends LockStore {
   raise(fence: number): void;
 }
 
-/** A question to all nodes. It gets every answer, also those that come after it has decided. */
-export interface Question<Answer> {
+/** A question to all nodes. It gets every reply, also those that come after it has decided. */
+export interface Question<Reply> {
   /** Whether it decides without nodes that take much longer than the majority. */
   readonly isImpatient?: boolean;
-  ask(node: QuorumNode, at: number): Promise<Answer>;
-  answered(answer: Answer, at: number): void;
+  ask(node: QuorumNode, at: number): Promise<Reply>;
+  replied(reply: Reply, at: number): void;
   failed?(error: Error, at: number): void;
   /**
-   * Decides, if the answers are enough, and returns whether it did. With `pending` 0 no more answers come in good
+   * Decides, if the replies are enough, and returns whether it did. With `pending` 0 no more replies come in good
    * time: it must decide.
    */
   decides(round: Round): boolean;
@@ -27,17 +27,17 @@ export interface Question<Answer> {
 /** How far a question to all nodes has come. */
 export interface Round {
   readonly errors: readonly Error[];
-  /** How many may still answer in good time. */
+  /** How many may still reply in good time. */
   readonly pending: number;
 }
 
 /**
- * How long to wait for the other nodes when the answers of a majority decide nothing, in ms: twice as long as the
+ * How long to wait for the other nodes when the replies of a majority decide nothing, in ms: twice as long as the
  * majority took, and at least this long.
  */
 const LEAST_GRACE_MS = 20;
 
-/** A node that does not answer a question for this long, in ms, is taken for one that hangs. */
+/** A node that does not reply to a question for this long, in ms, is taken for one that hangs. */
 const SILENCE_MS = 50;
 
 /** Asks several independent stores at once, and does not wait for the slowest of them. */
@@ -45,7 +45,7 @@ export class QuorumNodes {
   readonly all: readonly QuorumNode[];
   /** The smallest number of nodes that is more than half. */
   readonly majority: number;
-  /** By node: how many questions are open, and since when it has not answered any. */
+  /** By node: how many questions are open, and since when it has not replied to any. */
   readonly #open: number[];
   readonly #silentSince: number[];
   #inFlight = 0;
@@ -62,32 +62,32 @@ export class QuorumNodes {
   }
 
   /** Asks all nodes at once. */
-  put<Answer>(question: Question<Answer>): void {
+  put<Reply>(question: Question<Reply>): void {
     const askedAt = now();
     const errors: Error[] = [];
-    let answers = 0;
+    let replies = 0;
     let decided = false;
     let grace: NodeJS.Timeout | undefined;
     const look = (late = false) => {
       if (decided) return;
-      const pending = this.all.length - answers - errors.length;
+      const pending = this.all.length - replies - errors.length;
       decided = question.decides({ errors, pending: late ? 0 : pending });
       if (decided) return clearTimeout(grace);
-      if (!question.isImpatient || answers < this.majority || pending === 0 || grace) return;
-      // Timers run before sockets are read: after a stall of the process, the answers may be there already.
+      if (!question.isImpatient || replies < this.majority || pending === 0 || grace) return;
+      // Timers run before sockets are read: after a stall of the process, the replies may be there already.
       grace = setTimeout(() => setImmediate(() => look(true)), Math.max(LEAST_GRACE_MS, 2 * (now() - askedAt)));
     };
     for (let at = 0; at < this.all.length; at++) {
       if (this.#open[at]!++ === 0) this.#silentSince[at] = askedAt;
-      const answered = question.ask(this.all[at]!, at);
+      const replied = question.ask(this.all[at]!, at);
       this.#inFlight++;
-      answered.then(
-        (answer) => {
+      replied.then(
+        (reply) => {
           this.#ended();
           this.#open[at]!--;
           this.#silentSince[at] = now();
-          answers++;
-          question.answered(answer, at);
+          replies++;
+          question.replied(reply, at);
           look();
         },
         (error: Error) => {
@@ -111,17 +111,17 @@ export class QuorumNodes {
    *
    * @throws LockUnavailableError when too many nodes fail; otherwise the error with which a node refuses
    */
-  decide<Answer, Verdict>(
-    ask: (node: QuorumNode, at: number) => Promise<Answer>,
-    verdict: (answers: readonly Answer[]) => Verdict | undefined,
+  decide<Reply, Verdict>(
+    ask: (node: QuorumNode, at: number) => Promise<Reply>,
+    verdict: (replies: readonly Reply[]) => Verdict | undefined,
   ): Promise<Verdict> {
-    const answers: Answer[] = [];
+    const replies: Reply[] = [];
     return new Promise((resolve, reject) => {
       this.put({
         ask,
-        answered: (answer) => void answers.push(answer),
+        replied: (reply) => void replies.push(reply),
         decides: ({ errors, pending }) => {
-          const decided = verdict(answers);
+          const decided = verdict(replies);
           if (decided !== undefined) resolve(decided);
           else if (pending > 0 && !this.isOutage(errors)) return false;
           else reject(this.unavailable(errors));
@@ -148,10 +148,10 @@ export class QuorumNodes {
   }
 
   /** Makes `idle` wait for this too. */
-  watched<T>(answer: Promise<T>): Promise<T> {
+  watched<T>(reply: Promise<T>): Promise<T> {
     this.#inFlight++;
-    answer.then(this.#ended, this.#ended);
-    return answer;
+    reply.then(this.#ended, this.#ended);
+    return reply;
   }
 
   /** Waits until no call is in flight: each settles within the time-out of its node. */

@@ -40,7 +40,7 @@ export class QuorumRenewal implements Question<RenewalOutcome> {
     return node.renew([...this.#votes.keys()]);
   }
 
-  answered({ gone, unknown }: RenewalOutcome): void {
+  replied({ gone, unknown }: RenewalOutcome): void {
     const goneThere = new Set(gone);
     const unknownThere = new Set(unknown);
     for (const [lock, votes] of this.#votes) {

@@ -22,7 +22,7 @@ const LONGEST_DELAY_TRIPS = 10;
 /** Long enough for every waiter near by to ask once more, in ms. */
 const TURN_OF_OTHERS_MS = LONGEST_DELAY_MS * (1 + CHANCE) + 10;
 
-/** How far one slow answer moves the estimate of a round trip. */
+/** How far one slow reply moves the estimate of a round trip. */
 const SMOOTHING = 1 / 8;
 
 /**
@@ -32,7 +32,7 @@ const SMOOTHING = 1 / 8;
 const GAP_MS = 2;
 
 /**
- * How long before the end of its wait a caller asks for the last time, in ms and in round trips, to get the answer in
+ * How long before the end of its wait a caller asks for the last time, in ms and in round trips, to get the reply in
  * time.
  */
 const LAST_TRY_MS = 5;
@@ -51,17 +51,17 @@ interface Gap {
 export class QuorumTurns {
   readonly #tries = new WeakMap<AcquireCommand, number>();
   readonly #gaps = new Map<string, Gap>();
-  /** About how long a majority takes to answer, in ms: the recent minimum. */
+  /** About how long a majority takes to reply, in ms: the recent minimum. */
   #roundTripMs = 0;
   readonly #ends = new TimeWheel<readonly [string, Gap]>((ended) => {
     for (const [key, gap] of ended) this.#end(key, gap);
   });
 
   /**
-   * Notes how long a majority took to answer. A shorter time counts at once, a longer one little by little: it may be
+   * Notes how long a majority took to reply. A shorter time counts at once, a longer one little by little: it may be
    * a stall of this process.
    */
-  answered(tookMs: number): void {
+  replied(tookMs: number): void {
     const before = this.#roundTripMs;
     this.#roundTripMs = before === 0 || tookMs < before ? tookMs : before + (tookMs - before) * SMOOTHING;
   }

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { reason } from '../describe.js';
 
-/** Asks Redis for a sign of life. Returns null when it gives one, else the reason. */
+/** Asks Redis for a sign of life. Returns null when it gives one, otherwise the reason. */
 export async function whyRedisIsDown(url: string): Promise<string | null> {
   const redis = new Redis(url, {
     lazyConnect: true,

@@ -11,9 +11,9 @@ export function report(results: readonly RaceResult[]): string {
   return rows.map((row) => row.map(align).join('  ')).join('\n');
 }
 
-function toLine({ name, expected, actual, answers, seconds }: RaceResult) {
-  const statusCount = (status: number) => answers.filter((answer) => answer.status === status).length;
-  const times = answers.map(({ ms }) => ms).sort((a, b) => a - b);
+function toLine({ name, expected, actual, responses, seconds }: RaceResult) {
+  const statusCount = (status: number) => responses.filter((answer) => answer.status === status).length;
+  const times = responses.map(({ ms }) => ms).sort((a, b) => a - b);
   const percentile = (share: number) => Math.round(times[Math.ceil(times.length * share) - 1] ?? 0);
   return {
     '': name,
@@ -21,7 +21,7 @@ function toLine({ name, expected, actual, answers, seconds }: RaceResult) {
     actual,
     'lost updates': actual - expected,
     '409s': statusCount(409),
-    'other errors': answers.length - statusCount(200) - statusCount(409),
+    'other errors': responses.length - statusCount(200) - statusCount(409),
     'withdrawals/s': Math.round(statusCount(200) / seconds),
     'p50 ms': percentile(0.5),
     'p99 ms': percentile(0.99),
@@ -29,7 +29,7 @@ function toLine({ name, expected, actual, answers, seconds }: RaceResult) {
 }
 
 /** A race is exact when every withdrawal that was confirmed is in the balance, and Redis and the apps did their part. */
-export function isExact({ expected, actual, answers }: RaceResult): boolean {
-  const wasConfirmed = answers.some(({ status }) => status === 200);
-  return wasConfirmed && actual === expected && answers.every(({ status }) => status === 200 || status === 409);
+export function isExact({ expected, actual, responses }: RaceResult): boolean {
+  const wasConfirmed = responses.some(({ status }) => status === 200);
+  return wasConfirmed && actual === expected && responses.every(({ status }) => status === 200 || status === 409);
 }

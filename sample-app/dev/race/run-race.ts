@@ -6,7 +6,7 @@ export interface RaceResult {
   readonly name: string;
   readonly expected: number;
   readonly actual: number;
-  readonly answers: readonly Answer[];
+  readonly responses: readonly Answer[];
   readonly seconds: number;
 }
 
@@ -24,7 +24,7 @@ export async function runRace(client: RaceClient, { name, apps, withdrawals, que
   const progress = countProgress(name, withdrawals);
 
   const start = performance.now();
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: withdrawals }, async (_, turn) => {
       const answer = await client.withdraw(apps[turn % apps.length] ?? firstApp, account, query);
       progress();
@@ -33,8 +33,8 @@ export async function runRace(client: RaceClient, { name, apps, withdrawals, que
   );
   const seconds = (performance.now() - start) / 1_000;
 
-  const expected = START_BALANCE - answers.filter(({ status }) => status === 200).length;
-  return { name, expected, actual: await client.balanceOf(firstApp, account), answers, seconds };
+  const expected = START_BALANCE - responses.filter(({ status }) => status === 200).length;
+  return { name, expected, actual: await client.balanceOf(firstApp, account), responses, seconds };
 }
 
 function countProgress(name: string, count: number): () => void {
