@@ -79,11 +79,8 @@ export class QuorumNodes {
     };
     for (let at = 0; at < this.all.length; at++) {
       if (this.#open[at]!++ === 0) this.#silentSince[at] = askedAt;
-      const replied = question.ask(this.all[at]!, at);
-      this.#inFlight++;
-      replied.then(
+      this.watched(question.ask(this.all[at]!, at)).then(
         (reply) => {
-          this.#ended();
           this.#open[at]!--;
           this.#silentSince[at] = now();
           replies++;
@@ -91,7 +88,6 @@ export class QuorumNodes {
           look();
         },
         (error: Error) => {
-          this.#ended();
           this.#open[at]!--;
           errors.push(error);
           question.failed?.(error, at);
