@@ -79,17 +79,18 @@ describe('A caller of a quorum that waits for a short time', () => {
 });
 
 describe('A caller of a quorum that is refused again and again', () => {
+  const command = {
+    keys: ['a'],
+    token: 'one',
+    leaseMs: 1000,
+    sharing: 'exclusive',
+    label: undefined,
+    queue: true,
+  } as const;
+
   /** How long it waits after each of 30 tries. */
   const delaysAt = (roundTripMs: number) => {
     const turns = new QuorumTurns();
-    const command = {
-      keys: ['a'],
-      token: 'one',
-      leaseMs: 1000,
-      sharing: 'exclusive',
-      label: undefined,
-      queue: true,
-    } as const;
     turns.replied(roundTripMs);
     return Array.from({ length: 30 }, () => turns.delayOf(command));
   };
@@ -113,14 +114,6 @@ describe('A caller of a quorum that is refused again and again', () => {
   it('a stall of the own process does not count as a long distance', () => {
     const turns = new QuorumTurns();
     for (const tookMs of [200, 1, 1, 80, 1]) turns.replied(tookMs);
-    const command = {
-      keys: ['a'],
-      token: 'one',
-      leaseMs: 1000,
-      sharing: 'exclusive',
-      label: undefined,
-      queue: true,
-    } as const;
     for (let tries = 0; tries < 30; tries++) expect(turns.delayOf(command)).toBeLessThanOrEqual(150);
   });
 });
