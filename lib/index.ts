@@ -1,10 +1,10 @@
-export { RedisLockModule } from './redis-lock.module.js';
+export { RedisLockModule } from './module/redis-lock.module.js';
 export type {
   RedisLockModuleExtras,
   RedisLockModuleOptions,
   RedisLockOptions,
   RedisLockOptionsFactory,
-} from './redis-lock.options.js';
+} from './module/redis-lock.options.js';
 export { LockService } from './service/lock.service.js';
 export { lockServiceToken as getLockServiceToken } from './service/lock.tokens.js';
 export type { LockedMethodInfo } from './service/locked-method-info.js';
@@ -12,8 +12,8 @@ export { WithLock } from './decorators/with-lock.decorator.js';
 export type { WithLockDecorator } from './decorators/options/with-lock.types.js';
 export type { LockTimeoutContext } from './decorators/options/timeout-types.js';
 export type { RequestLockOptions, WithLockDecoratorOptions } from './decorators/options/with-lock.options.js';
-export { lockKey } from './decorators/key/lock-key.js';
-export type { LockKeyValues } from './decorators/key/lock-key.js';
+export { lockKey } from './decorators/key/key-tag.js';
+export type { LockKeyValues } from './decorators/key/key-tag.js';
 export { InjectLocks } from './decorators/inject-locks.decorator.js';
 export { CurrentLock } from './decorators/current-lock.decorator.js';
 export { LockExceptionFilter } from './http/lock-exception.filter.js';

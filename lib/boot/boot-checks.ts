@@ -9,7 +9,7 @@ import { hiddenByClass } from '../decorators/instance/hidden-locks.js';
 import { isReached, lockedMethods, type LockedMethod } from '../decorators/method/locked-methods.js';
 import { shownMethod } from '../decorators/method/method-name.js';
 import { ownerOf, ownersOf } from '../decorators/method/prototypes.js';
-import { isRequestLock } from '../decorators/request/request-lock.interceptor.js';
+import { isRequestLock } from '../decorators/request-scope/request-lock.interceptor.js';
 import { callsSuper } from '../decorators/source/super-calls.js';
 import { mistake } from '../errors/mistakes.js';
 import { isGateway } from '../http/gateways.js';

@@ -17,7 +17,7 @@ import { StoreAcquirer } from './store-acquirer.js';
 import { LocalQueue } from './waiting/local-queue.js';
 import { enterKey, enterKeys } from './waiting/local-turns.js';
 import { PendingAcquires } from './waiting/pending-acquires.js';
-import { listenToStore } from './waiting/store-listener.js';
+import { listenToStore } from './waiting/listen-to-store.js';
 import { StoreWait } from './waiting/store-wait.js';
 
 interface LockAcquirerParts {

@@ -57,8 +57,8 @@ export class Shutdown {
   async #end(graceMs: number): Promise<void> {
     const graceEndsAt = this.startGrace(graceMs);
     this.stopGranting();
-    await this.#parts.leases.noneAcquiring();
-    await this.#parts.leases.empty(graceEndsAt);
+    await this.#parts.leases.whenNoneAcquiring();
+    await this.#parts.leases.whenEmpty(graceEndsAt);
     clearTimeout(this.#grace!.timer);
     await this.#parts.close();
   }

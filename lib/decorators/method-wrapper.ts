@@ -6,7 +6,7 @@ import type { ReturnKind } from './method/checked-method.js';
 import { methodName } from './method/method-name.js';
 import type { Around } from './method/wrap-method.js';
 import type { ResolvedDecoratorOptions } from './options/with-lock.options.js';
-import { bindRequestLock } from './request/request-lock.js';
+import { bindRequestLock } from './request-scope/request-lock.js';
 
 /** What `@WithLock` puts around a method, and a further decorator that it binds to the method. */
 export interface MethodWrapper {

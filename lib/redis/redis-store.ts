@@ -10,8 +10,8 @@ import { isCluster, redisClient } from './connection/redis-client.js';
 import { DurableLockStore } from './durability/durable-lock.store.js';
 import type { DurabilityTerms } from './durability/replica-acknowledgements.js';
 import { RestartSafeLockStore } from './durability/restart-safe-lock.store.js';
-import { RedisLockStore } from './single/redis-lock.store.js';
-import { connectToRedis, type TransportOptions } from './single/transport.js';
+import { RedisLockStore } from './locks/redis-lock.store.js';
+import { connectToRedis, type TransportOptions } from './locks/transport.js';
 
 interface RedisStoreOptions extends Omit<TransportOptions, 'connection' | 'isNode' | 'renewsSeparately'> {
   readonly connection: RedisConnectionsOption;

@@ -6,7 +6,7 @@ import { isLockError } from '../errors/lock.error.js';
 import { LockLostError } from '../errors/lock-lost.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import type { OutageReporter } from '../outage/outage-reporter.js';
+import type { OutageReporter } from './outage-reporter.js';
 import type { RequestPort } from './request-port.js';
 
 interface CallErrorsParts {

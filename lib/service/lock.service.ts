@@ -24,7 +24,7 @@ import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError } from './call-errors.js';
 import { NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
-import type { OutageReporter } from '../outage/outage-reporter.js';
+import type { OutageReporter } from './outage-reporter.js';
 import type { ForceUnlockOptions, LockStore } from '../store/lock-store.js';
 
 /** The parts of a `LockService`. */

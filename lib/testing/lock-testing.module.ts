@@ -1,6 +1,6 @@
 import type { DynamicModule } from '@nestjs/common';
 import { DEFAULT_MODULE, lockServiceToken, moduleNameIn } from '../service/lock.tokens.js';
-import { RedisLockModule } from '../redis-lock.module.js';
+import { RedisLockModule } from '../module/redis-lock.module.js';
 import { MemoryLockStore } from '../store/memory/memory-lock.store.js';
 import { inMemory, type LockTestingModuleOptions, TestLockService } from './test-lock.service.js';
 

@@ -11,8 +11,8 @@ import { nearest } from '../errors/nearest.js';
 import { httpRequests } from '../http/http-requests.js';
 import { shown } from '../errors/messages.js';
 import { moduleNameIn } from '../service/lock.tokens.js';
-import { plainModuleOptions, resolveModuleOptions } from '../redis-lock.resolved-options.js';
-import type { RedisLockModuleOptions } from '../redis-lock.options.js';
+import { plainModuleOptions, resolveModuleOptions } from '../module/redis-lock.resolved-options.js';
+import type { RedisLockModuleOptions } from '../module/redis-lock.options.js';
 import { MemoryLockStore } from '../store/memory/memory-lock.store.js';
 import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.js';
 

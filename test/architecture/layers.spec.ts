@@ -19,17 +19,17 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'redis/lua': ['redis/lua', 'redis/wire', 'store'],
   'redis/connection': ['redis/connection', 'redis/lua', 'redis/wire', 'clock', 'errors', 'ioredis'],
   'redis/wake': ['redis/wake', 'redis/connection', 'redis/wire', 'store', 'clock', 'ioredis'],
-  'redis/single': [
-    ...['redis/single', 'redis/wake', 'redis/connection', 'redis/lua', 'redis/wire'],
+  'redis/locks': [
+    ...['redis/locks', 'redis/wake', 'redis/connection', 'redis/lua', 'redis/wire'],
     ...['store/quorum', 'store', 'clock', 'errors', 'ioredis'],
   ],
   'redis/durability': ['redis/durability', 'redis/connection', 'store/quorum', 'store', 'clock', 'errors'],
   'redis/cluster': [
-    ...['redis/cluster', 'redis/single', 'redis/connection', 'redis/lua', 'redis/wire'],
+    ...['redis/cluster', 'redis/locks', 'redis/connection', 'redis/lua', 'redis/wire'],
     ...['store', 'clock', 'errors', 'ioredis'],
   ],
   redis: [
-    ...['redis/cluster', 'redis/durability', 'redis/single', 'redis/connection'],
+    ...['redis/cluster', 'redis/durability', 'redis/locks', 'redis/connection'],
     ...['store/quorum', 'store', 'errors'],
   ],
   'core/request': ['core/request', 'store', 'clock', 'errors'],
@@ -45,9 +45,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['store', 'clock', 'errors'],
   ],
   http: ['http', 'errors', ...NEST, 'rxjs'],
-  outage: ['outage', 'clock', 'errors', ...NEST],
   service: [
-    ...['service', 'outage', 'core', 'core/nesting', 'core/lock', 'core/request', 'store', 'clock', 'errors'],
+    ...['service', 'core', 'core/nesting', 'core/lock', 'core/request', 'store', 'clock', 'errors'],
     ...[...NEST, 'rxjs'],
   ],
   'decorators/source': ['decorators/source', 'acorn'],
@@ -59,29 +58,38 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['decorators/call', 'decorators/options', 'decorators/method', 'decorators/stream'],
     ...['service', 'http', 'core/lock', 'core/request', 'clock', 'errors'],
   ],
-  'decorators/request': [
-    ...['decorators/request', 'decorators/call', 'decorators/options', 'decorators/method', 'decorators/stream'],
+  'decorators/request-scope': [
+    ...['decorators/request-scope', 'decorators/call', 'decorators/options', 'decorators/method', 'decorators/stream'],
     ...['service', 'http', 'core', 'core/lock', 'core/request', 'errors', ...NEST, 'rxjs'],
   ],
   'decorators/instance': [
     ...['decorators/instance', 'decorators/call', 'decorators/method', 'decorators/source', 'errors'],
   ],
   decorators: [
-    ...['decorators', 'decorators/instance', 'decorators/request', 'decorators/call', 'decorators/options'],
+    ...['decorators', 'decorators/instance', 'decorators/request-scope', 'decorators/call', 'decorators/options'],
     ...['decorators/method', 'decorators/key', 'service', 'core/request', 'errors', ...NEST, 'reflect-metadata'],
   ],
   boot: [
-    ...['boot', 'decorators', 'decorators/instance', 'decorators/request', 'decorators/call', 'decorators/method'],
+    ...[
+      'boot',
+      'decorators',
+      'decorators/instance',
+      'decorators/request-scope',
+      'decorators/call',
+      'decorators/method',
+    ],
     ...['decorators/key', 'decorators/source', 'service', 'http', 'errors', ...NEST],
   ],
+  module: [
+    ...['module', 'boot', 'decorators', 'service', 'http', 'redis', 'redis/connection', 'redis/durability'],
+    ...['core/request', 'store', 'clock', 'errors', ...NEST],
+  ],
   '.': [
-    ...['.', 'boot', 'decorators', 'service', 'outage', 'http', 'redis', 'redis/connection'],
-    ...['core', 'core/lock', 'core/request'],
-    ...['redis/durability', 'store'],
-    ...['decorators/options', 'decorators/key', 'clock', 'errors', ...NEST],
+    ...['module', 'decorators', 'decorators/options', 'decorators/key', 'service', 'http'],
+    ...['core', 'core/lock', 'core/request', 'redis/connection', 'store', 'clock', 'errors'],
   ],
   terminus: ['terminus', 'service', 'errors', ...NEST, '@nestjs/terminus'],
-  testing: ['testing', '.', 'service', 'http', 'core/request', 'store', 'store/memory', 'errors', ...NEST],
+  testing: ['testing', '.', 'module', 'service', 'http', 'core/request', 'store', 'store/memory', 'errors', ...NEST],
 };
 
 /** The one file below the Nest face that knows Nest: docs/decisions/0002. */

@@ -6,8 +6,8 @@ import { Redis } from 'ioredis';
 import request from 'supertest';
 import { until } from '../support/deferred.js';
 import { type RedisServer, startRedis } from '../support/redis/redis-server.js';
-import { OutageReporter } from '../../lib/outage/outage-reporter.js';
-import { SubscriptionReporter } from '../../lib/outage/subscription-reporter.js';
+import { OutageReporter } from '../../lib/service/outage-reporter.js';
+import { SubscriptionReporter } from '../../lib/service/subscription-reporter.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 @Controller('accounts')

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Orphans } from '../../lib/redis/single/orphans.js';
+import { Orphans } from '../../lib/redis/locks/orphans.js';
 
 describe('Orphans', () => {
   const lock = { keys: ['a'], token: 'a.1', leaseMs: 1000, sharing: 'exclusive', label: undefined } as const;

@@ -42,12 +42,12 @@ export class LeaseRegistry implements Iterable<Lease> {
   }
 
   /** Waits until no call asks for a lock any more: each call settles within the time-out of its store. */
-  async noneAcquiring(): Promise<void> {
+  async whenNoneAcquiring(): Promise<void> {
     await this.#until(() => this.#acquiring === 0, Infinity);
   }
 
   /** Waits until there is no lease left, at most until `untilMs`. */
-  async empty(untilMs: number): Promise<void> {
+  async whenEmpty(untilMs: number): Promise<void> {
     await this.#until(() => this.#leases.size === 0, untilMs);
   }
 

@@ -126,7 +126,7 @@ export class Lease implements OwnedLock {
   }
 
   /** Gives what is known of the present holder to somebody who knows the token. */
-  describe(): LockDetails | undefined {
+  exposeDetails(): LockDetails | undefined {
     this.isTokenExposed = true;
     return this.details;
   }

@@ -69,7 +69,7 @@ export class Watchdog {
   }
 
   /** Whether the store says that a lease is gone. Also true when the store can't say. */
-  async isGone(lease: Lease): Promise<boolean> {
+  async mayBeGone(lease: Lease): Promise<boolean> {
     try {
       const asked = [asItIs(lease)];
       const { gone, unknown } = await (this.#store.missing?.(asked) ?? this.#store.renew(asked));

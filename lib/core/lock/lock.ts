@@ -8,7 +8,7 @@ import type { Lease } from '../lease/lease.js';
 import type { LeaseChanges } from '../lease/lease-changes.js';
 import type { HeldNews } from './lock-event.js';
 import type { LockEvents } from './lock-events.js';
-import { Nesting, type NestedIn } from './nesting.js';
+import { Nesting, type NestedIn } from './lock-nesting.js';
 import { SMALLEST_LEASE_MS, type LockMode } from '../request/lock-options.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { OwnedSignal } from './owned-signal.js';

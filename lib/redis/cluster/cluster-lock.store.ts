@@ -10,7 +10,7 @@ import {
   type RenewalOutcome,
   type StoreListener,
 } from '../../store/lock-store.js';
-import { RedisLockStore } from '../single/redis-lock.store.js';
+import { RedisLockStore } from '../locks/redis-lock.store.js';
 import type { ClusterConnection } from './cluster-connection.js';
 import type { ClusterNames } from './cluster-names.js';
 import type { ClusterTransport } from './cluster-transport.js';

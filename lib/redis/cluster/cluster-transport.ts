@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { ServerCheck } from '../connection/server-check.js';
-import type { OnConnected, Transport, TransportOptions } from '../single/transport.js';
+import type { OnConnected, Transport, TransportOptions } from '../locks/transport.js';
 import { ClusterConnection } from './cluster-connection.js';
 import { ClusterNames } from './cluster-names.js';
 import { subscriberIn } from './cluster-subscriber.js';

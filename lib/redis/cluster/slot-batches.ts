@@ -1,6 +1,6 @@
-import { LockBatch } from '../single/lock-batch.js';
-import type { LockOperation } from '../single/lock-operation.js';
-import type { Operations } from '../single/transport.js';
+import { LockBatch } from '../locks/lock-batch.js';
+import type { LockOperation } from '../locks/lock-operation.js';
+import type { Operations } from '../locks/transport.js';
 import type { Connection } from '../connection/connection.js';
 import { locksInCluster } from '../lua/locks.script.js';
 import type { ClusterNames } from './cluster-names.js';

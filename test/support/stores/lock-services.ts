@@ -1,9 +1,9 @@
 import type { LockStore, RedisLockModuleOptions } from 'nest-redis-lock';
 import { LockService } from '../../../lib/service/lock.service.js';
 import type { OutageLog } from '../../../lib/redis/connection/outage-log.js';
-import { resolveModuleOptions } from '../../../lib/redis-lock.resolved-options.js';
-import { RedisLockStore } from '../../../lib/redis/single/redis-lock.store.js';
-import { connectToRedis } from '../../../lib/redis/single/transport.js';
+import { resolveModuleOptions } from '../../../lib/module/redis-lock.resolved-options.js';
+import { RedisLockStore } from '../../../lib/redis/locks/redis-lock.store.js';
+import { connectToRedis } from '../../../lib/redis/locks/transport.js';
 import { redisStore as storeOn } from '../../../lib/redis/redis-store.js';
 import { QuorumLockStore } from '../../../lib/store/quorum/quorum-lock.store.js';
 

@@ -1,8 +1,8 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { LockExplorer } from './boot/lock.explorer.js';
-import { bindExceptionFilter } from './http/lock-exception.filter.js';
-import { bindRequestGuard } from './http/lock-request.guard.js';
+import { LockExplorer } from '../boot/lock.explorer.js';
+import { bindExceptionFilter } from '../http/lock-exception.filter.js';
+import { bindRequestGuard } from '../http/lock-request.guard.js';
 import { checkedAsyncOptions, checkedFactories } from './redis-lock.async-options.js';
 import { ASYNC_OPTIONS_TYPE, ConfigurableModuleClass } from './redis-lock.module-definition.js';
 import type { RedisLockModuleOptions, RedisLockOptions } from './redis-lock.options.js';
@@ -13,7 +13,7 @@ import {
   type ResolvedModuleOptions,
 } from './redis-lock.resolved-options.js';
 import { createLockService, resolveFactoryOptions } from './redis-lock.service-factory.js';
-import { lockServiceToken, MODULE_OPTIONS_TOKEN, moduleNameIn } from './service/lock.tokens.js';
+import { lockServiceToken, MODULE_OPTIONS_TOKEN, moduleNameIn } from '../service/lock.tokens.js';
 
 const HTTP = Symbol('nest-redis-lock:http');
 const ERRORS = Symbol('nest-redis-lock:errors');

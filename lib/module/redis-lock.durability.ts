@@ -1,11 +1,11 @@
-import { durationMs } from './clock/duration.js';
-import { booleanOption, wrongValue } from './core/request/lock-options.js';
-import { LockOptionsError } from './errors/lock-options.error.js';
-import { plainOptions } from './errors/plain-options.js';
-import { unknownOption } from './errors/unknown-option.js';
+import { durationMs } from '../clock/duration.js';
+import { booleanOption, wrongValue } from '../core/request/lock-options.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import { plainOptions } from '../errors/plain-options.js';
+import { unknownOption } from '../errors/unknown-option.js';
 import type { RedisLockOptions } from './redis-lock.options.js';
-import type { DurabilityTerms } from './redis/durability/replica-acknowledgements.js';
-import type { LockStore } from './store/lock-store.js';
+import type { DurabilityTerms } from '../redis/durability/replica-acknowledgements.js';
+import type { LockStore } from '../store/lock-store.js';
 
 /**
  * Checks the option `durability`.

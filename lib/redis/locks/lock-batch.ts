@@ -65,7 +65,7 @@ export class LockBatch {
     this.#names = names;
     this.#first = bulk(target.fenceCounter) + (target.absent === undefined ? '' : bulk(target.absent));
     this.#firstCount = target.absent === undefined ? 1 : 2;
-    this.#fenceFloor = new FenceFloor(redis, target.isNode, () => this.#send(this.#empty()));
+    this.#fenceFloor = new FenceFloor(redis, target.isNode, () => this.#send(this.#newBatch()));
   }
 
   /** Makes every later fence larger than this one. */
@@ -87,19 +87,19 @@ export class LockBatch {
     const { keys, token } = operation.lock;
     for (const key of keys) this.#names.check(key);
     if (this.#batches.length === 0 && this.#lastSize === 1 && this.#redis.isIdle && !hasLocalWaiters(token)) {
-      const batch = this.#empty();
+      const batch = this.#newBatch();
       this.#put(operation, batch);
       return this.#send(batch);
     }
     let batch = this.#batches.at(-1);
     if (!batch || (batch.keyCount - this.#firstCount) / 2 + keys.length > LARGEST) {
-      batch = this.#empty();
+      batch = this.#newBatch();
       if (this.#batches.push(batch) === 1) process.nextTick(this.#flush);
     }
     this.#put(operation, batch);
   }
 
-  #empty(): Batch {
+  #newBatch(): Batch {
     return { operations: [], keys: [this.#first], keyCount: this.#firstCount, args: [] };
   }
 
@@ -131,7 +131,7 @@ export class LockBatch {
    */
   #sendEach(operations: readonly LockOperation[]): void {
     for (const operation of operations) {
-      const batch = this.#empty();
+      const batch = this.#newBatch();
       operation.resent = true;
       this.#put(operation, batch);
       this.#send(batch);

@@ -1,22 +1,22 @@
-import { durationMs } from './clock/duration.js';
-import { isWellFormed } from './core/request/lock-key.js';
+import { durationMs } from '../clock/duration.js';
+import { isWellFormed } from '../core/request/lock-key.js';
 import {
   booleanOption,
   DEFAULT_LOCK_OPTIONS,
   resolveCallOptions,
   wrongValue,
   type ResolvedLockOptions,
-} from './core/request/lock-options.js';
-import { LockOptionsError } from './errors/lock-options.error.js';
-import { shown } from './errors/messages.js';
-import { plainOptions } from './errors/plain-options.js';
-import { unknownOption } from './errors/unknown-option.js';
-import type { LockExceptionFactory } from './http/exception-factory.js';
+} from '../core/request/lock-options.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import { shown } from '../errors/messages.js';
+import { plainOptions } from '../errors/plain-options.js';
+import { unknownOption } from '../errors/unknown-option.js';
+import type { LockExceptionFactory } from '../http/exception-factory.js';
 import { resolveDurability } from './redis-lock.durability.js';
 import type { RedisLockModuleOptions } from './redis-lock.options.js';
-import type { RedisConnectionsOption } from './redis/connection/connection-option.js';
-import type { DurabilityTerms } from './redis/durability/replica-acknowledgements.js';
-import type { LockStore } from './store/lock-store.js';
+import type { RedisConnectionsOption } from '../redis/connection/connection-option.js';
+import type { DurabilityTerms } from '../redis/durability/replica-acknowledgements.js';
+import type { LockStore } from '../store/lock-store.js';
 
 /** The options of a module, checked and complete. */
 export interface ResolvedModuleOptions {

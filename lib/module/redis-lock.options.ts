@@ -1,7 +1,7 @@
-import type { Duration } from './clock/duration.js';
-import type { LockExceptionFactory } from './http/exception-factory.js';
-import type { RedisConnectionsOption } from './redis/connection/connection-option.js';
-import type { LockStore } from './store/lock-store.js';
+import type { Duration } from '../clock/duration.js';
+import type { LockExceptionFactory } from '../http/exception-factory.js';
+import type { RedisConnectionsOption } from '../redis/connection/connection-option.js';
+import type { LockStore } from '../store/lock-store.js';
 
 /** Options of a module, besides its name. */
 export interface RedisLockOptions {

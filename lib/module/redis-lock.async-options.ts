@@ -1,14 +1,14 @@
 import type { FactoryProvider, Provider } from '@nestjs/common';
-import { plainOptions } from './errors/plain-options.js';
-import { booleanOption, wrongValue } from './core/request/lock-options.js';
-import { LockOptionsError } from './errors/lock-options.error.js';
-import { shown } from './errors/messages.js';
-import { mistake } from './errors/mistakes.js';
-import { unknownOption } from './errors/unknown-option.js';
+import { plainOptions } from '../errors/plain-options.js';
+import { booleanOption, wrongValue } from '../core/request/lock-options.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import { shown } from '../errors/messages.js';
+import { mistake } from '../errors/mistakes.js';
+import { unknownOption } from '../errors/unknown-option.js';
 import type { ASYNC_OPTIONS_TYPE } from './redis-lock.module-definition.js';
 import type { RedisLockOptionsFactory } from './redis-lock.options.js';
 import { isModuleOption } from './redis-lock.resolved-options.js';
-import { MODULE_OPTIONS_TOKEN } from './service/lock.tokens.js';
+import { MODULE_OPTIONS_TOKEN } from '../service/lock.tokens.js';
 
 export type AsyncOptions = typeof ASYNC_OPTIONS_TYPE;
 

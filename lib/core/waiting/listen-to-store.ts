@@ -32,10 +32,10 @@ export function listenToStore(store: LockStore, parts: StoreListenerParts): void
       pendingAcquires.markForcedAway(token);
       const lease = leases.get(token);
       // The message may be about a lock that the token had before it asked again.
-      if (lease?.isReacquired) void watchdog.isGone(lease).then((gone) => gone && lease.lose('taken', forced));
+      if (lease?.isReacquired) void watchdog.mayBeGone(lease).then((gone) => gone && lease.lose('taken', forced));
       else lease?.lose('taken', forced);
     },
-    describe: (token) => leases.get(token)?.describe(),
+    describe: (token) => leases.get(token)?.exposeDetails(),
     resync,
   });
 }

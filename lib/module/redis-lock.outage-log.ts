@@ -1,7 +1,7 @@
 import type { Logger } from '@nestjs/common';
-import { shownDuration, type OutageReporter } from './outage/outage-reporter.js';
-import type { OutageLog } from './redis/connection/outage-log.js';
-import { diagnosis } from './redis/connection/redis-diagnosis.js';
+import { shownDuration, type OutageReporter } from '../service/outage-reporter.js';
+import type { OutageLog } from '../redis/connection/outage-log.js';
+import { diagnosis } from '../redis/connection/redis-diagnosis.js';
 
 /**
  * Logs the outages of Redis. An outage of a single Redis is logged together with the calls that fail; each node of a

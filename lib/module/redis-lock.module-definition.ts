@@ -1,5 +1,5 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
-import { DEFAULT_MODULE, MODULE_OPTIONS_TOKEN } from './service/lock.tokens.js';
+import { DEFAULT_MODULE, MODULE_OPTIONS_TOKEN } from '../service/lock.tokens.js';
 import type { RedisLockModuleExtras, RedisLockOptions } from './redis-lock.options.js';
 
 export const { ConfigurableModuleClass, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =

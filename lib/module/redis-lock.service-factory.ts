@@ -1,14 +1,14 @@
 import { Logger } from '@nestjs/common';
-import { LockOptionsError } from './errors/lock-options.error.js';
-import { httpRequests } from './http/http-requests.js';
-import { OutageReporter } from './outage/outage-reporter.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
+import { httpRequests } from '../http/http-requests.js';
+import { OutageReporter } from '../service/outage-reporter.js';
 import { redisOutageLog } from './redis-lock.outage-log.js';
 import type { RedisLockOptions } from './redis-lock.options.js';
 import { plainModuleOptions, resolveModuleOptions, type ResolvedModuleOptions } from './redis-lock.resolved-options.js';
-import { describeConnection } from './redis/connection/describe-connection.js';
-import { redisStore } from './redis/redis-store.js';
-import { LockService } from './service/lock.service.js';
-import { DEFAULT_MODULE } from './service/lock.tokens.js';
+import { describeConnection } from '../redis/connection/describe-connection.js';
+import { redisStore } from '../redis/redis-store.js';
+import { LockService } from '../service/lock.service.js';
+import { DEFAULT_MODULE } from '../service/lock.tokens.js';
 
 const logger = new Logger('RedisLock');
 
