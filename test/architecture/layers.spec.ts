@@ -110,13 +110,13 @@ function violations(imports: readonly Import[]): string[] {
 }
 
 describe('The layers of lib/', () => {
-  it('import only downward, Nest only in the Nest face, ioredis only in redis/', () => {
+  it('the files of lib/ import only downward; Nest only in the Nest face, ioredis only in redis/', () => {
     const imports = importsBelow(LIB);
     expect(imports.length).toBeGreaterThan(100);
     expect(violations(imports)).toEqual([]);
   });
 
-  it('are checked by a check that fails', () => {
+  it('the check of the layers finds forbidden imports', () => {
     const bad = [
       ...importsOf(
         LIB,
@@ -140,11 +140,11 @@ describe('The layers of lib/', () => {
 
 const inFolder = (top: string, folder: string): boolean => folder === top || folder.startsWith(`${top}/`);
 
-it('No files of lib/ import each other in a circle, not even types', () => {
+it('no files of lib/ import each other in a circle, not even types', () => {
   expect(circlesBelow(LIB)).toEqual([]);
 });
 
-it('A circle of imports is found with all its files', () => {
+it('the check for circles finds a circle of imports with all its files', () => {
   const imports = new Map([
     ['a.ts', ['b.ts', 'd.ts']],
     ['b.ts', ['c.ts']],
@@ -155,7 +155,7 @@ it('A circle of imports is found with all its files', () => {
   expect(circlesIn(imports)).toEqual([['a.ts', 'b.ts', 'c.ts']]);
 });
 
-it('The sample app in src/ does not know what starts it in dev/', () => {
+it('the sample app in src/ does not know what starts it in dev/', () => {
   const imports = importsBelow(fileURLToPath(new URL('../../sample-app', import.meta.url)));
   expect(imports.filter(({ from, to }) => inFolder('dev', from) && inFolder('src', to)).length).toBeGreaterThan(0);
   expect(imports.filter(({ from, to }) => inFolder('src', from) && inFolder('dev', to))).toEqual([]);

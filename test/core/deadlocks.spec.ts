@@ -37,7 +37,7 @@ describe('Deadlocks', () => {
     );
   };
 
-  it('two siblings in one call that wait for each other say so when the wait of one is over, and the other goes on', async () => {
+  it('two siblings that wait for each other say so when one wait is over, and the other goes on', async () => {
     const [error, other] = await locks.withLock(['a', 'b'], () => circle(['a', 'b', 60], ['b', 'a', LONG]));
     expect(error).toBeInstanceOf(LockTimeoutError);
     expect(error).toMatchObject({ isDeadlock: true, detail: expect.stringMatching(A_DEADLOCK) });

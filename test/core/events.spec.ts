@@ -28,7 +28,7 @@ describe('The events of a service', () => {
 
   const types = () => events.map(({ type }) => type);
 
-  it('the events tell when a lock was acquired, and when it was released', async () => {
+  it('the events say when a lock was acquired, and when it was released', async () => {
     await here.withLock(
       ['b', 'a'],
       (lock) =>
@@ -58,7 +58,7 @@ describe('The events of a service', () => {
   it.each([
     ['in the process', () => here, {}],
     ['in the store', () => there, { fair: true }],
-  ])('the events tell that a caller had to queue %s, when its wait is over', async (_where, from, options) => {
+  ])('the events say that a caller had to queue %s, when its wait is over', async (_where, from, options) => {
     const first = await from().lock('a');
     events.length = 0;
     const second = here.lock('a', options);
@@ -71,7 +71,7 @@ describe('The events of a service', () => {
     expect(types().indexOf('waited')).toBe(types().indexOf('acquired') - 1);
   });
 
-  it('the events tell of a time-out after the wait for it, and without a wait for a caller that only tried', async () => {
+  it('the events report a time-out, after the wait for it unless the caller only tried', async () => {
     await there.lock('a');
     await here.lock('a', { wait: 20 }).catch(() => undefined);
     expect(await here.tryLock('a')).toBeNull();
@@ -105,7 +105,7 @@ describe('The events of a service', () => {
   it.each([
     ['of its own', new Error('enough')],
     ['of ours', new LockUnavailableError('said by another service')],
-  ])('the events tell that a caller aborted, for a reason %s', async (_whose, reason) => {
+  ])('the events say that a caller aborted, for a reason %s', async (_whose, reason) => {
     await there.lock('a');
     const abort = new AbortController();
     const call = here.lock('a', { signal: abort.signal });
@@ -116,7 +116,7 @@ describe('The events of a service', () => {
     expect(events[1]).toMatchObject({ reason });
   });
 
-  it('the events tell of an outage', async () => {
+  it('the events report an outage', async () => {
     const error = new LockUnavailableError('no Redis');
     store.afterAcquire = () => Promise.reject(error);
     await expect(here.withLock('a', () => undefined)).rejects.toBe(error);
@@ -125,12 +125,12 @@ describe('The events of a service', () => {
     ]);
   });
 
-  it('the events tell nothing of a call with a mistake', async () => {
+  it('the events say nothing of a call with a mistake', async () => {
     await here.withLock('a', () => here.lock('a', { reentrant: false })).catch(() => undefined);
     expect(types()).toEqual(['acquired', 'released']);
   });
 
-  it('the events tell of renewals', async () => {
+  it('the events report renewals', async () => {
     const lock = await here.lock('a', { lease: '1s' });
     await until(() => events.length > 1);
     await lock.extend('1m');
@@ -140,7 +140,7 @@ describe('The events of a service', () => {
     expect(last.remainingMs).toBeGreaterThan(50_000);
   });
 
-  it('the events tell of a loss once, and then of no release', async () => {
+  it('the events report a loss once, and then of no release', async () => {
     await expect(
       here.withLock('a', async (lock) => {
         await there.forceUnlock('a');
@@ -151,7 +151,7 @@ describe('The events of a service', () => {
     expect(events[1]).toMatchObject({ reason: 'taken', nested: false });
   });
 
-  it('the events tell of nested locks, also of one that outlives its call', async () => {
+  it('the events report nested locks, also of one that outlives its call', async () => {
     const [inside, end] = [deferred(), deferred()];
     let left: Promise<unknown> | undefined;
     await here.withLock('a', async () => {
@@ -170,7 +170,7 @@ describe('The events of a service', () => {
     ]);
   });
 
-  it('the events tell of a lock that was lost before its caller had it', async () => {
+  it('the events report a lock that was lost before its caller had it', async () => {
     const first = await here.lock('a');
     const second = here.lock('a');
     await turn();
@@ -180,7 +180,7 @@ describe('The events of a service', () => {
     expect(types()).toEqual(['acquired', 'released', 'waited', 'acquired', 'lost']);
   });
 
-  it('each subscriber is told of the locks that were acquired after it subscribed, and of no others', async () => {
+  it('each subscriber gets the events of locks that were acquired after it subscribed, and no others', async () => {
     const earlier = await here.lock('a');
     const heard: LockEvent[] = [];
     here.events.subscribe((event) => heard.push(event));
@@ -199,7 +199,7 @@ describe('The events of a service', () => {
     expect(failures).toBe(3);
   });
 
-  it('the events tell nothing of a lock that is over, though an answer of the store comes late', async () => {
+  it('the events say nothing of a lock that is over, though a reply of the store comes late', async () => {
     const answer = deferred();
     store.afterRenew = () => answer.promise;
     const lock = await here.lock('a');

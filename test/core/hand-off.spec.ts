@@ -163,7 +163,7 @@ describe('Hand-offs', () => {
   it.each<[string, LockOptions]>([
     ['asks for another lease', { lease: '20s' }],
     ['has a fixed lease', { watchdog: false }],
-  ])('is given back to the store when the next one %s', async (_why, options) => {
+  ])('a lock is released to the store instead of handed off when the next caller %s', async (_why, options) => {
     const first = here.lock('a');
     const second = here.lock('a');
     const third = here.lock('a', options);
@@ -268,7 +268,7 @@ describe('Hand-offs', () => {
     expect((await third).isHeld).toBe(true);
   });
 
-  it('20,000 waiters are served without more time for each the more there are', async () => {
+  it('a crowd of 20,000 waiters is served in no more time for each of them than a small one', async () => {
     const finish = deferred();
     const first = here.withLock('a', () => finish.promise);
     let served = 0;

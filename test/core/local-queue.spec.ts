@@ -114,7 +114,7 @@ describe('Callers of one process', () => {
       },
     );
 
-    it('a caller of several keys leaves the others free also when the holder of the first one has changed to a call of its process', async () => {
+    it('a caller of several keys leaves the others free also when the first one changes its holder', async () => {
       const a = await other.lock('a');
       const fair = locks.withLock('a', () => locks.withLock('b', () => 'both', { wait: 50 }), { fair: true });
       await until(() => store.memory.waiters('a') === 1);
@@ -135,7 +135,7 @@ describe('Callers of one process', () => {
       await Promise.all(all);
     });
 
-    it('a caller of several keys gets in although others of its process use the rest again and again while it waits in the store', async () => {
+    it('a caller of several keys gets in although others use the rest while it waits in the store', async () => {
       const b = await other.lock('b');
       let isIn = false;
       let used = 0;
@@ -255,7 +255,7 @@ describe('Callers of one process', () => {
     expect((await second).isHeld).toBe(true);
   });
 
-  it('all callers are told of an outage at once, those behind the one that asks too, and none is told that the lock is held', async () => {
+  it('all callers hear of an outage at once, and none hears that the lock is held', async () => {
     const outage = deferred();
     store.afterAcquire = () => outage.promise;
     const calls = [
@@ -276,7 +276,7 @@ describe('Callers of one process', () => {
     await expect(locks.withLock(['a', 'b'], () => 'works again', { wait: 0 })).resolves.toBe('works again');
   });
 
-  it('a caller is not failed by an outage that met a caller of more keys: the outage may concern only those', async () => {
+  it('an outage that met a caller of more keys fails no caller of fewer: it may concern only those', async () => {
     const outage = deferred();
     store.afterAcquire = () => outage.promise;
     const [both, ...same] = [locks.lock(['a', 'b']), locks.lock(['a', 'b', 'c']), locks.tryLock(['b', 'a'])];
@@ -398,7 +398,7 @@ describe('Callers of one process', () => {
     await expect(locks.lock('a', { wait: 0 })).resolves.toMatchObject({ key: 'a' });
   });
 
-  it('a caller is told who it waits for when that is its own process', async () => {
+  it('a time-out names the holder also when that is the own process', async () => {
     await locks.lock('a');
     await expect(locks.lock('a', { wait: 0 })).rejects.toMatchObject({
       holder: expect.stringMatching(new RegExp(`:${process.pid}$`)) as unknown,

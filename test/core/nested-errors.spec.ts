@@ -32,7 +32,7 @@ describe('Errors inside the work of another lock', () => {
     await other;
   });
 
-  it('a nested error is not retryable, says nothing of when to try again, and that the work may be half done', async () => {
+  it('a nested error is not retryable, has no retryAfter, and says that work may be half done', async () => {
     await there.lock('b');
     await expect(here.lock('b', { wait: 0 })).rejects.toMatchObject({ retryable: true, retryAfter: 1, holding: [] });
     const error = (await here

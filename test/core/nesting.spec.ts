@@ -135,7 +135,7 @@ describe('Writers nested in readers', () => {
     );
   });
 
-  it("a nested writer begins when the end of the one before it is confirmed, so that the store can't mix them up", async () => {
+  it('a nested writer begins when the end of the one before is confirmed, so the store tells them apart', async () => {
     const [answer, asked] = [deferred(), [] as string[]];
     store.beforeUpgrade = async () => void asked.push('upgrade');
     store.downgrade = async (lock, number) => {
@@ -194,7 +194,7 @@ describe('Writers nested in readers', () => {
       await expect(writeInside(() => Promise.reject(error))).rejects.toBe(error);
     });
 
-    it('a nested writer lets other readers in when the store replies again, not only when the parent call ends', async () => {
+    it('a nested writer lets other readers in when the store replies again, before the parent call ends', async () => {
       await here.withLock(
         'a',
         async () => {

@@ -68,7 +68,7 @@ describe('work that a queue starts inside of a holder', () => {
     await Promise.all([holder, stranger]);
   }
 
-  it('work that a queue starts inside of a holder waits for it when it is bound to the context that it was queued in', async () => {
+  it('work that a queue starts inside of a holder waits for it when it is bound to its own context', async () => {
     start();
     const bound = (work: Task): Task => {
       const run = AsyncLocalStorage.snapshot();

@@ -18,7 +18,7 @@ describe('Races', () => {
 
   afterEach(() => locks.close());
 
-  it('nobody gets in on a grant that was over before it was heard of', async () => {
+  it('no caller enters on a grant that had ended when its reply came', async () => {
     const news: (() => void)[] = [];
     const askAgain: (() => void)[] = [];
     const listen = store.listen.bind(store);
@@ -47,7 +47,7 @@ describe('Races', () => {
     ]);
   });
 
-  it('a lock is handed off to one caller only when the loss of a nested lock makes somebody unlock it again', async () => {
+  it('a lock is handed off to one caller only when a nested loss makes somebody unlock it again', async () => {
     let inside = 0;
     const work = async () => {
       expect(++inside).toBe(1);

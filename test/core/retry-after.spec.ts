@@ -56,7 +56,7 @@ describe('retryAfter of a time-out', () => {
     expect(retryAfterOf({ waitedMs: 200_000, leaseLeftMs: 600_000 })).toBe(60);
   });
 
-  it('retryAfter is known to those, too, who wait behind a call of their process that waits for another process', async () => {
+  it('retryAfter is known also to those behind a call of their process that waits for another one', async () => {
     await there.lock('a', { lease: '20s' });
     const first = here.lock('a', { wait: '5s' }).catch((error: unknown) => error);
     await new Promise(setImmediate);

@@ -40,7 +40,7 @@ describe('Short grants', () => {
     await lock.unlock();
   });
 
-  it('a lock with a short grant costs no more commands when the work is short, and gets its whole lease when it is not', async () => {
+  it('a lock with a short grant costs short work nothing, and gets its whole lease for other work', async () => {
     const short = await handedOver();
     await short.unlock();
     expect(store.renewals).toBe(0);
@@ -96,7 +96,7 @@ describe('Short grants', () => {
     await lock.unlock();
   });
 
-  it('a lock with a short grant is handed off inside its process as any other, and renewed for the next caller', async () => {
+  it('a lock with a short grant is handed off like any other, and renewed for the next caller', async () => {
     const before = await there.lock(KEY);
     const [first, second] = [here.lock(KEY), here.lock(KEY)];
     await until(() => store.waiters(KEY) === 1);

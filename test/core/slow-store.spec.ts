@@ -33,7 +33,7 @@ describe('Slow stores', () => {
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
   });
 
-  it('a store that throws instead of rejecting leaves the key to the next caller, and the app free to shut down', async () => {
+  it('a store that throws instead of rejecting leaves the key free, and the app free to shut down', async () => {
     const acquire = store.acquire.bind(store);
     store.acquire = () => {
       throw new Error('out of order');

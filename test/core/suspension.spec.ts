@@ -26,7 +26,7 @@ describe('Suspended machines', () => {
 
   const setTime = (byMs: number) => jest.setSystemTime(Date.now() + byMs);
 
-  it('a machine whose time of day has jumped forward asks at once which locks it still has: those that have ended meanwhile are lost, the others are not', async () => {
+  it('a machine whose time of day has jumped forward asks at once which locks it still has', async () => {
     const [ended, held, unwatched] = [
       await locks.lock('a'),
       await locks.lock('b'),
@@ -42,7 +42,7 @@ describe('Suspended machines', () => {
     expect(await held.unlock()).toBe(true);
   });
 
-  it('a machine asks once for each jump of its time of day, and neither when it is set back or corrected nor when nothing is held', async () => {
+  it('a machine asks once for each jump of its time of day, and not when it is set back or holds nothing', async () => {
     const asked = jest.spyOn(store, 'renew');
     const look = () => jest.advanceTimersByTimeAsync(LOOK_MS);
     const held = await locks.lock('a');

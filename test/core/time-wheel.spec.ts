@@ -6,7 +6,7 @@ describe('Many due times on one timer', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  it('cost nothing any more when what was due has been taken out: locks of many lengths come and go', () => {
+  it('a due time that was deleted costs nothing any more: locks of many lengths come and go', () => {
     const due: number[][] = [];
     const wheel = new TimeWheel<number>((items) => due.push(items));
     const start = Math.ceil(now());
@@ -22,7 +22,7 @@ describe('Many due times on one timer', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('are kept as long as one of those is left who are due together', () => {
+  it('a due time stays as long as one of its items is left', () => {
     const due: number[][] = [];
     const wheel = new TimeWheel<number>((items) => due.push(items));
     const at = Math.ceil(now()) + 10;

@@ -28,7 +28,7 @@ it('test/README.md names only existing specs, in their tier, and a quick one for
   expect(mistakesIn(page)).toEqual([]);
 });
 
-it('the check of test/README.md finds a missing spec, a spec in the wrong tier, and a guarantee without a quick spec', () => {
+it('the check of test/README.md finds a missing spec, a wrong tier, and a missing quick spec', () => {
   const page = '| one | `redis/none` | `redis/connection-loss` |\n| two | | `lab/soak` |\n| three | `lab/soak` | |\n';
   expect(mistakesIn(page)).toEqual([
     'not there: test/redis/none.spec.ts',

@@ -137,7 +137,7 @@ const BROKEN: readonly (readonly [what: string, journal: readonly Section[], tol
 ];
 
 describe('The checker of the lab', () => {
-  it.each(BROKEN)('sees %s, and says who, where and when', (what, journal, told) => {
+  it.each(BROKEN)('the checker of the lab reports %s, and says who, where and when', (what, journal, told) => {
     const verdict = judge(journal);
     const property = what.slice(0, 2) as 'S1';
     expect(verdict.examples(property)).toBe(told);
@@ -145,7 +145,7 @@ describe('The checker of the lab', () => {
     expect(verdict.examples()).toContain(verdict.examples(property));
   });
 
-  it('sees S6, what is left in the end', () => {
+  it('the checker of the lab reports S6, what is left in the end', () => {
     const verdict = judge([], {
       census: { keys: ['lock:a'], channels: ['{lock:}:wake:x'], left: { 41: ['Timeout', 'TCPSocketWrap'], 42: [] } },
     });
@@ -154,7 +154,7 @@ describe('The checker of the lab', () => {
     );
   });
 
-  it("finds nothing wrong with good ones: also with late writes, which are refused, readers together, all permits, and losses that are nobody's fault", () => {
+  it('the checker of the lab accepts late writes, readers together, all permits, and plain losses', () => {
     const late = stay(1, {
       isHeld: false,
       endedAt: 5150,
@@ -191,7 +191,7 @@ describe('The checker of the lab', () => {
     expect(verdict.refusedWrites).toBe(1);
   });
 
-  it('lets a process that was made to stand still find out on its first line that it is too late', () => {
+  it('the checker of the lab lets a process that was stopped find out on its first line that it is too late', () => {
     const tooLate = stay(2, { fence: 1, goodUntil: 5200, isHeld: false, unlocked: false });
     expect(judge([stay(1, { fence: 2 }), tooLate]).count('S7')).toBe(1);
     const verdict = judge([stay(1, { fence: 2 }), tooLate], { standsStill: true });
@@ -205,7 +205,7 @@ describe('The checker of the lab', () => {
     ).toBe('');
   });
 
-  it('does not blame anybody for what Redis forgot, and shows five examples of each at most', () => {
+  it('the checker of the lab blames nobody for what Redis forgot, and shows at most five examples', () => {
     const taken = Array.from({ length: 9 }, (_, number) =>
       stay(number + 1, { isHeld: false, abortedAt: 5000, lost: 'taken' }),
     );

@@ -33,7 +33,7 @@ describe('Cluster failover under full load', () => {
   const isMaster = async ({ redis }: ClusterNode) => (await redis.info('replication')).includes('role:master');
 
   it(
-    'a master is killed, and its replica takes over: fences grow, calls recover, and others never fail',
+    'calls recover when a master is killed and its replica takes over: fences grow, and calls of other masters never fail',
     async () => {
       const keys = [0, 1, 2].flatMap((master) => [0, 1, 2, 3].map((nth) => keyAt(master, nth)));
       const connection = {

@@ -72,7 +72,7 @@ describe('Cluster under full load', () => {
   }
 
   it(
-    'slots move with locks of all kinds in them, one key after the other: nobody is let in twice, and no lock is lost by it',
+    'locks of all kinds stay when their slots move, key by key: nobody enters twice, and no lock is lost by it',
     async () => {
       const tags = [0, 1, 2].map((master) => tagAt(master)) as [string, string, string];
       // Alone, shared in all ways, several of one slot and of several.

@@ -95,7 +95,7 @@ describe('When replies get lost, and the connections with them', () => {
   });
 
   it.each(Object.entries(ROUNDS_OF))(
-    '%s: nobody blocks himself, no lock looks lost, and nothing is left',
+    'lost replies make nobody block himself and no lock look lost, and leave nothing behind: %s',
     async (name, round) => {
       const random = new Random(SEED + name.length * 7919);
       let rate = 0;

@@ -11,7 +11,7 @@ import { startReplicated } from '../support/redis/replicas.js';
 
 describe('Many locks', () => {
   it(
-    'are all renewed while one of two replicas hangs, and one is asked for',
+    'many locks are all renewed while one of two replicas hangs, which a grant asks for',
     async () => {
       const servers = await startReplicated(2);
       const terms: RedisLockModuleOptions = {
@@ -52,7 +52,7 @@ describe('Many locks', () => {
     LONG ? 120_000 : 40_000,
   );
 
-  it('are all given back when a process gets SIGTERM, as soon as the work under them ends; who waits is told', async () => {
+  it('many locks are released at SIGTERM as soon as the work under them ends; waiters are refused', async () => {
     const server = await startRedis();
     const redis = new Redis(server.url);
     try {

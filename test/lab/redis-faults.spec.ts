@@ -41,7 +41,7 @@ describe('One Redis', () => {
     ['DEL', ({ keys: [key] }: Lock) => redis.del(`lock:${key}`)],
     ['FLUSHALL', () => redis.flushall()],
   ])(
-    'forgets a lock that is held, by %s: its holder hears of that at the next renewal',
+    'the holder of a lock that Redis forgot, by %s, notices at the next renewal',
     async (what, forget) => {
       const noticed: number[] = [];
       for (let round = 0; round < sized(5, 100); round++) {
@@ -64,7 +64,7 @@ describe('One Redis', () => {
   );
 
   it(
-    'is told to forget scripts, hang up or stand still, under load: calls go on or fail with an error of ours, and nobody is let in twice',
+    'calls go on or fail with an error of ours while Redis forgets scripts, hangs up or stands still, and nobody enters twice',
     async () => {
       const load = await Load.start({
       connection: server.url, options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' }, keys: ['a', 'b', 'shared', 'permits'], processes: 2, callers: 4, holdMs: [0, 10], stayMs: [100, 800],
@@ -101,7 +101,7 @@ describe('One Redis', () => {
   );
 
   it(
-    'is not needed to know that a lease is over: after an event loop was blocked for longer, the signal has aborted before the next timer runs',
+    'a lease ends without Redis: after a blocked event loop, the signal has aborted before the next timer runs',
     async () => {
       const [never, standStill] = [
         new Int32Array(new SharedArrayBuffer(4)),
@@ -135,7 +135,7 @@ describe('One Redis', () => {
   );
 
   it(
-    'gives the lock of a process that stands still to the next, and that process knows as soon as it goes on',
+    'the lock of a process that stands still goes to the next caller, and that process knows as soon as it goes on',
     async () => {
       const rounds = sized(4, 100);
       const load = await Load.start({

@@ -25,7 +25,7 @@ describe.each(MASTERS)('Redlock on %i masters of which %i forget everything', (c
   });
 
   it(
-    'are restarted empty again and again: nobody is let in twice',
+    'masters that are restarted empty again and again let nobody in twice',
     async () => {
       load = await Load.start({
       connection: servers.urls, options: { lease: LEASE_MS, wait: '20s' }, keys: ['a', 'b', 'c', 'd'], processes: 2, callers: 3, holdMs: [0, 10], stayMs: [100, 600],

@@ -59,7 +59,7 @@ describe.each(MASTERS)('Redlock on %i masters of which %i fail', (count, failing
   }
 
   it(
-    'hang again and again: nobody waits for them, and nobody is let in twice',
+    'masters that hang again and again make nobody wait, and let nobody in twice',
     async () => {
       const load = await start();
       await load.goesOn();
@@ -87,7 +87,7 @@ describe.each(MASTERS)('Redlock on %i masters of which %i fail', (count, failing
   );
 
   it(
-    'are dead: nobody waits for them, and nobody is let in twice',
+    'masters that are dead make nobody wait, and let nobody in twice',
     async () => {
       const load = await start();
       await load.goesOn();

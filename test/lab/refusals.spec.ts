@@ -88,7 +88,7 @@ describe('One Redis under load', () => {
   };
 
   it.each(Object.keys(FAULTS).filter((word) => LONG || !word.includes('restart')))(
-    'refuses commands (%s): calls go on or fail with an error of ours, and nobody is let in twice',
+    'calls go on or fail with an error of ours while Redis refuses commands (%s), and nobody enters twice',
     async (word) => {
       if (word.startsWith('LOADING'))
         await redis.eval(`for i = 1, ${FILLING} do redis.call('SET', 'filling:' .. i, string.rep('x', 100)) end`, 0);

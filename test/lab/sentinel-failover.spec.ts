@@ -38,7 +38,7 @@ describe('Sentinel failover under full load', () => {
 
   // Without durability there is nothing that must hold but that calls recover and fences grow: test/redis/sentinel.spec.ts looks at that too.
   it.each(LONG ? [...DURABLE, ...PLAIN] : DURABLE)(
-    '%s, durability: %s',
+    'nobody enters twice, and calls recover, when %s; durability: %s',
     async (what, durability, replicas, failOver, lease) => {
       const isDurable = replicas > 0;
       load = await Load.start({

@@ -16,7 +16,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 it(
-  'Ever new keys, of all kinds, leave nothing behind: neither in this process nor in Redis',
+  'ever new keys, of all kinds, leave nothing behind: neither in this process nor in Redis',
   async () => {
     const server = await startRedis();
     const redis = new Redis(server.url);

@@ -51,7 +51,7 @@ if (!canStep) figures(WHAT, 'not tried in this run: it takes a C compiler', {});
     !(one.mode === 'read' && other.mode === 'read');
 
   it(
-    'is set forward and back under load: fences grow; two are inside only right after a step forward, until the first of them hears of it',
+    'a server clock that is set forward and back never makes a fence go back; two are inside only right after a step forward',
     async () => {
       load = await Load.start({
         connection: stepped.server.url,
@@ -104,7 +104,7 @@ if (!canStep) figures(WHAT, 'not tried in this run: it takes a C compiler', {});
     LONG ? 300_000 : 60_000,
   );
 
-  it('is set back: the key of a holder that is gone stays so much longer, and forceUnlock frees it', async () => {
+  it("a server clock that is set back keeps a crashed holder's key longer; forceUnlock frees it", async () => {
     const here = lockService(redisStore({ connection: stepped.server.url }), { shutdownGrace: 0 });
     try {
       const lock = await here.lock('a', { lease: 200, watchdog: false });

@@ -69,7 +69,7 @@ describe("Redis can't be reached", () => {
   }
 
   it.each(Object.entries(OUTAGES))(
-    '%s: a held lock ends before the server ends it, every call settles in time, and then they work again',
+    'a held lock ends before the server ends it, and calls settle in time, when %s; then they work again',
     async (what, begin) => {
       const early: number[] = [];
       const took: number[] = [];

@@ -624,7 +624,7 @@ describe('the log at boot', () => {
     ]);
   });
 
-  it('an app that starts warns of a class with locked methods that Nest does not know, and that has no decorator by which it could', async () => {
+  it("an app that starts warns of a class with locked methods that Nest does not know and can't wire", async () => {
     class Forgotten {
       @WithLock('job')
       async run() {}

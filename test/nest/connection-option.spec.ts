@@ -131,7 +131,7 @@ it.each<[string, RedisLockModuleOptions]>([
   await expect(boot(options)).resolves.toBeUndefined();
 });
 
-it('options that a class or a prototype has are those that the client gets', () => {
+it('a client gets the options of a class or a prototype', () => {
   class RedisConfig {
     get host() {
       return '10.0.0.1';

@@ -61,7 +61,7 @@ function opened<App extends INestApplicationContext>(app: App): App {
 const imports = [LockTestingModule.forRoot()];
 
 describe('@CurrentLock()', () => {
-  it('leaves a message handler its payload', async () => {
+  it('@CurrentLock() leaves a message handler its payload', async () => {
     const options = { host: '127.0.0.1', port: await freePort() };
     const module = await Test.createTestingModule({ imports, controllers: [Jobs] }).compile();
     await opened(module.createNestMicroservice({ transport: Transport.TCP, options, logger: false })).listen();
@@ -70,7 +70,7 @@ describe('@CurrentLock()', () => {
     expect(await lastValueFrom(client.send('close', { id: '7' }))).toEqual({ job: { id: '7' }, key: 'job:7' });
   });
 
-  it('leaves a gateway its client and payload', async () => {
+  it('@CurrentLock() leaves a gateway its client and payload', async () => {
     const module = await Test.createTestingModule({ imports, providers: [JobsGateway] }).compile();
     const app = opened(module.createNestApplication({ logger: false }));
     app.useWebSocketAdapter(new WsAdapter(app));
@@ -87,7 +87,7 @@ describe('@CurrentLock()', () => {
     });
   });
 
-  it.each(PLATFORMS)('may be the only parameter of an HTTP handler, or the first (%s)', async (_platform, adapter) => {
+  it.each(PLATFORMS)('@CurrentLock() may be on the only parameter of an HTTP handler, or on the first (%s)', async (_platform, adapter) => {
     const app = opened(await startApp(adapter, { imports, controllers: [Jobs] }));
     const http = () => request(app.getHttpServer());
     expect((await http().get('/jobs/only')).body).toEqual({ key: 'job' });

@@ -66,7 +66,7 @@ describe('The label of @WithLock', () => {
 
   afterEach(() => app.close());
 
-  it('is Class.method in events, errors and inspect, of the holder and of who waits', async () => {
+  it('the label is Class.method in events, errors and inspect, for the holder and for waiters', async () => {
     const [inside, goOn] = [deferred(), deferred()];
     const held = accounts.withdraw('1', () => (inside.resolve(), goOn.promise));
     await inside.promise;
@@ -90,7 +90,7 @@ describe('The label of @WithLock', () => {
     );
   });
 
-  it('is in the error of a lost lock', async () => {
+  it('the label is in the error of a lost lock', async () => {
     const error: unknown = await accounts
       .withdraw('1', () => locks.forceUnlock('account:1'))
       .catch((error: unknown) => error);
@@ -101,7 +101,7 @@ describe('The label of @WithLock', () => {
     });
   });
 
-  it('is the one that is given, and none for a lock that is taken by hand', async () => {
+  it('the label is the one that is given, and a lock that is taken by hand has none', async () => {
     await accounts.payOut('1');
     await locks.withLock('account:1', () => undefined);
     expect(events.map(({ type, label }) => `${type} ${label}`)).toEqual([
@@ -112,12 +112,12 @@ describe('The label of @WithLock', () => {
     ]);
   });
 
-  it('is cut where the names are longer than a label may be', async () => {
+  it('the label is cut where the names are longer than a label may be', async () => {
     await (accounts as unknown as Record<string, (id: string) => Promise<string>>)[LONG]!('1');
     expect(events[0]!.label).toBe(`Accounts.${LONG}`.slice(0, 100));
   });
 
-  it('costs Redis no more commands than none does', async () => {
+  it('the label costs no further command to Redis', async () => {
     await accounts.withdraw('1');
     const monitor = await RedisMonitor.start(server.port);
     const commands = async () =>

@@ -145,18 +145,18 @@ describe('a lock error of a microservice', () => {
   const failure = (proxy: ClientProxy, pattern: string) =>
     lastValueFrom(proxy.send(pattern, '42')).catch((error: unknown) => error);
 
-  it.each(['handler', 'service'])('says its code, and not the key, where the %s takes the lock', async (pattern) => {
+  it.each(['handler', 'service'])('a lock error of a microservice says its code, and not the key, where the %s takes the lock', async (pattern) => {
     const proxy = await start();
     const lines = warnings();
     expect(await failure(proxy, pattern)).toEqual(TOLD);
     expect(lines).toEqual([expect.stringContaining('"account:42"')]);
   });
 
-  it("is for the app's own filter first", async () => {
+  it("a lock error of a microservice reaches the app's own filter first", async () => {
     expect(await failure(await start([new CatchAll()]), 'service')).toEqual({ mine: 'LOCK_TIMEOUT' });
   });
 
-  it('says its code in a hybrid app that hands its filters on, or whose controller has the filter', async () => {
+  it('a lock error of a microservice says its code in a hybrid app that shares its filters', async () => {
     expect(await failure(await startHybrid(AccountsController, { inheritAppConfig: true }), 'service')).toEqual(TOLD);
     expect(await failure(await startHybrid(FilteredController, {}), 'service')).toEqual(TOLD);
   });
@@ -198,19 +198,19 @@ describe('a lock error of a gateway', () => {
     return JSON.parse((await answered)[0].toString());
   }
 
-  it.each(['handler', 'service'])('says its code, and not the key, where the %s takes the lock', async (event) => {
+  it.each(['handler', 'service'])('a lock error of a gateway says its code, and not the key, where the %s takes the lock', async (event) => {
     expect(await failure(Gateway, event)).toEqual({
       event: 'exception',
       data: { ...TOLD, cause: { pattern: event, data: '42' } },
     });
   });
 
-  it("is for the app's own filter first", async () => {
+  it("a lock error of a gateway reaches the app's own filter first", async () => {
     expect(await failure(OwnGateway, 'service')).toEqual({ event: 'mine', data: { mine: 'LOCK_TIMEOUT' } });
   });
 
   it.each(['handler', 'service'])(
-    'is the event "exception" of a socket.io client, where the %s takes the lock',
+    'a lock error of a gateway is the event "exception" of a socket.io client, where the %s takes the lock',
     async (event) => {
       const app = await startApp(
         () => new ExpressAdapter(),
@@ -272,7 +272,7 @@ describe('a lock error of GraphQL', () => {
   }
 
   it.each(['resolver', 'service'])(
-    'has its code and status in the extensions, and does not tell the key, where the %s takes the lock',
+    'a lock error of GraphQL has its code and status in the extensions, and not the key, where the %s takes the lock',
     async (field) => {
       const extensions = { code: 'LOCK_TIMEOUT', status: 409 };
       expect(await errors(field)).toEqual([
@@ -281,7 +281,7 @@ describe('a lock error of GraphQL', () => {
     },
   );
 
-  it('that says the client is wrong has its own code', async () => {
+  it('a lock error of GraphQL that blames the client has a code of its own', async () => {
     expect(await errors('invalid')).toEqual([
       expect.objectContaining({ extensions: { code: 'LOCK_KEY_INVALID', status: 400 } }),
     ]);

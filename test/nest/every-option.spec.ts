@@ -163,7 +163,7 @@ describe.each(WAYS)('%s', (way, attempt, taken) => {
   const prefix = way === 'durability' ? 'durability.' : '';
   const names = Object.keys(taken);
 
-  it.each(names)('refuses what "%s" can not be, by its name and with the value', async (name) => {
+  it.each(names)('an invalid "%s" is refused, by its name and with the value', async (name) => {
     const refused = VALUES.filter((value) => !taken[name]!.includes(value));
     for (const value of refused) {
       const detail = await refusal(() => attempt({ [name]: value }));
@@ -176,7 +176,7 @@ describe.each(WAYS)('%s', (way, attempt, taken) => {
     if (way === 'simulate') locks.reset();
   });
 
-  it('refuses a name that there is not, with the nearest known one, also when its value is undefined', async () => {
+  it('an unknown name is refused, with the nearest known one, also when its value is undefined', async () => {
     for (const name of names) {
       for (const value of [1, undefined]) {
         const detail = await refusal(() => attempt({ [`${name}z`]: value }));
@@ -186,13 +186,13 @@ describe.each(WAYS)('%s', (way, attempt, taken) => {
     }
   });
 
-  it('is about all options that there are', async () => {
+  it('the error about an unknown name lists no option that these tests miss', async () => {
     const known = /Known options: (.*)\./.exec(await refusal(() => attempt({ quux: 1 })));
     for (const name of known?.[1]?.split(', ') ?? [])
       expect([...names.map((name) => prefix + name), ...ELSEWHERE]).toContain(name);
   });
 
-  it('takes an option that is undefined as left out, but for those that say where a lock lives, or whose it is', async () => {
+  it('an option that is undefined counts as left out, unless it says where a lock lives, or whose it is', async () => {
     for (const name of names) {
       // A test module has a store already.
       const isTold = WHERE.includes(name) && !(name === 'store' && way.includes('Test'));

@@ -177,7 +177,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
   const hold = (key = 'account:42') => app.get(LockService).lock(key);
 
   it.each(['handler', 'service', 'by-hand', 'lock', 'request', 'stream', 'intercepted'])(
-    'answers a time-out of %s, and Retry-After stays',
+    'the exception of exceptionFactory answers a time-out of %s, and Retry-After stays',
     async (way) => {
       await start(locked);
       await hold();
@@ -188,20 +188,20 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     },
   );
 
-  it('answers nothing where the factory returns undefined', async () => {
+  it('the default response is sent where exceptionFactory returns undefined', async () => {
     await start(() => undefined);
     await hold();
     const { status, headers, body } = await post('42/handler');
     expect([status, headers['retry-after'], body]).toMatchObject([409, '1', { code: 'LOCK_TIMEOUT', retryAfter: 1 }]);
   });
 
-  it.each(['lost', 'assert', 'lost-request'])('answers for a lost lock, of %s, without Retry-After', async (way) => {
+  it.each(['lost', 'assert', 'lost-request'])('the exception of exceptionFactory answers for a lost lock, of %s, without Retry-After', async (way) => {
     await start((error) => new HttpException(error.code, 502));
     const { status, headers, body } = await post(`43/${way}`);
     expect([status, headers['retry-after'], body]).toEqual([502, undefined, { statusCode: 502, message: 'LOCK_LOST' }]);
   });
 
-  it('answers for a value of which no key can be made, and not for mistakes in the code', async () => {
+  it('the exception of exceptionFactory answers for a bad value in a key, and not for mistakes in code', async () => {
     const factory = jest.fn<LockExceptionFactory>(() => new HttpException('Made', 422));
     await start(factory);
     await post('43/invalid').expect(422);
@@ -210,7 +210,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     expect(factory.mock.calls.map(([error]) => error.code)).toEqual(['LOCK_KEY_INVALID']);
   });
 
-  it('is made of the error, its default answer and the context, once, and not where nobody is answered with it', async () => {
+  it('exceptionFactory is called once, with all that it needs, and not for errors that nobody receives', async () => {
     const seen: unknown[] = [];
     await start((error, context: ExecutionContext) => {
       const { url } = context.switchToHttp().getRequest<{ url: string }>();
@@ -229,7 +229,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     expect(seen).toEqual([[409, expect.stringContaining('"account:42"'), '/accounts/42/service', 'service']]);
   });
 
-  it("is what the app's own filter answers, which gets the lock error", async () => {
+  it("the app's own filter gets the lock error, with the response of exceptionFactory", async () => {
     @Catch(LockError)
     class Own implements ExceptionFilter {
       catch(error: LockError, host: ArgumentsHost) {
@@ -250,7 +250,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     ]);
   });
 
-  it('can set its own Retry-After', async () => {
+  it('exceptionFactory can set its own Retry-After', async () => {
     await start((_error, context) => {
       const response = context.switchToHttp().getResponse<{ header(name: string, value: string): void }>();
       response.header('Retry-After', '7');
@@ -260,7 +260,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     expect((await post('42/service').expect(423)).headers['retry-after']).toBe('7');
   });
 
-  it('is asked for only under LockInterceptor where http is false', async () => {
+  it('exceptionFactory is called only under LockInterceptor where http is false', async () => {
     await start(locked, { http: false });
     await hold();
     await post('42/service').expect(409);
@@ -297,7 +297,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
       () => new HttpException('Locked', 42),
       'The exception of "exceptionFactory" has the status 42',
     ],
-  ])('is the default one where the factory %s, and the log says so', async (_what, factory, told) => {
+  ])('the default response is sent when exceptionFactory %s, and the log says so', async (_what, factory, told) => {
     await start(factory as LockExceptionFactory);
     await hold();
     const lines = hear();
@@ -311,7 +311,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     ]);
   });
 
-  it('is that of the module whose lock it is about', async () => {
+  it("each module's own exceptionFactory is called for its locks", async () => {
     @Controller('accounts')
     class Two {
       constructor(
@@ -367,7 +367,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     expect(statuses).toEqual([423, 425, 425, 409, 423]);
   });
 
-  it('is made for each of several calls that failed with one error, with its own request', async () => {
+  it('exceptionFactory is called for each of several calls that failed with one error', async () => {
     const store = new MemoryLockStore();
     const error = new LockUnavailableError('The disk is full.');
     store.acquire = () => Promise.reject(error);

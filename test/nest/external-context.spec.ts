@@ -54,21 +54,21 @@ describe.each(SECOND_ARGUMENTS)(
 
     afterAll(() => app.close());
 
-    it('runs as before where it takes no lock', async () => {
+    it('a handler that a library calls runs as before where it takes no lock', async () => {
       expect(await call('plain')).toEqual({ message: 'hello' });
     });
 
-    it('runs in its lock', async () => {
+    it('a handler that a library calls runs in its lock', async () => {
       expect(await call('locked')).toBe('message');
     });
 
-    it('fails with the lock error itself', async () => {
+    it('a handler that a library calls fails with the lock error itself', async () => {
       const lock = await app.get(LockService).lock('message');
       await expect(call('locked')).rejects.toBeInstanceOf(LockTimeoutError);
       await lock.unlock();
     });
 
-    it("is refused with scope: 'request', and does not run", async () => {
+    it("a handler that a library calls is refused with scope: 'request', and does not run", async () => {
       await expect(call('ofRequest')).rejects.toBeInstanceOf(LockOptionsError);
     });
   },

@@ -102,32 +102,32 @@ describe.each(HOSTILE)('a value %s', (_name, make) => {
   it.each<[string, () => unknown]>([
     ['work', () => value],
     ['asynchronous work', async () => value],
-  ])('of %s comes out of withLock, and the key is free', async (_kind, work) => {
+  ])('a hostile value of %s comes out of withLock, and the key is free', async (_kind, work) => {
     isIt(await locks.withLock(KEY, work));
   });
 
   it.each(['declared', 'undeclared'] as const)(
-    'of a method that is %s comes out as it is, and the key is free',
+    'a hostile value of a method that is %s comes out as it is, and the key is free',
     async (method) => {
       isIt(await accounts[method]());
     },
   );
 
-  it('of a method that is declared as an Observable is its one value, and the key is free', async () => {
+  it('a hostile value of a method that is declared as an Observable is its one value', async () => {
     const [got] = await lastValueFrom(accounts.observable().pipe(toArray()));
     isIt(got);
   });
 
-  it('of an iterator comes out as it is, and the key is free', async () => {
+  it('a hostile value of an iterator comes out as it is, and the key is free', async () => {
     for await (const got of accounts.iterator()) isIt(got);
   });
 
-  it('that is thrown comes out as it is, and the key is free', async () => {
+  it('a hostile value that is thrown comes out as it is, and the key is free', async () => {
     isIt(await accounts.throwing().catch((error: unknown) => error));
     isIt(await locks.withLock(KEY, () => accounts.throwing()).catch((error: unknown) => error));
   });
 
-  it('that aborts a wait comes out as it is', async () => {
+  it('a hostile value that aborts a wait comes out as it is', async () => {
     await using held = await locks.lock(KEY);
     const aborts = new AbortController();
     const waiting = locks.withLock(KEY, () => undefined, { signal: aborts.signal }).catch((error: unknown) => error);
@@ -137,18 +137,18 @@ describe.each(HOSTILE)('a value %s', (_name, make) => {
     held.assertHeld();
   });
 
-  it('can be an argument', async () => {
+  it('a hostile value can be an argument', async () => {
     expect(await accounts.argument(value)).toBe(true);
   });
 
-  it('can be what a call answers that is skipped', async () => {
+  it('a hostile value can be the result of a call that is skipped', async () => {
     await using held = await locks.lock(KEY);
     isIt(await accounts.skipped());
     isIt((await lastValueFrom(accounts.skippedObservable().pipe(toArray())))[0]);
     held.assertHeld();
   });
 
-  it('can be the object that a method is called on, which does not run then', async () => {
+  it('a hostile value can be the object that a method is called on, which does not run then', async () => {
     const ran = await Promise.resolve(accounts.argument.call(value as Accounts, value)).catch(() => undefined);
     expect(ran).toBe(undefined);
   });
@@ -229,7 +229,7 @@ describe('a query that runs when it is awaited', () => {
       "an asynchronous handler with scope: 'request'",
       async () => (await fetch(`${await app.getUrl()}/declared`)).json(),
     ],
-  ])('of %s runs inside its lock, once', async (_kind, call) => {
+  ])('a lazy query of %s runs inside its lock, once', async (_kind, call) => {
     expect([await call(), query.runs]).toEqual([{ isCurrent: true }, 1]);
   });
 });
@@ -270,7 +270,7 @@ describe('a stream', () => {
   it.each<[string, () => unknown]>([
     ['of another copy of rxjs', () => new OtherObservable(source)],
     ['inside a Proxy', () => new Proxy(source.asObservable(), {})],
-  ])('%s keeps the lock to its end, and until its reader leaves', async (_kind, make) => {
+  ])('a stream %s keeps the lock to its end, and until its reader leaves', async (_kind, make) => {
     for (const end of ['complete', 'error', 'leave'] as const) {
       source = new Subject();
       value = make();
@@ -286,14 +286,14 @@ describe('a stream', () => {
     }
   });
 
-  it('of another copy of rxjs that throws when it is subscribed to gives its lock back, and fails', async () => {
+  it('a stream of another copy of rxjs that throws on subscribe releases its lock, and fails', async () => {
     value = Object.assign(new OtherObservable(source), { subscribe: () => { throw new Error('no'); } }); // prettier-ignore
     const heard = (await module.get(Accounts).undeclared()) as Observable<unknown>;
     await expect(lastValueFrom(heard)).rejects.toThrow('no');
     expect(await isLocked()).toBe(false);
   });
 
-  it('of ours that can not be read gives its lock back, and fails', async () => {
+  it('a stream of ours that can not be read releases its lock, and fails', async () => {
     value = Object.assign(new Observable(), { pipe: () => { throw new Error('no'); } }); // prettier-ignore
     const heard = (await module.get(Accounts).undeclared()) as Observable<unknown>;
     await expect(lastValueFrom(heard)).rejects.toThrow('no');

@@ -144,7 +144,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     return response.statusCode;
   }
 
-  it('while it waits, it leaves the queue: the next gets the lock, and its own body never runs', async () => {
+  it('a client that goes while it waits leaves the queue to the next, and its body never runs', async () => {
     const told: string[] = [];
     locks.events.subscribe(({ type }) => told.push(type));
     const gone = await send('42/gone', 'gone asks');
@@ -158,7 +158,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     expect(ran).toEqual(['next']);
   });
 
-  it('while it waits, it no longer counts as a waiter', async () => {
+  it('a client that goes while it waits no longer counts as a waiter', async () => {
     const gone = await send('42/gone', 'gone asks');
     const second = () => locks.lock('account:42', { maxWaiters: 1, wait: '1m' });
     await expect(second()).rejects.toMatchObject({ reason: 'too-many-waiters' });
@@ -170,7 +170,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     expect(ran).toEqual([]);
   });
 
-  it('while it waits for another process, it stops asking the store', async () => {
+  it('a client that goes while it waits for another process stops asking the store', async () => {
     await held.unlock();
     const other = {
       keys: ['account:42'],
@@ -189,7 +189,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     expect(ran).toEqual(['next']);
   });
 
-  it("while it waits, it stops waiting although the app's own APP_GUARD takes its time", async () => {
+  it("a client that goes while it waits stops waiting although the app's own APP_GUARD takes its time", async () => {
     await restart({}, [{ provide: APP_GUARD, useClass: SlowGuard }]);
     goOn.resolve();
     const gone = await send('42/gone', 'gone asks');
@@ -197,7 +197,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     expect(ran).toEqual([]);
   });
 
-  it('before its handler asks for the lock, it does not wait at all', async () => {
+  it('a client that goes before its handler asks for the lock does not wait at all', async () => {
     const gone = await send('guarded/42/gone', 'the guard is asked');
     await leave(gone);
 
@@ -207,7 +207,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     expect(ran).toEqual([]);
   });
 
-  it('while its body runs, the body goes on to its end with the lock held', async () => {
+  it("a client that goes while the handler's body runs leaves it running to its end, with the lock held", async () => {
     await held.unlock();
     const gone = await send('42/slow', 'slow is inside');
     await leave(gone);
@@ -220,7 +220,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     expect(ran).toEqual(['slow', 'next']);
   });
 
-  it('with its answer, the work that the handler left running still waits', async () => {
+  it('a client that goes with its answer does not end the wait of work that the handler left running', async () => {
     const left = once(events, 'a client has left');
     expect(await statusOf(await send('later/42/late', 'late asks'))).toBe(202);
     await left;
@@ -230,7 +230,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     await inside;
   });
 
-  it('others still wait, on a connection that has served before', async () => {
+  it('a client that goes does not end the wait of others, also on a connection that has served before', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     expect(await statusOf(await send('43/first', 'first asks', agent))).toBe(201);
     const second = await send('42/second', 'second asks', agent);
@@ -243,7 +243,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     expect(ran).toEqual(['first', 'second']);
   });
 
-  it('http: false lets it wait on', async () => {
+  it('a client that goes does not end its wait with http: false', async () => {
     await restart({ http: false });
     const gone = await send('42/gone', 'gone asks');
     await leave(gone);

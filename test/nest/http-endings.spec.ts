@@ -150,19 +150,19 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     expect([ran, await isFree()]).toEqual([[], true]);
   }
 
-  it('is free after the answer, and the next request comes in', async () => {
+  it('the lock of a handler is free after the answer, and the next request enters', async () => {
     goOn.resolve();
     for (let number = 0; number < 3; number++) expect(await sendTo(path('json')).status).toBe(200);
     await until(isFree);
   });
 
-  it('is free after an error', async () => {
+  it('the lock of a handler is free after an error', async () => {
     goOn.resolve();
     expect(await sendTo(path('json?fails=yes')).status).toBe(418);
     await until(isFree);
   });
 
-  it('is free after a file', async () => {
+  it('the lock of a handler is free after a file', async () => {
     file.end('whole');
     const sent = sendTo(path('file'));
     await sent.begun;
@@ -170,7 +170,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     await until(isFree);
   });
 
-  it('is free when its client goes while a file is sent', async () => {
+  it('the lock of a handler is free when its client goes while a file is sent', async () => {
     file.write('half');
     const sent = sendTo(path('file'));
     await sent.begun;
@@ -180,7 +180,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
   });
 
   it.each(['GET', 'HEAD'])(
-    'is not waited for any more when the client of a %s goes, and the body does not run',
+    'a handler stops waiting for its lock when the client of a %s goes, and its body does not run',
     async (method) => {
       const { held, sent } = await waiting(path('json'), method);
       sent.cancel();
@@ -190,7 +190,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
   );
 
   it.each(['GET', 'HEAD'])(
-    'is held until the body has ended when the client of a %s goes, and free then',
+    'the lock of a handler is held until the body has ended when the client of a %s goes, and free then',
     async (method) => {
       const inside = once(events, 'inside');
       const sent = sendTo(path('json'), method);
@@ -206,7 +206,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
   );
 
   if (scope === 'request') {
-    it('is not waited for any more when an interceptor has answered, and the body does not run', async () => {
+    it('a handler stops waiting for its lock when an interceptor has answered, and its body does not run', async () => {
       const { held, sent } = await waiting('impatient/7');
       tooLate.error(new HttpException('too late', 408));
       expect(await sent.status).toBe(408);
@@ -228,7 +228,7 @@ describe('on Express behind a serverless adapter', () => {
 
   afterEach(() => app.close());
 
-  it.each(['call', 'request'])("a handler's lock with scope: '%s' is free for the next invocation", async (scope) => {
+  it.each(['call', 'request'])("the lock of a handler with scope: '%s' is free for the next invocation of a serverless adapter", async (scope) => {
     const locks = app.get(LockService);
     const invoke = lambda(app);
     goOn = deferred();

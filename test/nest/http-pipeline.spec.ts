@@ -180,7 +180,7 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     ['APP_GUARD of a module imported before', { imports: [AuthModule, LOCKS()] }, undefined],
     ['APP_GUARD of a module imported after', { imports: [LOCKS(), AuthModule] }, undefined],
   ])(
-    "the answer has Retry-After although the app's own guard, by %s, takes its time",
+    "the response has Retry-After although the app's own guard, by %s, takes its time",
     async (_how, metadata, setUp) => {
       await start(metadata, setUp);
       expect(await busy('plain/42')).toEqual(BUSY);
@@ -211,7 +211,7 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     });
   });
 
-  it('a pipe that refuses the argument is asked before the lock', async () => {
+  it('a pipe that refuses the argument runs before the lock is taken', async () => {
     await start();
     const { body } = await post('current/x').expect(400);
     expect(body).toEqual({ statusCode: 400, message: expect.stringContaining('numeric'), error: 'Bad Request' });

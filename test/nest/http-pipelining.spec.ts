@@ -185,7 +185,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     expect(await isFree()).toBe(false);
   }
 
-  it('is free when the handler has ended, though its answer waits for the one ahead; the client gets both', async () => {
+  it('the lock of a pipelined request is free when its handler has ended, before its response is sent', async () => {
     await insideBehind('json');
     goOn.resolve();
     await until(isFree);
@@ -194,7 +194,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     await until(() => /the answer ahead.*\{"id":7\}/s.test(client.received()));
   });
 
-  it('is not that of the next request, whose answer goes on when the handler has ended its own', async () => {
+  it('the lock of a pipelined request is not that of the next one on the connection', async () => {
     const early = once(events, 'early');
     client.ask(`${scope}/early`, 'slow');
     await early;
@@ -206,7 +206,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     goOn.resolve();
   });
 
-  it('is held until the body has ended when the client goes, and free then', async () => {
+  it('the lock of a pipelined request is held until the body has ended when the client goes', async () => {
     await insideBehind('json');
     const gone = once(connection, 'close');
     await client.leave();
@@ -218,7 +218,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     expect(ran).toEqual(['body']);
   });
 
-  it('is not waited for any more when the client goes, and the body does not run', async () => {
+  it('a pipelined request stops waiting for its lock when the client goes, and its body does not run', async () => {
     const held = await locks.lock(KEY);
     client.ask('ahead', `${scope}/json`);
     await until(somebodyWaits);
@@ -230,7 +230,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     expect([ran, await isFree()]).toEqual([[], true]);
   });
 
-  it(`is ${scope === 'call' ? 'free' : 'held'} while a client does not read a large answer, and free when it has gone`, async () => {
+  it(`a lock is ${scope === 'call' ? 'free' : 'held'} while a client does not read a large answer`, async () => {
     const reader = connect(port(), '127.0.0.1')
       .on('error', () => undefined)
       .pause();
@@ -244,13 +244,13 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
 
   if (scope === 'call') return;
 
-  it.each(['error', 'broken'])('is free after an answer of the kind %j that waits for the one ahead', async (path) => {
+  it.each(['error', 'broken'])('the lock of a pipelined request is free after an answer of the kind %j that waits for the one ahead', async (path) => {
     await insideBehind(path);
     goOn.resolve();
     await until(isFree);
   });
 
-  it('is free when the client goes before a file that waits for the answer ahead has ended', async () => {
+  it('the lock of a pipelined request is free when the client goes before a file has ended', async () => {
     client.ask('ahead', 'request/file');
     file.write('half');
     await until(async () => !(await isFree()));
@@ -258,7 +258,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     await until(isFree);
   });
 
-  it('adds one listener to a connection, however many of its requests wait, and leaves none', async () => {
+  it('a connection has one listener more, however many of its requests wait, and none later', async () => {
     const listeners = () => connection.listenerCount('close');
     client.ask('ahead');
     await once(events, 'ahead');

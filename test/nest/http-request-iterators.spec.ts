@@ -187,7 +187,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     await turn();
   }
 
-  it.each(KINDS)('holds it while the body runs, in the context of the lock (%s)', async (kind) => {
+  it.each(KINDS)('an async iterator keeps the lock of its request while the body runs, in the context of the lock (%s)', async (kind) => {
     const response = await responseOf(send(`${kind}/7`));
     goOn.resolve();
     expect(await isFree()).toBe(false);
@@ -197,7 +197,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     await until(isFree);
   });
 
-  it.each(KINDS)('holds it until the body has ended when its client has gone (%s)', async (kind) => {
+  it.each(KINDS)('an async iterator keeps the lock of its request until the body has ended when its client has gone (%s)', async (kind) => {
     const sent = send(`${kind}/7`);
     const response = await responseOf(sent);
     await once(response, 'data');
@@ -211,7 +211,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     expect(seen).toEqual(['first, inside', 'second, inside', 'end, inside']);
   });
 
-  it('lets no second request in after a client has gone', async () => {
+  it('an async iterator lets no second request in after a client has gone', async () => {
     const most: number[] = [];
     for (let request = 0; request < 16; request++) {
       const sent = send('counted/7');
@@ -223,7 +223,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     expect([new Set(most), inside]).toEqual([new Set([1]), 0]);
   });
 
-  it('is lost to the reader at the next value', async () => {
+  it('a reader hears at the next value that the lock of its async iterator is lost', async () => {
     const response = await responseOf(send('generator/7'));
     await once(response, 'data');
     await outside(() => locks.forceUnlock(KEY));
@@ -235,7 +235,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     other.assertHeld();
   });
 
-  it("is read to its end though the lock is lost, with onLost: 'ignore'", async () => {
+  it("an async iterator is read to its end though the lock is lost, with onLost: 'ignore'", async () => {
     const response = await responseOf(send('ignore/7'));
     await outside(() => locks.forceUnlock(KEY));
     goOn.resolve();
@@ -243,7 +243,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     expect([await textOf(response), response.complete]).toEqual(['first\nsecond\n', true]);
   });
 
-  it('is free when a reader has left it before its end', async () => {
+  it('an async iterator releases the lock of its request when a reader has left it before its end', async () => {
     mayEnd.resolve();
     const response = await responseOf(send('one/7'));
     expect(await textOf(response)).toBe('{"value":"first\\n"}');

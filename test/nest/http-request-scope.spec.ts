@@ -272,7 +272,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     return response.on('error', () => undefined);
   }
 
-  it.each(['above', 'below'])('is taken %s the decorator of the route, by one request at a time', async (place) => {
+  it.each(['above', 'below'])('a request takes its lock %s the decorator of the route, one request at a time', async (place) => {
     const held = await locks.lock('order:7');
     const answers: Promise<request.Response>[] = [];
     for (let number = 0; number < 2; number++) {
@@ -294,7 +294,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     await until(isFree);
   });
 
-  it('is held until the response has been sent, longer than the handler runs', async () => {
+  it('a request keeps its lock until the response has been sent, longer than the handler runs', async () => {
     const handled = once(events, 'handled');
     const answer = post('7/slow-answer').then(({ body }) => body as object);
     await handled;
@@ -304,14 +304,14 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     await until(isFree);
   });
 
-  it('is taken before the pipes run', async () => {
+  it('a request takes its lock before the pipes run', async () => {
     expect((await post('7/piped')).body).toEqual({ id: '7', wasLocked: true });
     const scoped = await request(app.getHttpServer()).post('/scoped/8');
     expect(scoped.body).toEqual({ id: '8', wasLocked: true });
     await until(isFree);
   });
 
-  it('is free again when a pipe has refused the request, or the handler has failed', async () => {
+  it('a request releases its lock when a pipe has refused it, or the handler has failed', async () => {
     await post('seven/picky').expect(400);
     await until(async () => !(await isLocked('seven')));
     await post('7/failing').expect(500);
@@ -319,7 +319,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     expect(ran).toEqual([]);
   });
 
-  it('that can not be had is answered with 409 and Retry-After, and the handler does not run', async () => {
+  it("a request that can't get its lock is answered with 409 and Retry-After, and does not run", async () => {
     await using held = await locks.lock('order:7');
     const { status, headers, body } = await post('7/picky');
     expect([status, headers['retry-after'], (body as { code: string }).code]).toEqual([409, '1', 'LOCK_TIMEOUT']);
@@ -327,13 +327,13 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     held.assertHeld();
   });
 
-  it('is still held where an interceptor tries the handler again', async () => {
+  it('a request still holds its lock when an interceptor tries the handler again', async () => {
     const { status, body } = await post('7/retried');
     expect([status, body, ran]).toEqual([201, { id: '7', locked: true, transaction: 2 }, ['7', '7']]);
     await until(isFree);
   });
 
-  it('lets no second try in while the first still works', async () => {
+  it('a request lets no second try of its handler in while the first still works', async () => {
     const { status } = await post('7/impatient');
     expect([status, ran]).toEqual([409, []]);
     goOn.resolve();
@@ -341,24 +341,24 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     expect(ran).toEqual(['7']);
   });
 
-  it('can be one of two', async () => {
+  it('a request can have two locks', async () => {
     expect((await post('7/of/8')).body).toEqual({ both: true, inner: true });
     await until(async () => (await isFree()) && !(await locks.isLocked('customer:8')));
   });
 
-  it('can be skipped, with an answer of its own', async () => {
+  it('a request can be skipped, with an answer of its own', async () => {
     await using held = await locks.lock('order:7');
     await post('7/skipped').expect(200, { code: 'LOCK_TIMEOUT', asked: 'http' });
     await post('8/skipped').expect(200, { id: '8' });
     held.assertHeld();
   });
 
-  it('that is lost is answered with 503', async () => {
+  it('a request that loses its lock is answered with 503', async () => {
     const { status, headers, body } = await post('7/lost');
     expect([status, headers['retry-after'], (body as { code: string }).code]).toEqual([503, undefined, 'LOCK_LOST']);
   });
 
-  it.each(['file', 'raw'])('is held while a %s is sent', async (kind) => {
+  it.each(['file', 'raw'])('a request keeps its lock while a %s is sent', async (kind) => {
     const sent = send('GET', `7/${kind}`);
     file.write('half');
     const answer = await answerOf(sent);
@@ -369,7 +369,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     await until(isFree);
   });
 
-  it('of a file is free when its client has gone', async () => {
+  it('a request for a file releases its lock when its client has gone', async () => {
     const sent = send('GET', '7/file');
     file.write('half');
     await once(await answerOf(sent), 'data');
@@ -381,8 +381,8 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
   it.each<[string, (sent: ClientRequest) => void]>([
     ['has completed', () => feed.complete()],
     ['has failed', () => feed.error(new Error('no'))],
-    ["'s client has gone", (sent) => sent.destroy()],
-  ])('is held until the stream of events %s', async (_how, end) => {
+    ['has lost its client', (sent) => sent.destroy()],
+  ])('a request keeps its lock until the stream of events %s', async (_how, end) => {
     const sent = send('GET', '7/feed');
     await until(() => feed.observed);
     feed.next({ data: 'one' });
@@ -394,7 +394,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     sent.destroy();
   });
 
-  it('is held until the handler has ended, if its client goes before', async () => {
+  it('a request keeps its lock until the handler has ended, if its client goes before', async () => {
     const inside = once(events, 'inside');
     const connection = once(app.getHttpServer() as EventEmitter, 'connection') as Promise<[EventEmitter]>;
     const sent = send('POST', '7/above');
@@ -409,7 +409,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     expect(ran).toEqual(['7']);
   });
 
-  it.each([{}, { http: false }])('is not waited for any more when the client has gone, with %j', async (options) => {
+  it.each([{}, { http: false }])('a request stops waiting for its lock when the client has gone, with %j', async (options) => {
     await app.close();
     await start(options);
     const held = await locks.lock('order:7');
@@ -422,7 +422,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     expect(ran).toEqual([]);
   });
 
-  it('has its key from the parts of the request', async () => {
+  it('a request can take the key of its lock from its parts', async () => {
     const { body } = await request(app.getHttpServer())
       .post('/orders/parts/1:x?q=2')
       .set('X-Tenant-Id', 'three')
@@ -430,12 +430,12 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     expect(body).toEqual(['a:1%3Ax', 'b:2', 'c:4', 'd:three']);
   });
 
-  it('is answered with 400 where a part is missing', async () => {
+  it('a request without a part that the key needs is answered with 400', async () => {
     const { status, body } = await request(app.getHttpServer()).post('/orders/parts/1?q=2').send({ items: [] });
     expect([status, (body as { code: string }).code]).toEqual([400, 'LOCK_KEY_INVALID']);
   });
 
-  it('is refused to a call that is no request', async () => {
+  it("a call that is no request is refused with scope: 'request'", async () => {
     await expect(app.get(Orders).above('7')).rejects.toMatchObject({ code: 'LOCK_OPTIONS_INVALID' });
     expect(ran).toEqual([]);
   });

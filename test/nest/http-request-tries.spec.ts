@@ -140,12 +140,12 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
   const isFree = async () => !(await locks.isLocked(KEY));
   const get = (path: string) => request(app.getHttpServer()).get(`/${path}/7`);
 
-  it.each(['promise', 'observable', 'ignoring', 'iterator'])('work one after the other (%s)', async (kind) => {
+  it.each(['promise', 'observable', 'ignoring', 'iterator'])('tries of a handler in one request run one after the other (%s)', async (kind) => {
     const { status, body } = await get(kind);
     expect([status, body, most, runs]).toEqual([200, ['locked', 'locked'], 1, 2]);
   });
 
-  it('work one after the other when an interceptor has given up the one before', async () => {
+  it('tries of a handler run one after the other when an interceptor has given up the one before', async () => {
     const answer = get('hasty').then(({ text }) => text);
     await until(() => runs === 1 && inside === 0);
     for (let turns = 0; turns < 20; turns++) await turn();
@@ -154,13 +154,13 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
     expect([await answer, runs, most]).toEqual(['locked', 2, 1]);
   });
 
-  it('are answered with 409 when the one before still works after "wait"', async () => {
+  it('a try of a handler is answered with 409 when the one before still works after "wait"', async () => {
     const { status, body } = await get('busy');
     expect([status, (body as { code: string }).code, runs]).toEqual([409, 'LOCK_TIMEOUT', 1]);
     expect(await isFree()).toBe(false);
   });
 
-  it('do not wait for themselves', async () => {
+  it('a try of a handler does not wait for itself', async () => {
     const { text } = await get('itself');
     expect([text, runs]).toEqual(['locked', 1]);
   });

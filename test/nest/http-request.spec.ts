@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import type { ExecutionContext } from '@nestjs/common';
 import { clientGoneSignal, insideRequest } from '../../lib/http/http-request.js';
 
-it('says once that the client has gone, so that a worker which the request has started can go on to wait for locks', () => {
+it('a request says once that its client has gone, so that work which it has started can wait for locks', () => {
   const response = Object.assign(new EventEmitter(), {
     destroyed: true,
     writableFinished: false,

@@ -34,7 +34,7 @@ class Files {
 }
 
 describe.each(PLATFORMS)('on %s, a response', (_platform, adapter) => {
-  it('has one listener of ours for each event, however many locks and waits there are', async () => {
+  it('a response has one listener of ours for each event, however many locks and waits there are', async () => {
     const app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [Files] });
     try {
       const locks = app.get(LockService);

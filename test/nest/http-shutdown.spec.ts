@@ -13,7 +13,7 @@ import { PLATFORMS, startApp } from './http-app.js';
 const GRACE_MS = 100;
 
 describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter) => {
-  it('a handler that runs keeps its lock to its end; who waits and who comes now is refused', async () => {
+  it('a handler that runs keeps its lock while the app shuts down; waiters and new callers are refused', async () => {
     const [inside, goOn] = [deferred(), deferred()];
 
     @Controller('jobs')
@@ -48,7 +48,7 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
   });
 
   it.each(['a new connection', 'a connection that is kept alive'])(
-    'tells a handler to stop when the grace is over, and lets nobody else in until it has, on %s',
+    'a shutdown tells a handler to stop when the grace is over, and lets nobody else in until it has, on %s',
     async (connection) => {
       const [inside, goOn] = [deferred<AbortSignal>(), deferred()];
 
@@ -97,7 +97,7 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
   );
 });
 
-it('counts the grace from before the first hook of the app, and lets that have locks', async () => {
+it('a shutdown counts the grace from before the first hook of the app, which can still take locks', async () => {
   const [inside, lost] = [deferred(), deferred<unknown>()];
 
   @Module({ imports: [LockTestingModule.forRoot({ shutdownGrace: GRACE_MS })] })

@@ -171,7 +171,7 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     expect(text).not.toMatch(/withdraw/);
   });
 
-  it('success has the answer of the handler, and no Retry-After', async () => {
+  it('a successful request has the answer of the handler, and no Retry-After', async () => {
     const { status, headers, body } = await post('43/withdraw');
     expect([status, headers['retry-after'], body]).toEqual([201, undefined, { id: '43' }]);
   });

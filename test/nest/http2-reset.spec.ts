@@ -73,7 +73,7 @@ describe.each(['call/events', 'request/events', 'request/json', 'request/file'])
     };
 
     // Node says nothing then, or no more than "aborted": neither of the stream nor, when the connection has gone, of that.
-    it('is free when its client resets the stream without an error, just when more is sent', async () => {
+    it('a lock on HTTP/2 is free when its client resets the stream just when more is sent', async () => {
       const stream = session.request({ ':path': `/${path}` });
       const locks = app.get(LockService);
       await until(() => locks.isLocked(KEY));

@@ -49,11 +49,11 @@ describe('two key templates', () => {
     ['a:<x>', 'b'],
   ])('%j and %j do not stop the boot: they make no key of different values', (one, two) => boot(...withKeys(one, two)));
 
-  it('a template and a function of the arguments do not stop the boot: what keys the function makes is its own matter', () =>
+  it('a template and a function of the arguments do not stop the boot, whatever keys the function makes', () =>
     boot(...withKeys('a:<x>-<y>', (x) => `a:${x}`)));
 });
 
-it('comparing the templates of a big app takes no time worth mentioning', async () => {
+it('the templates of a big app are compared in a short time', async () => {
   class Big {}
   for (let at = 0; at < 400; at++) {
     const descriptor = { value: async (x: string, y: string) => [x, y], configurable: true, writable: true };
@@ -79,7 +79,7 @@ it('a lazy module does not load when its template clashes with one of the app', 
   await app.close();
 });
 
-it('a fixed key that a value of another template can be is told when the app starts, with both methods', async () => {
+it('an app that starts warns of a fixed key that a value of another template can be, with both methods', async () => {
   const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
   try {
     await boot(...withKeys('account:house', 'account:<x>'));

@@ -77,7 +77,7 @@ describe('a key template at boot', () => {
     await expect(boot(Accounts)).rejects.toThrow(/names <id>/);
   });
 
-  it('an app does not start with a key by name when the source of its class can not be read, but a position still works', async () => {
+  it('an app does not start with a key by name when its class has no readable source', async () => {
     const old = (key: string) => {
       function Old() {}
       const get = { value: async (id: string) => id };

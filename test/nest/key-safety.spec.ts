@@ -87,7 +87,7 @@ beforeEach(() => {
 afterAll(() => module.close());
 
 describe('keys in Unicode', () => {
-  it('two keys are compared by their bytes in UTF-8: a composed character and a decomposed one differ, in a template too', async () => {
+  it('two keys are compared by their bytes in UTF-8, so a composed and a decomposed character differ', async () => {
     const [composed, decomposed] = ['é'.normalize('NFC'), 'é'.normalize('NFD')];
     await using held = await module.get(LockService).lock(`account:${composed}`);
     expect(await accounts.byName(decomposed)).toBe(`account:${decomposed}`);
@@ -205,11 +205,11 @@ describe('calls without a usable key', () => {
     'a call is refused before the store is asked when there is no path into %j',
     (dto) => refused(accounts.byPath(dto)),
   );
-  it('a call is refused before the store is asked when a path takes a position of a text: a query may be a text or a list', () =>
+  it('a call is refused before the store is asked when a path takes a position of a text', () =>
     refused(accounts.byFirst('42')));
   it('a call is refused before the store is asked when one of its keys has no value', () =>
     refused(accounts.several('1', undefined)));
-  it('a call is refused before the store is asked when an argument is left out, though its parameter has a default value', () =>
+  it('a call is refused before the store is asked when an argument with a default value is left out', () =>
     refused(accounts.withDefaultValue()));
 
   it.each(BAD_KEYS)('a call is refused before the store is asked when the key function returns %s', (_what, key) =>
@@ -242,7 +242,7 @@ describe('calls without a usable key', () => {
     ).rejects.toBe(error);
   });
 
-  it('a call is refused before the store is asked when the key function throws, and the error says what it threw', async () => {
+  it('a call is refused before the store is asked when the key function throws, and the error says so', async () => {
     const cause = new TypeError('no such bank');
     const call = accounts.byFunction(() => {
       throw cause;
@@ -254,7 +254,7 @@ describe('calls without a usable key', () => {
     });
   });
 
-  it('the error about a value in a key tells the placeholder, the template, the method and what the value is', async () => {
+  it('the error about a value in a key names the placeholder, the template, the method and the value', async () => {
     await expect(accounts.byPath({ owner: {} })).rejects.toHaveProperty(
       'detail',
       expect.stringMatching(/<dto\.owner\.id>.*"account:<dto\.owner\.id>".*Accounts\.byPath\(\) is undefined/),

@@ -67,7 +67,7 @@ function unescaped(value: string): string {
 const runs = { numRuns: 3000 };
 
 describe('No two value lists make one key', () => {
-  it('of one template: they can be read out of it again', () => {
+  it('two value lists never make one key of a template: they can be read out of it again', () => {
     fc.assert(
       fc.property(templates, values, (template, list) => {
         expect(valuesIn(template, filled(template, list))).toEqual(namesIn(template).map((name) => list[name]));
@@ -76,7 +76,7 @@ describe('No two value lists make one key', () => {
     );
   });
 
-  it('of one template: none of all short ones', () => {
+  it('two value lists never make one key of a template: no two of all short ones do', () => {
     const chars = ['a', '-', '%', ':', '/', '2', 'D'];
     const short = [...chars, ...chars.flatMap((one) => chars.map((two) => one + two)), '%2D', '%25', '-2D'];
     for (const template of ['<v0>-<v1>', '<v0>-/<v1>', 'a:<v0>:<v1>']) {
@@ -85,7 +85,7 @@ describe('No two value lists make one key', () => {
     }
   });
 
-  it('of two templates: those that can are told apart at boot, unless they have one shape', () => {
+  it('two templates that can make one key are reported at boot, unless they have one shape', () => {
     let shared = 0;
     fc.assert(
       fc.property(templates, templates, values, (one, other, list) => {
@@ -103,7 +103,7 @@ describe('No two value lists make one key', () => {
     expect(shared).toBeGreaterThan(20);
   });
 
-  it('of two templates, and none is told for nothing: both make the key that is shown', () => {
+  it('two templates are reported at boot for a reason only: both make the key that is shown', () => {
     let told = 0;
     fc.assert(
       fc.property(templates, templates, (one, other) => {
@@ -148,7 +148,7 @@ describe('What people type stays as it is', () => {
     ),
   );
 
-  it('in a part of its own, whatever else the template has', () => {
+  it('a value that people type stays as it is in a part of its own, whatever else the template has', () => {
     fc.assert(
       fc.property(typed, (value) => {
         expect(lockKey('pay-out:<id>', { id: value })).toBe(`pay-out:${value}`);
@@ -157,7 +157,7 @@ describe('What people type stays as it is', () => {
     );
   });
 
-  it('and between two values of a part only what keeps them apart is escaped', () => {
+  it('two values in one part of a key have only what separates them escaped', () => {
     expect(lockKey('seat:<row>/<id>', { row: 'a-1', id: 'b-2' })).toBe('seat:a-1/b-2');
     expect(lockKey('seat:<row>-<id>', { row: 'a-1', id: 'b/2' })).toBe('seat:a%2D1-b/2');
     expect(lockKey('seat:<row>-<id>:<slug>', { row: 1, id: 2, slug: 'a-b' })).toBe('seat:1-2:a-b');

@@ -41,7 +41,7 @@ describe.each(PLATFORMS)('on %s, a handler that returns its lock', (_platform, a
 
   afterEach(() => app.close());
 
-  it.each(['plain', 'within', 'serialized'])('tells the client neither its token nor its key (%s)', async (path) => {
+  it.each(['plain', 'within', 'serialized'])('a lock that a handler returns tells the client neither its token nor its key (%s)', async (path) => {
     const answer = await fetch(`${await app.getUrl()}/${path}`);
     const body = await answer.text();
     expect(answer.status).toBe(200);
@@ -51,7 +51,7 @@ describe.each(PLATFORMS)('on %s, a handler that returns its lock', (_platform, a
     expect(body).not.toContain(token);
   });
 
-  it('tells a log its key, and not its token, also where another lock is nested in it', async () => {
+  it('a lock tells a log its key, and not its token, also where another lock is nested in it', async () => {
     const locks = app.get(LockService);
     await locks.withLock('account:42', (outer) =>
       locks.withLock('account:42', (lock) => {

@@ -47,7 +47,7 @@ function hear(): string[] {
 describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
   const post = (path: string, body = {}) => request(app!.getHttpServer()).post(`/accounts/${path}`).send(body);
 
-  it('names the method and the route of a request that found its lock held', async () => {
+  it('the log names the method and the route of a request that found its lock held', async () => {
     app = await startApp(adapter, {
       imports: [LockTestingModule.forRoot({ wait: 0, shutdownGrace: 0 })],
       controllers: [Accounts],
@@ -62,7 +62,7 @@ describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
     ]);
   });
 
-  it('has a bad request of a client as a warning without a stack, and the client is told the field', async () => {
+  it('the log has a bad request as a warning without a stack, and the response names the field', async () => {
     app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [Accounts] });
     const lines = hear();
     const { body } = await post('orders', { order: {} }).expect(400);
@@ -78,7 +78,7 @@ describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
     ]);
   });
 
-  it('has two lines of an outage, however many requests it fails', async () => {
+  it('the log has two lines of an outage, however many requests it fails', async () => {
     const server = await startRedis();
     app = await startApp(adapter, {
       imports: [RedisLockModule.forRoot({ connection: server.url, commandTimeout: '800ms' })],
@@ -113,7 +113,7 @@ async function isHeard(server: RedisServer): Promise<boolean> {
   return channels.length > 0;
 }
 
-it('The log has two lines of an outage of one of several masters, too', async () => {
+it('the log has two lines of an outage of one of several masters, too', async () => {
   const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
   app = await startApp(PLATFORMS[0]![1], {
     imports: [
@@ -139,7 +139,7 @@ it('The log has two lines of an outage of one of several masters, too', async ()
   await Promise.all(servers.map((server) => server.stop()));
 });
 
-it('The log has two lines of an outage of a store of the app, too', async () => {
+it('the log has two lines of an outage of a store of the app, too', async () => {
   const store = new MemoryLockStore();
   const acquire = store.acquire.bind(store);
   app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ store })], controllers: [Accounts] });
@@ -156,7 +156,7 @@ it('The log has two lines of an outage of a store of the app, too', async () => 
   ]);
 });
 
-it('The log does not say that an outage is over for a lock that the store was not asked for', async () => {
+it('the log does not say that an outage is over for a lock that the store was not asked for', async () => {
   const store = new MemoryLockStore();
   app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ store })], controllers: [Accounts] });
   const locks = app.get(LockService);
@@ -171,7 +171,7 @@ it('The log does not say that an outage is over for a lock that the store was no
   expect(lines).toEqual(["warn A lock can't be acquired: The disk is full."]);
 });
 
-it('The log does not call it an outage that a caller ends its own wait with such an error, or names too short a lease', async () => {
+it('the log reports no outage when a caller ends its own wait or names too short a lease', async () => {
   const store = new MemoryLockStore();
   app = await startApp(PLATFORMS[0]![1], {
     imports: [RedisLockModule.forRoot({ store, exceptionFactory: () => undefined })],
@@ -215,7 +215,7 @@ describe('News of an outage', () => {
     performance.now = realNow;
   });
 
-  it('come once a minute while it lasts, with a sum', () => {
+  it('an outage is logged once a minute while it lasts, with a sum', () => {
     const outage = news();
     for (time = 0; time <= 2.5 * MINUTE; time += 500) outage.failed(new LockUnavailableError('Down.'));
     outage.end('Up');
@@ -227,7 +227,7 @@ describe('News of an outage', () => {
     ]);
   });
 
-  it('name the server that is gone, also where calls noticed first; and it does not end what it did not begin', () => {
+  it('an outage is logged with the server that is gone, and another server does not end it', () => {
     const outage = news();
     time = 0;
     outage.failed(new LockUnavailableError('Down.'));
@@ -248,7 +248,7 @@ describe('News of an outage', () => {
     ]);
   });
 
-  it('do not come for each call where some work and some fail', () => {
+  it('an outage is not logged for each call where some work and some fail', () => {
     const outage = news();
     for (time = 0; time <= MINUTE / 2; time += 500) {
       outage.failed(new LockUnavailableError('Wrong type.'));
@@ -272,7 +272,7 @@ describe('News of a subscription', () => {
   });
   afterEach(() => void jest.useRealTimers());
 
-  it('come when it stays down for 2 s, and when it is up again', () => {
+  it('a subscription that stays down for 2 s is logged, and when it is up again', () => {
     subscriptions.unsubscribed('a', 'Down.');
     jest.advanceTimersByTime(1_999);
     expect(lines).toEqual([]);
@@ -283,7 +283,7 @@ describe('News of a subscription', () => {
     expect(lines).toEqual(['Down.', 'Up.']);
   });
 
-  it('do not come when it is up again by then, or while its server is down, whichever is down first', () => {
+  it('a subscription is not logged that is up again by then, or whose server is down, whichever is down first', () => {
     subscriptions.unsubscribed('a', 'Down.');
     jest.advanceTimersByTime(1_000);
     subscriptions.subscribed('a', 'Up.');
@@ -300,7 +300,7 @@ describe('News of a subscription', () => {
     expect(lines).toEqual(['Down.']);
   });
 
-  it('do not come any more when the app has closed', () => {
+  it('a subscription is not logged any more when the app has closed', () => {
     subscriptions.unsubscribed('a', 'Down.');
     subscriptions.close();
     jest.advanceTimersByTime(60_000);

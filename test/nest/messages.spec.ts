@@ -86,7 +86,7 @@ describe('lists of keys', () => {
     await locks.close();
   });
 
-  it('a list of keys that a client has sent is refused before anything is locked when it has more than 100', async () => {
+  it('a list of keys that a client has sent is refused when it has more than 100, and locks nothing', async () => {
     const locks = lockService(new MemoryLockStore());
     const error: unknown = await locks.lock(keys(101)).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockKeyError);

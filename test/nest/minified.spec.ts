@@ -60,7 +60,7 @@ describe.each<[string, string, RegExp, () => string | Promise<string>]>([
     () => KEPT,
   ],
 ])('a class that was minified by %s', (_by, placeholder, site, build) => {
-  it('does not start with a template by name, and says why, where and what to write', async () => {
+  it('a minified class does not start with a template by name, and says why, where and what to write', async () => {
     const attempt = boot(loaded(await build(), `account:${placeholder}`));
     await expect(attempt).rejects.toThrow(site);
     await expect(attempt).rejects.toThrow(
@@ -68,7 +68,7 @@ describe.each<[string, string, RegExp, () => string | Promise<string>]>([
     );
   });
 
-  it('starts with a template by position', async () => boot(loaded(await build(), 'account:<0>')));
+  it('a minified class starts with a template by position', async () => boot(loaded(await build(), 'account:<0>')));
 });
 
 it('a class with names as short as people write them is not taken for minified', async () => {

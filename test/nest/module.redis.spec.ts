@@ -82,7 +82,7 @@ describe('on a real Redis', () => {
     },
   );
 
-  it('a key that another tool holds is held', async () => {
+  it('a key that another tool holds counts as held', async () => {
     const accounts = (await start()).get(Accounts);
     await redis.set('lock:account:42', 'another tool', 'PX', 60_000, 'NX');
 
@@ -116,7 +116,7 @@ describe('on a real Redis', () => {
 });
 
 describe('on shutdown', () => {
-  it('closes its own connection', async () => {
+  it("a shutdown closes the module's own connection", async () => {
     const module = await start();
     await module.get(Accounts).withdraw('42');
     expect(await ourConnections()).toHaveLength(2);
@@ -125,7 +125,7 @@ describe('on shutdown', () => {
     await until(async () => (await ourConnections()).length === 0);
   });
 
-  it("leaves the app's own client open and as it was", async () => {
+  it("a shutdown leaves the app's own client open and as it was", async () => {
     const client = new Redis(server.url);
     await client.ping();
     const state = () => ({
@@ -143,7 +143,7 @@ describe('on shutdown', () => {
     client.disconnect();
   });
 
-  it('grants no new lock, and waits for those that are held', async () => {
+  it('a shutdown grants no new lock, and waits for those that are held', async () => {
     const module = await start();
     const locks = module.get(LockService);
     await using held = await locks.lock('account:42');
@@ -161,7 +161,7 @@ describe('on shutdown', () => {
 describe('an outage', () => {
   afterEach(() => server.restart());
 
-  it('at boot is over when Redis is back: the app needs no restart', async () => {
+  it('an outage at boot is over when Redis is back: the app needs no restart', async () => {
     redis.disconnect();
     await server.kill();
     const accounts = (await start()).get(Accounts);
@@ -176,7 +176,7 @@ describe('an outage', () => {
     );
   });
 
-  it('at boot is in the log, with what to do', async () => {
+  it('an outage at boot is in the log, with what to do', async () => {
     redis.disconnect();
     await server.kill();
     const warnings: string[] = [];
@@ -190,7 +190,7 @@ describe('an outage', () => {
     ]);
   });
 
-  it('leaves no timer behind that keeps the process alive when the app closes before it is over', async () => {
+  it('an outage leaves no timer behind that keeps the process alive when the app closes', async () => {
     redis.disconnect();
     await server.kill();
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;

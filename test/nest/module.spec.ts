@@ -47,12 +47,12 @@ async function waitMsOf(locks: LockService, store: MemoryLockStore): Promise<num
 }
 
 describe('forRoot', () => {
-  it('builds, starts and stops without options', async () => {
+  it('forRoot() builds, starts and stops without options', async () => {
     const module = await start({ imports: [RedisLockModule.forRoot()] });
     expect(module.get(LockService)).toBeInstanceOf(LockService);
   });
 
-  it('starts although Redis can not be reached; each call gets LockUnavailableError within commandTimeout', async () => {
+  it('forRoot() starts without Redis; each call gets LockUnavailableError within commandTimeout', async () => {
     const module = await start({
       imports: [RedisLockModule.forRoot({ connection: NO_REDIS, commandTimeout: '50ms' })],
     });
@@ -68,7 +68,7 @@ describe('forRoot', () => {
       'LockService of RedisLockModule.forRoot({ name: "billing" }); in a test, import LockTestingModule.forRoot({ name: "billing" })',
     ],
   ])(
-    'that is missing (%j) is named, with what to import in a test, by the error that Nest has for an app with locked methods',
+    "a missing forRoot() is named by Nest's error for an app with locked methods (%j), with what to import in a test",
     async (options, missing) => {
       class Jobs {
         @WithLock('job', options)
@@ -80,7 +80,7 @@ describe('forRoot', () => {
     },
   );
 
-  it('that is missing is named, with what to import in a test, by the error that Nest has for @InjectLocks', async () => {
+  it("a missing forRoot() is named by Nest's error for @InjectLocks, with what to import in a test", async () => {
     class Jobs {
       constructor(@InjectLocks('billing') readonly locks: LockService) {}
     }
@@ -89,13 +89,13 @@ describe('forRoot', () => {
     );
   });
 
-  it('takes a store instead of a connection', async () => {
+  it('forRoot() takes a store instead of a connection', async () => {
     const store = new MemoryLockStore();
     const module = await start({ imports: [RedisLockModule.forRoot({ store, wait: 5 })] });
     expect(await waitMsOf(module.get(LockService), store)).toBe(5);
   });
 
-  it('is global, unless isGlobal is false', async () => {
+  it('forRoot() is global, unless isGlobal is false', async () => {
     @Injectable()
     class Jobs {
       constructor(readonly locks: LockService) {}
@@ -133,12 +133,12 @@ describe('forRootAsync', () => {
     ['an async useFactory', { useFactory: async () => options }],
     ['useClass', { useClass: Factory }],
     ['useExisting', { imports: [ConfigModule], useExisting: Factory }],
-  ])('takes its options from %s', async (_how, how) => {
+  ])('forRootAsync() takes its options from %s', async (_how, how) => {
     const module = await start({ imports: [RedisLockModule.forRootAsync(how)] });
     expect(await waitMsOf(module.get(LockService), store)).toBe(7);
   });
 
-  it('takes its name beside the factory', async () => {
+  it('forRootAsync() takes its name beside the factory', async () => {
     const module = await start({
       imports: [RedisLockModule.forRootAsync({ name: 'billing', useFactory: () => options })],
       providers: [Billing],
@@ -146,7 +146,7 @@ describe('forRootAsync', () => {
     expect(module.get(Billing).locks.moduleName).toBe('billing');
   });
 
-  it('is not global with isGlobal: false', async () => {
+  it('forRootAsync() is not global with isGlobal: false', async () => {
     @Module({ providers: [Billing] })
     class BillingModule {}
     const local = RedisLockModule.forRootAsync({ name: 'billing', isGlobal: false, useFactory: () => options });
@@ -162,7 +162,7 @@ describe('forRootAsync', () => {
     ['nothing, because it forgot to', undefined, /object of options, not undefined/],
     ['isGlobal, which comes too late', { ...options, isGlobal: false }, /"isGlobal"/],
     ['a name, which it would not follow', { ...options, name: 'billing' }, /"name"/],
-  ])('refuses to boot when the factory returns %s', async (_what, returned, message) => {
+  ])('forRootAsync() refuses to boot when the factory returns %s', async (_what, returned, message) => {
     const booting = start({
       imports: [RedisLockModule.forRootAsync({ useFactory: () => returned as RedisLockOptions })],
     });
@@ -182,7 +182,7 @@ class Billing {
 }
 
 describe('several modules in one app', () => {
-  it('are told apart by @InjectLocks, and lock in their own stores', async () => {
+  it('several modules are told apart by @InjectLocks, and lock in their own stores', async () => {
     @Injectable()
     class Jobs {
       constructor(
@@ -199,7 +199,7 @@ describe('several modules in one app', () => {
     await locks.withLock('job', async () => expect(await billing.isLocked('job')).toBe(false));
   });
 
-  it('do not stop each other from wiring objects that useFactory built', async () => {
+  it('several modules do not stop each other from wiring objects that useFactory built', async () => {
     const imports = [LockTestingModule.forRoot(), LockTestingModule.forRoot({ name: 'billing' })];
     const factory = {
       provide: 'made',
@@ -210,7 +210,7 @@ describe('several modules in one app', () => {
     expect(await module.get<Billing>('made').pay()).toBe('bill');
   });
 
-  it.each(['default', 'billing'])('of one name, "%s", are an error at boot that names it', async (name) => {
+  it.each(['default', 'billing'])('several modules of one name, "%s", are an error at boot that names it', async (name) => {
     const module = await compile({
       imports: [LockTestingModule.forRoot({ name }), LockTestingModule.forRoot({ name })],
     });
@@ -219,18 +219,18 @@ describe('several modules in one app', () => {
     await expect(booting).rejects.toThrow(`named "${name}"`);
   });
 
-  it('may import one and the same definition twice', async () => {
+  it('several modules may import one and the same definition', async () => {
     const locks = LockTestingModule.forRoot();
     @Module({ imports: [locks] })
     class JobsModule {}
     await expect(start({ imports: [locks, JobsModule] })).resolves.toBeDefined();
   });
 
-  it('stop the boot when a class needs a module that there is not', async () => {
+  it('an app does not start when a class needs a module that does not exist', async () => {
     await expect(start({ imports: [LockTestingModule.forRoot()], providers: [Billing] })).rejects.toThrow(/billing/);
   });
 
-  it('end with the app, also one that came with a lazy module: its locks are back, and its store is closed', async () => {
+  it('several modules end with the app, also a lazy one: its locks are released, and its store is closed', async () => {
     const store = new MemoryLockStore();
     let closed = 0;
     store.close = async () => void closed++;

@@ -560,7 +560,7 @@ const WAYS: [way: string, provider: (type: Type<Jobs>) => Provider][] = [
 ];
 
 describe.each(WAYS)('in the provider of %s,', (_way, provider) => {
-  it.each(LOST)('the app does not start with %s, and before it starts no call runs', async (_how, make) => {
+  it.each(LOST)('an app does not start with %s, and before it starts no call runs', async (_how, make) => {
     const type = make();
     const module = await compile([provider(type)]);
     const isBuilt = !(provider(type) as { useFactory?: unknown }).useFactory;
@@ -588,7 +588,7 @@ describe('where Nest builds the object later,', () => {
     expect(ran).toEqual([]);
   });
 
-  it('the app does not start with a field in a provider of a request', async () => {
+  it('an app does not start with a field in a provider of a request', async () => {
     @Injectable({ scope: Scope.REQUEST })
     class LateJobs extends Jobs {
       override run = async (id: string) => forget(id);
@@ -610,7 +610,7 @@ describe('where Nest builds the object later,', () => {
     const lazy = (...providers: Provider[]): DynamicModule => ({ module: Lazy, providers });
 
     it.each(WAYS)(
-      'is not loaded with an override that has lost its lock, in the provider of %s, however often one tries',
+      'a lazy module does not load with an override that has lost its lock, in the provider of %s, however often one tries',
       async (_way, provider) => {
         class NightJobs extends Jobs {
           override async run(id: string) {
@@ -629,7 +629,7 @@ describe('where Nest builds the object later,', () => {
       },
     );
 
-    it('is told all its mistakes in one list', async () => {
+    it('a lazy module that does not load says all its mistakes in one list', async () => {
       class NightJobs extends Jobs {
         override async run(id: string) {
           return forget(id);
@@ -647,7 +647,7 @@ describe('where Nest builds the object later,', () => {
       await expect(loading).rejects.toThrow(/NightJobs\.run\(\) overrides[^]*of Orders\.confirm\(\) names <orderId>/);
     });
 
-    it.each(WAYS)('is wired, and its methods are listed, in the provider of %s', async (_way, provider) => {
+    it.each(WAYS)('a lazy module is wired, and its methods are listed, in the provider of %s', async (_way, provider) => {
       class NightJobs extends Jobs {}
       const module = await compile([]);
       await module.init();
@@ -661,7 +661,7 @@ describe('where Nest builds the object later,', () => {
 });
 
 describe('a method with a symbol for a name', () => {
-  it('takes the lock of the method that it calls by super', async () => {
+  it('a method with a symbol for a name takes the lock of the method that it calls by super', async () => {
     @Injectable()
     class NightJobs extends SymbolJobs {
       override async [SYMBOL](id: string) {
@@ -673,7 +673,7 @@ describe('a method with a symbol for a name', () => {
     expect(await module.get(NightJobs)[SYMBOL]('7')).toBe('7 in its lock');
   });
 
-  it('does not run without the lock of the method that it hides', async () => {
+  it('a method with a symbol for a name does not run without the lock of the method that it hides', async () => {
     @Injectable()
     class NightJobs extends SymbolJobs {
       override async [SYMBOL](id: string) {
@@ -686,7 +686,7 @@ describe('a method with a symbol for a name', () => {
     );
   });
 
-  it('can have its parameters in its key', async () => {
+  it('a method with a symbol for a name can have its parameters in its key', async () => {
     @Injectable()
     class Named {
       @WithLock('job:<id>')
@@ -706,7 +706,7 @@ describe('a test may put into the place of a locked method', () => {
     ['a mock function of Jest', (target) => (target.run = jest.fn(async () => 'spied'))],
     ['a mock of node:test', (target) => void mock.method(target, 'run', async () => 'spied')],
     ['a fake of Sinon', (target) => (target.run = Object.assign(async () => 'spied', { isSinonProxy: true }))],
-  ])('%s, on the object or on its class', async (_what, put) => {
+  ])('a test may replace a locked method by %s, on the object or on its class', async (_what, put) => {
     class NightJobs extends Jobs {}
     class LateJobs extends Jobs {}
     put(LateJobs.prototype);
@@ -741,12 +741,12 @@ describe('a global module that wraps the methods of all providers in its onModul
     return module.init();
   }
 
-  it('may stand before the module of the locks when it copies their metadata', async () => {
+  it('a global module that wraps all methods may come first when it copies their metadata', async () => {
     const module = await startWith(traced);
     expect(await module.get(Jobs).run('7')).toBe('7 in its lock');
   });
 
-  it('is told to copy the metadata when it does not', async () => {
+  it('a global module that wraps all methods is refused when it does not copy their metadata', async () => {
     const starting = startWith(
       (method) =>
         async function (this: Jobs, ...args) {

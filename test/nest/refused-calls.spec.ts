@@ -102,7 +102,7 @@ const CALLS: [method: string, call: Call, message: RegExp][] = [
 ];
 
 describe.each(CALLS)('a method %s', (_what, call, message) => {
-  it('never runs, neither where Nest has built its object without the checks of the boot, nor where Nest does not know it', async () => {
+  it('a method with a mistake never runs, whether or not Nest built its object', async () => {
     const store = new MemoryLockStore();
     const module = await Test.createTestingModule({
       imports: [LockTestingModule.forRoot({ store })],
@@ -117,7 +117,7 @@ describe.each(CALLS)('a method %s', (_what, call, message) => {
     await module.close();
   });
 
-  it('is in the one list that the app does not start with', async () => {
+  it('a method with a mistake is in the one list that the app does not start with', async () => {
     await expect(boot(Orders)).rejects.toThrow(message);
   });
 });

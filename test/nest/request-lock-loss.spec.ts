@@ -153,7 +153,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' that another calle
 
   describe.each(['throw', 'ignore'])("with onLost: '%s'", (onLost) => {
     it.each(['inner interceptor', 'pipe'] as const)(
-      'in the step %j: the body does not run beside the other caller',
+      'a body does not run beside another caller that took its lock in the step %j',
       async (step) => {
         takenAt = step;
         expect(await get(`${onLost}/7`)).toEqual([503, 'LOCK_LOST']);
@@ -161,14 +161,14 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' that another calle
       },
     );
 
-    it('before a second try: the body does not run again', async () => {
+    it('a body does not run again when its lock is lost before the second try', async () => {
       takenAt = 'second try';
       work = failing;
       expect(await get(`${onLost}/retried/inside`)).toEqual([503, 'LOCK_LOST']);
       expect([ran, taken!.isHeld]).toEqual([[`${onLost}, locked`], true]);
     });
 
-    it('while an error of its own comes from the body: who is told of the loss, reads of both', async () => {
+    it('a body that fails while its lock is lost has its error reported together with the loss', async () => {
       takenAt = 'body';
       work = failing;
       expect(await get(`${onLost}/7`)).toEqual(onLost === 'throw' ? [503, 'LOCK_LOST'] : [418, undefined]);
@@ -176,46 +176,46 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' that another calle
       expect(onLost === 'throw' ? failure.cause : failure).toMatchObject({ status: 418 });
     });
 
-    it('while the body ends well: who is told of the loss, is told', async () => {
+    it('a body that ends well while its lock is lost has the loss reported, unless that is ignored', async () => {
       takenAt = 'body';
       work = () => reach('body').then(() => ({ code: 'done' }));
       expect(await get(`${onLost}/7`)).toEqual(onLost === 'throw' ? [503, 'LOCK_LOST'] : [200, 'done']);
     });
   });
 
-  it('before a second try that takes the lock anew: the body does not run again', async () => {
+  it('a body does not run again when its lock is lost before a second try that takes it anew', async () => {
     takenAt = 'second try';
     work = failing;
     expect(await get('throw/retried/outside')).toEqual([409, 'LOCK_TIMEOUT']);
     expect([ran, taken!.isHeld]).toEqual([['throw, locked'], true]);
   });
 
-  it('of two that the handler has: the body does not run', async () => {
+  it('a body does not run when one of its two locks is lost', async () => {
     takenAt = 'inner interceptor';
     expect(await get('throw/both/7')).toEqual([503, 'LOCK_LOST']);
     expect(ran).toEqual([]);
   });
 
-  it('before an Observable that the handler has promised is read: nobody reads it', async () => {
+  it('an Observable that the handler has promised is not read when its lock is lost before', async () => {
     takenAt = 'Observable';
     work = () => reach('Observable').then(() => new Observable((reader) => (ran.push('read'), reader.complete())));
     expect(await get('throw/7')).toEqual([503, 'LOCK_LOST']);
     expect(ran).toEqual(['throw, locked']);
   });
 
-  it('while an Observable of the handler says nothing: it is left at once', async () => {
+  it('an Observable of the handler that is silent is left at once when its lock is lost', async () => {
     work = () => new Observable(() => (void outside(takeKey), () => ran.push('left')));
     expect(await get('throw/7')).toEqual([503, 'LOCK_LOST']);
     expect(ran).toEqual(['throw, locked', 'left']);
   });
 
-  it('while an Observable of the handler ends without a value: the client is told', async () => {
+  it('an Observable of the handler that ends without a value after a loss is answered with the loss', async () => {
     takenAt = 'Observable';
     work = () => new Observable((reader) => void reach('Observable').then(() => reader.complete()));
     expect(await get('throw/7')).toEqual([503, 'LOCK_LOST']);
   });
 
-  it('is no loss where the handler itself has given it back', async () => {
+  it('a lock that the handler itself has released is no loss', async () => {
     work = async (lock) => {
       await lock.unlock();
       return { code: 'done' };
@@ -225,14 +225,14 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' that another calle
     expect(await get('throw/7')).toEqual([418, undefined]);
   });
 
-  it('is no loss where the handler has given it back before its Observable is read, or the Observable does so', async () => {
+  it("a lock that is released before the handler's Observable is read, or by the Observable, is no loss", async () => {
     work = (lock) => lock.unlock().then(() => of({ code: 'done' }));
     expect(await get('throw/7')).toEqual([200, 'done']);
     work = (lock) => defer(() => lock.unlock()).pipe(map(() => ({ code: 'done' })));
     expect(await get('throw/7')).toEqual([200, 'done']);
   });
 
-  it('rejects a call of the handler that comes when the request is over, and does not throw', async () => {
+  it('a call of the handler that comes when the request is over rejects, and does not throw', async () => {
     let callAgain!: () => unknown;
     work = (lock) => {
       const orders = app.get(Orders);

@@ -112,7 +112,7 @@ const ERRORS: [kind: new (...args: never[]) => LockError, come: Calls, detail: R
 
 describe('What an error says', () => {
   it.each(ERRORS.map(([kind, ...rest]) => [kind.name, kind, ...rest] as const))(
-    'as a message of a %s names no key and no holder; what prints it tells all',
+    'an error names no key and no holder in the message of a %s; printing it tells all',
     async (_name, kind, come, detail) => {
       const app = await start();
       const error = await failure(come(app, app.get(LockService)));
@@ -128,7 +128,7 @@ describe('What an error says', () => {
   );
 
   it.each([LockTimeoutError, LockLostError, LockUnavailableError, LockKeyError])(
-    'in the body of a %p is its message',
+    'an error has its message in the response body of a %p',
     async (kind) => {
       const app = await start();
       const [, come] = ERRORS.find(([one]) => one === kind)!;
@@ -138,7 +138,7 @@ describe('What an error says', () => {
     },
   );
 
-  it('is printed by the logger of Nest with key and holder', async () => {
+  it('an error is printed by the logger of Nest with key and holder', async () => {
     const lines: string[] = [];
     class Lines extends ConsoleLogger {
       protected override printMessages(messages: unknown[], ...rest: never[]) {
@@ -155,7 +155,7 @@ describe('What an error says', () => {
     await app.close();
   });
 
-  it('has the place of the call below it, and can be replaced, as of any error', async () => {
+  it('an error has the place of the call below it, and its stack can be replaced, as of any error', async () => {
     const app = await start();
     const locks = app.get(LockService);
     await locks.lock(KEY);
@@ -172,7 +172,7 @@ describe('What an error says', () => {
     await app.close();
   });
 
-  it('has its trace written when somebody reads it, not before, as most are handled unread; and leaves those of others alone', async () => {
+  it('an error has its trace written when somebody reads it, as most are handled unread', async () => {
     const limit = Error.stackTraceLimit;
     const { prepareStackTrace } = Error as { prepareStackTrace?: unknown };
     let written = 0;

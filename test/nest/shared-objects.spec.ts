@@ -30,7 +30,7 @@ describe('an object that is given to two apps', () => {
   const whereItLocks = (accounts: Accounts) =>
     accounts.run(() => Promise.all(apps.map((app) => app.get(LockService).isLocked('account'))));
 
-  it('is told at boot while both are open, and locks in an open one when the other has closed', async () => {
+  it('an object of two open apps is reported at boot, and locks in an open one when the other has closed', async () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
     const accounts = new Accounts();
     for (let number = 0; number < 3; number++) await start(accounts);
@@ -48,7 +48,7 @@ describe('an object that is given to two apps', () => {
     await expect(whereItLocks(accounts)).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
   });
 
-  it('is told at boot when the latest app has closed, but one before it is still open', async () => {
+  it('an object of several apps is reported at boot when an app before the latest is still open', async () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
     const accounts = new Accounts();
     await start(accounts);
@@ -59,7 +59,7 @@ describe('an object that is given to two apps', () => {
     expect(warn.mock.calls.map(([text]) => text)).toEqual([expect.stringContaining('still open')]);
   });
 
-  it('is no matter when all the apps before it have closed', async () => {
+  it('an object of several apps is not reported when all before the last have closed', async () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
     const accounts = new Accounts();
     const before = [await start(accounts), await start(accounts)];
@@ -70,7 +70,7 @@ describe('an object that is given to two apps', () => {
     expect(warn).not.toHaveBeenCalled();
   });
 
-  it('is no matter when the first app has closed', async () => {
+  it('an object of two apps is not reported when the first has closed', async () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
     const accounts = new Accounts();
     await (await start(accounts)).close();

@@ -101,7 +101,7 @@ describe.each(WAYS)('With %s', (_way, building) => {
     return { accounts: module.get(Accounts), locks: module.get<TestLockService>(LockService) };
   }
 
-  it('a locked method runs, and really excludes', async () => {
+  it('a locked method of a module for tests runs, and really excludes', async () => {
     const { accounts, locks } = await app();
     expect(await accounts.withdraw('42')).toBe('42');
     await using held = await locks.lock('nightly');
@@ -169,7 +169,7 @@ describe('A named module', () => {
     }
   }
 
-  it('has a TestLockService of its own, under getLockServiceToken()', async () => {
+  it('a named module has a TestLockService of its own, under getLockServiceToken()', async () => {
     const imports = [LockTestingModule.forRoot(), LockTestingModule.forRoot({ name: 'billing' })];
     const module = await start(Test.createTestingModule({ imports, providers: [Invoices, Accounts] }));
     const billing = module.get<TestLockService>(getLockServiceToken('billing'));

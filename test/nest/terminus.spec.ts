@@ -69,7 +69,7 @@ describe('LockHealthIndicator', () => {
     let redis: Redis;
     withRedis((one) => ({ server, redis } = one));
 
-    it.each(PLATFORMS)('is up, down while it is away, and up again, on %s', async (_name, adapter) => {
+    it.each(PLATFORMS)('the health check is up, down while Redis is away, and up again, on %s', async (_name, adapter) => {
       await start([redisModule({ connection: server.url })], adapter);
       await until(isUp);
       expect((await ask()).body).toMatchObject({ status: 'ok', info: { locks: { status: 'up' } } });
@@ -103,7 +103,7 @@ describe('LockHealthIndicator', () => {
         () => redis.acl('SETUSER', 'default', '-set'),
         () => redis.acl('SETUSER', 'default', '+set'),
       ],
-    ])('is down while it answers but is %s', async (_what, words, begin, end) => {
+    ])('the health check is down while Redis answers but is %s', async (_what, words, begin, end) => {
       await start([redisModule({ connection: server.url })]);
       await until(isUp);
       await begin();
@@ -115,7 +115,7 @@ describe('LockHealthIndicator', () => {
       await until(isUp);
     });
 
-    it('is up with a warning while it evicts keys when its memory is full, and without one when that has been set right', async () => {
+    it('the health check is up with a warning while Redis evicts keys when its memory is full', async () => {
       await start([redisModule({ connection: server.url })]);
       await until(isUp);
       await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
@@ -127,7 +127,7 @@ describe('LockHealthIndicator', () => {
       expect((await ask()).body.info).toEqual({ locks: { status: 'up' } });
     });
 
-    it('looks at the module that is named', async () => {
+    it('the health check looks at the module that is named', async () => {
       await start([LockTestingModule.forRoot(), redisModule({ name: 'billing', connection: 'redis://127.0.0.1:1' })]);
       expect(await ask()).toMatchObject({ status: 200 });
       expect(await ask('/health/billing')).toMatchObject({
@@ -136,14 +136,14 @@ describe('LockHealthIndicator', () => {
       });
     });
 
-    it('says so when there is no module of that name', async () => {
+    it('the health check says so when there is no module of that name', async () => {
       await start([LockTestingModule.forRoot()]);
       await expect(app!.get(LockHealthIndicator).isHealthy('billing', { module: 'billing' })).rejects.toThrow(
         /no RedisLockModule of the name "billing"/,
       );
     });
 
-    it('is down when the app takes no more locks', async () => {
+    it('the health check is down when the app takes no more locks', async () => {
       await start([LockTestingModule.forRoot()]);
       app!.get(LockService).beforeApplicationShutdown();
       expect((await ask()).body).toMatchObject({
@@ -163,13 +163,13 @@ describe('LockHealthIndicator', () => {
 
     const nodes = (path: 'info' | 'error', up: number) => async () => (await ask()).body[path].locks?.nodes?.up === up;
 
-    it('is down, and says why, while its nodes were started less than a lease ago', async () => {
+    it('the health check of a quorum is down, and says why, while its nodes have just started', async () => {
       await start([redisModule({ connection: servers.urls, lease: '10m' })]);
       await until(nodes('error', 0));
       expect((await ask()).body.error.locks.message).toMatch(/was started a moment ago/);
     });
 
-    it('says how many nodes are up, and is down when they are no majority', async () => {
+    it('the health check of a quorum says how many nodes are up, and is down when they are no majority', async () => {
       await start([redisModule({ connection: servers.urls, lease: 1000 })]);
       await until(nodes('info', 5));
       await servers.kill(0, 1);

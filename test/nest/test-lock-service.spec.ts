@@ -14,7 +14,7 @@ afterEach(() => locks.onApplicationShutdown());
 const run = (key: string | string[] = 'a') => locks.withLock(key, () => 'ran');
 
 describe('TestLockService', () => {
-  it('is a LockService whose locks really exclude, without Nest and without Redis', async () => {
+  it('a TestLockService is a LockService whose locks really exclude, without Nest and without Redis', async () => {
     expect(locks).toBeInstanceOf(LockService);
     await using held = await locks.lock('a');
     expect(await locks.tryLock('a')).toBeNull();
@@ -22,7 +22,7 @@ describe('TestLockService', () => {
     held.assertHeld();
   });
 
-  it('takes the options of a module, and refuses bad ones', async () => {
+  it('a TestLockService takes the options of a module, and refuses bad ones', async () => {
     const hurried = new TestLockService({ wait: 0 });
     await using held = await hurried.lock('a');
     await expect(hurried.lock('a')).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', waitMs: 0 });
@@ -30,7 +30,7 @@ describe('TestLockService', () => {
     held.assertHeld();
   });
 
-  it('shares a store with others', async () => {
+  it('a TestLockService shares a store with others', async () => {
     const store = new MemoryLockStore();
     const [one, two] = [new TestLockService({ store }), new TestLockService({ store })];
     await using held = await one.lock('a');
@@ -44,7 +44,7 @@ describe('simulate({ busy })', () => {
     ['a key', 'a'],
     ['keys', ['z', 'a']],
     ['all keys', true],
-  ])('of %s refuses callers at once, whatever their wait is', async (_what, busy) => {
+  ])('simulate({ busy }) of %s refuses callers at once, whatever their wait is', async (_what, busy) => {
     locks.simulate({ busy });
     await expect(run('a')).rejects.toBeInstanceOf(LockTimeoutError);
     await expect(run(['a', 'b'])).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', holder: 'another-node:1' });
@@ -54,13 +54,13 @@ describe('simulate({ busy })', () => {
     expect(await locks.inspect('a')).toMatchObject({ holder: { host: 'another-node', pid: 1 } });
   });
 
-  it('leaves other keys alone', async () => {
+  it('simulate({ busy }) leaves other keys alone', async () => {
     locks.simulate({ busy: 'a' });
     expect(await run('b')).toBe('ran');
     expect(await locks.inspect('b')).toBeNull();
   });
 
-  it('lets in a call that is nested in a holder, as it would be without it', async () => {
+  it('simulate({ busy }) lets in a call that is nested in a holder, as it would be without it', async () => {
     const value = await locks.withLock('a', () => {
       locks.simulate({ busy: 'a' });
       return run('a');
@@ -68,7 +68,7 @@ describe('simulate({ busy })', () => {
     expect(value).toBe('ran');
   });
 
-  it('is over after reset() and after another simulate()', async () => {
+  it('simulate({ busy }) is over after reset() and after another simulate()', async () => {
     locks.simulate({ busy: true });
     locks.reset();
     expect(await run('a')).toBe('ran');
@@ -82,7 +82,7 @@ describe('simulate({ busy })', () => {
 describe('simulate({ down })', () => {
   beforeEach(() => locks.simulate({ down: true }));
 
-  it('makes each call fail with LockUnavailableError, not with a time-out', async () => {
+  it('simulate({ down }) makes each call fail with LockUnavailableError, not with a time-out', async () => {
     const calls = [
       run(),
       locks.lock('a'),
@@ -95,20 +95,20 @@ describe('simulate({ down })', () => {
       expect(outcome).toMatchObject({ reason: expect.any(LockUnavailableError) });
   });
 
-  it('is over after reset()', async () => {
+  it('simulate({ down }) is over after reset()', async () => {
     await expect(run()).rejects.toBeInstanceOf(LockUnavailableError);
     locks.reset();
     expect(await run()).toBe('ran');
   });
 
-  it('ends held locks with their lease, as nobody can renew them', async () => {
+  it('simulate({ down }) ends held locks with their lease, as nobody can renew them', async () => {
     locks.reset();
     const lock = await locks.lock('a', { lease: 100 });
     locks.simulate({ down: true });
     expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
   });
 
-  it('keeps no key of a caller that unlocked meanwhile', async () => {
+  it('simulate({ down }) keeps no key of a caller that unlocked meanwhile', async () => {
     locks.reset();
     const lock = await locks.lock('a');
     locks.simulate({ down: true });
@@ -117,7 +117,7 @@ describe('simulate({ down })', () => {
     expect(await locks.isLocked('a')).toBe(false);
   });
 
-  it('reaches those who wait already, at once', async () => {
+  it('simulate({ down }) reaches those who wait already, at once', async () => {
     locks.reset();
     await using held = await locks.lock('a');
     const outcome = locks.lock('a', { wait: Infinity, fair: true }).catch((error: unknown) => error);
@@ -134,21 +134,21 @@ describe('simulate({ lost })', () => {
     ['a key', 'a'],
     ['keys', ['z', 'a']],
     ['all keys', true],
-  ])('of %s aborts the signal of the lock that is held, before it returns', async (_what, lost) => {
+  ])('simulate({ lost }) of %s aborts the signal of the lock that is held, before it returns', async (_what, lost) => {
     const lock = await locks.lock(['a', 'b']);
     locks.simulate({ lost });
     expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
     expect(() => lock.assertHeld()).toThrow(LockLostError);
   });
 
-  it('leaves the locks on other keys alone', async () => {
+  it('simulate({ lost }) leaves the locks on other keys alone', async () => {
     await using lock = await locks.lock('b');
     locks.simulate({ lost: 'a' });
     await turn();
     lock.assertHeld();
   });
 
-  it('aborts a lock that is taken later, when its work has begun and waits', async () => {
+  it('simulate({ lost }) aborts a lock that is taken later, when its work has begun and waits', async () => {
     locks.simulate({ lost: 'a' });
     const states: boolean[] = [];
     const work = locks.withLock('a', async ({ signal }) => {
@@ -160,7 +160,7 @@ describe('simulate({ lost })', () => {
     expect(states).toEqual([false, true]);
   });
 
-  it('makes withLock fail also when the work never waits, or fails itself', async () => {
+  it('simulate({ lost }) makes withLock fail also when the work never waits, or fails itself', async () => {
     locks.simulate({ lost: 'a' });
     await expect(run()).rejects.toBeInstanceOf(LockLostError);
     const broken = new Error('broken');
@@ -171,13 +171,13 @@ describe('simulate({ lost })', () => {
     expect(await locks.withLock('a', () => 'ran', { onLost: 'ignore' })).toBe('ran');
   });
 
-  it('makes each of several calls fail that come at once, though their work never waits', async () => {
+  it('simulate({ lost }) makes each of several calls fail, though their work never waits', async () => {
     locks.simulate({ lost: 'a' });
     const results = await Promise.allSettled(Array.from({ length: 4 }, () => locks.withLock('a', () => 'ran')));
     expect(results.map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
   });
 
-  it('loses a lock that was handed to a waiter, at the latest when it is given back', async () => {
+  it('simulate({ lost }) loses a lock that was handed to a waiter, at the latest when it is released', async () => {
     const first = await locks.lock('a');
     const second = locks.withLock('a', () => 'ran', { fair: true });
     await turn();
@@ -186,7 +186,7 @@ describe('simulate({ lost })', () => {
     await expect(second).rejects.toBeInstanceOf(LockLostError);
   });
 
-  it('takes nothing from a waiter who is given the lock by that', async () => {
+  it('simulate({ lost }) takes nothing from a waiter who gets the lock by that', async () => {
     await locks.lock('a');
     const waiting = locks.lock('a', { fair: true });
     await turn();
@@ -200,7 +200,7 @@ describe('simulate({ lost })', () => {
     expect(lock.signal.aborted).toBe(true);
   });
 
-  it('gives the key to others, as it belongs to somebody else now', async () => {
+  it('simulate({ lost }) gives the key to others, as it belongs to somebody else now', async () => {
     await locks.lock('a');
     locks.simulate({ lost: 'a' });
     locks.reset();
@@ -208,7 +208,7 @@ describe('simulate({ lost })', () => {
   });
 });
 
-it('simulate() refuses a situation that there is not', () => {
+it('simulate() refuses an unknown situation', () => {
   expect(() => locks.simulate({ bussy: 'a' } as never)).toThrow(
     'There is no situation "bussy" to simulate. Did you mean "busy"? Known ones: busy, lost, down.',
   );

@@ -80,7 +80,7 @@ async function get(path = 'rooms', method = 'GET'): Promise<string> {
 }
 
 describe('what was made with new takes its lock', () => {
-  it('for @UseGuards, @UseInterceptors, @UsePipes and @UseFilters, on the class and on the method', async () => {
+  it('an object made with new takes its lock as guard, interceptor, pipe or filter of class and method', async () => {
     @Controller('rooms')
     @UseGuards(new Guard('guard of the class'))
     @UseInterceptors(new Interceptor('interceptor of the class'))
@@ -117,7 +117,7 @@ describe('what was made with new takes its lock', () => {
     expect(ran).toEqual(['guard of the class', 'interceptor of the class', 'filter']);
   });
 
-  it('for a parameter, and on a handler that the controller inherits', async () => {
+  it('an object made with new takes its lock for a parameter, and on an inherited handler', async () => {
     abstract class Base {
       @Get(':id')
       @UseGuards(new Guard('inherited'))
@@ -132,7 +132,7 @@ describe('what was made with new takes its lock', () => {
     expect(ran).toEqual(['inherited', 'parameter']);
   });
 
-  it('for useGlobalGuards and its like', async () => {
+  it('an object made with new takes its lock for useGlobalGuards and its like', async () => {
     @Controller('rooms')
     class Rooms {
       @Get()
@@ -147,7 +147,7 @@ describe('what was made with new takes its lock', () => {
     expect(ran).toEqual(['guard', 'interceptor']);
   });
 
-  it('for useFactory of APP_GUARD, of a request too', async () => {
+  it('an object made with new takes its lock for useFactory of APP_GUARD, of a request too', async () => {
     @Controller('rooms')
     class Rooms {
       @Get()
@@ -165,7 +165,7 @@ describe('what was made with new takes its lock', () => {
     expect(ran.sort()).toEqual([`${Scope.DEFAULT}`, `${Scope.REQUEST}`]);
   });
 
-  it('but not where it calls another object that was made with new', async () => {
+  it('an object made with new is not wired where it calls another object that was made with new', async () => {
     class Inner extends Guard {
       readonly inner = new Locked('inner');
 
@@ -215,7 +215,7 @@ describe.each(FACTORIES)('what %s makes takes its lock', (_what, useFactory) => 
   it.each([
     ['of requests', Scope.REQUEST],
     ['that is transient', Scope.TRANSIENT],
-  ] as const)('in a scope %s', async (_scope, scope) => {
+  ] as const)('an object that a factory makes takes its lock in a scope %s', async (_scope, scope) => {
     const app = await start({ providers: [{ provide: 'made', scope, useFactory }, Holder] });
     const [one, two, { made }] = [
       await app.resolve<Locked>('made'),
@@ -230,7 +230,7 @@ describe.each(FACTORIES)('what %s makes takes its lock', (_what, useFactory) => 
     held.assertHeld();
   });
 
-  it('where it injects something of the request', async () => {
+  it('an object that a factory makes takes its lock where the factory injects something of the request', async () => {
     @Injectable({ scope: Scope.REQUEST })
     class OfRequest {}
     const app = await start({
@@ -244,7 +244,7 @@ describe.each(FACTORIES)('what %s makes takes its lock', (_what, useFactory) => 
     expect(await (await app.resolve<Locked>('alias')).enter()).toBe('room');
   });
 
-  it('in another module that exports it', async () => {
+  it('an object that a factory makes takes its lock in another module that exports it', async () => {
     class Exporting {}
     const exporting = {
       module: Exporting,
@@ -255,13 +255,13 @@ describe.each(FACTORIES)('what %s makes takes its lock', (_what, useFactory) => 
     expect(await (await app.resolve(Holder)).made.enter()).toBe('room');
   });
 
-  it('in a static object that holds a transient one', async () => {
+  it('an object that a factory makes takes its lock in a static object that holds a transient one', async () => {
     const app = await start({ providers: [{ provide: 'made', scope: Scope.TRANSIENT, useFactory }, Holder] });
     expect(await app.get(Holder).made.enter()).toBe('room');
   });
 });
 
-it('what a factory makes for a request is checked then: the request fails instead of running without the lock', async () => {
+it('an object that a factory makes for a request is checked then: the request fails without the lock', async () => {
   class Forgetful extends Locked {
     override async enter() {
       ran.push('without the lock');

@@ -101,12 +101,12 @@ describe.each(CURSORS)('%s with a next() that gives rows', (_kind, make) => {
     jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
   });
 
-  it('comes out as it is, and nothing of it is called', async () => {
+  it('a cursor with a next() that gives rows comes out as it is, and nothing of it is called', async () => {
     expect((await rows.promised()) === cursor).toBe(true);
     expect([await isLocked(), cursor.calls]).toEqual([false, []]);
   });
 
-  it('is read to its end by a loop over the call', async () => {
+  it('a cursor with a next() that gives rows is read to its end by a loop over the call', async () => {
     const read = [];
     for await (const row of rows.passedOn()) read.push(row);
     expect(read).toEqual([{ row: 1 }, { row: 2 }]);

@@ -28,7 +28,7 @@ describe('options of @WithLock at boot', () => {
     },
   );
 
-  it('an app that does not start because of an unknown option lists those of @WithLock too', async () => {
+  it('an app that does not start because of an unknown option says which options @WithLock has', async () => {
     await expect(boot(withOptions({ retries: 1 }))).rejects.toThrow(
       /(?=.*\bmodule\b)(?=.*\bonTimeout\b)(?=.*\bonLost\b)(?=.*\bsignal\b)/,
     );

@@ -45,7 +45,7 @@ function waitsForReader(lock: Lock): number | undefined {
   return delay;
 }
 
-it('a stream that nobody reads keeps its lock for the lease that was asked for, however short the lock was handed over for', async () => {
+it('a stream that nobody reads keeps its lock for the lease that was asked for, not for a short grant', async () => {
   const lock = await handedOver();
   expect(lock.remaining()).toBeLessThan(SHORT_MS);
   expect(waitsForReader(lock)).toBe(LEASE_MS);

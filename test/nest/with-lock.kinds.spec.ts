@@ -50,7 +50,7 @@ describe('@WithLock', () => {
   const fromOutside = async <T>(call: () => Promise<T>): Promise<T | string> =>
     call().catch((error: { code: string }) => error.code);
 
-  it('lets readers in together, and a writer alone', async () => {
+  it('@WithLock lets readers in together, and a writer alone', async () => {
     const reader = await locks.lock('catalogue:a', { mode: 'read' });
     expect(await catalogue.read('a', ({ mode }) => mode)).toBe('read');
     expect(await fromOutside(() => catalogue.write('a', () => 'written'))).toBe('LOCK_TIMEOUT');
@@ -59,11 +59,11 @@ describe('@WithLock', () => {
     expect(await catalogue.read('a', async () => (await locks.inspect('catalogue:a'))?.holder.label)).toBe('search');
   });
 
-  it('nests: a method that reads may be called by one that writes', async () => {
+  it('@WithLock nests: a method that reads may be called by one that writes', async () => {
     expect(await catalogue.write('a', () => catalogue.read('a', () => 'both'))).toBe('both');
   });
 
-  it('lets in as many as there are permits', async () => {
+  it('@WithLock lets in as many as there are permits', async () => {
     const permits = [await locks.lock('printer', { permits: 2 }), await locks.lock('printer', { permits: 2 })];
     expect(await fromOutside(() => catalogue.print(() => 'printed'))).toBe('LOCK_TIMEOUT');
     await permits[0]!.unlock();
@@ -71,12 +71,12 @@ describe('@WithLock', () => {
     await permits[1]!.unlock();
   });
 
-  it('runs a job once in the time of `atLeast`', async () => {
+  it('@WithLock runs a job once in the time of `atLeast`', async () => {
     expect(await catalogue.nightly()).toBe('done');
     expect(await catalogue.nightly()).toBeUndefined();
   });
 
-  it('keeps the key for `atLeast` although the job threw, so that another node with a late clock does not run it again', async () => {
+  it('@WithLock keeps the key for `atLeast` although the job threw, so that no other node runs it again', async () => {
     await expect(catalogue.hourly()).rejects.toThrow('the job failed');
     expect(await catalogue.hourly()).toBeUndefined();
   });

@@ -53,7 +53,7 @@ describe('when the lock is lost while the body runs', () => {
     return after();
   };
 
-  it('rejects with LockLostError, by default', async () => {
+  it('a call whose lock is lost while the body runs rejects with LockLostError, by default', async () => {
     await expect(jobs.run(losing(() => 'done'))).rejects.toMatchObject({
       code: 'LOCK_LOST',
       reason: 'taken',
@@ -61,7 +61,7 @@ describe('when the lock is lost while the body runs', () => {
     });
   });
 
-  it('leaves the key to the one who took it', async () => {
+  it('a call whose lock is lost while the body runs leaves the key to the one who took it', async () => {
     const taker = {
       keys: ['job'],
       token: 'of another process',
@@ -75,12 +75,12 @@ describe('when the lock is lost while the body runs', () => {
     expect(await store.release(taker)).toBe(true);
   });
 
-  it("rejects with LockLostError, with the body's own error as its cause", async () => {
+  it("a call whose lock is lost rejects with LockLostError, with the body's own error as its cause", async () => {
     const cause = new RangeError('mine');
     await expect(jobs.run(losing(() => Promise.reject(cause)))).rejects.toMatchObject({ code: 'LOCK_LOST', cause });
   });
 
-  it("returns the body's value with onLost: 'ignore', or throws its error", async () => {
+  it("a call whose lock is lost returns the body's value with onLost: 'ignore', or throws its error", async () => {
     const error = new RangeError('mine');
     expect(await jobs.ignoringLoss(losing(() => 'done'))).toBe('done');
     await expect(jobs.ignoringLoss(losing(() => Promise.reject(error)))).rejects.toBe(error);
@@ -89,7 +89,7 @@ describe('when the lock is lost while the body runs', () => {
   it.each([
     ['watchdog: false', 'forOneLease'],
     ['a maxHold that is over', 'forOneMillisecond'],
-  ] as const)('tells the body by its signal at the end of the lease, with %s', async (_why, method) => {
+  ] as const)('a body hears by its signal of the end of the lease, with %s', async (_why, method) => {
     const reasons: unknown[] = [];
     const call = jobs[method](async ({ signal }) => reasons.push(await aborted(signal)));
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });

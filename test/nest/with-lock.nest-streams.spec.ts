@@ -125,7 +125,7 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
   }
 
   it.each(['declared', 'undeclared', 'promised'])(
-    'of a method whose Observable is %s hold the lock until they have ended',
+    'server-sent events of a method whose Observable is %s hold the lock until they have ended',
     async (path) => {
       const { response } = await connect(path);
       await isHeldWhile(() => once(response, 'data'));
@@ -135,7 +135,7 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
   );
 
   it.each(['declared', 'undeclared', 'promised'])(
-    'of a method whose Observable is %s hold the lock until the client has gone',
+    'server-sent events of a method whose Observable is %s hold the lock until the client has gone',
     async (path) => {
       const { response, leave } = await connect(path);
       await isHeldWhile(() => once(response, 'data'));
@@ -156,7 +156,7 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
   const FOR_CLIENTS = /^event: error\nid: \d+\ndata: Another request is working on this right now/m;
 
   it.each(['waiting', 'waiting-request'])(
-    'that can not begin (%s) do not tell the client the key, nor who holds it; the log does',
+    "server-sent events that can't begin (%s) tell the client neither the key nor the holder; the log does",
     async (path) => {
       const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
       closing.push(() => warn.mockRestore());
@@ -173,7 +173,7 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     },
   );
 
-  it.each(['declared', 'promised'])('that lose their lock (%s) do not tell the client the key', async (path) => {
+  it.each(['declared', 'promised'])('server-sent events that lose their lock (%s) do not tell the client the key', async (path) => {
     const { response } = await connect(path);
     await isHeldWhile(() => once(response, 'data'));
     const rest = read(response);
@@ -183,7 +183,7 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     expect(text).not.toContain('feed');
   });
 
-  it('leave an error that the app catches as it is', async () => {
+  it('server-sent events leave an error that the app catches as it is', async () => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
     closing.push(() => warn.mockRestore());
     const { response } = await connect('catching');
@@ -196,7 +196,7 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     expect(warn).not.toHaveBeenCalled();
   });
 
-  it('where the lock is skipped, a declared Observable answers without a value', async () => {
+  it('a declared Observable ends without a value where the lock is skipped', async () => {
     const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
     opened(app);
     const held = await locks.lock('feed');
@@ -238,7 +238,7 @@ describe('a stream over a websocket', () => {
     }
   }
 
-  it('holds the lock until it has ended', async () => {
+  it('a stream over a websocket holds the lock until it has ended', async () => {
     const app = await startApp(
       () => new ExpressAdapter(),
       { imports: imports(), providers: [Gateway] },
@@ -283,7 +283,7 @@ describe('a GraphQL subscription', () => {
     }
   }
 
-  it('holds the lock until the client has gone', async () => {
+  it('a GraphQL subscription holds the lock until the client has gone', async () => {
     left = false;
     const typeDefs = 'type Query { nothing: String } type Subscription { feed: String }';
     const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({

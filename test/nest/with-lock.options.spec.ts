@@ -91,7 +91,7 @@ afterEach(async () => {
 afterAll(() => module.close());
 
 describe('what the body returns', () => {
-  it('may have a subscribe() of its own, as a client of a message broker has', async () => {
+  it('a body may return an object with a subscribe() of its own, as a client of a message broker has', async () => {
     const consumer = { subscribe: () => undefined };
     expect(await jobs.throwing(() => consumer)).toBe(consumer);
   });
@@ -102,7 +102,7 @@ describe('what the body returns', () => {
     ['a web response', () => new Response(new ReadableStream())],
     ['a file', () => new StreamableFile(Buffer.from('a'))],
     ['a stream of an API client', () => ({ async *[Symbol.asyncIterator]() {} })],
-  ])('is warned of once where it is %s, which is read without the lock', async (what, result) => {
+  ])('a body that returns %s, which is read without the lock, causes one warning', async (what, result) => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
     class Streams {
       @WithLock('stream')
@@ -126,7 +126,7 @@ describe('what the body returns', () => {
     ['no body', () => new Response(null, { status: 204 })],
     ['a text', () => new Response('text')],
     ['JSON', () => Response.json({})],
-  ])('is not warned of where it is a web response with %s', async (_what, result) => {
+  ])('a body that returns a web response with %s causes no warning', async (_what, result) => {
     const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
     const response = result();
     expect(await jobs.throwing(() => response)).toBe(response);
@@ -134,7 +134,7 @@ describe('what the body returns', () => {
     warn.mockRestore();
   });
 
-  it('is refused where it is an Observable of another library, which nobody would hold the lock for', async () => {
+  it('a body must not return an Observable of another library, which nobody would hold the lock for', async () => {
     const foreign = { subscribe: () => undefined, ['@@observable']: () => foreign };
     await expect(jobs.throwing(() => foreign)).rejects.toThrow(LockOptionsError);
   });
@@ -145,23 +145,23 @@ describe('when the key stays held', () => {
   beforeEach(async () => (held = await locks.lock('job')));
   afterEach(async () => expect(await held.unlock()).toBe(true));
 
-  it('rejects with LockTimeoutError and never runs the body, by default', async () => {
+  it('a call for a key that stays held rejects with LockTimeoutError and never runs the body, by default', async () => {
     await expect(jobs.throwing(body)).rejects.toBeInstanceOf(LockTimeoutError);
     expect(body).not.toHaveBeenCalled();
   });
 
-  it('returns undefined and never runs the body with onTimeout: "skip"', async () => {
+  it('a call for a key that stays held returns undefined and never runs the body with onTimeout: "skip"', async () => {
     expect(await jobs.skipping(body)).toBeUndefined();
     expect(body).not.toHaveBeenCalled();
   });
 
-  it('returns what the function onTimeout makes of the error and the arguments, and never runs the body', async () => {
+  it('a call for a key that stays held returns what onTimeout makes of the error and the arguments', async () => {
     expect(await jobs.replacing(body)).toBe('instead');
     expect(instead).toHaveBeenCalledWith({ error: expect.any(LockTimeoutError), args: [body] });
     expect(body).not.toHaveBeenCalled();
   });
 
-  it('waits for what the function onTimeout promises, and throws its own error', async () => {
+  it('a call for a key that stays held waits for what onTimeout promises, and throws its own error', async () => {
     instead
       .mockReturnValueOnce(Promise.resolve('later'))
       .mockImplementationOnce(() => Promise.reject(new RangeError('mine')));
@@ -169,14 +169,14 @@ describe('when the key stays held', () => {
     await expect(jobs.replacing(body)).rejects.toThrow(new RangeError('mine'));
   });
 
-  it('waits as long as "wait" says, and no longer', async () => {
+  it('a call for a key that stays held waits as long as "wait" says, and no longer', async () => {
     const error = await jobs.waitingShortly(body).catch((error: LockTimeoutError) => error);
     expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', reason: 'held', waitMs: 40, keys: ['job'] });
     expect((error as LockTimeoutError).waitedMs).toBeGreaterThanOrEqual(39);
     expect(body).not.toHaveBeenCalled();
   });
 
-  it('waits for the key to become free, then runs the body once', async () => {
+  it('a call waits for the key to become free, then runs the body once', async () => {
     const waiting = jobs.waitingAlone(body);
     await held.unlock();
     expect(await waiting).toBe('done');
@@ -184,7 +184,7 @@ describe('when the key stays held', () => {
     held = await locks.lock('job');
   });
 
-  it('refuses the caller that would be one waiter more than maxWaiters, at once', async () => {
+  it('a call that would be one waiter more than maxWaiters is refused at once', async () => {
     const waiting = jobs.waitingAlone(body);
     await expect(jobs.waitingAlone(body)).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', reason: 'too-many-waiters' });
     await held.unlock();
@@ -193,14 +193,14 @@ describe('when the key stays held', () => {
     held = await locks.lock('job');
   });
 
-  it('takes its locks from the module it names', async () => {
+  it('a call takes its locks from the module that it names', async () => {
     const there = await jobs.billing.lock('job');
     await expect(jobs.inBilling(body)).rejects.toBeInstanceOf(LockTimeoutError);
     await there.unlock();
     expect(await jobs.inBilling(body)).toBe('done');
   });
 
-  it('rejects with the reason of the signal that ends the wait', async () => {
+  it('a call rejects with the reason of the signal that ends its wait', async () => {
     const waiting = jobs.untilStopped(body);
     stop.abort(new RangeError('no longer needed'));
     await expect(waiting).rejects.toBe(stop.signal.reason);
@@ -209,7 +209,7 @@ describe('when the key stays held', () => {
 });
 
 describe.each(['skipping', 'replacing'] as const)('an onTimeout that is %s covers only the own time-out:', (method) => {
-  it('a time-out of another lock, taken inside the body, comes through', async () => {
+  it('an onTimeout does not cover a time-out of another lock, taken inside the body', async () => {
     await using other = await locks.lock('other');
     const call = jobs[method](() => locks.withLock('other', () => 'nested', { wait: 0 }));
     await expect(call).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', keys: ['other'] });
@@ -217,7 +217,7 @@ describe.each(['skipping', 'replacing'] as const)('an onTimeout that is %s cover
     other.assertHeld();
   });
 
-  it('an outage comes through, and the body does not run', async () => {
+  it('an onTimeout does not cover an outage, and the body does not run', async () => {
     const outage = new LockUnavailableError('Redis is down.');
     jest.spyOn(store, 'acquire').mockRejectedValue(outage);
     await expect(jobs[method](body)).rejects.toBe(outage);
@@ -225,7 +225,7 @@ describe.each(['skipping', 'replacing'] as const)('an onTimeout that is %s cover
     expect(instead).not.toHaveBeenCalled();
   });
 
-  it("the body's own error comes through", async () => {
+  it("an onTimeout does not cover the body's own error", async () => {
     const error = new RangeError('mine');
     body.mockImplementation(() => Promise.reject(error));
     await expect(jobs[method](body)).rejects.toBe(error);
@@ -233,12 +233,12 @@ describe.each(['skipping', 'replacing'] as const)('an onTimeout that is %s cover
 });
 
 describe('a call nested in a call that holds the key', () => {
-  it('enters at once, with the same fence', async () => {
+  it('a nested call enters at once, with the same fence', async () => {
     const fences = await jobs.throwing(({ fence }) => jobs.throwing((inner) => [fence, inner.fence]));
     expect(fences).toEqual([expect.any(Number), (fences as number[])[0]]);
   });
 
-  it('is refused instead of waiting for itself with reentrant: false', async () => {
+  it('a nested call is refused instead of waiting for itself with reentrant: false', async () => {
     await expect(jobs.onceOnly(() => jobs.onceOnly(body))).rejects.toBeInstanceOf(LockOptionsError);
     expect(body).not.toHaveBeenCalled();
   });

@@ -135,7 +135,7 @@ const each = (compilers: typeof COMPILERS, methods: readonly string[]) =>
 
 describe('at boot', () => {
   it.each([...each(TYPED, SYNCHRONOUS), ...each(COMPILERS, PLAINLY_SYNCHRONOUS)])(
-    '$method is refused ($name)',
+    'the method "$method" is refused at boot ($name)',
     async ({ compile, method }) => {
       const booting = boot(compiled(compile, method));
       await expect(booting).rejects.toBeInstanceOf(LockOptionsError);
@@ -146,7 +146,7 @@ describe('at boot', () => {
   );
 
   it.each([...each(TYPED, ASYNCHRONOUS_BY_TYPE), ...each(COMPILERS, [...ASYNCHRONOUS, ...UNKNOWN])])(
-    '$method is not refused ($name)',
+    'the method "$method" is not refused at boot ($name)',
     async ({ compile, method }) => {
       await boot(compiled(compile, method));
     },

@@ -81,13 +81,13 @@ describe.each(PLATFORMS)('on %s, a "signal" that outlives its calls', (_platform
     ['an Observable', read, 'rows'],
     ['an async iterator', iterate, 'rows'],
     ["a handler with scope: 'request'", get, 'report'],
-  ])('keeps nothing of the calls of %s', async (_what, call, key) => {
+  ])('a signal that outlives its calls keeps nothing of the calls of %s', async (_what, call, key) => {
     for (let calls = 0; calls < 3; calls++) expect(await call()).toMatch(/^(row|report)$/);
     await until(async () => !(await locks.isLocked(key)));
     await until(() => followers() === 0);
   });
 
-  it('ends the wait of a stream', async () => {
+  it('a signal ends the wait of a stream', async () => {
     await using held = await locks.lock('rows');
     const reading = expect(iterate()).rejects.toThrow('stopping');
     await until(() => followers() > 0);

@@ -171,7 +171,7 @@ const OBSERVABLES: [string, () => Promise<Observable<unknown>>][] = [
 ];
 
 describe.each(OBSERVABLES)('a method that returns %s holds its lock', (_what, call) => {
-  it('until it completes, and says so when the key is free', async () => {
+  it('a method holds its lock until its Observable completes, and says so when the key is free', async () => {
     const { said, ended } = heard(await call());
     await hasReader();
     source.next(1);
@@ -182,7 +182,7 @@ describe.each(OBSERVABLES)('a method that returns %s holds its lock', (_what, ca
     expect(said).toEqual([1, 'complete']);
   });
 
-  it('until it fails, with its own error', async () => {
+  it('a method holds its lock until its Observable fails, with its own error', async () => {
     const { said, ended } = heard(await call());
     await hasReader();
     expect(await isFree()).toBe(false);
@@ -192,7 +192,7 @@ describe.each(OBSERVABLES)('a method that returns %s holds its lock', (_what, ca
     expect(said).toEqual(['no more']);
   });
 
-  it('until nobody is subscribed any more', async () => {
+  it('a method holds its lock until nobody is subscribed to its Observable any more', async () => {
     const { subscription } = heard(await call());
     await hasReader();
     expect(await isFree()).toBe(false);
@@ -201,7 +201,7 @@ describe.each(OBSERVABLES)('a method that returns %s holds its lock', (_what, ca
     await until(isFree);
   });
 
-  it('and ends with LockLostError when it is lost', async () => {
+  it('an Observable ends with LockLostError when its lock is lost', async () => {
     const { said, ended } = heard(await call());
     await hasReader();
     source.next(1);
@@ -213,7 +213,7 @@ describe.each(OBSERVABLES)('a method that returns %s holds its lock', (_what, ca
 });
 
 describe('a method declared to return an Observable', () => {
-  it('runs when somebody subscribes, once for each', async () => {
+  it('a method that is declared to return an Observable runs when somebody subscribes, once for each', async () => {
     const stream = feeds.declared();
     await turn();
     expect(ran).toEqual([]);
@@ -231,7 +231,7 @@ describe('a method declared to return an Observable', () => {
     await two.ended;
   });
 
-  it('never runs when the subscriber leaves while it waits, and leaves nothing in the queue', async () => {
+  it('a method that is declared to return an Observable never runs when its subscriber leaves early', async () => {
     const held = await locks.lock('feed');
     const { subscription } = heard(feeds.declared());
     await until(
@@ -245,14 +245,14 @@ describe('a method declared to return an Observable', () => {
     expect([again.isHeld, ran]).toEqual([true, []]);
   });
 
-  it('says undefined where the lock is skipped, and else what onTimeout says', async () => {
+  it('a skipped Observable has the value undefined, or what onTimeout returns', async () => {
     await using held = await locks.lock('feed');
     expect(await lastValueFrom(feeds.skipping().pipe(toArray()))).toEqual([undefined]);
     expect(await feeds.explaining().next()).toEqual({ done: false, value: 'LOCK_TIMEOUT' });
     held.assertHeld();
   });
 
-  it("with onLost: 'ignore' goes on without the lock", async () => {
+  it("an Observable goes on without its lock with onLost: 'ignore'", async () => {
     const { said, ended } = heard(feeds.careless());
     await hasReader();
     await locks.forceUnlock('feed');
@@ -264,14 +264,14 @@ describe('a method declared to return an Observable', () => {
 });
 
 describe('an Observable that a promise has brought', () => {
-  it('does not hold the lock for ever when nobody reads it; who reads it too late gets LockLostError', async () => {
+  it('a promised Observable does not hold the lock for ever; a late reader gets LockLostError', async () => {
     const stream = await feeds.promisedForAMoment();
     await until(isFree);
     await expect(lastValueFrom(stream)).rejects.toBeInstanceOf(LockLostError);
     expect(source.observed).toBe(false);
   });
 
-  it('is not read a second time without the lock', async () => {
+  it('a promised Observable is not read a second time without the lock', async () => {
     const stream = await feeds.promised();
     const { ended } = heard(stream);
     source.complete();
@@ -280,7 +280,7 @@ describe('an Observable that a promise has brought', () => {
     await expect(lastValueFrom(stream)).rejects.toBeInstanceOf(LockLostError);
   });
 
-  it('can be read by several, and holds the lock until the last has left', async () => {
+  it('a promised Observable can be read by several, and holds the lock until the last has left', async () => {
     const stream = await feeds.promised();
     const [one, two] = [heard(stream), heard(stream)];
     one.subscription.unsubscribe();
@@ -301,7 +301,7 @@ const ITERATORS: [string, () => Promise<AsyncIterator<number> & AsyncIterable<nu
 ];
 
 describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call) => {
-  it('until it is done', async () => {
+  it('a method holds its lock until its iterator is done', async () => {
     const iterator = await call();
     expect(await iterator.next()).toEqual({ done: false, value: 1 });
     expect(await isFree()).toBe(false);
@@ -312,7 +312,7 @@ describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call
     expect(await iterator.next()).toEqual({ done: true, value: undefined });
   });
 
-  it('until the loop that reads it is left', async () => {
+  it('a method holds its lock until the loop that reads its iterator is left', async () => {
     for await (const value of await call()) {
       expect([value, await isFree()]).toEqual([1, false]);
       break;
@@ -321,7 +321,7 @@ describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call
     expect(await isFree()).toBe(true);
   });
 
-  it('until it fails', async () => {
+  it('a method holds its lock until its iterator fails', async () => {
     const iterator = await call();
     await iterator.next();
     await expect(iterator.throw!(new Error('no more'))).rejects.toThrow('no more');
@@ -329,7 +329,7 @@ describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call
     expect(await isFree()).toBe(true);
   });
 
-  it('and fails with LockLostError when it is lost', async () => {
+  it('an iterator fails with LockLostError when its lock is lost', async () => {
     const iterator = await call();
     await iterator.next();
     await locks.forceUnlock('feed');
@@ -339,7 +339,7 @@ describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call
 });
 
 describe('a stream whose method gives the lock back itself', () => {
-  it('is read to its end, where that was before the stream was returned', async () => {
+  it('a stream is read to its end although the method released the lock before it returned the stream', async () => {
     const stream = await feeds.givenBack();
     const { said, ended } = heard(stream);
     await hasReader();
@@ -349,7 +349,7 @@ describe('a stream whose method gives the lock back itself', () => {
     expect(said).toEqual([1, 'complete']);
   });
 
-  it('is read to its end, where that was between two of its values', async () => {
+  it('a stream is read to its end although the method released the lock between two of its values', async () => {
     const values: unknown[] = [];
     for await (const value of feeds.givingBack()) values.push([value, await isFree()]);
     expect(values).toEqual([
@@ -397,7 +397,7 @@ it('a method that returns an async generator of its own class takes no lock befo
   expect([read, await isFree()]).toEqual([[[1, false], [2, false]], true]); // prettier-ignore
 });
 
-it('a reader that asks for its first value long after it began to read gets the time-out, which is no unhandled rejection', async () => {
+it('a reader that asks late for its first value gets the time-out, which is no unhandled rejection', async () => {
   const unhandled: unknown[] = [];
   const note = (error: unknown) => unhandled.push(error);
   process.on('unhandledRejection', note);

@@ -75,14 +75,14 @@ describe.each(SCOPES.flatMap(([kind, scope]) => PLACES.map((place) => ({ kind, s
       }
     }
 
-    it('runs the body with the lock held, and frees it after', async () => {
+    it('@WithLock runs the body with the lock held, and frees it after', async () => {
       const app = await start({ providers: [Jobs] });
       const jobs = await app.resolve(Jobs);
       expect(await jobs.run('7')).toEqual(INSIDE);
       expect(await app.get(LockService).isLocked('job:7')).toBe(false);
     });
 
-    it('never runs the body when the lock cannot be had', async () => {
+    it('@WithLock never runs the body when the lock is not free', async () => {
       const app = await start({ providers: [Jobs] });
       const jobs = await app.resolve(Jobs);
       await using held = await app.get(LockService).lock('job:7');
@@ -93,7 +93,7 @@ describe.each(SCOPES.flatMap(([kind, scope]) => PLACES.map((place) => ({ kind, s
       held.assertHeld();
     });
 
-    it('keeps the metadata, the name and the length of the method', () => {
+    it('@WithLock keeps the metadata, the name and the length of the method', () => {
       const method = Object.getOwnPropertyDescriptor(Jobs.prototype, 'run')!.value as () => unknown;
       expect(Reflect.getMetadata(TAG, method)).toBe('kept');
       expect(method.name).toBe('run');
@@ -123,13 +123,13 @@ describe.each(CONTROLLERS.flatMap(([kind, scope]) => PLACES.map((place) => ({ ki
       }
     }
 
-    it('registers the route, and its handler runs with the lock held', async () => {
+    it('@WithLock leaves the route registered, and its handler runs with the lock held', async () => {
       const app = await start({ controllers: [JobsController] });
       await request(app.getHttpServer()).post('/jobs/7').expect(201, INSIDE);
       expect(await app.get(LockService).isLocked('job:7')).toBe(false);
     });
 
-    it('never runs the handler when the lock cannot be had', async () => {
+    it('@WithLock never runs the handler when the lock is not free', async () => {
       const app = await start({ controllers: [JobsController] });
       await using held = await app.get(LockService).lock('job:7');
 
@@ -139,7 +139,7 @@ describe.each(CONTROLLERS.flatMap(([kind, scope]) => PLACES.map((place) => ({ ki
       held.assertHeld();
     });
 
-    it('keeps the metadata, the name and the length of the handler', () => {
+    it('@WithLock keeps the metadata, the name and the length of the handler', () => {
       const method = Object.getOwnPropertyDescriptor(JobsController.prototype, 'run')!.value as () => unknown;
       expect(Reflect.getMetadataKeys(method)).toEqual(expect.arrayContaining([TAG, PATH_METADATA, METHOD_METADATA]));
       expect(method.name).toBe('run');

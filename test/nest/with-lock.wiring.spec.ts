@@ -31,7 +31,7 @@ class Jobs {
 }
 
 describe('two apps in one process', () => {
-  it('lock in the store of their own app', async () => {
+  it('two apps in one process lock in the store of their own app', async () => {
     const [one, two] = [await start({ providers: [Jobs] }), await start({ providers: [Jobs] })];
     await using held = await one.get(LockService).lock('job:7');
 
@@ -40,7 +40,7 @@ describe('two apps in one process', () => {
     held.assertHeld();
   });
 
-  it('exclude each other when they share the store', async () => {
+  it('two apps in one process exclude each other when they share the store', async () => {
     const imports = () => [LockTestingModule.forRoot({ store, wait: 0 })];
     const store = new MemoryLockStore();
     const [one, two] = [await start({ imports: imports() }), await start({ imports: imports(), providers: [Jobs] })];
@@ -53,7 +53,7 @@ describe('two apps in one process', () => {
 });
 
 describe('a subclass', () => {
-  it('inherits a locked method', async () => {
+  it('a subclass inherits a locked method', async () => {
     @Injectable()
     class NightJobs extends Jobs {}
 
@@ -61,7 +61,7 @@ describe('a subclass', () => {
     expect(await module.get(NightJobs).run('7')).toBe('job:7');
   });
 
-  it('with injected properties of its own inherits a locked method', async () => {
+  it('a subclass with injected properties of its own inherits a locked method', async () => {
     @Injectable()
     class NamedJobs extends Jobs {
       @Inject('name') readonly name!: string;
@@ -72,7 +72,7 @@ describe('a subclass', () => {
     expect(module.get(NamedJobs).name).toBe('night');
   });
 
-  it('takes the lock of the method it calls with super', async () => {
+  it('a subclass takes the lock of the method it calls with super', async () => {
     @Injectable()
     class LoudJobs extends Jobs {
       override async run(id: string) {
@@ -84,7 +84,7 @@ describe('a subclass', () => {
     expect(await module.get(LoudJobs).run('7')).toBe('job:7!');
   });
 
-  it('takes the lock of its own key when it decorates an override', async () => {
+  it('a subclass takes the lock of its own key when it decorates an override', async () => {
     @Injectable()
     class OtherJobs extends Jobs {
       @WithLock('other:<jobId>')
@@ -98,7 +98,7 @@ describe('a subclass', () => {
     expect(await module.get(Jobs).run('7')).toBe('job:7');
   });
 
-  it('gets its own argument where only the overridden method asks for the lock', async () => {
+  it('a subclass gets its own argument where only the overridden method asks for the lock', async () => {
     class Base {
       @WithLock('job:<id>')
       async run(id: string, @CurrentLock() second?: unknown) {
@@ -203,7 +203,7 @@ describe('a copy of an object that has locked methods', () => {
   it.each<[string, Provider]>([
     ['that Nest built', Orders],
     ['that a factory made', { provide: Orders, useFactory: () => new Orders() }],
-  ])('%s takes the lock too', async (_what, provider) => {
+  ])('a copy of an object %s takes the lock too', async (_what, provider) => {
     const module = await start({ providers: [provider] });
     expect(await module.get(Orders).withManager('tx').confirm('7')).toBe('7 by tx in order:7');
     expect(JSON.stringify(module.get(Orders))).toBe('{"manager":"default"}');
@@ -215,7 +215,7 @@ describe('an object that Nest did not construct', () => {
     ['useFactory', { provide: Jobs, useFactory: () => new Jobs() }],
     ['an async useFactory', { provide: Jobs, useFactory: async () => new Jobs() }],
     ['useValue', { provide: Jobs, useValue: new Jobs() }],
-  ])('but that the app provides with %s takes its locks', async (_how, provider) => {
+  ])('an object that the app provides with %s takes its locks', async (_how, provider) => {
     const module = await start({ providers: [provider] });
     await using held = await module.get(LockService).lock('job:7');
 
@@ -225,7 +225,7 @@ describe('an object that Nest did not construct', () => {
     held.assertHeld();
   });
 
-  it('rejects with LockNotWiredError, and the body does not run', async () => {
+  it('an object that Nest does not know rejects with LockNotWiredError, and the body does not run', async () => {
     await start({ providers: [Jobs] });
     const jobs = new Jobs();
     const call = jobs.run('7');
@@ -238,7 +238,7 @@ describe('an object that Nest did not construct', () => {
   it.each([
     ['a class', (type: new () => Jobs) => ({ provide: Jobs, useClass: type })],
     ['a factory', (type: new () => Jobs) => ({ provide: Jobs, useFactory: () => new type() })],
-  ])('rejects a call in its constructor, and says where to call: in the provider of %s', async (_what, provider) => {
+  ])('an object rejects a call in its constructor, and says where to call: in the provider of %s', async (_what, provider) => {
     let call: Promise<string> | undefined;
     @Injectable()
     class Eager extends Jobs {
@@ -255,7 +255,7 @@ describe('an object that Nest did not construct', () => {
     expect(await module.get(Jobs).run('8')).toBe('job:8');
   });
 
-  it('rejects with LockNotWiredError, also where the method has lost its "this"', async () => {
+  it('an object rejects with LockNotWiredError where its method has lost its "this"', async () => {
     const module = await start({ providers: [Jobs] });
     const jobs = module.get(Jobs);
 

@@ -45,7 +45,7 @@ describe('Those who wait for other processes', () => {
   }
 
   it(
-    'have the key when the lease of a killed holder is over: not before, 100 ms after, and in their order',
+    'waiters get the key of a killed holder when the lease is over: not before, within 100 ms, and in their order',
     async () => {
       const late: number[] = [];
       for (let round = 0; round < sized(5, 200); round++) {
@@ -88,7 +88,7 @@ describe('Those who wait for other processes', () => {
   );
 
   it(
-    'pass a killed one at the head of the line at once',
+    'a killed waiter at the head of the queue is passed over at once',
     async () => {
       const gaps: number[] = [];
       for (let round = 0; round < sized(3, 100); round++) {
@@ -116,7 +116,7 @@ describe('Those who wait for other processes', () => {
     LONG ? 300_000 : 30_000,
   );
 
-  it('are served after at most 16 local hand-offs or 20 ms, again and again, while 8 callers of one process loop', async () => {
+  it('waiters of another process are served after at most 16 hand-offs or 20 ms of a busy process', async () => {
     const loop = await contender(KEY, 8, 1e9, {});
     loop.go();
     await here.withLock(KEY, () => undefined); // so that both processes are connected

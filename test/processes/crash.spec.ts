@@ -35,7 +35,7 @@ describe('Crash and shutdown', () => {
     await expect(locks.withLock('account:2', () => 'mine', { wait: 0 })).resolves.toBe('mine');
   }, 20_000);
 
-  it('a process on SIGTERM refuses new locks, lets the work under its locks end, frees them and exits by itself', async () => {
+  it('a process that gets SIGTERM refuses new locks, lets its work end, frees its locks and exits', async () => {
     const app = new TestChild('drain.mjs', server.url, 20);
     await app.message();
     app.process.kill('SIGTERM');

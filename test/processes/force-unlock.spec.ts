@@ -19,7 +19,7 @@ describe('forceUnlock', () => {
   const stage = Stage.forEach();
 
   it(
-    'is heard by a holder in another process at once; the next waiter is in, with a larger fence',
+    'a holder in another process hears of forceUnlock at once; the next waiter enters, with a larger fence',
     async () => {
       const { here } = stage;
       const heard: number[] = [];
@@ -61,7 +61,7 @@ describe('forceUnlock', () => {
     ['readers', { mode: 'read' }],
     ['permits', { permits: 4 }],
   ] as const)(
-    'takes it from all %s, in all processes',
+    'forceUnlock takes the key from all %s, in all processes',
     async (_name, options) => {
       const { here } = stage;
       const holders = await Promise.all(

@@ -84,7 +84,7 @@ describe('Many processes in line for one key', () => {
     ['fair', { fair: true }, sized(250, 2500)],
     ['default', {}, sized(1000, 25_000)],
   ])(
-    'a free key never lies there for 2 s though every subscription is killed again and again (%s)',
+    'a free key is never left alone for 2 s though every subscription is killed again and again (%s)',
     async (name, options, sections) => {
       const plan = { callers: 4, sections, holdMs: 0, options };
       contenders = await Contender.start(server.url, KEY, plan, plan);
@@ -135,7 +135,7 @@ describe('Many processes in line for one key', () => {
     expect(many).toBeLessThan(2.2);
   }, 60_000);
 
-  it('and far fewer by default, the more callers the fewer', async () => {
+  it('a section costs far fewer commands by default, the more callers the fewer', async () => {
     const few = await commandsPerSection(2, {});
     const many = await commandsPerSection(200, {});
     figures('Commands a section with 2 and 200 waiters (default)', 'no more commands with many waiters', {

@@ -58,7 +58,7 @@ describe('A process of the sample that is stopped for longer than its lease, aft
   const withdraw300 = (account: number, app = api) =>
     request(app).post(`/accounts/${account}/withdraw`).send({ amount: 300 }).expect(200);
 
-  it('is refused by the database when it was stopped right before its write', async () => {
+  it('the database refuses a process that was stopped right before its write', async () => {
     const account = await openAccount();
     const stopped = await stopIn(account, 'before the write');
     await withdraw300(account);
@@ -67,7 +67,7 @@ describe('A process of the sample that is stopped for longer than its lease, aft
     expect(await balanceOf(account)).toBe(700);
   });
 
-  it('is refused also when the newer holder has read and not yet written', async () => {
+  it('the database refuses a stopped process also when the newer holder has read and not yet written', async () => {
     const account = await openAccount();
     const stopped = await stopIn(account, 'before the write');
     const hasRead = deferred();
@@ -83,7 +83,7 @@ describe('A process of the sample that is stopped for longer than its lease, aft
     expect(await balanceOf(account)).toBe(700);
   });
 
-  it('overwrites what came meanwhile if the database does not compare fences, so the test above can fail', async () => {
+  it('a stopped process overwrites newer data if the database does not compare fences', async () => {
     const account = await openAccount();
     const stopped = await stopIn(account, 'before the write', 'no fence');
     await withdraw300(account);
@@ -92,7 +92,7 @@ describe('A process of the sample that is stopped for longer than its lease, aft
     expect(await balanceOf(account)).toBe(800);
   });
 
-  it('does not ask the database at all when it wakes before its check', async () => {
+  it('a stopped process does not ask the database at all when it wakes before its check', async () => {
     const account = await openAccount();
     const stopped = await stopIn(account, 'before the check');
     await withdraw300(account);

@@ -20,7 +20,7 @@ describe('Processes on a quorum', () => {
 
   afterAll(() => servers.stop());
 
-  it('have a key one at a time, with fences that grow, and none of them is starved by the others', async () => {
+  it('processes on a quorum have a key one at a time, with fences that grow, and none of them starves', async () => {
     const plan = { callers: 6, sections: 12, holdMs: 1, lease: LEASE_MS, options: {} };
     const contenders = await Contender.start(servers.urls.join(','), KEY, plan, plan);
     for (const contender of contenders) contender.go();
@@ -34,7 +34,7 @@ describe('Processes on a quorum', () => {
     await servers.nothingLeft();
   }, 30_000);
 
-  it('get the key of one that was killed when its lease is over, with a larger fence', async () => {
+  it('a process on a quorum gets the key of a killed one when its lease is over, with a larger fence', async () => {
     const child = new TestChild('hold.mjs', servers.urls.join(','), KEY, 500);
     const { fence } = await child.message<{ fence: number }>();
     await child.kill();

@@ -81,7 +81,7 @@ describe('Readers and writers in several processes', () => {
   );
 
   it(
-    'the part of a killed reader goes when its own lease ends, though another renews his; then a writer is next',
+    'the share of a killed reader ends with its own lease, though another reader renews; then a writer is next',
     async () => {
       const { here, redis } = stage;
       const late: number[] = [];

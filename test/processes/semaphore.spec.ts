@@ -25,7 +25,7 @@ describe('A semaphore of 10, used by several processes', () => {
   const unlockAll = (locks: readonly Lock[]) => Promise.all(locks.map((lock) => lock.unlock()));
 
   it(
-    'lets in 10 of 200 tasks at once, never more, and all tasks but those of killed processes come to their end',
+    'a semaphore lets in 10 of 200 tasks at once, never more, and all tasks but those of killed processes end',
     async () => {
       const { here, journals } = stage;
       const processes = sized(2, 4);

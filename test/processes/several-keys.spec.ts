@@ -17,7 +17,7 @@ describe('Three processes that take one to four of six keys, named in any order'
     ['fair', { fair: true }, { fair: true }],
     ['one process fair', {}, { fair: true }],
   ])(
-    "all get them, without a deadlock; each key is one caller's at a time; nothing is left in Redis (%s)",
+    'three processes get several keys each without a deadlock, one caller a key at a time; nothing is left (%s)',
     async (name, options, ofTheThird) => {
       const { journals, redis } = stage;
       const plan: Plan = { callers: CALLERS, sections: sized(70, 3_334), holdMs: 0, options };

@@ -56,7 +56,7 @@ describe('A waiter that stands still, though its connections do not', () => {
     return gapMs;
   }
 
-  it('as its process is stopped, keeps the next one out for some seconds, not for the whole lease; and gets its turn when it goes on', async () => {
+  it('a stopped waiter keeps the next one out for some seconds only, and gets its turn when it goes on', async () => {
     const lines: Line[] = [];
     const stopped: TestChild[] = [];
     for (const [kind, options] of OPTIONS) {
@@ -79,7 +79,7 @@ describe('A waiter that stands still, though its connections do not', () => {
     }
   }, 120_000);
 
-  it('as its host is lost without a word, keeps the next one out for no longer', async () => {
+  it('a waiter whose host is lost without a word keeps the next one out for no longer', async () => {
     const ours = await line('account:1', {}, async () => {
       const proxy = await startProxy(stage.server.port);
       const there = lockService(redisStore({ connection: proxy.url }), { shutdownGrace: 0 });
@@ -102,7 +102,7 @@ describe('A waiter that stands still, though its connections do not', () => {
     expect(gapMs).toBeLessThan(LONGEST_GAP_MS);
   }, 60_000);
 
-  it('keeps what it has of several keys for no longer, while it waits for the rest', async () => {
+  it('a stopped waiter keeps what it has of several keys for no longer, while it waits for the rest', async () => {
     const b = await stage.here.lock('b');
     const child = await stage.waiter('["a","b"]', 0, { lease: LEASE_MS, wait: '1m' });
     await stage.queued('b', 1);
@@ -115,7 +115,7 @@ describe('A waiter that stands still, though its connections do not', () => {
     expect(await child.message<{ fence: number }>()).toHaveProperty('fence');
   }, 60_000);
 
-  it('has its lock lengthened as soon as it is known to go on, for as long as it needs it', async () => {
+  it('a waiter has its lock lengthened as soon as it is known to go on, for as long as it needs it', async () => {
     const lock = await stage.here.lock('account:1');
     const child = await stage.waiter('account:1', 1, { lease: LEASE_MS });
     await lock.unlock();
@@ -135,7 +135,7 @@ describe('A waiter that stands still, though its connections do not', () => {
       { watchdog: false },
       ['release', 'queue', 'release'],
     ],
-  ])('%s', async (_what, options, expected) => {
+  ])('a first short grant %s', async (_what, options, expected) => {
     const lock = await stage.here.lock('account:1');
     const waiting = stage.here.withLock('account:1', () => undefined, { fair: true, ...options });
     await stage.queued('account:1', 1);

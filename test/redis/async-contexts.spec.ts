@@ -82,7 +82,7 @@ describe('The async context', () => {
     it.each([
       ['taken alone', false],
       ['nested in another of its owner', true],
-    ])('is that of the owner, for a lock that was %s', async (_how, isNested) => {
+    ])('a listener of a loss runs in the context of the owner, for a lock that was %s', async (_how, isNested) => {
       const heard = deferred<Surroundings>();
       let outer!: Lock;
       let lost!: AbortSignal;

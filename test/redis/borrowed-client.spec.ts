@@ -35,7 +35,7 @@ describe('A borrowed client', () => {
 
   const elsewhere = /the app has switched its client to database 3, but its locks live in database 1.*duplicate/;
 
-  it('acquires no lock in another database than its first one, and says once what to do', async () => {
+  it('a borrowed client acquires no lock in another database, and says once what to do', async () => {
     await client.select(3);
     await expect(locks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(elsewhere));
     await expect(locks.isLocked('a')).rejects.toThrow(LockUnavailableError);
@@ -45,7 +45,7 @@ describe('A borrowed client', () => {
     await locks.withLock('a', () => expect(locks.isLocked('a')).resolves.toBe(true));
   });
 
-  it('keeps its locks when the app switches it to another database and back', async () => {
+  it('a borrowed client keeps its locks when the app switches it to another database and back', async () => {
     const lock = await locks.lock('a');
     await client.select(3);
     await expect(lock.extend()).rejects.toThrow(LockUnavailableError);
@@ -55,7 +55,7 @@ describe('A borrowed client', () => {
     expect(await lock.unlock()).toBe(true);
   });
 
-  it('releases what was unlocked meanwhile when it is back in its database', async () => {
+  it('a borrowed client releases what was unlocked meanwhile when it is back in its database', async () => {
     const lock = await locks.lock('a', { lease: '30s' });
     await client.select(3);
     await lock.unlock();
@@ -63,7 +63,7 @@ describe('A borrowed client', () => {
     await until(async () => (await client.exists('lock:a')) === 0);
   });
 
-  it('may have been switched to its database before: a new connection returns to that', async () => {
+  it('a borrowed client that was switched to its database before returns to that on a new connection', async () => {
     await locks.close();
     await client.select(5);
     locks = service();
@@ -87,7 +87,7 @@ describe('A borrowed client', () => {
     subscriber.disconnect();
   });
 
-  it('grants nothing while its commands are queued for a transaction, nor by the transaction', async () => {
+  it('a borrowed client grants nothing while its commands are queued for a transaction, nor by it', async () => {
     await client.multi({ pipeline: false });
     await expect(locks.lock('a')).rejects.toThrow(LockUnavailableError);
     await client.exec();
@@ -95,12 +95,12 @@ describe('A borrowed client', () => {
     await locks.withLock('a', () => undefined);
   });
 
-  it('lets no call wait for ever while the app has turned its replies off', async () => {
+  it('a borrowed client lets no call wait for ever while the app has turned its replies off', async () => {
     client.call('CLIENT', 'REPLY', 'OFF').catch(() => undefined);
     await expect(locks.lock('a')).rejects.toThrow(LockUnavailableError);
   });
 
-  it('reports what a replica refuses', async () => {
+  it('a borrowed client reports what a replica refuses', async () => {
     await redis.replicaof('127.0.0.1', '1');
     try {
       await expect(locks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching('It is a replica'));

@@ -90,7 +90,7 @@ describe('When the nodes of a Redis Cluster change', () => {
     await next.unlock();
   }, 20_000);
 
-  it('a caller with keys of several masters gets larger fences after a failover, also when a new master does not have the old ones and its clock is behind', async () => {
+  it('fences for keys of several masters grow over a failover, also when a new master lags behind', async () => {
     // What the clock of one that is an hour ahead writes.
     const ahead = (Date.now() + 3_600_000) * 1000;
     await here.withLock(b, () => undefined);
@@ -138,7 +138,7 @@ describe('When the nodes of a Redis Cluster change', () => {
     let move: SlotMove;
     beforeEach(() => void (move = new SlotMove(cluster, a, 0, 1)));
 
-    it('a slot that is moved takes a held lock along, which is renewed meanwhile, and nobody else gets it', async () => {
+    it('a slot that is moved takes a held lock along, which is renewed and given to nobody else', async () => {
       const lock = await here.lock(a, { lease: 600 });
       await move.begin();
       await move.take(`lock:${a}`);
@@ -178,7 +178,7 @@ describe('When the nodes of a Redis Cluster change', () => {
       { what: 'readers', keys: [`{${a}}1`, `{${a}}1`, `{${a}}2`], options: { mode: 'read' } },
       { what: 'permits', keys: [`{${a}}1`, `{${a}}1`], options: { permits: 2 } },
     ] as const)(
-      'does not lose $what, wherever each key is',
+      'a slot that is moved does not lose $what, wherever each key is',
       async ({ keys, options }) => {
         const [lease, from] = [900, masterAt(slotOf(a))];
         const move = new SlotMove(cluster, `{${a}}`, from, (from + 1) % 3);
@@ -218,7 +218,7 @@ describe('When the nodes of a Redis Cluster change', () => {
       { who: 'a writer beside a reader', holds: { mode: 'read' }, comes: {} },
       { who: 'one permit too many', holds: { permits: 2 }, comes: { permits: 2 } },
     ] as const)(
-      'does not let in $who, while who has it is not there yet',
+      'a slot that is moved does not let in $who, while who has it is not there yet',
       async ({ holds, comes }) => {
         const holders = [await here.lock(a, holds), ...('permits' in holds ? [await here.lock(a, holds)] : [])];
         const waiting = there.lock(a, comes);

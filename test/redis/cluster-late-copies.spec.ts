@@ -47,7 +47,7 @@ describe('A command to a Redis Cluster whose first copy arrives late', () => {
     await cluster.stop();
   });
 
-  it('a late copy of a command that gives up keys of a later slot does not take them from its caller, which has them by then', async () => {
+  it('a late copy that gives up keys of a later slot does not take them from its caller', async () => {
     const inTheWay = await there.lock(second);
     const waiting = here.lock([first, second]);
     await waiters(1, second, 1);
@@ -79,7 +79,7 @@ describe('A command to a Redis Cluster whose first copy arrives late', () => {
     expect(await lock.unlock()).toBe(true);
   }, 20_000);
 
-  it('a late copy of a command that shortens leases of earlier slots does not shorten them once its caller has all keys', async () => {
+  it('a late copy that shortens leases of earlier slots does nothing once its caller has all keys', async () => {
     const leaseLeft = () => cluster.masters[0]!.redis.pttl(`lock:${first}`);
     const inTheWay = await there.lock(second);
     const proxy = proxies[0]!;

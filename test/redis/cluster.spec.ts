@@ -101,7 +101,7 @@ describe('A lock in a Redis Cluster', () => {
       expect(await whole.unlock()).toBe(true);
     });
 
-    it('a waiter for keys in several slots waits for one slot after the other, keeps earlier ones, and holds no later ones', async () => {
+    it('a waiter for several slots waits for one after the other, and keeps earlier ones only', async () => {
       const slots = [a, b, c].sort((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`));
       const [first, second, third] = slots as [string, string, string];
       const inTheWay = await there.lock(second);
@@ -116,7 +116,7 @@ describe('A lock in a Redis Cluster', () => {
     });
 
     it.each([{ mode: 'exclusive' }, { mode: 'read' }] as const)(
-      '($mode) keeps those before only for as long as it counts as alive, from sign of life to sign of life',
+      'a waiter ($mode) keeps earlier slots only for as long as it counts as alive, from sign of life to sign of life',
       async ({ mode }) => {
         const [first, second] = inOrder();
         const leaseLeft = (key: string) => client.pttl(`lock:${key}`);
@@ -153,7 +153,7 @@ describe('A lock in a Redis Cluster', () => {
       await (await waiting).unlock();
     });
 
-    it('a waiter keeps other callers of its process only from earlier slots, and from the one it waits for', async () => {
+    it('a waiter keeps callers of its process only from earlier slots, and from the one it waits for', async () => {
       const [first, second] = inOrder();
       const free = async (key: string) => (await here.lock(key, { wait: 0 })).unlock();
       for (const [held, others] of [
@@ -177,7 +177,7 @@ describe('A lock in a Redis Cluster', () => {
       await inTheWay.unlock();
     });
 
-    it('locks on keys in several slots never deadlock, in whichever order they are named, nor let two callers inside', async () => {
+    it('locks on several slots never deadlock, in whatever order they are named, nor let two inside', async () => {
       const inside = new Set<string>();
       const work = async ({ keys }: Lock) => {
         for (const key of keys) expect(inside.has(key)).toBe(false);
@@ -193,7 +193,7 @@ describe('A lock in a Redis Cluster', () => {
       );
     });
 
-    it('a lock on keys in several slots has a larger fence than all earlier ones on each of its keys, and a smaller one than all later ones', async () => {
+    it('a lock on several slots has a larger fence on each key than all earlier ones', async () => {
       await here.withLock(b, () => undefined);
       // The clock of one node seems to be ahead.
       await client.incrby(new ClusterNames('lock:').fenceIn(slotOf(`lock:${b}`)), 3_600_000_000);
@@ -249,7 +249,7 @@ describe('A lock in a Redis Cluster', () => {
     { who: 'many waiters whose process is', processes: [6] },
     { who: 'waiters of several processes that are', processes: [1, 1, 1] },
   ])(
-    'passes over $who killed, within about 2 s',
+    'a cluster passes over $who killed, within about 2 s',
     async ({ processes }) => {
       const lock = await here.lock(a, { fair: true });
       const children = processes.map(
@@ -268,7 +268,7 @@ describe('A lock in a Redis Cluster', () => {
     20_000,
   );
 
-  it('a call fails in time when one node is slow and another one does not reply, and leaves nothing behind', async () => {
+  it('a call fails in time when one node is slow and another one hangs, and leaves nothing behind', async () => {
     const client = cluster.client();
     const service = lockService(redisStore({ connection: client, commandTimeout: 1000 }));
     await service.withLock([a, b, c], () => undefined);

@@ -45,7 +45,7 @@ describe('When Redis fails', () => {
     return error as LockUnavailableError;
   }
 
-  it('lets timers run while callers try again at once: calls that fail fast do not stop the process', async () => {
+  it('a caller that tries again at once lets timers run: calls that fail fast do not stop the process', async () => {
     proxy.dropReplies();
     await unavailable(locks.lock('a'));
     let [isTimeUp, tries] = [false, 0];
@@ -69,7 +69,7 @@ describe('When Redis fails', () => {
     expect((await locks.lock('account:1')).isHeld).toBe(true);
   });
 
-  it('a waiter whose reply was lost leaves the queue as soon as Redis replies, also when its lease would be over by then', async () => {
+  it('a waiter whose reply was lost leaves the queue as soon as Redis replies, whatever its lease', async () => {
     await redis.set('lock:account:1', 'somebody else');
     proxy.dropReplies();
     await unavailable(locks.lock('account:1', { lease: 100 }));
@@ -116,7 +116,7 @@ describe('When Redis fails', () => {
     await until(async () => (await redis.exists('lock:account:1')) === 0);
   });
 
-  it('a key that must stay after the work does so, however short its lease, when its unlock never arrived', async () => {
+  it('a key that must stay after the work does so, whatever its lease, when its unlock never arrived', async () => {
     const lock = await locks.lock('account:1', { lease: '5s', atLeast: '1m' });
     proxy.dropRequests();
     await lock.unlock();
@@ -127,7 +127,7 @@ describe('When Redis fails', () => {
     expect(await redis.pttl('lock:account:1')).toBeLessThan(60_000);
   });
 
-  it('a key that must stay for a short time is free soon after that, long before its lease ends, when its unlock never arrived', async () => {
+  it('a key that must stay for a short time is free soon after that when its unlock never arrived', async () => {
     const lock = await locks.lock('account:1', { atLeast: COMMAND_TIMEOUT_MS });
     proxy.dropRequests();
     await lock.unlock();
@@ -136,7 +136,7 @@ describe('When Redis fails', () => {
     await until(async () => (await redis.exists('lock:account:1')) === 0);
   });
 
-  it('a lock that the server forgot is noticed as soon as the connection is back, long before its next renewal', async () => {
+  it('a lock that the server forgot is noticed when the connection is back, long before its renewal', async () => {
     const [kept, fixed, lost] = await Promise.all([
       locks.lock('kept', { lease: '30s' }),
       locks.lock('fixed', { lease: '30s', watchdog: false }),
@@ -150,7 +150,7 @@ describe('When Redis fails', () => {
     expect([kept.isHeld, fixed.isHeld]).toEqual([true, true]);
   });
 
-  it('calls fail fast while Redis does not reply, except one probe at a time, and work again when it does', async () => {
+  it('calls fail fast while Redis does not reply, except one probe at a time, and work again later', async () => {
     proxy.dropRequests();
     await unavailable(locks.lock('account:1'));
     let isProbing = true;
@@ -348,7 +348,7 @@ describe('A borrowed client that loses its connection', () => {
     await server.stop();
   });
 
-  it('is left open and unchanged when the app shuts down', async () => {
+  it('a borrowed client is left open and unchanged when the app shuts down', async () => {
     await client.ping();
     const listeners = () => client.eventNames().map((name) => [String(name), client.listenerCount(name)]);
     const before = listeners();
@@ -360,7 +360,7 @@ describe('A borrowed client that loses its connection', () => {
     expect(await client.ping()).toBe('PONG');
   });
 
-  it('may send an acquire twice: the caller gets the lock, and does not block itself', async () => {
+  it('a borrowed client may send an acquire twice: the caller gets the lock, and does not block itself', async () => {
     const locks = lockService(redisStore({ connection: client, commandTimeout: '5s' }), { shutdownGrace: 0 });
     await locks.withLock('warm up', () => undefined);
     proxy.dropReplies();
@@ -374,7 +374,7 @@ describe('A borrowed client that loses its connection', () => {
     await locks.close();
   });
 
-  it('is probed by one call at a time while it does not reply; the others fail at once', async () => {
+  it('a borrowed client is probed by one call at a time while it does not reply; the others fail at once', async () => {
     const timeoutMs = 100;
     const locks = lockService(redisStore({ connection: client, commandTimeout: timeoutMs }), { shutdownGrace: 0 });
     const redis = new Redis(server.url);
@@ -407,7 +407,7 @@ describe('A borrowed client that loses its connection', () => {
     await locks.close();
   });
 
-  it('releases a grant that came too late, whatever else fails meanwhile', async () => {
+  it('a borrowed client releases a grant that came too late, whatever else fails meanwhile', async () => {
     const locks = lockService(redisStore({ connection: client, commandTimeout: COMMAND_TIMEOUT_MS }), {
       lease: '1m',
       shutdownGrace: 0,
@@ -427,7 +427,7 @@ describe('A borrowed client that loses its connection', () => {
     await locks.close();
   });
 
-  it('may send a release twice: that is no lost lock', async () => {
+  it('a borrowed client may send a release twice: that is no lost lock', async () => {
     const locks = lockService(redisStore({ connection: client, commandTimeout: '5s' }), { shutdownGrace: 0 });
     const lock = await locks.lock('account:1');
     proxy.dropReplies();
@@ -440,7 +440,7 @@ describe('A borrowed client that loses its connection', () => {
     await locks.close();
   });
 
-  it('is connected by the first call when it is lazy', async () => {
+  it('a borrowed client that is lazy is connected by the first call', async () => {
     const lazy = new Redis(server.url, { lazyConnect: true });
     const locks = lockService(redisStore({ connection: lazy }));
     expect(lazy.status).toBe('wait');
@@ -450,7 +450,7 @@ describe('A borrowed client that loses its connection', () => {
     lazy.disconnect();
   });
 
-  it('is an outage at once when the app has closed it', async () => {
+  it('a borrowed client that the app has closed is an outage at once', async () => {
     const locks = lockService(redisStore({ connection: client }));
     client.disconnect();
     await until(() => client.status === 'end');

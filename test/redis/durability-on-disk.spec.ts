@@ -64,7 +64,7 @@ describe('durability with aof', () => {
     return locks;
   }
 
-  it("a grant that must be on disk is undone with the reason, on a server that writes nothing to disk, or can't wait for it", async () => {
+  it("a grant that must be on disk is undone, with the reason, on a server that can't do that", async () => {
     const server = await start();
     const redis = await client(server);
     const told = canWait

@@ -275,7 +275,7 @@ describe('A grant that must be durable', () => {
       await old.stop();
     });
 
-    it('a lock on an old master is not renewed for ever: it ends before the new master grants it to another caller', async () => {
+    it('a lock on an old master ends before the new master grants it to another caller', async () => {
       const [here, there] = [
         service(old.master.url, { durability: { replicas: 2, timeout: 300 } }),
         service(old.replicas[0]!.url, { durability: { replicas: 1, timeout: 300 } }),
@@ -287,7 +287,7 @@ describe('A grant that must be durable', () => {
       expect(second.fence).toBeGreaterThan(first.fence);
     }, 30_000);
 
-    it('a lock without durability ends a lease after the server has lost its replicas, if "min-replicas-to-write" is set', async () => {
+    it('a lock without durability ends a lease after the replicas are lost, with "min-replicas-to-write"', async () => {
       const setting = new Redis(old.master.url);
       await setting.config('SET', 'min-replicas-to-write', 1);
       await setting.config('SET', 'min-replicas-max-lag', 1);
@@ -310,7 +310,7 @@ describe('A grant that must be durable', () => {
     [{ replicas: 1, fsync: true }, /There is no option "durability\.fsync"/],
     [{ replicas: 1, aof: 'always' }, /"durability\.aof" is "always"/],
     ['majority', /"durability" is "majority"/],
-  ])('refuses the option %j', (durability, message) => {
+  ])('a store refuses "durability": %j', (durability, message) => {
     expect(() => redisStore({ durability } as RedisLockModuleOptions)).toThrow(message);
   });
 });

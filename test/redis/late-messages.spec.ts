@@ -115,7 +115,7 @@ describe('Late and lost messages', () => {
       await waiters('a', 0);
     });
 
-    it('a process keeps trying to release a lock that none of its callers waits for, when the first try fails', async () => {
+    it('a process keeps trying to release a lock that no caller waits for, when the first try fails', async () => {
       const first = await there.lock('a');
       // A first copy of its "queue" command, long after the one that was answered.
       await redis.zadd('{lock:a}:queue', 1, `${hereToken} 20000 exclusive`);
@@ -183,7 +183,7 @@ describe('Late and lost messages', () => {
       await free('a');
     });
 
-    it('a command whose first copy arrives after its waiter got the lock and released it keeps the key from nobody', async () => {
+    it('a command whose first copy arrives after its waiter is through keeps the key from nobody', async () => {
       const held = await there.lock('a');
       commands.requests.hold();
       const sent = commands.requests.nextHeld();
@@ -261,7 +261,7 @@ describe('Late and lost messages', () => {
         );
       });
 
-      it('a late copy that begins a nested writer, which was refused because others read, keeps nobody out when they have ended', async () => {
+      it('a late copy that begins a refused nested writer keeps nobody out when the readers have ended', async () => {
         await here.withLock(
           'a',
           async () => {
@@ -311,7 +311,7 @@ describe('Late and lost messages', () => {
       });
     });
 
-    it('a command that is in flight twice when it fails keeps the key from nobody, whenever its copies arrive', async () => {
+    it('a command that is in flight twice when it fails keeps the key from nobody', async () => {
       proxy.holdRequests((chunk) => chunk.includes('\r\ntry\r\n'));
       const call = expect(here.lock('a', { wait: 0 })).rejects.toBeInstanceOf(LockUnavailableError);
       await until(() => commands.requests.keepsBack);
@@ -340,7 +340,7 @@ describe('Late and lost messages', () => {
       expect((await call).isHeld).toBe(true);
     });
 
-    it('a command that fails, because another client wrote to the queue of its key, affects no other of its tick', async () => {
+    it('a command that fails because its queue was overwritten affects no other of its tick', async () => {
       await redis.mset('lock:bad', 'theirs', '{lock:bad}:queue', 'not ours');
       const outcomes = await Promise.allSettled(['one', 'bad', 'two'].map((key) => here.lock(key)));
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
@@ -395,7 +395,7 @@ describe('Late and lost messages', () => {
       client.disconnect();
     });
 
-    it('a borrowed client may be instrumented by code that detaches the callbacks of commands and calls them alone', async () => {
+    it('a borrowed client may be instrumented by code that detaches the callbacks of commands', async () => {
       const send = client.sendCommand.bind(client);
       client.sendCommand = (command) => {
         const { resolve, reject } = command;

@@ -7,7 +7,7 @@ describe('Orphans', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  it('orphans are not tried any more once the store is closed, also those of commands that its end cuts short', async () => {
+  it('orphans are not tried any more once the store is closed, also those that its end cuts short', async () => {
     const release = jest.fn(async () => 0);
     const orphans = new Orphans(release, async () => 0);
     orphans.add(lock, 1);
@@ -19,7 +19,7 @@ describe('Orphans', () => {
     expect(release).toHaveBeenCalledTimes(1);
   });
 
-  it('orphans that must stay are kept for the rest of their time, tried again until Redis confirms it, and then released if more copies may come', async () => {
+  it('orphans that must stay are kept until Redis confirms it, then released if copies may come', async () => {
     const release = jest.fn(async () => 1);
     const keep = jest.fn<(lock: unknown, keepMs: number) => Promise<number>>();
     keep.mockRejectedValueOnce(new Error('away')).mockResolvedValueOnce(1);

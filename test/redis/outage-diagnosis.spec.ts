@@ -277,7 +277,7 @@ describe('While Redis is unusable', () => {
   }
 
   it.each(OUTAGES)(
-    'because $what, all calls fail in time with that reason and without secrets, and work again when it is over',
+    'when Redis is unusable because $what, all calls fail in time with that reason, and work again later',
     async ({ begin, told, cause, reads, later }) => {
       const trouble = await begin();
       if (trouble.stop) open.push(trouble.stop);
@@ -329,7 +329,7 @@ describe('While Redis is unusable', () => {
     expect(await attempts()).toBeLessThan(before + MOST_CONNECTIONS);
   });
 
-  it('on a quorum the error names what each node says', async () => {
+  it('an error of a quorum names what each node says', async () => {
     const ports = [redis.server.port, (await redis.another()).port, (await redis.another()).port];
     const locks = lockService(
       trustingQuorum(
@@ -346,7 +346,7 @@ describe('While Redis is unusable', () => {
     }
   });
 
-  it('on a cluster the error names what its nodes say', async () => {
+  it('an error of a cluster names what its nodes say', async () => {
     const cluster = new Cluster([{ host: '127.0.0.1', port: redis.server.port }], {
       redisOptions: { username: 'locks', password: 'S3cret-of-nobody' },
       clusterRetryStrategy: () => 50,

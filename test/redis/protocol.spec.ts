@@ -99,7 +99,7 @@ describe('The data in Redis', () => {
     expect(await redis.hget('lock:account:42', 'field')).toBe('1');
   });
 
-  it('forceUnlock releases only the token that it found, so that a command sent twice releases nobody else', async () => {
+  it('forceUnlock releases only the token that it found, so a resent command releases nobody else', async () => {
     await redis.set('lock:account:42', 'theirs', 'PX', 60_000);
     const monitor = await redis.monitor();
     const scripts: string[][] = [];
@@ -250,7 +250,7 @@ describe('The data in Redis', () => {
     }
   });
 
-  it('a lock is renewed while Redis is out of memory, shared or not, and whatever else is renewed with it', async () => {
+  it('a lock is renewed while Redis is out of memory, shared or not, whatever is renewed with it', async () => {
     const lease = 600;
     const held = await Promise.all([
       ...[1, 2, 3].map((number) => locks.lock(`alone:${number}`, { lease })),

@@ -54,7 +54,7 @@ describe('A node of a quorum that came up without its data', () => {
 
   afterAll(() => servers.stop());
 
-  it('a node that came up without its data grants nothing for the longest lease; with a majority of such nodes the error names them, and says how long it lasts', async () => {
+  it('a node that came up without its data grants nothing for the longest lease, and the error says so', async () => {
     const patient = service(60_000);
     const error: unknown = await patient.lock('a', { wait: 0 }).catch((error: unknown) => error);
     expect(error).toBeInstanceOf(LockUnavailableError);
@@ -80,7 +80,7 @@ describe('A node of a quorum that came up without its data', () => {
     expect(await infosAskedOf(2)).toBe(before + 1);
   });
 
-  it('a node is asked for its age again after each reconnect; a run that was trusted stays trusted, whatever lease is used later', async () => {
+  it('a node is asked for its age again after each reconnect; a run that was trusted stays trusted', async () => {
     await servers.trusted(LEASE_MS);
     await (await had(here)).unlock();
     await here.withLock('b', () => undefined, { lease: '1h' });
@@ -206,7 +206,7 @@ describe('A node of a quorum that came up without its data', () => {
     );
   });
 
-  it('a node that was restarted with a wrong clock is not taken for old when the clock is set right, by a process that knew it before', async () => {
+  it('a node that was restarted with a wrong clock is not taken for old when the clock is set right', async () => {
     locks = start(LEASE_MS);
     const taken = (lease: Duration) =>
       until(

@@ -133,7 +133,7 @@ describe('On a quorum of five Redis', () => {
       [{ mode: 'read' }, /"mode" 'read' of lock "account:1".*common queue/],
       [{ permits: 3 }, /"permits"/],
       [{ fair: true }, /"fair"/],
-    ] as const)('is refused with %j, as that is not possible', async (options, message) => {
+    ] as const)('a lock of a quorum is refused with %j, as that is not possible', async (options, message) => {
       const locks = await warmed();
       await expect(locks.lock(KEY, options)).rejects.toBeInstanceOf(LockOptionsError);
       await expect(locks.tryLock(KEY, options)).rejects.toHaveProperty('detail', expect.stringMatching(message));
@@ -189,7 +189,7 @@ describe('On a quorum of five Redis', () => {
       expect(Number(cancelled?.[1] ?? 0)).toBeLessThan(50);
     }, 15_000);
 
-    it('three dead nodes are an outage, reported within the command time-out, and leave nothing on the others', async () => {
+    it('three dead nodes are an outage, reported in time, and leave nothing on the others', async () => {
       const locks = await warmed();
       await servers.kill(0, 1, 2);
       const calls = [
@@ -268,7 +268,7 @@ describe('On a quorum of five Redis', () => {
       await proxy.stop();
     });
 
-    it('the release of a lock is not overtaken by the grant of a node that was asked again because it lacked the script', async () => {
+    it('the release of a lock is not overtaken by the grant of a node that lacked the script', async () => {
       const proxy = await startProxy(servers.all[4]!.port);
       const locks = serviceOn([...servers.urls.slice(0, 4), proxy.url], { lease: '1m' });
       const other = lockService(redisStore({ connection: servers.urls[4]! }), { shutdownGrace: 0 });
@@ -295,7 +295,7 @@ describe('On a quorum of five Redis', () => {
       await proxy.stop();
     });
 
-    it('a held lock is lost in time when a majority dies: the signal comes no later than the end of the lease', async () => {
+    it('a held lock is lost in time when a majority dies: its signal aborts before the lease ends', async () => {
       const locks = await warmed();
       const lock = await locks.lock(KEY, { lease: 900 });
       await until(() => lock.remaining() < 700);
@@ -391,7 +391,7 @@ describe('On a quorum of five Redis', () => {
     it.each([
       ['many callers with short work', 12, 1],
       ['one caller with long work', 1, 150],
-    ])('are not starved by a process that never lets go: %s', async (_what, callers, holdMs) => {
+    ])('callers do not starve beside a process that never lets go: %s', async (_what, callers, holdMs) => {
       const [here, there] = [await warmed(), await warmed()];
       const done = { here: 0, there: 0 };
       let stop = false;

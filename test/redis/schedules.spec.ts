@@ -64,7 +64,7 @@ describe('Whatever callers do, and when,', () => {
     }
 
     it(
-      'there is one holder at a time, its fence grows, every call settles, and nothing is left or renewed',
+      'one caller at a time holds a key on Redis, fences grow, every call settles, and nothing is left or renewed',
       async () => {
         let grants = 0;
         let cut = 0;
@@ -104,7 +104,7 @@ describe('Whatever callers do, and when,', () => {
 
   describe('on the memory store', () => {
     it(
-      'there is one holder at a time, its fence grows, every call settles, and nothing is left',
+      'one caller at a time holds a key in the memory store, fences grow, every call settles, and nothing is left',
       async () => {
         const store = new MemoryLockStore();
         const services = Array.from({ length: SERVICES }, () => lockService(store, { shutdownGrace: 0 }));

@@ -16,5 +16,5 @@ describe('The Lua scripts', () => {
 
   afterEach(() => bench.close());
 
-  it.each(Object.entries(SCRIPT_CASES))('%s', (_what, holds) => holds(bench));
+  it.each(Object.entries(SCRIPT_CASES))('the Lua scripts %s', (_what, holds) => holds(bench));
 });

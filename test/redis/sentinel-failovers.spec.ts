@@ -25,7 +25,7 @@ describe('Behind Sentinel', () => {
   }
 
   describe.each(behind.connections)('with %s', (_what, connection) => {
-    it('after a failover, locks that the new master knows stay and are renewed, the others are lost at once, waiters have their turn, and fences grow', async () => {
+    it('known locks stay after a failover, others are lost at once, waiters go on, and fences grow', async () => {
       const [here, there] = [behind.service(connection()), behind.service(connection())];
       const known = await here.lock('known');
       const waiting = there.lock('known', { fair: true });

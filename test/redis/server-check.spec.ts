@@ -79,11 +79,11 @@ describe('The check of a server', () => {
     ['6.2.0', 0],
     ['7.0.15', 0],
     ['10.1.0', 0],
-  ])('an old server is told by its version: %s', (version, problems) => {
+  ])('an old server is recognized by its version: %s', (version, problems) => {
     expect(problemsOf(`# Server\r\nredis_version:${version}\r\nredis_mode:standalone\r\n`)).toHaveLength(problems);
   });
 
-  it('a server that tells nothing is not reported', () => {
+  it('a server that says nothing of itself is not reported', () => {
     expect(problemsOf('')).toEqual([]);
   });
 });

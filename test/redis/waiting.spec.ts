@@ -71,13 +71,13 @@ describe('Waiting', () => {
   }
 
   describe('by messages', () => {
-    it('a waiter in another process than the holder is told at once, also by the first hand-off ever', async () => {
+    it('a waiter in another process than the holder is notified at once, also by the first hand-off ever', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       expect(await handOff(there, here)).toBeLessThan(TOLD_MS);
       expect(said).toEqual([]);
     });
 
-    it('a waiter is told at once when the key is freed while its subscription is still on its way', async () => {
+    it('a waiter is notified at once when the key is freed while its subscription is still on its way', async () => {
       const first = await here.lock('account:1');
       const waiting = there.lock('account:1');
       await queued(1);
@@ -89,7 +89,7 @@ describe('Waiting', () => {
   });
 
   describe('without a subscription', () => {
-    it('a waiter whose subscription breaks is served by its safety check, says so once, and is told at once again when it is back', async () => {
+    it('a waiter without a subscription is served by its safety check, and says so once', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       proxy.subscribers.refuse();
       await until(() => said.length > 0);
@@ -109,7 +109,7 @@ describe('Waiting', () => {
       expect(said).toEqual(['deaf', 'hears']);
     }, 20_000);
 
-    it('a waiter asks at once when its subscription is back, so that a key that was freed meanwhile does not lie there', async () => {
+    it('a waiter asks at once when its subscription is back, so that no freed key lies there', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       const first = await here.lock('account:1');
       const waiting = there.lock('account:1');
@@ -131,7 +131,7 @@ describe('Waiting', () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
     }, 20_000);
 
-    it('a process notices after one question to another one that stays without an answer that its subscription is dead', async () => {
+    it('a process notices by one unanswered question to another process that its subscription is dead', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       const { fence } = await here.lock('account:1');
       proxy.subscribers.swallow();
@@ -161,7 +161,7 @@ describe('Waiting', () => {
       expect(await handOff(there, here)).toBeLessThan(SAFETY_CHECK_MS);
     }, 20_000);
 
-    it('a waiter is told at once when it may use the channel and its connection is new', async () => {
+    it('a waiter is notified at once when it may use the channel and its connection is new', async () => {
       expect(await handOff(here, there)).toBeLessThan(SAFETY_CHECK_MS);
       await redis.acl('SETUSER', 'locks', '&{lock:}:wake:*');
       await redis.client('KILL', 'USER', 'locks');
@@ -173,7 +173,7 @@ describe('Waiting', () => {
   });
 
   describe('with late messages', () => {
-    it('a waiter that hears of its grant late does not enter when its lease is over and another one is inside', async () => {
+    it('a waiter that hears of its grant late does not enter when its lease is over', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       const first = await here.lock('account:1');
       const waiting = there.lock('account:1', { lease: 200 });
@@ -262,7 +262,7 @@ describe('Waiting', () => {
       }
     }
 
-    it('a waiter for the lock of another library, which tells nobody when it unlocks, asks several times a second, and otherwise about once', async () => {
+    it('a waiter for the lock of another library asks several times a second, otherwise about once', async () => {
       const lock = await there.lock('account:1');
       expect(await asksInVain()).toBeLessThanOrEqual(3);
       await lock.unlock();
@@ -281,7 +281,7 @@ describe('Waiting', () => {
       there = thereAs(proxy.url, 5000);
     });
 
-    it('a waiter gives up when its wait is over, to a few ms, wherever it waits, and says who has the key', async () => {
+    it('a waiter gives up when its wait is over, to a few ms, and says who has the key', async () => {
       const holder = await here.lock('account:1');
       const waits = Array.from({ length: 50 }, (_, number) => 100 + 4 * number);
       // A busy machine is late for everybody: how late is what plain timers of the same length say.

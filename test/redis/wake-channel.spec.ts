@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { WakeChannel } from '../../lib/redis/wake/wake-channel.js';
 import { deferred, turn } from '../support/deferred.js';
 
-it('A wake channel that is closed while it subscribes does not report that, and does not try again', async () => {
+it('a wake channel that is closed while it subscribes does not report that, and does not try again', async () => {
   const subscribed = deferred<number>();
   let subscribes = 0;
   const redis = Object.assign(new EventEmitter(), {
@@ -27,7 +27,7 @@ it('A wake channel that is closed while it subscribes does not report that, and 
   expect({ said, state: channel.state }).toEqual({ said: [], state: 'new' });
 });
 
-it('A wake channel whose connection neither comes nor fails is reported after a while, and when it has subscribed', async () => {
+it('a wake channel whose connection neither comes nor fails is reported, and when it has subscribed', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate'] });
   try {
     const redis = Object.assign(new EventEmitter(), {

@@ -33,7 +33,7 @@ async function balanceOf(account: string): Promise<number> {
 const idOf = (account: string) => Number(account.split('/').pop());
 
 describe('accounts', () => {
-  it('creates an account and shows it', async () => {
+  it('the sample creates an account and shows it', async () => {
     const { body: created } = await post('/accounts', { owner: 'Ada', balance: 1_000 }).expect(201);
     const { body: shown } = await request(api).get(`/accounts/${created.id}`).expect(200);
 
@@ -41,7 +41,7 @@ describe('accounts', () => {
     expect(shown).toEqual(created);
   });
 
-  it('deposits and withdraws, and answers with the new balance', async () => {
+  it('the sample deposits and withdraws, and answers with the new balance', async () => {
     const account = await openAccount(1_000);
 
     const { body: richer } = await post(`${account}/deposit`, { amount: 50 }).expect(200);
@@ -64,32 +64,32 @@ describe('accounts', () => {
       { owner: 'Ada', balance: 2 ** 53 },
       ['balance must not be greater than 9007199254740991'],
     ],
-  ])('refuses to create an account from %s, with the reasons', async (_, body, reasons) => {
+  ])('the sample refuses to create an account from %s, with the reasons', async (_, body, reasons) => {
     const { body: answer } = await post('/accounts', body).expect(400);
     expect(answer.message).toEqual(expect.arrayContaining(reasons));
   });
 
   it.each(['01', '1.0', '+1', '-1', '0', '1e2', '%201', 'abc', '2147483648', '99999999999999999999'])(
-    'knows one spelling per account, and %j is none',
+    'the sample knows one spelling per account, and %j is none',
     async (id) => {
       const { body } = await request(api).get(`/accounts/${id}`).expect(400);
       expect(body.message).toEqual(['id must be a whole number from 1 to 2147483647']);
     },
   );
 
-  it.each([-5, 0, 1.5, '5', null, 2 ** 53])('refuses to withdraw %j', async (amount) => {
+  it.each([-5, 0, 1.5, '5', null, 2 ** 53])('the sample refuses to withdraw %j', async (amount) => {
     const account = await openAccount();
     const { body } = await post(`${account}/withdraw`, { amount }).expect(400);
     expect(body.message).toEqual(expect.arrayContaining([expect.stringContaining('amount must')]));
   });
 
-  it('answers 404 for an account that does not exist', async () => {
+  it('the sample answers 404 for an account that does not exist', async () => {
     await request(api).get('/accounts/2147483647').expect(404);
     await post('/accounts/2147483647/deposit', { amount: 1 }).expect(404);
     await post('/accounts/2147483647/withdraw', { amount: 1 }).expect(404);
   });
 
-  it('answers 422 and changes nothing when the funds are insufficient', async () => {
+  it('the sample answers 422 and changes nothing when the funds are insufficient', async () => {
     const account = await openAccount(100);
 
     const { body } = await post(`${account}/withdraw`, { amount: 101 }).expect(422);
@@ -98,7 +98,7 @@ describe('accounts', () => {
     expect(await balanceOf(account)).toBe(100);
   });
 
-  it('answers 422 when an account would hold more than can be counted', async () => {
+  it('the sample answers 422 when an account would hold more than can be counted', async () => {
     const account = await openAccount(Number.MAX_SAFE_INTEGER);
     await post(`${account}/deposit`, { amount: 1 }).expect(422);
     expect(await balanceOf(account)).toBe(Number.MAX_SAFE_INTEGER);
@@ -106,7 +106,7 @@ describe('accounts', () => {
 });
 
 describe('transfers', () => {
-  it('moves money between two accounts', async () => {
+  it('a transfer moves money between two accounts', async () => {
     const [from, to] = [await openAccount(1_000), await openAccount(0)];
 
     const { body } = await post('/transfers', { from: idOf(from), to: idOf(to), amount: 400 }).expect(200);
@@ -115,25 +115,25 @@ describe('transfers', () => {
     expect([await balanceOf(from), await balanceOf(to)]).toEqual([600, 400]);
   });
 
-  it('changes neither account when the funds are insufficient', async () => {
+  it('a transfer changes neither account when the funds are insufficient', async () => {
     const [from, to] = [await openAccount(10), await openAccount(10)];
     await post('/transfers', { from: idOf(from), to: idOf(to), amount: 11 }).expect(422);
     expect([await balanceOf(from), await balanceOf(to)]).toEqual([10, 10]);
   });
 
-  it('refuses a transfer from an account to itself', async () => {
+  it('a transfer from an account to itself is refused', async () => {
     const id = idOf(await openAccount());
     const { body } = await post('/transfers', { from: id, to: id, amount: 1 }).expect(400);
     expect(body.message).toEqual(['to must not be equal to from']);
   });
 
-  it('answers 404 when either account does not exist', async () => {
+  it('a transfer is answered with 404 when either account does not exist', async () => {
     const id = idOf(await openAccount());
     await post('/transfers', { from: id, to: 2_147_483_647, amount: 1 }).expect(404);
     await post('/transfers', { from: 2_147_483_647, to: id, amount: 1 }).expect(404);
   });
 
-  it('keeps every unit when transfers cross', async () => {
+  it('transfers that cross keep every unit', async () => {
     const [a, b] = [await openAccount(1_000), await openAccount(1_000)];
     const crossing = Array.from({ length: 10 }, (_, turn) => {
       const [from, to] = turn % 2 ? [a, b] : [b, a];
@@ -148,7 +148,7 @@ describe('transfers', () => {
 });
 
 describe('the lock', () => {
-  it('makes 1000 - 200 - 300 = 500, in two apps at once', async () => {
+  it('the lock makes 1000 - 200 - 300 = 500, in two apps at once', async () => {
     const otherApi = await stack.startApp();
     const account = await openAccount(1_000);
 
@@ -160,7 +160,7 @@ describe('the lock', () => {
     expect(await balanceOf(account)).toBe(500);
   });
 
-  it('is what makes it so: without it, one of two withdrawals is lost', async () => {
+  it('the lock is what makes it so: without it, one of two withdrawals is lost', async () => {
     const unsafeApi = await stack.startApp({ demoUnsafe: true }, bothHaveRead());
     const account = await openAccount(1_000);
 
@@ -172,7 +172,7 @@ describe('the lock', () => {
     expect([700, 800]).toContain(await balanceOf(account));
   });
 
-  it('cannot be left out unless the demonstration is allowed', async () => {
+  it('the lock cannot be left out unless the demonstration is allowed', async () => {
     const account = await openAccount();
 
     const { body } = await post(`${account}/withdraw?unsafe=true`, { amount: 1 }).expect(400);
@@ -182,7 +182,7 @@ describe('the lock', () => {
     expect(await balanceOf(account)).toBe(1_000);
   });
 
-  it('answers 409 when somebody else keeps the account', async () => {
+  it('the sample answers 409 when somebody else keeps the account', async () => {
     const impatientApi = await stack.startApp({ lockWait: '50ms' });
     const account = await openAccount();
     const somebodyElse = new Redis(stack.redis.url);
@@ -198,7 +198,7 @@ describe('the lock', () => {
     expect(await balanceOf(account)).toBe(1_000);
   });
 
-  it('answers 503 and changes neither account when a newer holder has written to one of them meanwhile', async () => {
+  it('the sample answers 503 and changes neither account when a newer holder has written to one', async () => {
     const [from, to] = [await openAccount(1_000), await openAccount(0)];
     const newerApi = await stack.startApp({}, { approve: () => writeWithFence(idOf(to), Number.MAX_SAFE_INTEGER) });
 
@@ -208,7 +208,7 @@ describe('the lock', () => {
     expect([await balanceOf(from), await balanceOf(to)]).toEqual([1_000, 0]);
   });
 
-  it('answers 503 when Redis is gone, and what needs no lock goes on', async () => {
+  it('the sample answers 503 when Redis is gone, and what needs no lock goes on', async () => {
     const doomedRedis = await startRedis();
     const doomedApi = await stack.startApp({ redisUrl: doomedRedis.url });
     const account = await openAccount();
@@ -224,7 +224,7 @@ describe('the lock', () => {
 });
 
 describe('the documentation', () => {
-  it('lists every route, with the errors the lock can give', async () => {
+  it('the documentation of the sample lists every route, with the errors that a lock can cause', async () => {
     const { body } = await request(api).get('/docs-json').expect(200);
 
     expect(Object.keys(body.paths)).toEqual([
@@ -240,12 +240,12 @@ describe('the documentation', () => {
     }
   });
 
-  it('says at /health that locks can be had', async () => {
+  it('the sample says at /health that locks can be acquired', async () => {
     const { body } = await request(api).get('/health').expect(200);
     expect(body).toMatchObject({ status: 'ok', info: { locks: { status: 'up' } } });
   });
 
-  it('is a page at /docs', async () => {
+  it('the sample has its documentation at /docs', async () => {
     await request(api).get('/docs').expect(200).expect('content-type', /html/);
   });
 });

@@ -51,7 +51,7 @@ async function connectTo(url: string): Promise<Socket> {
   return socket.resume();
 }
 
-it('starts all it needs, says when the port is taken, and stops all of it on SIGTERM', async () => {
+it('the launcher starts all it needs, says when the port is taken, and stops all of it on SIGTERM', async () => {
   const { launcher, saw, ended } = launch({ PORT: '0', DATABASE_URL: '', REDIS_URL: '' });
   const [redis, api] = await Promise.all([saw(/(redis:\S+)/), saw(/Ready: (\S+)/)]);
   expect((await fetch(`${api}/docs-json`)).status).toBe(200);
@@ -72,7 +72,7 @@ it('starts all it needs, says when the port is taken, and stops all of it on SIG
   await expect(fetch(api)).rejects.toThrow('fetch failed');
 });
 
-it('the app runs without a launcher, and answers who still waits for a lock when SIGTERM comes', async () => {
+it('the app runs without a launcher, and answers requests that wait for a lock when SIGTERM comes', async () => {
   const { saw } = launch({ PORT: '0', DATABASE_URL: '', REDIS_URL: '' });
   const [databaseUrl, redisUrl] = await Promise.all([saw(/(postgres:\S+)/), saw(/(redis:\S+)/), saw(/Ready: (\S+)/)]);
   const PORT = String(await freePort());
@@ -91,7 +91,7 @@ it('the app runs without a launcher, and answers who still waits for a lock when
   expect(await app.ended).toMatchObject({ signal: 'SIGTERM' });
 });
 
-it('leaves nothing behind when it is killed', async () => {
+it('the launcher leaves nothing behind when it is killed', async () => {
   const { launcher, saw } = launch({ PORT: '0', DATABASE_URL: '', REDIS_URL: '' });
   const urls = await Promise.all([saw(/(postgres:\S+)/), saw(/(redis:\S+)/), saw(/Ready: (http:\S+)/)]);
   const connections = await Promise.all(urls.map(connectTo));

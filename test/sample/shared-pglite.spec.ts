@@ -22,7 +22,7 @@ afterAll(async () => {
   await database.close();
 });
 
-it('answers each client the query it sent, however they interleave', async () => {
+it('the shared database answers each client the query it sent, however they interleave', async () => {
   const turns = Array.from({ length: 200 }, (_, turn) => turn);
 
   const answers = await Promise.all(
@@ -35,7 +35,7 @@ it('answers each client the query it sent, however they interleave', async () =>
   expect(answers).toEqual(turns);
 });
 
-it('goes on for the others when a client fails, or is gone in the middle of a transaction', async () => {
+it('the shared database goes on for the others when a client fails, or goes in a transaction', async () => {
   const [first, second] = pools as [pg.Pool, pg.Pool];
   await first.query('create table notes (id int)');
   const client = await first.connect();

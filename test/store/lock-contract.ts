@@ -123,7 +123,7 @@ export function promisesOfLocks(
         expect((await second).isHeld).toBe(true);
       });
 
-      inQueue('serves the callers of several processes in the order they came, when they want it fair', async () => {
+      inQueue('callers of several processes are served in the order of arrival, when they want it fair', async () => {
         const first = await here.lock('account:1');
         const served: number[] = [];
         const waiting: Promise<void>[] = [];
@@ -139,7 +139,7 @@ export function promisesOfLocks(
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      inQueue('keeps the place of each process, whoever comes later', async () => {
+      inQueue('each process keeps its place in the queue, whoever comes later', async () => {
         const first = await here.lock('account:1', { watchdog: false });
         const served: string[] = [];
         const theirs = there.withLock('account:1', () => void served.push('there'));
@@ -150,7 +150,7 @@ export function promisesOfLocks(
         expect(served).toEqual(['there', 'here']);
       });
 
-      inQueue('passes over those who gave up, and leaves nothing of them behind', async () => {
+      inQueue('a waiter that gave up is passed over, and leaves nothing behind', async () => {
         const first = await here.lock('account:1');
         const controller = new AbortController();
         const gone = expect(there.lock('account:1', { signal: controller.signal, fair: true })).rejects.toBe('gone');
@@ -170,7 +170,7 @@ export function promisesOfLocks(
       });
 
       inQueue(
-        'gives the key of a holder that stopped renewing to the first in the queue, not to who asks first',
+        'the key of a holder that stopped renewing goes to the first in the queue, not to a caller that asks earlier',
         async () => {
           const first = await here.lock('account:1', { lease: 300, watchdog: false });
           const second = there.lock('account:1');
@@ -181,7 +181,7 @@ export function promisesOfLocks(
         },
       );
 
-      inQueue('has a lease of its own that counts from when it was last known to wait', async () => {
+      inQueue('a waiter gets a lease of its own that counts from when it was last known to wait', async () => {
         const first = await here.lock('account:1');
         const askedAt = performance.now();
         const second = there.lock('account:1', { lease: 5000, watchdog: false });
@@ -194,7 +194,7 @@ export function promisesOfLocks(
         expect(lock.remaining()).toBeLessThan(5000 - (performance.now() - knownAt));
       });
 
-      inQueue('says who has it and how many were ahead', async () => {
+      inQueue('a time-out says who has the key and how many waiters were ahead', async () => {
         await here.lock('account:1');
         const first = here.lock('account:1', { fair: true });
         await backing.waiters('account:1', 1);
@@ -233,7 +233,7 @@ export function promisesOfLocks(
         expect(await backing.lockKeys()).toEqual([]);
       });
 
-      inQueue('refuses one more than `maxWaiters` at once, also of those who want it fair', async () => {
+      inQueue('one waiter more than `maxWaiters` is refused at once, also one that wants it fair', async () => {
         const first = await there.lock('account:1');
         expect(await here.tryLock('account:1', { wait: 20 })).toBeNull();
         const terms = { maxWaiters: 2, fair: true };
@@ -343,7 +343,7 @@ export function promisesOfLocks(
         await expect(lock.extend()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'unlocked' });
       });
 
-      it('the work sees the loss on its first line after the event loop was blocked for longer than the lease', async () => {
+      it('the work sees the loss on its first line after a stall that was longer than the lease', async () => {
         const lock = await here.lock('account:1', { lease: 100 });
         const { signal } = lock;
         const blockedUntil = performance.now() + 150;
@@ -354,7 +354,7 @@ export function promisesOfLocks(
         expect(signal.aborted).toBe(true);
       });
 
-      it('withLock throws LockLostError when the lock was lost while the work ran, with the error of the work as its cause', async () => {
+      it('withLock throws LockLostError after a loss, with the error of the work as its cause', async () => {
         const lease = { lease: 100, watchdog: false } as const;
         await expect(here.withLock('account:1', (lock) => aborted(lock.signal), lease)).rejects.toMatchObject({
           code: 'LOCK_LOST',
@@ -385,7 +385,7 @@ export function promisesOfLocks(
       });
     });
 
-    it('each hand-off inside a process gives a larger fence, and the next process gets a larger one still', async () => {
+    it('each hand-off in a process gives a larger fence, and the next process gets a larger one still', async () => {
       const fences: number[] = [];
       const note = ({ fence }: Lock) => void fences.push(fence);
       await Promise.all([here, there].map((who) => who.withLock('account:2', () => undefined)));
@@ -425,7 +425,7 @@ export function promisesOfLocks(
     });
 
     describe('nested calls', () => {
-      it('nested calls enter at once on a key that the async context holds, and only the end of the outermost call frees it', async () => {
+      it('nested calls enter at once on a key that they hold, and only the outermost end frees it', async () => {
         await here.withLock('account:1', async (outer) => {
           await here.withLock('account:1', (inner) => expect(inner.fence).toBe(outer.fence), { wait: 0 });
           expect(await there.isLocked('account:1')).toBe(true);
@@ -482,7 +482,7 @@ export function promisesOfLocks(
         );
       });
 
-      it('a nested call throws when it asks for more keys than the parent call holds, instead of risking a deadlock', async () => {
+      it('a nested call throws when it asks for more keys than its parent call, instead of a deadlock', async () => {
         await here.withLock('a', () => expect(here.lock(['a', 'b'])).rejects.toBeInstanceOf(LockOptionsError));
       });
 
@@ -500,7 +500,7 @@ export function promisesOfLocks(
     });
 
     describe('operators', () => {
-      it('operators see whether a key is locked, and can release it: the old holder loses it, and the next caller enters', async () => {
+      it('operators see whether a key is locked, and can release it: the old holder loses it', async () => {
         const lock = await here.lock('account:1', { lease: 3000 });
         expect(await there.isLocked('account:1')).toBe(true);
         expect(await there.forceUnlock('account:1')).toBe(true);
@@ -522,7 +522,7 @@ export function promisesOfLocks(
         ['saw with inspect()', () => holderOf('account:1')],
         ['read of the lock', async ({ token }) => token],
       ])(
-        'never take it from the next caller of the same process by the token that they %s',
+        'operators never take a lock from the next caller of the same process by the token that they %s',
         async (_where, tokenOf) => {
           const [first, second] = [here.lock('account:1'), here.lock('account:1')];
           const token = await tokenOf(await first);
@@ -535,7 +535,7 @@ export function promisesOfLocks(
         },
       );
 
-      inQueue('tell the holder who took its lock, and why', async () => {
+      inQueue('operators tell the holder who took its lock, and why', async () => {
         const first = await there.lock('account:1');
         // Who has waited can hear.
         const waiting = here.lock('account:1', { lease: '30s' });
@@ -562,7 +562,7 @@ export function promisesOfLocks(
         [{ why: 'x' }],
         ['ops'],
         [null],
-      ])('are refused with %p', async (options) => {
+      ])('operators are refused with the options %p', async (options) => {
         await expect(there.forceUnlock('account:1', options as ForceUnlockOptions)).rejects.toBeInstanceOf(
           LockOptionsError,
         );
@@ -607,7 +607,7 @@ export function promisesOfLocks(
 
     describe('bad input', () => {
       it.each([[''], [[]], [['a', '']], [42], [null], [undefined], [{}], ['k'.repeat(1025)]])(
-        'refuses the key %j',
+        'a lock refuses the key %j',
         async (key) => {
           await expect(here.lock(key as string)).rejects.toBeInstanceOf(LockKeyError);
         },
@@ -622,7 +622,7 @@ export function promisesOfLocks(
         [{ watchdog: 'yes' }, /"watchdog" is "yes", but must be true or false/],
         [{ signal: {} }, /"signal"/],
         [{ retries: 3 }, /There is no option "retries"\. Known options: wait, lease/],
-      ])('refuses the options %j', async (options, message) => {
+      ])('a lock refuses the options %j', async (options, message) => {
         await expect(here.lock('account:1', options as object)).rejects.toThrow(message);
         await expect(here.lock('account:1', options as object)).rejects.toBeInstanceOf(LockOptionsError);
       });

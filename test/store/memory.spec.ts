@@ -25,7 +25,7 @@ promisesOfLocks('memory', start);
 promisesOfSharing('memory', start);
 promisesOfNesting('memory', start);
 
-it('The memory store queues a crowd, and lets it poll, in time that grows with its size and no faster', async () => {
+it('the memory store queues a crowd, and lets it poll, in time that grows with its size and no faster', async () => {
   const store = new MemoryLockStore();
   const by = (token: number) =>
     ({ keys: ['account:1'], token: String(token), leaseMs: 60_000, sharing: 'exclusive', label: undefined }) as const;

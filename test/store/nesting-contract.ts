@@ -19,7 +19,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
     const read = { mode: 'read' } as const;
     const write = { mode: 'write' } as const;
 
-    it('read inside of what writes, and inside of what reads, at once', async () => {
+    it('a nested reader enters at once inside a writer, and inside a reader', async () => {
       for (const outer of [write, read]) {
         await here.withLock(
           KEY,
@@ -82,7 +82,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       expect(await backing.lockKeys()).toEqual([]);
     });
 
-    it('nested calls share the permit of the parent call, one at a time, and can not ask for another number of permits', async () => {
+    it('nested calls share the permit of the parent call, one at a time, and its number of permits', async () => {
       const permits = { permits: 2 };
       let inside = 0;
       const sibling = () =>
@@ -118,7 +118,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
     it.each([
       ['fair', { fair: true }],
       ['to read', { mode: 'read' }],
-    ] as const)('get the next key inside of a lock held %s, although a call of both keys waits', async (_how, how) => {
+    ] as const)('a nested call gets the next key inside of a lock held %s, although a call of both keys waits', async (_how, how) => {
       const order: string[] = [];
       const taken = deferred();
       const both = taken.promise.then(() => here.withLock(['a', 'b'], () => order.push('both')));
@@ -148,7 +148,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
 
     describe('writers inside readers', () => {
       it.each(['beside', 'around'])(
-        'keep other readers out until the last writer of the outer call has ended, also one %s the other',
+        'nested writers keep other readers out until the last one of the outer call has ended, also one %s the other',
         async (where) => {
           const firstEnded = deferred();
           const writeA = () => here.withLock('a', turn, write).then(firstEnded.resolve);
@@ -247,7 +247,7 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
       });
     });
 
-    it('a nested reader never waits for a sibling that waits for another key, which their parent call writes', async () => {
+    it('a nested reader never waits for a sibling that waits for another key to write', async () => {
       const inB = deferred();
       await here.withLock(
         ['a', 'b'],

@@ -15,7 +15,7 @@ const check = (world: ProgramWorld, numRuns: number): Promise<void> =>
 
 describe('Random programs', () => {
   it(
-    'The memory store replies to every random program as the model does, and leaves nothing behind',
+    'the memory store replies to every random program as the model does, and leaves nothing behind',
     () => check(new MemoryWorld(), sized(500, 100_000)),
     sized(60_000, 3_600_000),
   );
@@ -36,7 +36,7 @@ describe('Random programs', () => {
     });
 
     it(
-      'The store on Redis answers every random program of several processes as the model does, and leaves nothing behind',
+      'the store on Redis replies to every random program of several processes as the model does, and leaves nothing behind',
       () => check(world, sized(250, 20_000)),
       sized(60_000, 3_600_000),
     );

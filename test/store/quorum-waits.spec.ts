@@ -102,7 +102,7 @@ describe('A caller of a quorum that is refused again and again', () => {
     }
   });
 
-  it('a refused caller waits more and more round trips when the nodes are far away, so that many callers do not keep each other out', () => {
+  it('a refused caller waits more and more round trips when the nodes are far away', () => {
     const delays = delaysAt(200);
     expect(delays[0]).toBeLessThanOrEqual(60);
     for (const delay of delays.slice(20)) {

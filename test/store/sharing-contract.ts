@@ -49,7 +49,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await here.tryLock(KEY)).not.toBeNull();
       });
 
-      it('readers and writers are served first come, first served: a reader that comes after a writer waits for it', async () => {
+      it('readers and writers are served first come, first served, so a later reader waits for a writer', async () => {
         const line = new Line(backing, KEY);
         const first = await here.lock(KEY, read);
         const writer = await line.join(there, write, 'writer');
@@ -169,7 +169,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         },
       );
 
-      it('waiters behind one whose process died wait for it no longer than it counts as alive, however long others renew', async () => {
+      it('waiters behind one whose process died wait for it no longer than it counts as alive', async () => {
         const dead = store();
         for (const [key, [, terms]] of [
           ['a', kinds[0]!],
@@ -276,7 +276,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         [{ label: '' }],
         [{ label: '\ud800' }],
         [{ atLeast: -1 }],
-      ])('refuse the options %j', async (options) => {
+      ])('a shared lock refuses the options %j', async (options) => {
         await expect(here.lock(KEY, options as object)).rejects.toBeInstanceOf(LockOptionsError);
       });
     });
@@ -373,7 +373,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         expect(await here.inspect(KEY)).toBeNull();
       });
 
-      it('inspect names the holder, since when it holds the key, its fence, and the waiters in their order', async () => {
+      it('inspect names the holder, its time and fence, and the waiters in their order', async () => {
         const lock = await here.lock(KEY, { label: 'nightly report. ünï 50%' });
         const waiting = [
           there.lock(KEY, { label: 'second', fair: true }),
@@ -447,7 +447,7 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     });
 
     describe('forceUnlock', () => {
-      it('forceUnlock is reported to the holder at once, and lets the next caller in, with a larger fence', async () => {
+      it('forceUnlock is reported to the holder at once, and lets the next caller in', async () => {
         const lock = await here.lock(KEY, { lease: '30s' });
         const next = there.lock(KEY);
         await backing.waiters(KEY, 1);

@@ -4,7 +4,7 @@ import { findingsIn } from '../../tools/lua/findings.mjs';
 const found = (source: string) => findingsIn(source, ['LEASE_MS']).map(({ line, text }) => `${line}: ${text}`);
 
 describe('The linter of the Lua scripts finds', () => {
-  it('nothing in a script that is right', () => {
+  it('the linter of the Lua scripts finds nothing in a script that is right', () => {
     expect(
       found(`
         local call, _, last = redis.call, 1
@@ -37,7 +37,7 @@ describe('The linter of the Lua scripts finds', () => {
     ['a loop variable that is never read', `for i = 1, 2 do end`, '1: "i" is never read'],
     ['a local that hides another', `local a = 1\nreturn a, function(a) return a end`, '2: "a" hides another local'],
     ['text that is no Lua', `local function\n`, `2: [2:0] <name> expected near '<eof>'`],
-  ])('%s', (_what, source, finding) => {
+  ])('the linter of the Lua scripts finds %s', (_what, source, finding) => {
     expect(found(source)).toEqual([finding]);
   });
 });

@@ -14,7 +14,7 @@ class Accounts {
   }
 }
 
-it('locks', async () => {
+it('a locked method of a CommonJS app rejects when its key is busy', async () => {
   const app = await Test.createTestingModule({
     imports: [LockTestingModule.forRoot()],
     providers: [Accounts],

@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 describe.each(TABLE)('$context, with @WithLock $place the other decorator', ({ start, place }) => {
-  it('is called by Nest, waits for the lock, and never runs twice at a time', async () => {
+  it('Nest calls the method, which waits for its lock and never runs twice at a time', async () => {
     const room = new Room();
     running = await start(room, lockedIn(room, place));
     const held = await running.app.get(LockService).lock('room');
