@@ -229,6 +229,7 @@ describe('The events of a service', () => {
       return service.withLock(key, work, options).catch(() => undefined);
     };
     const call = async () => {
+      // Calls begin at any moment.
       await sleep(random.below(50));
       const [service, key] = [random.pick([here, here, there]), random.pick(['a', 'b', 'c'])];
       const signal = random.chance(1 / 4) ? { signal: AbortSignal.timeout(random.below(40)) } : {};

@@ -152,6 +152,7 @@ describe('Hand-offs', () => {
   it('a lock goes to another process after 20 ms of hand-offs', async () => {
     const order: string[] = [];
     const first = await here.lock('a');
+    // Work of 12 ms: two hand-offs take longer than 20 ms.
     const ours = many(8, () => here.withLock('a', () => sleep(12).then(() => void order.push('here'))));
     const theirs = there.withLock('a', () => void order.push('there'));
     await turn();

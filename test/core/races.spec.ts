@@ -86,6 +86,7 @@ describe('Races', () => {
   });
 
   it('a call with a lease too short for the store fails alone: the caller behind it gets its turn', async () => {
+    // The reply comes when the lease is over.
     store.afterAcquire = () => sleep(140);
     const hasty = expect(locks.lock('a', { lease: 100, wait: 120 })).rejects.toBeInstanceOf(LockUnavailableError);
     const patient = locks.lock('a');

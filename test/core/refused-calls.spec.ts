@@ -26,6 +26,7 @@ describe('Refused calls', () => {
     async (_what, call, error) => {
       await locks.lock('a');
       let [isTimeUp, tries] = [false, 0];
+      // The timer itself is under test: the caller must let it run.
       setTimeout(() => (isTimeUp = true), 5);
       for (; !isTimeUp && tries < MANY; tries++) {
         const answer: unknown = await call().catch((refused: unknown) => refused);

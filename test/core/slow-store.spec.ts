@@ -24,6 +24,7 @@ describe('Slow stores', () => {
   afterEach(() => locks.close());
 
   it('a lease is measured from before the store was asked: a lock ends here before it ends there', async () => {
+    // The store takes this long to reply.
     store.afterAcquire = () => sleep(60);
     const lock = await locks.lock('a', { lease: 2000, watchdog: false });
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
@@ -69,6 +70,7 @@ describe('Slow stores', () => {
   });
 
   it('the work never starts when the grant comes after the lease', async () => {
+    // The reply comes when the lease is over.
     store.afterAcquire = () => sleep(140);
     let ran = false;
     const call = locks.withLock('a', () => (ran = true), { lease: 100, wait: 0 });

@@ -46,6 +46,7 @@ describe('One Redis', () => {
       const noticed: number[] = [];
       for (let round = 0; round < sized(5, 100); round++) {
         const lock = await here.lock(`account:${round}`);
+        // At any moment of the lease, before or after a renewal.
         await sleep(Math.random() * LEASE_MS);
         const forgottenAt = performance.now();
         await forget(lock);

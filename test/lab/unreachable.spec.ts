@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
@@ -77,7 +78,8 @@ describe("Redis can't be reached", () => {
         const key = `account:${round}`;
         const lock = await here.lock(key);
         const { signal } = lock;
-        await new Promise((done) => setTimeout(done, (Math.random() * LEASE_MS) / 3));
+        // The outage begins at any moment between two renewals.
+        await sleep((Math.random() * LEASE_MS) / 3);
         begin(proxy);
         const failing = failures(`other:${round}`);
         // Where only replies are dropped, the server may still be told to renew it, so its lease ends later than this.

@@ -126,6 +126,7 @@ describe('Those who wait for other processes', () => {
       const lock = await here.lock(KEY);
       asked.push({ askedAt, gotAt: clock() });
       await lock.unlock();
+      // It comes back at any moment of their loop.
       await sleep(Math.random() * 20);
     }
     loop.stop();

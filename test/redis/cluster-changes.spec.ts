@@ -190,9 +190,10 @@ describe('When the nodes of a Redis Cluster change', () => {
         for (const name of await move.rest()) {
           if (name.endsWith(':holders')) continue;
           await move.take(name);
+          // Renewals meet each of these states.
           await sleep(60);
         }
-        // Both of each in one place again, and the slot is still moving.
+        // Both of each in one place again, and the slot is still moving: renewals must keep the locks meanwhile.
         for (const name of await move.rest()) await move.take(name);
         await sleep(2 * lease);
         await move.finish();

@@ -49,6 +49,7 @@ describe('When Redis fails', () => {
     proxy.dropReplies();
     await unavailable(locks.lock('a'));
     let [isTimeUp, tries] = [false, 0];
+    // The timer itself is under test: the callers must let it run.
     setTimeout(() => (isTimeUp = true), 30);
     const caller = async (key: string) => {
       for (; !isTimeUp && tries < 20_000; tries++) await locks.withLock(key, () => undefined).catch(() => undefined);

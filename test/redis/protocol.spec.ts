@@ -259,6 +259,7 @@ describe('The data in Redis', () => {
     ]);
     await redis.config('SET', 'maxmemory', 1);
     try {
+      // Without renewals the locks would end in this time.
       await sleep(2 * lease);
       expect(held.map(({ isHeld }) => isHeld)).toEqual(held.map(() => true));
       for (const lock of held) expect(await lock.unlock()).toBe(true);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { LockOptionsError, LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
 import type { OutageLog } from '../../lib/redis/connection/outage-log.js';
-import { aborted, until } from '../support/deferred.js';
+import { aborted, deferred, until } from '../support/deferred.js';
 import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/stores/lock-services.js';
 import { RedisServers } from '../support/redis/redis-servers.js';
 import { startProxy } from '../support/redis/tcp-proxy.mjs';
@@ -178,11 +178,13 @@ describe('On a quorum of five Redis', () => {
     });
 
     it('a node that was down is not flooded with releases of locks that it never had', async () => {
-      const locks = await warmed();
+      const isDown = deferred();
+      const locks = await warmed({}, { down: () => isDown.resolve() });
       await servers.kill(4);
-      await locks.withLock(KEY, () => sleep(100));
+      await locks.withLock(KEY, () => isDown.promise);
       for (let count = 0; count < 300; count++) await locks.withLock(KEY, () => undefined);
-      await sleep(COMMAND_TIMEOUT_MS + 200); // nothing waits for a connection any more
+      // From then on nothing waits for a connection any more.
+      await sleep(COMMAND_TIMEOUT_MS + 200);
       await servers.all[4]!.restart();
       await until(() => locks.withLock('again', async () => (await servers.clients[4]!.exists('lock:again')) === 1));
       const cancelled = /cmdstat_zrem:calls=(\d+)/.exec(await servers.clients[4]!.info('commandstats'));

@@ -70,6 +70,7 @@ describe('Whatever callers do, and when,', () => {
         let cut = 0;
         const wereSetBack: SetBack[] = [];
         const notRenewed = async ({ seed, keys, goneAt }: SetBack) => {
+          // A key that is still there then was renewed.
           const left = goneAt - performance.now();
           if (left > 0) await sleep(left);
           const kept = keys.length > 0 ? await redis.exists(...keys) : 0;

@@ -187,6 +187,7 @@ describe('Waiting', () => {
       let gotIn = false;
       void waiting.then(() => (gotIn = true));
       await there.isLocked('account:1');
+      // Time to enter by mistake, on the late message.
       await sleep(50);
       expect(gotIn).toBe(false);
       await other.unlock();

@@ -2,9 +2,9 @@ import { afterEach, expect, it, jest } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
+import { until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
 
 // The embedded Postgres takes seconds to start on a small machine.
@@ -83,7 +83,7 @@ it('the app runs without a launcher, and answers requests that wait for a lock w
   await somebodyElse.set('lock:account:1', 'mine', 'PX', 60_000);
 
   const answer = postJson(`http://127.0.0.1:${PORT}/accounts/1/withdraw`, { amount: 1 });
-  while ((await somebodyElse.dbsize()) < 2) await sleep(20); // until it waits
+  await until(async () => (await somebodyElse.dbsize()) >= 2); // it waits
   somebodyElse.disconnect();
   app.launcher.kill('SIGTERM');
 

@@ -186,6 +186,7 @@ export function promisesOfLocks(
         const askedAt = performance.now();
         const second = there.lock('account:1', { lease: 5000, watchdog: false });
         await backing.waiters('account:1', 1);
+        // A lease that counted from the hand-off would end this much later.
         await sleep(60);
         const unlockedAt = performance.now();
         await first.unlock();

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import type { Busy } from 'nest-redis-lock';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
 import { QuorumTurns } from '../../lib/store/quorum/quorum-turns.js';
+import { until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
 
@@ -50,13 +51,14 @@ describe('A caller of a quorum that waits for a short time', () => {
     ];
     open.push(here, there);
     let isIn = false;
-    const use = async (key: string) => {
-      while (!isIn) await here.withLock(key, () => sleep(3));
+    const uses = { a: 0, b: 0, c: 0 };
+    const use = async (key: 'a' | 'b' | 'c') => {
+      for (; !isIn; uses[key]++) await here.withLock(key, () => sleep(3));
     };
-    const users = ['a', 'b', 'c'].map(use);
+    const users = (['a', 'b', 'c'] as const).map(use);
     const held = await there.lock('a');
     const all = here.withLock(['a', 'b', 'c'], () => undefined, { wait: 5000 }).finally(() => (isIn = true));
-    await sleep(30);
+    await until(() => Math.min(uses.b, uses.c) >= 10);
     await held.unlock();
     await all;
     await Promise.all(users);
