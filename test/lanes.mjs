@@ -1,6 +1,6 @@
 /**
- * Specs that run beside the others, in a second process of low priority: those that are not about time, start no server and no
- * process, and so can be hurt by nothing that runs at the same time. Patterns of paths.
+ * Specs that run beside the others, in a second process of low priority: those that are not about time, start no server
+ * and no process, and so can be hurt by nothing that runs at the same time. Patterns of paths.
  */
 export const TIMELESS = [
   'test/api/',

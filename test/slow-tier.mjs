@@ -1,6 +1,6 @@
 /**
- * What a newcomer's `npm test` leaves to `npm run test:slow`: real failovers, crowds and crashes, and programs that run for long.
- * What they hold is held by a quick spec too, at a smaller size. Patterns of paths.
+ * What a newcomer's `npm test` leaves to `npm run test:slow`: real failovers, crowds and crashes, and programs that run
+ * for long. What they hold is held by a quick spec too, at a smaller size. Patterns of paths.
  */
 export const SLOW_TIER = [
   'test/core/hand-off\\.spec',

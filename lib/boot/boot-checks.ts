@@ -108,7 +108,7 @@ function requestLockWithoutRequest(
 /** The keys of `@Res()` and `@Next()` in the metadata of a handler's parameters, before their positions. */
 const RESPONSE_PARAMETER = /^[12]:/;
 
-/** Nest sends nothing for a handler that has the response itself, so a skipped handler would leave its client waiting. */
+/** Nest sends nothing for a handler that has the response itself: a skipped handler would leave its client waiting. */
 function skippedWithoutResponse(prototype: object, { owner, name, skips }: LockedMethod): readonly string[] {
   const handler = (owner as Record<string | symbol, object>)[name]!;
   if (!skips || !Reflect.hasMetadata(METHOD_METADATA, handler)) return [];

@@ -52,8 +52,8 @@ export function checkedAsyncOptions(given: unknown): AsyncOptions {
 }
 
 /**
- * Wraps Nest's providers for `useClass` and `useExisting`, so that what they build is checked to have the method. A class
- * can't be checked: the method may be a property that only its objects have.
+ * Wraps Nest's providers for `useClass` and `useExisting`, so that what they build is checked to have the method. A
+ * class can't be checked: the method may be a property that only its objects have.
  */
 export function checkedFactories(providers: readonly Provider[], { useClass, useExisting }: AsyncOptions): Provider[] {
   const [how, from] = useClass ? ['useClass', useClass] : ['useExisting', useExisting];

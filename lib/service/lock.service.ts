@@ -225,8 +225,8 @@ export class LockService {
   }
 
   /**
-   * Takes a turn inside a lock that is held already, for one of several tries of the same work. Returns no promise if no
-   * other try has its turn. @internal
+   * Takes a turn inside a lock that is held already, for one of several tries of the same work. Returns no promise if
+   * no other try has its turn. @internal
    *
    * @returns a function that ends the turn
    * @throws LockTimeoutError when `wait` is over

@@ -1,4 +1,5 @@
-// Says whether the public surface is what the reports beside this file say; "npm run api" writes them anew, to be seen in review.
+// Says whether the public surface is what the reports beside this file say; "npm run api" writes them anew, to be seen
+// in review.
 import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';

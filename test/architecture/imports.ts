@@ -2,7 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import ts from 'typescript';
 
-/** One import statement of a file; `from` is the file's folder (`.` for the root), `to` is a folder or the name of a package. */
+/**
+ * One import statement of a file; `from` is the file's folder (`.` for the root), `to` is a folder or the name of a
+ * package.
+ */
 export interface Import {
   readonly file: string;
   readonly from: string;

@@ -6,8 +6,8 @@ const LIB = fileURLToPath(new URL('../../lib', import.meta.url));
 const NEST = ['@nestjs/common', '@nestjs/core'];
 
 /**
- * What the files of each room may import: rooms of lib/ and packages. A room is a folder with all below it, but for what is a
- * room of its own. Data goes down, so nothing imports upward.
+ * What the files of each room may import: rooms of lib/ and packages. A room is a folder with all below it, but for
+ * what is a room of its own. Data goes down, so nothing imports upward.
  */
 const MAY_IMPORT: Record<string, readonly string[]> = {
   errors: ['errors'],

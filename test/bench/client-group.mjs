@@ -6,7 +6,10 @@ import { nowUs } from './now.mjs';
 /** They begin together, a moment after the slowest has heard of it. */
 const HEAD_START_US = 20_000;
 
-/** Several processes of one contender, which share a key. They warm up for a while, without holding it: the compiler needs some thousand sections. */
+/**
+ * Several processes of one contender, which share a key. They warm up for a while, without holding it: the compiler
+ * needs some thousand sections.
+ */
 export async function startGroup({ processes, warmUpMs, ...what }) {
   const clients = await Promise.all(
     Array.from({ length: processes }, () => startClient({ ...what, workload: 'hot-key' })),

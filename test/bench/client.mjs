@@ -3,7 +3,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 
 const { workload, contender, url, settings } = JSON.parse(process.argv[2]);
 
-// A real Nest app uses an AsyncLocalStorage, for its request ids or its transactions; once one is in use, each await costs more.
+// A real Nest app uses an AsyncLocalStorage, for its request ids or its transactions; once one is in use, each await
+// costs more.
 const requests = new AsyncLocalStorage();
 let actions = { open };
 

@@ -4,8 +4,8 @@ import { availableParallelism } from 'node:os';
 const canPin = spawnSync('taskset', ['-c', '0', 'true']).status === 0;
 
 /**
- * On which core the server and the clients run. On one core the two never run at once, so whatever a client spends is time
- * the server waits: the strict figure. With a core each, a client's work can hide behind the server's.
+ * On which core the server and the clients run. On one core the two never run at once, so whatever a client spends is
+ * time the server waits: the strict figure. With a core each, a client's work can hide behind the server's.
  */
 export const pinnings = pinningsOfThisMachine();
 

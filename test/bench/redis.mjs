@@ -6,7 +6,10 @@ import { freePort } from '../support/free-port.mjs';
 import { median } from './figures.mjs';
 import { onCore } from './pinning.mjs';
 
-/** The shell outlives no one: its standard input closes when this process ends, however it ends, and then it ends the server. */
+/**
+ * The shell outlives no one: its standard input closes when this process ends, however it ends, and then it ends the
+ * server.
+ */
 const UNTIL_PARENT_ENDS = 'trap : INT TERM; "$@" & read -r _; kill $! 2>&-; wait';
 
 /** Starts a redis-server of our own that keeps nothing on disk, and ends it when the work is done. */

@@ -1,9 +1,10 @@
 import { spread } from './figures.mjs';
 
 /**
- * Measures the contenders in turn, one at a time, in a new order each round, so that whatever else the machine does meets all
- * of them alike. Each has a process of its own; all are started anew a few times, because one process of the same program
- * can be some percent faster than the next. After a start, `warmUps` rounds are forgotten: the compiler needs some thousand sections.
+ * Measures the contenders in turn, one at a time, in a new order each round, so that whatever else the machine does
+ * meets all of them alike. Each has a process of its own; all are started anew a few times, because one process of the
+ * same program can be some percent faster than the next. After a start, `warmUps` rounds are forgotten: the compiler
+ * needs some thousand sections.
  *
  * Before the processes end, `last` may ask each for something that is not timed.
  *

@@ -1,4 +1,5 @@
-// Before "npm publish": refuses while package.json does not say where the repository is. A package page makes its links from that.
+// Before "npm publish": refuses while package.json does not say where the repository is. A package page makes its links
+// from that.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 

@@ -1,5 +1,6 @@
 // Packs the library, installs the tarball into fresh apps, type-checks them strictly, and runs them on a Redis.
-// "npm run consumers" takes this Node; "npm run consumers -- --all" the oldest and newest of each line that is supported, too.
+// "npm run consumers" takes this Node; "npm run consumers -- --all" the oldest and newest of each line that is
+// supported, too.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -88,7 +89,10 @@ function versions(...names) {
   return Object.fromEntries(names.map((name) => [name, devDependencies[name]]));
 }
 
-/** What publint and "Are the types wrong?" have to say of the tarball. That a CommonJS app loads an ES module is what we mean. */
+/**
+ * What publint and "Are the types wrong?" have to say of the tarball. That a CommonJS app loads an ES module is what we
+ * mean.
+ */
 async function lint(tarball) {
   await step('publint', run('npx', ['--no-install', 'publint', 'run', tarball, '--strict']));
   await step(

@@ -3,7 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Packs the built library into a folder, and answers the path of the tarball; it holds what users need, and nothing else. */
+/**
+ * Packs the built library into a folder, and answers the path of the tarball; it holds what users need, and nothing
+ * else.
+ */
 export function pack(folder) {
   const [packed] = JSON.parse(
     execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], { encoding: 'utf8' }),

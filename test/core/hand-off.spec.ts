@@ -43,7 +43,8 @@ describe('Hand-offs', () => {
     const served: number[] = [];
     await Promise.all(many(30, (number) => here.withLock('a', () => void served.push(number))));
     expect(served).toEqual(many(30, (number) => number));
-    // The first came alone, so the store would not say who else waits: after 16, the next took it for all that stood behind.
+    // The first came alone, so the store would not say who else waits: after 16, the next took it for all that stood
+    // behind.
     expect(store.asked).toEqual(['acquire', 'reserve', 'release', 'acquire', 'release']);
   });
 

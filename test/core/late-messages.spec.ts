@@ -4,7 +4,10 @@ import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { aborted, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
-/** Lets who is given a lock ask for it again, as the stores on a cluster and with `durability` do; a loss is told when the test says so. */
+/**
+ * Lets who is given a lock ask for it again, as the stores on a cluster and with `durability` do; a loss is told when
+ * the test says so.
+ */
 class LateNewsStore extends MemoryLockStore {
   readonly news: (() => void)[] = [];
 

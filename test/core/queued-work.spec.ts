@@ -47,7 +47,9 @@ describe('work that a queue starts inside of a holder', () => {
     [held, first] = [deferred(), deferred()];
   });
 
-  /** The holder puts a task into the queue, and stays inside until `until` is over; the stranger's task comes behind it. */
+  /**
+   * The holder puts a task into the queue, and stays inside until `until` is over; the stranger's task comes behind it.
+   */
   async function together(
     task: (work: Task) => Task,
     until: (stranger: Promise<void>) => Promise<unknown>,

@@ -37,8 +37,8 @@ const TEMPLATE = ['app.controller.ts', 'app.service.ts'].map((file) => ({
 }));
 
 /**
- * Makes a file of a block. A block that imports from the package is complete. So is a block that begins with its file name, such as
- * `// src/app.module.ts`: other blocks of its page may import it. Any other block gets the prelude.
+ * Makes a file of a block. A block that imports from the package is complete. So is a block that begins with its file
+ * name, such as `// src/app.module.ts`: other blocks of its page may import it. Any other block gets the prelude.
  */
 function asFile({ name, code }: CodeBlock): { file: string; text: string } {
   const folder = join(process.cwd(), 'test', 'docs', name.replace(/:.*/, '').replace(/\W/g, '-'));

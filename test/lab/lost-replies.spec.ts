@@ -115,7 +115,8 @@ describe('When replies get lost, and the connections with them', () => {
           if (!(error instanceof LockUnavailableError))
             throw new Error(`round ${count} of SEED=${SEED}`, { cause: error });
           unavailable++;
-          // While it is down, calls fail at once, and no reply could get lost. Each try to connect loses replies, too, and they get rarer.
+          // While it is down, calls fail at once, and no reply could get lost. Each try to connect loses replies, too,
+          // and they get rarer.
           await until(
             () =>
               here.isLocked('anything').then(

@@ -1,5 +1,6 @@
-// Runs everything in test/lab and test/processes, and the random schedules, at full size, and writes docs/reliability.md with the figures; goes on when something
-// fails, and says so there. Words after it choose specs: "npm run lab -- sentinel"; then the figures are only shown.
+// Runs everything in test/lab and test/processes, and the random schedules, at full size, and writes
+// docs/reliability.md with the figures; goes on when something fails, and says so there. Words after it choose specs:
+// "npm run lab -- sentinel"; then the figures are only shown.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
@@ -8,7 +9,10 @@ import { performance } from 'node:perf_hooks';
 import { page } from './page.mjs';
 import { endAll, runSpec } from './specs.mjs';
 
-/** What takes long and does not mind company runs at the same time; the others measure times, and have the machine for themselves. */
+/**
+ * What takes long and does not mind company runs at the same time; the others measure times, and have the machine for
+ * themselves.
+ */
 const TOGETHER = [
   [
     ['test/lab/soak.spec.ts'],

@@ -36,7 +36,8 @@ describe('Sentinel failover under full load', () => {
     await sentinel.stop();
   });
 
-  // Without durability there is nothing that must hold but that calls recover and fences grow: test/redis/sentinel.spec.ts looks at that too.
+  // Without durability there is nothing that must hold but that calls recover and fences grow:
+  // test/redis/sentinel.spec.ts looks at that too.
   it.each(LONG ? [...DURABLE, ...PLAIN] : DURABLE)(
     'nobody enters twice, and calls recover, when %s; durability: %s',
     async (what, durability, replicas, failOver, lease) => {

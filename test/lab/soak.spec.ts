@@ -9,7 +9,10 @@ import { startRedis } from '../support/redis/redis-server.js';
 const CALLERS = 50;
 const DURATION_MS = sized(4000, 600_000);
 
-/** What a heap may have grown by: some caches fill, whatever the number of keys; a note for each key would need twenty times as much. */
+/**
+ * What a heap may have grown by: some caches fill, whatever the number of keys; a note for each key would need twenty
+ * times as much.
+ */
 const SOME_MB = 5;
 
 setFlagsFromString('--expose-gc');

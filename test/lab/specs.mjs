@@ -6,7 +6,10 @@ const TOO_LONG_MS = 20 * 60_000;
 /** The groups of processes that run now. */
 const groups = new Set();
 
-/** Runs one spec at full size, in a process of its own. Answers its figures, and what failed in it. Nothing that it started is left then. */
+/**
+ * Runs one spec at full size, in a process of its own. Answers its figures, and what failed in it. Nothing that it
+ * started is left then.
+ */
 export async function runSpec(spec, folder) {
   const [figures, results] = ['figures', 'results'].map((what) => `${folder}/${spec.replaceAll('/', '-')}.${what}`);
   const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];

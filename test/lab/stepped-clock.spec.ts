@@ -96,7 +96,8 @@ if (!canStep) figures(WHAT, 'not tried in this run: it takes a C compiler', {});
       'steps': steps, 'sections': sections.length, 'fences that decreased': others.count('S2'), 'locks lost': lost(sections).length, 'after the step forward, ms: p50': percentile(noticed, 0.5), 'latest': Math.max(...noticed),
       'double grants after steps forward': all.count('S1') - others.count('S1'), 'for ms, at most': Math.max(...together), 'double grants at any other time': others.count('S1'), ...failed,
     }); // prettier-ignore
-      // A process that has not heard of it may let in some more of its own callers, with the fences that it has: smaller ones.
+      // A process that has not heard of it may let in some more of its own callers, with the fences that it has:
+      // smaller ones.
       expect(all.examples('S3', 'S7')).toBe('');
       expect(others.examples()).toBe('');
       expect(Math.max(0, ...together)).toBeLessThan(NOTICED_MS);

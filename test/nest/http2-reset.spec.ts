@@ -72,7 +72,8 @@ describe.each(['call/events', 'request/events', 'request/json', 'request/file'])
       answer.resolve();
     };
 
-    // Node says nothing then, or no more than "aborted": neither of the stream nor, when the connection has gone, of that.
+    // Node says nothing then, or no more than "aborted": neither of the stream nor, when the connection has gone, of
+    // that.
     it('a lock on HTTP/2 is free when its client resets the stream just when more is sent', async () => {
       const stream = session.request({ ':path': `/${path}` });
       const locks = app.get(LockService);

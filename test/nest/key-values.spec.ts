@@ -4,7 +4,10 @@ import fc from 'fast-check';
 import { LockOptionsError, lockKey } from 'nest-redis-lock';
 import { clashOf, readTemplate, shapeOf } from '../../lib/decorators/key/template-clash.js';
 
-/** What is typed as part of a key, and what is escaped; few characters, so that what could be taken for something else is common. */
+/**
+ * What is typed as part of a key, and what is escaped; few characters, so that what could be taken for something else
+ * is common.
+ */
 const TEXT = ['a', 'b', '1', '-', '/', '.', '@', ' ', '{', '}', 'é', '👩'];
 const HOSTILE = [...TEXT, ':', '%', '2', 'D', 'u', '\n', '\u00A0', '\uD83D', '\uDE00'];
 

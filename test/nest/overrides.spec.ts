@@ -64,7 +64,10 @@ const Logged: MethodDecorator = (_prototype, _name, descriptor) => {
   } as typeof descriptor.value;
 };
 
-/** Puts a function around a method as tracing and metrics tools for Nest do: with the metadata, which routes and handlers are known by. */
+/**
+ * Puts a function around a method as tracing and metrics tools for Nest do: with the metadata, which routes and
+ * handlers are known by.
+ */
 function traced<M extends (...args: never[]) => unknown>(method: M): M {
   const wrapper = function (this: unknown, ...args: never[]) {
     return method.apply(this, args);

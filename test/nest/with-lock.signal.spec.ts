@@ -42,7 +42,10 @@ function classes(signal: AbortSignal) {
   return { Rows, Reports };
 }
 
-/** How many listeners a signal has, and how many signals follow it: `AbortSignal.any()` keeps these beside the listeners. */
+/**
+ * How many listeners a signal has, and how many signals follow it: `AbortSignal.any()` keeps these beside the
+ * listeners.
+ */
 function followers(): number {
   const { signal } = stopping;
   const dependants = Object.getOwnPropertySymbols(signal)

@@ -26,7 +26,8 @@ describe('Readers and writers in several processes', () => {
       const processes = sized(2, 5);
       const readers: Plan = { callers: 50 / processes, sections: 1e9, holdMs: [2, 60], options: read };
       const writers: Plan = { callers: 3, sections: 1e9, holdMs: [1, 5], options: write };
-      // Two processes of writers that never pause can stand between two of readers in the queue, round after round: then only one of these reads at a time.
+      // Two processes of writers that never pause can stand between two of readers in the queue, round after round:
+      // then only one of these reads at a time.
       const nowAndThen: Plan = { ...writers, callers: 2, pauseMs: 1000 };
       const started = await stage.contenders(KEY, ...Array<Plan>(processes).fill(readers), writers, nowAndThen);
       const alive = started.slice(0, processes);

@@ -11,7 +11,10 @@ import { startProxy } from '../support/redis/tcp-proxy.mjs';
 
 const LEASE_MS = 30_000;
 
-/** How long nobody is inside at most, when a waiter is handed the lock that stands still: until that ends, and the next one asks by itself. */
+/**
+ * How long nobody is inside at most, when a waiter is handed the lock that stands still: until that ends, and the next
+ * one asks by itself.
+ */
 const LONGEST_GAP_MS = FIRST_LEASE_MS + 1250 + 500;
 
 const OPTIONS: readonly (readonly [string, LockOptions])[] = [

@@ -249,7 +249,10 @@ describe('A grant that must be durable', () => {
       return locks;
     };
 
-    /** What happens when the sentinels can't reach the master: both replicas have another one, and it hears nothing of that. */
+    /**
+     * What happens when the sentinels can't reach the master: both replicas have another one, and it hears nothing of
+     * that.
+     */
     async function replaceMaster(): Promise<void> {
       const [first, second] = old.replicas.map(({ url }) => new Redis(url)) as [Redis, Redis];
       next = first;

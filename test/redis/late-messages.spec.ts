@@ -201,7 +201,10 @@ describe('Late and lost messages', () => {
     });
 
     describe('with a late first copy', () => {
-      /** Sends what the work asks for twice: the first copy is kept back until the answer of this is called, which resolves when it has arrived. */
+      /**
+       * Sends what the work asks for twice: the first copy is kept back until the answer of this is called, which
+       * resolves when it has arrived.
+       */
       const twice = async (work: () => unknown, saying: string): Promise<() => Promise<void>> => {
         const wire = proxy.wires.filter(({ isOpen, subscribes }) => isOpen && !subscribes).at(-1)!;
         wire.requests.hold();

@@ -68,7 +68,10 @@ describe('Whatever callers do, and whatever befalls the nodes of a quorum,', () 
   );
 });
 
-/** Hangs, disconnects and kills nodes, and lets them forget our scripts, so that calls are sent again. A node that was killed stays away while the schedule lasts: it has forgotten its locks. */
+/**
+ * Hangs, disconnects and kills nodes, and lets them forget our scripts, so that calls are sent again. A node that was
+ * killed stays away while the schedule lasts: it has forgotten its locks.
+ */
 class Trouble {
   readonly #servers: RedisServers;
   readonly #random: Random;

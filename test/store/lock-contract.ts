@@ -17,7 +17,10 @@ import type { Backing } from './backing.js';
 
 /** What not every store can do. */
 interface Abilities {
-  /** Whether callers queue in the store, in their order. A quorum has no common queue: whoever waits asks again and again. */
+  /**
+   * Whether callers queue in the store, in their order. A quorum has no common queue: whoever waits asks again and
+   * again.
+   */
   readonly queues: boolean;
 }
 

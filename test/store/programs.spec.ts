@@ -7,7 +7,10 @@ import type { ProgramWorld } from '../support/model/program-world.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { RedisWorld } from '../support/model/redis-world.js';
 
-/** `SEED=42` draws the programs of that seed; with `AT=3:1:0`, which fast-check calls the path, only the one that failed. */
+/**
+ * `SEED=42` draws the programs of that seed; with `AT=3:1:0`, which fast-check calls the path, only the one that
+ * failed.
+ */
 const { SEED, AT } = process.env;
 
 const check = (world: ProgramWorld, numRuns: number): Promise<void> =>

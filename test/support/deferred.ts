@@ -23,11 +23,17 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
 /** Lets every callback that is ready now run. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** How long `until` looks in each turn of the event loop, and how often it looks after that: what takes long needs the processor itself. */
+/**
+ * How long `until` looks in each turn of the event loop, and how often it looks after that: what takes long needs the
+ * processor itself.
+ */
 const EAGER_MS = 50;
 const LOOKS_EVERY_MS = 3;
 
-/** Resolves when the condition holds, for what nobody announces; gives up after 12 s if not told otherwise: busy machines take that long to start processes. */
+/**
+ * Resolves when the condition holds, for what nobody announces; gives up after 12 s if not told otherwise: busy
+ * machines take that long to start processes.
+ */
 export async function until(condition: () => boolean | Promise<boolean>, patienceMs = 12_000): Promise<void> {
   const begunAt = performance.now();
   while (!(await condition())) {

@@ -1,4 +1,7 @@
-/** What a mock of a library answers, or an object that guards itself: nobody may find a stream in it, or fail by looking. */
+/**
+ * What a mock of a library answers, or an object that guards itself: nobody may find a stream in it, or fail by
+ * looking.
+ */
 
 const everything = (): unknown => () => undefined;
 
@@ -27,7 +30,10 @@ export const throwing = (): object =>
 export const mocked = (): object =>
   new Proxy({}, { get: (_target, name) => (name === 'then' ? undefined : everything()), set: () => true });
 
-/** As `mockDeep()` of jest-mock-extended: a mock, which is a function, for every property; it says that it has each of them. */
+/**
+ * As `mockDeep()` of jest-mock-extended: a mock, which is a function, for every property; it says that it has each of
+ * them.
+ */
 export function deeplyMocked(): object {
   return new Proxy(() => undefined, {
     get: (_target, name) => (name === 'then' ? undefined : deeplyMocked()),

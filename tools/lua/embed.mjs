@@ -1,6 +1,6 @@
 /**
- * Writes lib/redis/lua/sources.generated.ts from the .lua files beside it, so that no file is read at run time. A word in
- * capitals in a script is a constant of constants.ts. `--check` writes nothing, and fails when the file is stale.
+ * Writes lib/redis/lua/sources.generated.ts from the .lua files beside it, so that no file is read at run time. A word
+ * in capitals in a script is a constant of constants.ts. `--check` writes nothing, and fails when the file is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { argv, exit } from 'node:process';

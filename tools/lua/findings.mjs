@@ -7,7 +7,8 @@ const OF_REDIS =
 const DECLARES_AS_UNUSED = /^_/;
 
 /**
- * Finds undefined globals, assigned globals, locals that are never read, and locals that hide others, in a whole script.
+ * Finds undefined globals, assigned globals, locals that are never read, and locals that hide others, in a whole
+ * script.
  *
  * @param {readonly string[]} constants what else it may name
  * @returns {{ line: number, text: string }[]}

@@ -15,9 +15,9 @@ export type QueueOf<HandedOff> = (key: string) => LocalQueue<HandedOff>;
 
 /**
  * Takes the turns of all keys of the request. Waits for busy keys one by one, and holds no turn meanwhile, so that
- * others can use its free keys. When it has waited as many times as it has keys, and others were faster each time, it takes the
- * turns in the fixed order of the keys and holds what it has: so it gets in, and no two calls wait for each other. A
- * request of one key may be handed the lock itself.
+ * others can use its free keys. When it has waited as many times as it has keys, and others were faster each time, it
+ * takes the turns in the fixed order of the keys and holds what it has: so it gets in, and no two calls wait for each
+ * other. A request of one key may be handed the lock itself.
  *
  * @throws the reason of a signal that aborts, or what the caller in front failed with
  */

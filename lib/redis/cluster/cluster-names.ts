@@ -16,7 +16,7 @@ export class ClusterNames extends KeyNames {
     this.#tagBase = prefix.replaceAll(/[{}]/g, '');
   }
 
-  /** @throws LockKeyError for a key that is a name which the library uses itself, or whose queue would lie in another slot */
+  /** @throws LockKeyError for a key that is a name of the library itself, or whose queue would lie in another slot */
   override check(key: string): void {
     super.check(key);
     const lock = this.lock(key);

@@ -78,8 +78,8 @@ export function besides({ redis }: RedisClient, commandTimeoutMs: number): Redis
 }
 
 /**
- * Makes one of the library's clients connect, reconnect and emit its events outside of all requests. Otherwise replies would
- * arrive in the async context that the connection was made in, and the end of a connection in that of the request
+ * Makes one of the library's clients connect, reconnect and emit its events outside of all requests. Otherwise replies
+ * would arrive in the async context that the connection was made in, and the end of a connection in that of the request
  * whose write failed.
  */
 function outsideRequests(redis: Redis): Redis {

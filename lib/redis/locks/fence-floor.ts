@@ -23,8 +23,8 @@ const RAISE = bulk('raise') + bulk('');
 const RAISE_WITHIN_MS = 10;
 
 /**
- * Keeps the fence counter of a server near the server's time, and above every fence that `raise` was given: a quorum and a
- * cluster give the fences of other nodes and slots. See the locks script.
+ * Keeps the fence counter of a server near the server's time, and above every fence that `raise` was given: a quorum
+ * and a cluster give the fences of other nodes and slots. See the locks script.
  */
 export class FenceFloor {
   readonly #redis: Connection;

@@ -47,8 +47,8 @@ export function grantOf(fence: number, fenceCount: number): Granted | undefined 
 }
 
 /**
- * Reads a number, which a client returns as text in some settings. Anything else, such as the "QUEUED" of a transaction,
- * must not pass for a grant.
+ * Reads a number, which a client returns as text in some settings. Anything else, such as the "QUEUED" of a
+ * transaction, must not pass for a grant.
  */
 function wholeNumber(reply: unknown): number | Error {
   const number = Number(reply ?? NaN);

@@ -17,8 +17,8 @@ export type WakeMessage =
       readonly name: string;
     }
   /**
-   * `contended`: another process waits for the lock of this token. `offered`: the waiter of this token should ask for the
-   * lock now.
+   * `contended`: another process waits for the lock of this token. `offered`: the waiter of this token should ask for
+   * the lock now.
    */
   | { readonly what: 'contended' | 'offered'; readonly token: string }
   /** The lock of this token was released by force. */

@@ -181,8 +181,8 @@ export class MemoryLockStore implements LockStore {
   }
 
   /**
-   * Hands a key to its live waiters in order, while the next one may have it. Returns whether no waiter before the asker
-   * still waits.
+   * Hands a key to its live waiters in order, while the next one may have it. Returns whether no waiter before the
+   * asker still waits.
    */
   #handOver(key: MemoryKey, asker?: string): boolean {
     for (const [token, { sharing, leaseMs, aliveUntil }] of key.queue) {

@@ -36,7 +36,8 @@ export class ChildProcesses {
     const child = fork(fileURLToPath(script), args, {
       env: { ...process.env, ...env },
       stdio: ['ignore', quiet ? 'ignore' : 'inherit', 'inherit', 'ipc'],
-      // Ctrl-C reaches the whole process group. In one of its own a child stops when we say so: the app before its Redis.
+      // Ctrl-C reaches the whole process group. In one of its own a child stops when we say so: the app before its
+      // Redis.
       detached: true,
     });
     this.#children.unshift(child);

@@ -8,7 +8,9 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** Starts the machine's own redis-server on a free port, with nothing written to disk. Returns null when there is none. */
+/**
+ * Starts the machine's own redis-server on a free port, with nothing written to disk. Returns null when there is none.
+ */
 export async function startRedisServer(): Promise<RedisServer | null> {
   const port = await freePort();
   const options = {

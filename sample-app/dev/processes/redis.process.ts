@@ -2,7 +2,8 @@ import { startRedisServer } from './redis-server.js';
 import { runProcess, type Running } from './run-process.js';
 import type { ServiceReport } from './service-report.js';
 
-// A process of its own, also for redis-server: it outlives a launcher that was killed just long enough to stop its Redis.
+// A process of its own, also for redis-server: it outlives a launcher that was killed just long enough to stop its
+// Redis.
 await runProcess(async () => (await runRedisServer()) ?? (await runEmbeddedRedis()));
 
 async function runRedisServer(): Promise<Running<ServiceReport> | null> {

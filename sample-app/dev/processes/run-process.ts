@@ -9,8 +9,8 @@ export interface Running<Report> {
 export type Message<Report> = { readonly ready: Report } | { readonly failed: string };
 
 /**
- * Runs a process that the sample needs beside the app. It stops on SIGINT and SIGTERM, and when the process that started it is gone,
- * however that went: the channel between the two closes even after a SIGKILL.
+ * Runs a process that the sample needs beside the app. It stops on SIGINT and SIGTERM, and when the process that
+ * started it is gone, however that went: the channel between the two closes even after a SIGKILL.
  */
 export async function runProcess<Report>(start: () => Promise<Running<Report>>): Promise<void> {
   const starting = start();

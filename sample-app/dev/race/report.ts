@@ -28,7 +28,9 @@ function toLine({ name, expected, actual, responses, seconds }: RaceResult) {
   };
 }
 
-/** A race is exact when every withdrawal that was confirmed is in the balance, and Redis and the apps did their part. */
+/**
+ * A race is exact when every withdrawal that was confirmed is in the balance, and Redis and the apps did their part.
+ */
 export function isExact({ expected, actual, responses }: RaceResult): boolean {
   const wasConfirmed = responses.some(({ status }) => status === 200);
   return wasConfirmed && actual === expected && responses.every(({ status }) => status === 200 || status === 409);

@@ -4,7 +4,10 @@ export const options = 'ioredis 6, a connection for each caller; no lease: if a 
 
 const batonOf = (key) => `${key}:baton`;
 
-/** Whoever takes the baton out of the list is inside. Redis serves those who wait in their order, so nothing is asked twice. */
+/**
+ * Whoever takes the baton out of the list is inside. Redis serves those who wait in their order, so nothing is asked
+ * twice.
+ */
 async function open(url, { callers }) {
   const idle = Array.from({ length: callers }, () => new Redis(url));
   await Promise.all(idle.map((redis) => redis.ping()));

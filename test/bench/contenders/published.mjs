@@ -15,8 +15,8 @@ return redis.call('PUBLISH', string.match(nextOne, '^[^.]*'), nextOne)
 `;
 
 /**
- * A queue in Redis, and one subscription for each process: the least that such a hand-off costs. No fence, and nobody looks whether
- * the next one is still there.
+ * A queue in Redis, and one subscription for each process: the least that such a hand-off costs. No fence, and nobody
+ * looks whether the next one is still there.
  */
 async function open(url, { leaseMs }) {
   const redis = new Redis(url);

@@ -21,7 +21,10 @@ function majority(answers) {
   });
 }
 
-/** What a careful person writes by hand: all nodes at once, and on with the majority. No waiting, and nobody looks after what fails. */
+/**
+ * What a careful person writes by hand: all nodes at once, and on with the majority. No waiting, and nobody looks after
+ * what fails.
+ */
 async function floor(urls, { leaseMs }) {
   const clients = clientsOf(urls);
   await Promise.all(clients.map((redis) => redis.script('LOAD', DELETE_IF_MINE)));

@@ -24,7 +24,9 @@ const plain = {
   giveBack: (redis, key, token) => redis.evalsha(DELETE_IF_MINE.sha, 1, key, token),
 };
 
-/** The same with a fence for each grant, and a look whether others wait: the least that can be asked of Redis for that. */
+/**
+ * The same with a fence for each grant, and a look whether others wait: the least that can be asked of Redis for that.
+ */
 const fenced = {
   scripts: [SET_IF_NOBODY_WAITS, DELETE_IF_NOBODY_WAITS],
   take: (redis, key, token, leaseMs) =>

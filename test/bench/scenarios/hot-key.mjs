@@ -17,7 +17,10 @@ const SHORT_HOLD = { holdMs: 1, limitMs: 120_000 };
 const WARM_UP = { callers: 8, holdMs: 0, ms: 1000 };
 const LONG_BURST = { callers: 40, holdMs: 10, limitMs: 8000 };
 
-/** Many callers of one process want the same key: how long it lies idle between one and the next, and what that costs Redis. */
+/**
+ * Many callers of one process want the same key: how long it lies idle between one and the next, and what that costs
+ * Redis.
+ */
 export async function hotKey({ quick }) {
   const size = quick ? { starts: 1, warmUps: 0, rounds: 1, ms: 100 } : { starts: 2, warmUps: 0, rounds: 2, ms: 250 };
   const tables = [];

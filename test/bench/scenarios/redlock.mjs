@@ -23,7 +23,10 @@ const contenders = [
   contender('universal', 'redlock-universal'),
 ];
 
-/** Five independent masters: what a lock costs when all are well, when one hangs, and how long an outage takes to be told. */
+/**
+ * Five independent masters: what a lock costs when all are well, when one hangs, and how long an outage takes to be
+ * told.
+ */
 export async function redlock({ quick }) {
   const size = quick
     ? { starts: 1, warmUps: 3, rounds: 5, sections: 200 }

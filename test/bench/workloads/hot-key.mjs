@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { nowUs } from '../now.mjs';
 
-/** Callers that all want one key and hold it for a moment. What happened is written down: `[caller, entered, left]` in µs. */
+/**
+ * Callers that all want one key and hold it for a moment. What happened is written down: `[caller, entered, left]` in
+ * µs.
+ */
 export default function hotKey({ section }) {
   return {
     /** Each caller once, all at the same moment. Those who have not been inside by `limitMs` are not in the log. */
@@ -21,7 +24,10 @@ export default function hotKey({ section }) {
       return { log, sections: log.length, tookMs: (nowUs() - began) / 1000 };
     },
 
-    /** Each caller again and again, from `beginUs` on, for `ms`. Who still waits then goes in and straight out: a wait, but no turn. */
+    /**
+     * Each caller again and again, from `beginUs` on, for `ms`. Who still waits then goes in and straight out: a wait,
+     * but no turn.
+     */
     async loop({ callers, holdMs, ms, beginUs }) {
       const log = [];
       let sections = 0;

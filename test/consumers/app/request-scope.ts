@@ -1,4 +1,5 @@
-// Locks with `scope: 'request'` where no server answers: behind a serverless adapter and in `app.inject()`; and where a client cancels, over HTTP/2.
+// Locks with `scope: 'request'` where no server answers: behind a serverless adapter and in `app.inject()`; and where a
+// client cancels, over HTTP/2.
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { connect, constants } from 'node:http2';
@@ -84,7 +85,10 @@ async function injected(): Promise<void> {
   await answersTwice(app, (url) => app.inject({ method: 'GET', url }));
 }
 
-/** A client that cancels while it waits does not get in; where one cancels while it is inside, the lock is back when its handler has ended. */
+/**
+ * A client that cancels while it waits does not get in; where one cancels while it is inside, the lock is back when its
+ * handler has ended.
+ */
 async function cancelled(): Promise<void> {
   const app = await NestFactory.create<NestFastifyApplication>(ReportModule, new FastifyAdapter({ http2: true }), {
     logger: ['error'],

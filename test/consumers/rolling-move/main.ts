@@ -1,4 +1,5 @@
-// A rolling move: nodes that lock with murlock, redlock or @Redlock, and nodes that lock with this package, exclude each other on one key.
+// A rolling move: nodes that lock with murlock, redlock or @Redlock, and nodes that lock with this package, exclude
+// each other on one key.
 import 'reflect-metadata';
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';

@@ -1,6 +1,9 @@
 import { turn, until } from '../../support/deferred.js';
 
-/** Where the bodies of locked methods meet. It counts who asks for the lock, who comes in, and how many are inside at a time. */
+/**
+ * Where the bodies of locked methods meet. It counts who asks for the lock, who comes in, and how many are inside at a
+ * time.
+ */
 export class Room {
   asked = 0;
   entered = 0;

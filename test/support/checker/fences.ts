@@ -2,8 +2,9 @@ import type { Section } from '../processes/contenders.js';
 import { finding, type Finding } from './finding.js';
 
 /**
- * S2, of one key, by the time of entry: a fence is larger than those of all who were in before, and nobody else's. Those who share
- * the key come in at once: of them, only who asked when the other was in already must have the larger one, and readers not even that.
+ * S2, of one key, by the time of entry: a fence is larger than those of all who were in before, and nobody else's.
+ * Those who share the key come in at once: of them, only who asked when the other was in already must have the larger
+ * one, and readers not even that.
  */
 export function fencesBack(key: string, sections: readonly Section[]): Finding[] {
   const holders = new Map<number, Section>();
@@ -38,7 +39,9 @@ export const beganTooLate = ({ beganAt, goodUntil }: Section): boolean => goodUn
 /** In one stall of a process, several locks may be over that it was given in one answer. */
 const ONE_STALL_MS = 100;
 
-/** How often a process stood still just before the first line of a body, or of several that began in the same moment. */
+/**
+ * How often a process stood still just before the first line of a body, or of several that began in the same moment.
+ */
 export function stallsBeforeBegin(sections: readonly Section[]): number {
   const late = sections.filter(beganTooLate).sort((a, b) => a.pid - b.pid || a.beganAt - b.beganAt);
   return late.filter(
@@ -46,7 +49,10 @@ export function stallsBeforeBegin(sections: readonly Section[]): number {
   ).length;
 }
 
-/** What a resource does that remembers the largest fence it has seen, when all wrote to it who had the key for themselves. */
+/**
+ * What a resource does that remembers the largest fence it has seen, when all wrote to it who had the key for
+ * themselves.
+ */
 export interface Register {
   /** S5: late writes that it took, and good ones that it did not. */
   readonly found: readonly Finding[];

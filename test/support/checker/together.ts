@@ -1,7 +1,10 @@
 import type { Section } from '../processes/contenders.js';
 import { finding, type Finding } from './finding.js';
 
-/** S1, of one key, by the time of entry: a writer is alone, readers share, and of a semaphore no more are inside than it has permits. */
+/**
+ * S1, of one key, by the time of entry: a writer is alone, readers share, and of a semaphore no more are inside than it
+ * has permits.
+ */
 export function together(key: string, sections: readonly Section[]): Finding[] {
   let inside: Section[] = [];
   return sections.flatMap((section) => {

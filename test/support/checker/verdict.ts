@@ -8,7 +8,10 @@ import { together } from './together.js';
 interface Circumstances {
   /** Whether Redis lost data, or was told to: then a holder may lose a lock within its lease. */
   readonly redisForgets?: boolean;
-  /** Whether processes were made to stand still: also between the last look at a lock and the first line of its body, which nobody can help. */
+  /**
+   * Whether processes were made to stand still: also between the last look at a lock and the first line of its body,
+   * which nobody can help.
+   */
   readonly standsStill?: boolean;
   /** What was there in the end. */
   readonly census?: Census;
@@ -31,7 +34,9 @@ export class Verdict {
     return this.#of(property).length;
   }
 
-  /** Some counterexamples to each, for people to read; to all of S1 to S7, if none is named. Empty when there are none. */
+  /**
+   * Some counterexamples to each, for people to read; to all of S1 to S7, if none is named. Empty when there are none.
+   */
   examples(...properties: readonly Property[]): string {
     const asked = properties.length > 0 ? properties : (['S1', 'S2', 'S3', 'S4', 'S5', 'S6', 'S7'] as const);
     return asked

@@ -4,7 +4,10 @@ import { TIMELESS } from '../../lanes.mjs';
 
 const LOW_PRIORITY = fileURLToPath(new URL('low-priority.mjs', import.meta.url));
 
-/** Jest's runner, twice at the same time, with one worker each: for the specs that are about time, and for those that are not. */
+/**
+ * Jest's runner, twice at the same time, with one worker each: for the specs that are about time, and for those that
+ * are not.
+ */
 export default class TwoLanes extends TestRunner {
   async runTests(tests, watcher, options) {
     if (options.serial) return super.runTests(tests, watcher, options);

@@ -1,6 +1,7 @@
 /**
- * What becomes of a waiter whose turn it is: it `hears` of it; it is `deaf` and finds it when it asks again; it is `absent`, and
- * passed over; it is `gone`: given the key, and it gives it back at once; or nobody hears, and it keeps its place but stops nobody (`unheard`).
+ * What becomes of a waiter whose turn it is: it `hears` of it; it is `deaf` and finds it when it asks again; it is
+ * `absent`, and passed over; it is `gone`: given the key, and it gives it back at once; or nobody hears, and it keeps
+ * its place but stops nobody (`unheard`).
  */
 export type Ears = 'hears' | 'deaf' | 'absent' | 'gone' | 'unheard';
 

@@ -17,7 +17,10 @@ const DEAF_LEASE_MS = 2_000;
 export class LockModel {
   /** What the processes are told, in its order. */
   readonly messages: Message[] = [];
-  /** Whether somebody was silent, or a key was lost: a store removes what is left of them when it comes across it, and may count them until then. */
+  /**
+   * Whether somebody was silent, or a key was lost: a store removes what is left of them when it comes across it, and
+   * may count them until then.
+   */
   isUntidy = false;
   readonly #keys = new Map<string, ModelKey>();
   readonly #ears: (token: string) => Ears;
@@ -26,7 +29,10 @@ export class LockModel {
   readonly #gone: Pick<AcquireCommand, 'keys' | 'token'>[] = [];
   #time = 0;
 
-  /** @param trustsWaiters whether a waiter can't stand still or be gone, as in one process: else it is given a key for a short time only */
+  /**
+   * @param trustsWaiters whether a waiter can't stand still or be gone, as in one process: else it is given a key for a
+   *   short time only
+   */
   constructor(ears: (token: string) => Ears, trustsWaiters: boolean) {
     this.#ears = ears;
     this.#trustsWaiters = trustsWaiters;

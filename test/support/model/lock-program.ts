@@ -4,7 +4,9 @@ import type { Sharing } from '../../../lib/store/lock-store.js';
 /** The last one has a hash tag of its own. */
 export const KEYS = ['a', 'b', 'c{tag}'];
 
-/** Time passes in steps of 4 s, and no lease ends within 1 s of a step: so nothing depends on how long a program takes. */
+/**
+ * Time passes in steps of 4 s, and no lease ends within 1 s of a step: so nothing depends on how long a program takes.
+ */
 const STEP_MS = 4_000;
 const LEASES_MS = [2_000, 6_000, 30_000];
 
@@ -54,7 +56,10 @@ interface Theme {
   readonly processes: number;
   /** How often somebody asks, for every 50 other things that are done. */
   readonly asks: number;
-  /** How often a reader becomes a writer, or a writer a reader, or what one asked for in that way arrives late. @default 2, each */
+  /**
+   * How often a reader becomes a writer, or a writer a reader, or what one asked for in that way arrives late. @default
+   * 2, each
+   */
   readonly turns?: number;
 }
 

@@ -131,7 +131,10 @@ export class ProgramChecks {
     }
   }
 
-  /** Where it stands among all who asked, if that is sure: of several keys, it asks for the second when it has the first. */
+  /**
+   * Where it stands among all who asked, if that is sure: of several keys, it asks for the second when it has the
+   * first.
+   */
   #arrivalOf(token: string): number | undefined {
     const { command, process, arrival } = this.#callers.of(token);
     return command.keys.length > 1 || this.#world.ears(process, token) !== 'hears' ? undefined : arrival;

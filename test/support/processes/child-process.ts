@@ -6,7 +6,9 @@ import { until } from '../deferred.js';
 
 const CHILDREN = fileURLToPath(new URL('./children/', import.meta.url));
 
-/** A real process that runs `test/support/processes/children/<script>` against the built package, and talks by messages. */
+/**
+ * A real process that runs `test/support/processes/children/<script>` against the built package, and talks by messages.
+ */
 export class TestChild {
   readonly process: ChildProcess;
   readonly #killIt = () => void this.process.kill('SIGKILL');

@@ -39,7 +39,10 @@ export interface Section {
   readonly goodUntil: number;
   /** When it ended, or its lease did. */
   readonly endedAt: number;
-  /** When its holder was through, whether it still held the lock or not: the moment of its write. Undefined if it never was. */
+  /**
+   * When its holder was through, whether it still held the lock or not: the moment of its write. Undefined if it never
+   * was.
+   */
   readonly wroteAt?: number;
   /** When its signal aborted, and why. */
   readonly abortedAt?: number;

@@ -17,7 +17,9 @@ type Entry = Omit<Section, 'endedAt' | 'isHeld'>;
 type Exit = Pick<Section, 'endedAt' | 'isHeld' | 'abortedAt' | 'lost'>;
 type After = Pick<Section, 'unlocked' | 'unlockedAt' | 'refused'>;
 
-/** What a holder saw while it was inside: whether its signal had aborted, and until when its lease lasts, if it does. */
+/**
+ * What a holder saw while it was inside: whether its signal had aborted, and until when its lease lasts, if it does.
+ */
 interface Look {
   readonly lookedAt: number;
   readonly aborted: boolean;
@@ -27,7 +29,10 @@ interface Look {
 /** A line is about the stay with this number in its process. */
 type Line = { readonly number: number } & (Entry | Look | Exit | After);
 
-/** A file for each process, where it notes who goes in and out: also what one that was killed has done can be read there. */
+/**
+ * A file for each process, where it notes who goes in and out: also what one that was killed has done can be read
+ * there.
+ */
 export class Journals {
   readonly #folder = mkdtempSync(join(tmpdir(), 'journals-'));
   #files = 0;

@@ -15,7 +15,9 @@ export class Line {
     this.#key = key;
   }
 
-  /** Resolves when the caller stands in the queue, and `lock` when it got in. All have to join before the first leaves. */
+  /**
+   * Resolves when the caller stands in the queue, and `lock` when it got in. All have to join before the first leaves.
+   */
   async join(who: ClosableLockService, options: LockOptions, name: string): Promise<{ readonly lock: Promise<Lock> }> {
     const lock = who.lock(this.#key, options).then((lock) => {
       this.entered.push(name);

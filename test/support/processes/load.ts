@@ -76,7 +76,10 @@ export class Load {
     child.kill('SIGCONT');
   }
 
-  /** Lets all come to their end. Answers what they did, how many calls failed, by code, and what is left in the processes. */
+  /**
+   * Lets all come to their end. Answers what they did, how many calls failed, by code, and what is left in the
+   * processes.
+   */
   async stop(): Promise<Outcome> {
     for (const child of this.#children) child.send('stop');
     const failed: Record<string, number> = {};

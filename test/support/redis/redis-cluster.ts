@@ -29,7 +29,10 @@ export interface RedisCluster {
 const MASTERS = 3;
 const SLOTS = 16384;
 
-/** Starts a real cluster of three masters with a replica each. What was agreed on in a real one is written down for them before. */
+/**
+ * Starts a real cluster of three masters with a replica each. What was agreed on in a real one is written down for them
+ * before.
+ */
 export async function startCluster(): Promise<RedisCluster> {
   const ports: number[] = [];
   while (ports.length < 4 * MASTERS) {

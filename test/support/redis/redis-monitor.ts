@@ -14,8 +14,8 @@ const NOT_WORK = new Set(['HELLO', 'AUTH', 'SELECT', 'INFO', 'CLIENT', 'SUBSCRIB
 const LINE = /^\+[\d.]+ \[\d+ (\S+)\] (.*)$/;
 
 /**
- * Sees every command that a Redis runs, as `MONITOR` shows it. On a socket of its own: ioredis trips over a command that is seen
- * in the moment when its monitor begins.
+ * Sees every command that a Redis runs, as `MONITOR` shows it. On a socket of its own: ioredis trips over a command
+ * that is seen in the moment when its monitor begins.
  */
 export class RedisMonitor {
   readonly #socket: Socket;

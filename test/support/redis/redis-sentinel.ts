@@ -41,9 +41,14 @@ export interface RedisSentinel {
   replicas(): Promise<readonly SentinelServer[]>;
   /** Kills the master; resolves when the sentinels name another one. */
   killMaster(): Promise<SentinelServer>;
-  /** Lets the sentinels choose another master, as an operator does; resolves when they name it. The old one is alive. */
+  /**
+   * Lets the sentinels choose another master, as an operator does; resolves when they name it. The old one is alive.
+   */
   failover(): Promise<SentinelServer>;
-  /** Starts again who was killed, empty; resolves when all replicas of the master have caught up, and the sentinels know. */
+  /**
+   * Starts again who was killed, empty; resolves when all replicas of the master have caught up, and the sentinels
+   * know.
+   */
   heal(): Promise<void>;
   stop(): Promise<void>;
 }

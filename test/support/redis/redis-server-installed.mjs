@@ -1,7 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-/** Jest's global set-up: these tests need a real redis-server. Finds it, or installs it where it may, or says what to install. */
+/**
+ * Jest's global set-up: these tests need a real redis-server. Finds it, or installs it where it may, or says what to
+ * install.
+ */
 export default function redisServerInstalled() {
   if (found()) return;
   if (process.getuid?.() === 0 && existsSync('/usr/bin/apt-get')) {

@@ -17,7 +17,10 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** Starts a real, empty redis-server of its own on a free port of the loopback interface; `more` are options such as `--maxclients`. */
+/**
+ * Starts a real, empty redis-server of its own on a free port of the loopback interface; `more` are options such as
+ * `--maxclients`.
+ */
 export const startRedis = (...more: string[]): Promise<RedisServer> => startRedisIn({}, ...more);
 
 /** The same, in an environment with these variables besides. */

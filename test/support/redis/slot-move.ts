@@ -9,7 +9,10 @@ const NAMES = new KeyNames('lock:');
 const LOOKS_AGAIN_MS = 40;
 const PATIENCE_MS = 8000;
 
-/** The slot of a key moves from one master to another, as an operator lets it. Meanwhile both answer with ASK and TRYAGAIN, afterwards with MOVED. */
+/**
+ * The slot of a key moves from one master to another, as an operator lets it. Meanwhile both answer with ASK and
+ * TRYAGAIN, afterwards with MOVED.
+ */
 export class SlotMove {
   readonly #slot: number;
   readonly #from: ClusterNode;
@@ -23,8 +26,8 @@ export class SlotMove {
   }
 
   /**
-   * Resolves when somebody waits for this key, and at least so many who share it have been inside for some time; or when that has not been so
-   * for long. Answers the name of the set that they are in.
+   * Resolves when somebody waits for this key, and at least so many who share it have been inside for some time; or
+   * when that has not been so for long. Answers the name of the set that they are in.
    */
   async crowded(key: string, least: number): Promise<string> {
     const [holders, queue] = [NAMES.holders(key), NAMES.queue(key)];

@@ -45,7 +45,9 @@ export interface TcpProxy {
   dropReplies(drops?: Drops): void;
   /** Swallows nothing from now on. */
   heal(): void;
-  /** How much later everything arrives from now on, in ms each way: in order, and nothing waits for another. At first 0. */
+  /**
+   * How much later everything arrives from now on, in ms each way: in order, and nothing waits for another. At first 0.
+   */
   delay(ms: number): void;
   /** Resolves when the next bytes of the server have been swallowed, so the command has run. */
   nextDroppedReply(): Promise<void>;

@@ -17,7 +17,9 @@ export function urlOf(port: number, { user = USER, password = PASSWORD, protocol
   return `${protocol}://${user}:${password}@127.0.0.1:${port}`;
 }
 
-/** A Redis with a user, and with a certificate that nobody trusts; and others beside it. Their folder is gone with them. */
+/**
+ * A Redis with a user, and with a certificate that nobody trusts; and others beside it. Their folder is gone with them.
+ */
 export class TroubledRedis {
   readonly folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
   server!: RedisServer;

@@ -9,8 +9,8 @@ import { SHARING_CASES } from './sharing-cases.js';
 import type { ScriptCases } from './script-fixtures.js';
 
 /**
- * What each line of the scripts is there for, as far as the random programs of test/store/programs.spec.ts don't notice when it
- * is wrong.
+ * What each line of the scripts is there for, as far as the random programs of test/store/programs.spec.ts don't notice
+ * when it is wrong.
  */
 export const SCRIPT_CASES: ScriptCases = {
   ...FENCE_CASES,

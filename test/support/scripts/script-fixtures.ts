@@ -35,7 +35,10 @@ export async function outOfMemory(redis: Redis, work: () => Promise<void>): Prom
   await work().finally(() => redis.config('SET', 'maxmemory', 0));
 }
 
-/** Puts this many waiters of one process that is not subscribed ahead of all others of `a`. Without `alive`, they have not asked for too long. */
+/**
+ * Puts this many waiters of one process that is not subscribed ahead of all others of `a`. Without `alive`, they have
+ * not asked for too long.
+ */
 export const crowd = (redis: Redis, count: number, alive: boolean) =>
   redis.eval(
     `for n = 1, ARGV[1] do

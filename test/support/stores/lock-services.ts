@@ -21,7 +21,10 @@ export function redisStore(options: RedisLockModuleOptions, log: Partial<OutageL
   return storeOn({ ...resolved, leaseMs: callDefaults.leaseMs, log: { ...QUIET, ...log } });
 }
 
-/** A quorum that trusts also nodes that were started a moment ago: for tests that begin at once, and let nodes come back empty. */
+/**
+ * A quorum that trusts also nodes that were started a moment ago: for tests that begin at once, and let nodes come back
+ * empty.
+ */
 export function trustingQuorum(
   connections: readonly string[],
   commandTimeoutMs = 1000,

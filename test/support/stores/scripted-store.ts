@@ -16,8 +16,8 @@ import { MemoryLockStore } from 'nest-redis-lock/testing';
 type Step = () => Promise<unknown>;
 
 /**
- * A memory store whose answers a test can hold back or spoil: the command has run when `after…` is called, its answer is given
- * when that resolves. It runs when `before…` has resolved.
+ * A memory store whose answers a test can hold back or spoil: the command has run when `after…` is called, its answer
+ * is given when that resolves. It runs when `before…` has resolved.
  */
 export class ScriptedStore implements LockStore {
   readonly memory = new MemoryLockStore();

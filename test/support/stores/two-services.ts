@@ -13,7 +13,10 @@ export interface TwoServices {
   readonly store: () => LockStore;
 }
 
-/** Gives each test a new backing with two services on it, as two processes would have them; ends everything after the test. */
+/**
+ * Gives each test a new backing with two services on it, as two processes would have them; ends everything after the
+ * test.
+ */
 export function withTwoServices(start: () => Promise<Backing>, use: (services: TwoServices) => void): void {
   let backing: Backing;
   let services: ClosableLockService[];

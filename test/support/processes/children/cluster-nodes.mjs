@@ -1,5 +1,6 @@
-// Runs the nodes of a Redis Cluster in a folder of their own, and ends them and the folder with the parent, however that ends.
-// Gets [{ port, busPort, config }], answers with the pids when all accept connections. One that died is started again with its port.
+// Runs the nodes of a Redis Cluster in a folder of their own, and ends them and the folder with the parent, however
+// that ends. Gets [{ port, busPort, config }], answers with the pids when all accept connections. One that died is
+// started again with its port.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

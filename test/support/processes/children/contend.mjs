@@ -1,6 +1,6 @@
-// Callers that take a key, or some of several, again and again, and note when each was inside. Says "ready", begins at "go"; sends
-// its journal when all of them are through, or soon after "stop". { cancel: 9 } ends the wait of every 9th caller. If it is named
-// a file, what happens stands there as well, before it goes on: that survives a SIGKILL.
+// Callers that take a key, or some of several, again and again, and note when each was inside. Says "ready", begins at
+// "go"; sends its journal when all of them are through, or soon after "stop". { cancel: 9 } ends the wait of every 9th
+// caller. If it is named a file, what happens stands there as well, before it goes on: that survives a SIGKILL.
 /* global AbortController */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { Journal } from './journal.mjs';

@@ -1,4 +1,5 @@
-// Holds locks with work under them, while others wait for them; on SIGTERM Nest closes the app, and the work ends when its parent says so.
+// Holds locks with work under them, while others wait for them; on SIGTERM Nest closes the app, and the work ends when
+// its parent says so.
 import { boot } from './locks.mjs';
 
 const [url, count, waiting = '1'] = process.argv.slice(2);

@@ -1,6 +1,8 @@
-// Callers that take any of some keys again and again, whatever Redis does meanwhile, and note when each was inside. Says "ready", begins at
-// "go", ends soon after "stop" and sends how many calls failed, by code, and what is left in the process then. A key that begins with
-// "shared" is read, and now and then written; of one that begins with "nested", readers write inside, too, as far as they are alone; one that begins with "permits" has three. Several keys may be one of them.
+// Callers that take any of some keys again and again, whatever Redis does meanwhile, and note when each was inside.
+// Says "ready", begins at "go", ends soon after "stop" and sends how many calls failed, by code, and what is left in
+// the process then. A key that begins with "shared" is read, and now and then written; of one that begins with
+// "nested", readers write inside, too, as far as they are alone; one that begins with "permits" has three. Several keys
+// may be one of them.
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import { Journal } from './journal.mjs';

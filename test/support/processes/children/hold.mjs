@@ -1,4 +1,5 @@
-// Takes a lock, or that many shares of one; says so, says which is lost and when, and holds them until it is killed or told to stop.
+// Takes a lock, or that many shares of one; says so, says which is lost and when, and holds them until it is killed or
+// told to stop.
 import { boot, clock } from './locks.mjs';
 
 const [url, key, lease, options = '{}', shares = '1'] = process.argv.slice(2);

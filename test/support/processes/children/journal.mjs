@@ -33,7 +33,8 @@ class Stay {
   #goodUntil;
 
   constructor(write, number, { lock, askedAt, permits }) {
-    // In this order: should the process stand still in between, it notes a lease that is over, not one that lasts too long.
+    // In this order: should the process stand still in between, it notes a lease that is over, not one that lasts too
+    // long.
     const beganAt = clock();
     const goodUntil = beganAt + (lock?.remaining() ?? 0);
     this.#write = (line) => write({ number, ...line });
@@ -58,7 +59,10 @@ class Stay {
     this.#write(this.#entry);
   }
 
-  /** Waits for so long, and looks now and then: in a task that began after the time was over, as after a stall. Leaves when the lock is lost, if it is told so. */
+  /**
+   * Waits for so long, and looks now and then: in a task that began after the time was over, as after a stall. Leaves
+   * when the lock is lost, if it is told so.
+   */
   async stay(ms, { leaves = false } = {}) {
     const until = clock() + ms;
     let notedAt = clock();

@@ -1,4 +1,5 @@
-// Builds an app whose method has both @Transactional and @WithLock, in the order of the argument; says how its calls went, or why it did not start.
+// Builds an app whose method has both @Transactional and @WithLock, in the order of the argument; says how its calls
+// went, or why it did not start.
 import 'reflect-metadata';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
