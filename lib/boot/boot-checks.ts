@@ -46,7 +46,8 @@ function requestLockCalledBySuper(prototype: object, { owner: locked, name, scop
   }
   const [handler, base] = [shownMethod(prototype, name), shownMethod(locked, name)];
   const what =
-    `${handler} calls ${base} by super. The lock of ${base} has scope: 'request', which is taken only for the handler ` +
+    `${handler} calls ${base} by super. ` +
+    `The lock of ${base} has scope: 'request', which is taken only for the handler ` +
     'that the decorator stands on, so every call would be refused.';
   return [
     mistake(what, [`Put @WithLock with scope: 'request' on ${handler}, and let both call a method without a lock.`]),

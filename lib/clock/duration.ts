@@ -39,8 +39,9 @@ export function durationMs(option: string, value: Duration, { min, unlimited = f
   const usable =
     typeof parsed === 'number' && parsed >= min && (parsed <= LONGEST_MS || (parsed === Infinity && unlimited));
   if (usable) return Math.round(parsed);
+  const most = typeof parsed === 'number' && parsed > LONGEST_MS ? ' and at most 30 years' : '';
   throw new LockOptionsError(
-    `"${option}" is ${shown(value)}, but must be a duration of at least ${min} ms${typeof parsed === 'number' && parsed > LONGEST_MS ? ' and at most 30 years' : ''}: ` +
+    `"${option}" is ${shown(value)}, but must be a duration of at least ${min} ms${most}: ` +
       `a number of milliseconds or a string such as "250ms", "30s", "2m"${unlimited ? ', or Infinity' : ''}.`,
   );
 }

@@ -13,7 +13,8 @@ export type LostReason = 'expired' | 'taken' | 'unlocked' | 'shutdown';
 
 const WHAT_HAPPENED: Record<LostReason, string> = {
   expired:
-    'its lease ended before a renewal was confirmed. Work less, raise "lease", or look for a stalled event loop or an unreachable Redis',
+    'its lease ended before a renewal was confirmed. Work less, raise "lease", ' +
+    'or look for a stalled event loop or an unreachable Redis',
   taken: 'its key in Redis is gone or belongs to someone else. Somebody deleted or forced it, or Redis lost its data',
   unlocked: 'it had been unlocked. Do this work before "unlock()", and await nested work before the outer call returns',
   shutdown: 'the app shut down and "shutdownGrace" was over. Raise it, or stop the work when "signal" aborts',
@@ -61,7 +62,9 @@ export class LockLostError extends LockError {
     super('LockLostError', 'The work was interrupted and may be incomplete. Check its result before trying again.', {
       code: 'LOCK_LOST',
       status: 503,
-      detail: `Lost ${lockNames(keys, label)} after ${Math.round(heldMs)} ms: ${forced ? byForce(forced) : WHAT_HAPPENED[reason]}.`,
+      detail:
+        `Lost ${lockNames(keys, label)} after ${Math.round(heldMs)} ms: ` +
+        `${forced ? byForce(forced) : WHAT_HAPPENED[reason]}.`,
       cause,
     });
     this.keys = keys;

@@ -11,9 +11,11 @@ export class LockNotWiredError extends LockError {
     const module = moduleName === 'default' ? 'RedisLockModule' : `the RedisLockModule named "${moduleName}"`;
     const message =
       `${method}() needs a lock, but this object has no LockService, so the method did not run. ` +
-      'Potential solutions: if it was called in a constructor, where it has none yet, call it in onModuleInit() or later ' +
-      `(of what a factory made: in onApplicationBootstrap()); let Nest build the object, instead of calling "new" yourself; ` +
-      `or give it to Nest (useValue, useFactory); import ${module} in the app; don't freeze the object in its constructor; ` +
+      'Potential solutions: if it was called in a constructor, where it has none yet, ' +
+      'call it in onModuleInit() or later (of what a factory made: in onApplicationBootstrap()); ' +
+      'let Nest build the object, instead of calling "new" yourself; ' +
+      `or give it to Nest (useValue, useFactory); import ${module} in the app; ` +
+      "don't freeze the object in its constructor; " +
       'in a unit test import LockTestingModule.forRoot() from "nest-redis-lock/testing".';
     super('LockNotWiredError', message, {
       code: 'LOCK_NOT_WIRED',

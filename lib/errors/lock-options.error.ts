@@ -22,6 +22,7 @@ export class LockOptionsError extends LockError {
 /** Makes the error for a caller that names another number of permits than the present holders. */
 export function otherPermits(keys: readonly string[], asked: number, given: number): LockOptionsError {
   const text = (locks: string): string =>
-    `"permits" is ${asked}, but those who hold ${locks} now were given one of ${given}. All callers of a key must name the same number.`;
+    `"permits" is ${asked}, but those who hold ${locks} now were given one of ${given}. ` +
+    'All callers of a key must name the same number.';
   return new LockOptionsError(text('the lock'), text(lockNames(keys)));
 }

@@ -110,7 +110,10 @@ function textOf({
 }: TimeoutFacts): string {
   const lock = lockNames(keys, label);
   if (reason === 'too-many-waiters') {
-    return `Did not wait for ${lock}: ${maxWaiters} callers of this process wait for it already. Raise "maxWaiters", or try again later.`;
+    return (
+      `Did not wait for ${lock}: ${maxWaiters} callers of this process wait for it already. ` +
+      'Raise "maxWaiters", or try again later.'
+    );
   }
   const who = holder ? [`holder ${holder}`] : [];
   const line = waitMs > 0 && ahead > 0 ? [`${ahead} ${ahead === 1 ? 'waiter' : 'waiters'} ahead`] : [];
@@ -125,7 +128,10 @@ function textOf({
 function remedyFor(holding: readonly string[], deadlock: readonly string[] | undefined): string {
   const inOrder = 'Take these keys together, or everywhere in the same order.';
   if (deadlock)
-    return `It was a deadlock: this call holds ${lockNames(deadlock)}, which a call that it waited for waits for. ${inOrder}`;
+    return (
+      `It was a deadlock: this call holds ${lockNames(deadlock)}, ` +
+      `which a call that it waited for waits for. ${inOrder}`
+    );
   if (holding.length > 0)
     return `This call holds ${lockNames(holding)} meanwhile: if the holder waits for that, neither goes on. ${inOrder}`;
   return 'Raise "wait", or do less while holding it.';

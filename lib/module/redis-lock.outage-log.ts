@@ -33,7 +33,9 @@ export function redisOutageLog(logger: Logger, outage: OutageReporter, nodes: nu
     },
     unsubscribed: (server, cause) => {
       const reason = cause ? `: ${diagnosis(cause)}` : '.';
-      const line = `The subscription at Redis at ${server}, which tells this app about its locks, is down${reason} ${meanwhile}`;
+      const line =
+        `The subscription at Redis at ${server}, which tells this app about its locks, ` +
+        `is down${reason} ${meanwhile}`;
       subscriptions.unsubscribed(server, line);
     },
     subscribed: (server) => subscriptions.subscribed(server, `The subscription at Redis at ${server} is back.`),

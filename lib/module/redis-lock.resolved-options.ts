@@ -122,12 +122,14 @@ function resolvePlace(
 function refuseMissingSetting(options: RedisLockModuleOptions): void {
   if ('keyPrefix' in options && options.keyPrefix === undefined)
     throw new LockOptionsError(
-      `"keyPrefix" is undefined: a setting is missing. Set it, or leave the option out for "${DEFAULT_MODULE_OPTIONS.keyPrefix}".`,
+      '"keyPrefix" is undefined: a setting is missing. ' +
+        `Set it, or leave the option out for "${DEFAULT_MODULE_OPTIONS.keyPrefix}".`,
     );
   if (options.connection !== undefined || options.store !== undefined) return;
   const name = ['connection', 'store'].find((option) => option in options);
   if (name === undefined) return;
   throw new LockOptionsError(
-    `"${name}" is undefined: a setting is missing. Set it, e.g. "${DEFAULT_MODULE_OPTIONS.connection}", or leave the option out for that server.`,
+    `"${name}" is undefined: a setting is missing. Set it, e.g. "${DEFAULT_MODULE_OPTIONS.connection}", ` +
+      'or leave the option out for that server.',
   );
 }

@@ -39,7 +39,8 @@ export function createLockService(name: string, options: ResolvedModuleOptions):
 export function resolveFactoryOptions(options: RedisLockOptions | null | undefined): ResolvedModuleOptions {
   if (options === undefined || options === null)
     throw new LockOptionsError(
-      `The factory of forRootAsync() must return an object of options, not ${String(options)}. Return {} for the defaults.`,
+      `The factory of forRootAsync() must return an object of options, not ${String(options)}. ` +
+        'Return {} for the defaults.',
     );
   const misplaced = ['name', 'isGlobal'].find((option) => option in plainModuleOptions(options));
   if (misplaced)

@@ -33,7 +33,8 @@ export function redisStore(options: RedisStoreOptions): LockStore {
   if (isCluster(connection)) {
     if (!durability) return new ClusterLockStore(connectToCluster(connection, options));
     throw new LockOptionsError(
-      '"durability" is not possible on a Redis Cluster: "WAIT" would have to go to the node of each key. Give one Redis with replicas, or leave it out.',
+      '"durability" is not possible on a Redis Cluster: "WAIT" would have to go to the node of each key. ' +
+        'Give one Redis with replicas, or leave it out.',
     );
   }
   const one = options as OneRedisOptions;
@@ -56,7 +57,8 @@ function quorumStore(
 ): LockStore {
   if (durability)
     throw new LockOptionsError(
-      '"durability" is for one master with replicas: on a quorum it is the majority that makes a grant last. Leave it out.',
+      '"durability" is for one master with replicas: on a quorum it is the majority that makes a grant last. ' +
+        'Leave it out.',
     );
   checkQuorum(connections, options.commandTimeoutMs);
   const nodes = connections.map((connection) => {
@@ -73,13 +75,15 @@ function checkQuorum(connections: readonly RedisConnectionOption[], commandTimeo
   const problem = quorumSizeProblem(connections.length);
   if (problem)
     throw new LockOptionsError(
-      `"connection" is an array of ${connections.length}, but must be one URL, ioredis options or client, or an array of 3, 5 or 7 of them (Redlock): ${problem}.`,
+      `"connection" is an array of ${connections.length}, but must be one URL, ioredis options or client, ` +
+        `or an array of 3, 5 or 7 of them (Redlock): ${problem}.`,
     );
   const addresses = connections.map((one, at) => addressOf(one, at, commandTimeoutMs));
   const twice = addresses.findIndex((address, at) => addresses.indexOf(address) < at);
   if (twice < 0) return;
   throw new LockOptionsError(
-    `"connection[${addresses.indexOf(addresses[twice]!)}]" and "connection[${twice}]" are the same Redis. Each must be a master of its own: one that counts twice would decide alone.`,
+    `"connection[${addresses.indexOf(addresses[twice]!)}]" and "connection[${twice}]" are the same Redis. ` +
+      'Each must be a master of its own: one that counts twice would decide alone.',
   );
 }
 
@@ -98,7 +102,8 @@ function checked(connection: unknown, at: number, commandTimeoutMs: number): Ret
     );
   if (typeof connection === 'object' && (connection as { isCluster?: unknown } | null)?.isCluster) {
     throw new LockOptionsError(
-      `"connection[${at}]" is a Redis Cluster client, but a quorum is made of single masters that know nothing of each other.`,
+      `"connection[${at}]" is a Redis Cluster client, ` +
+        'but a quorum is made of single masters that know nothing of each other.',
     );
   }
   return redisClient(connection, commandTimeoutMs, `connection[${at}]`).redis;

@@ -20,10 +20,12 @@ export function noteCopy(): void {
   if (copies.size === 1) return;
   const what =
     `This app loads ${copies.size} copies of nest-redis-lock: ${[...copies].join(' and ')}. ` +
-    "A class that imports one of them does not find the RedisLockModule of another: Nest can't resolve its LockService.";
+    'A class that imports one of them does not find the RedisLockModule of another: ' +
+    "Nest can't resolve its LockService.";
   new Logger('RedisLock').warn(
     mistake(what, [
-      'Let all packages of the app have one copy: "npm ls nest-redis-lock" (or "pnpm why", "yarn why") shows who asks ' +
+      'Let all packages of the app have one copy: ' +
+        '"npm ls nest-redis-lock" (or "pnpm why", "yarn why") shows who asks ' +
         'for which; a library names it in its peerDependencies.',
       'If the versions are the same, as in a workspace or with pnpm, make those of its peers the same, too ' +
         '(ioredis, @nestjs/common), or run "npm dedupe".',

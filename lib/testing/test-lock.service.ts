@@ -70,7 +70,8 @@ export class TestLockService extends LockService {
     if (unknown !== undefined) {
       const meant = nearest(unknown, SITUATIONS);
       throw new LockOptionsError(
-        `There is no situation "${unknown}" to simulate.${meant ? ` Did you mean "${meant}"?` : ''} Known ones: ${SITUATIONS.join(', ')}.`,
+        `There is no situation "${unknown}" to simulate.${meant ? ` Did you mean "${meant}"?` : ''} ` +
+          `Known ones: ${SITUATIONS.join(', ')}.`,
       );
     }
     for (const name of ['busy', 'lost'] as const) checkKeys(name, situation[name]);

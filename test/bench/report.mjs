@@ -32,7 +32,9 @@ export async function write(scenarios) {
 
 function measured() {
   const when = new Date().toISOString().slice(0, 10);
-  const where = `a shared ${availableParallelism()}-core machine, Node ${process.versions.node}, Redis ${redisVersion()} on loopback`;
+  const where =
+    `a shared ${availableParallelism()}-core machine, Node ${process.versions.node}, ` +
+    `Redis ${redisVersion()} on loopback`;
   const pinned =
     pinnings.length > 1
       ? ''

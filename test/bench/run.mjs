@@ -38,7 +38,8 @@ installRivals();
 const [load] = loadavg();
 if (load > 1)
   console.log(
-    `This machine is busy (load ${load.toFixed(1)}), so the figures will wander; "the floor again" of uncontended shows how far.`,
+    `This machine is busy (load ${load.toFixed(1)}), so the figures will wander; ` +
+      '"the floor again" of uncontended shows how far.',
   );
 const results = [];
 for (const name of asked.length ? asked : Object.keys(SCENARIOS)) {

@@ -224,9 +224,18 @@ function writeReadmeApp(home) {
 
 async function check({ name, module, compilers, skipLibCheck = false }, home, nodes, settings) {
   const compilerOptions = {
-    target: 'es2022', module, types: ['node'], esModuleInterop: true, strict: true, skipLibCheck, noUncheckedIndexedAccess: true,
-    experimentalDecorators: true, emitDecoratorMetadata: true, rootDir: '.', outDir: 'dist',
-  }; // prettier-ignore
+    target: 'es2022',
+    module,
+    types: ['node'],
+    esModuleInterop: true,
+    strict: true,
+    skipLibCheck,
+    noUncheckedIndexedAccess: true,
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+    rootDir: '.',
+    outDir: 'dist',
+  };
   writeFileSync(join(home, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts', 'src'] }));
   for (const compiler of compilers) {
     const tsc = {

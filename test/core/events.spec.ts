@@ -192,7 +192,14 @@ describe('The events of a service', () => {
 
   it('the events come once, also to a subscriber that subscribes again when it hears of them', async () => {
     let failures = 0;
-    here.events.pipe(tap(() => { if (failures++ === 0) throw new Error('no such metric'); }), retry(3)).subscribe(); // prettier-ignore
+    here.events
+      .pipe(
+        tap(() => {
+          if (failures++ === 0) throw new Error('no such metric');
+        }),
+        retry(3),
+      )
+      .subscribe();
     await here.withLock('a', () => undefined);
     expect(failures).toBe(1);
     await here.withLock('a', () => undefined);

@@ -21,7 +21,7 @@ describe('The end of a lease', () => {
     ['as it has no watchdog', { watchdog: false }],
     ['as the store never answers', {}],
   ])(
-    'the signal aborts slightly before the end of the lease, %s: timers fire late, and an expired lease must never have a live signal',
+    'the signal aborts slightly before the end of the lease, %s, as an expired lease must have no live signal',
     async (_why, options) => {
       store.afterRenew = () => new Promise<never>(() => undefined);
       const lock = await locks.lock('a', options);

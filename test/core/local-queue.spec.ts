@@ -305,7 +305,7 @@ describe('Callers of one process', () => {
   });
 
   it.each(['', ', nested in a call that has the keys'])(
-    'a caller that tries once is refused at once, though the one ahead waits for another key and keeps this one because others were faster twice%s',
+    'a caller that tries once is refused at once, though the one ahead waits for another key%s',
     async (nested) => {
       const tryBehind = async () => {
         const first = await locks.lock('b');

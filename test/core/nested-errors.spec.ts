@@ -26,7 +26,8 @@ describe('Errors inside the work of another lock', () => {
       .catch((error: unknown) => error)) as LockTimeoutError;
     expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', keys: ['b'], holding: ['a', 'c'], isDeadlock: false });
     expect(error.detail).toContain(
-      'This call holds locks "a", "c" meanwhile: if the holder waits for that, neither goes on. Take these keys together',
+      'This call holds locks "a", "c" meanwhile: if the holder waits for that, neither goes on. ' +
+        'Take these keys together',
     );
     expect(error.message).not.toMatch(/"/);
     await other;

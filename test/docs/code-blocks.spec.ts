@@ -14,14 +14,17 @@ const PRELUDE = `
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Cluster, Redis } from 'ioredis';
-import { CurrentLock, getLockServiceToken, InjectLocks, lockKey, LockService, RedisLockModule, WithLock, type Lock } from 'nest-redis-lock';
+import {
+  CurrentLock, getLockServiceToken, InjectLocks, lockKey, LockService, RedisLockModule, WithLock, type Lock,
+} from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 `;
 
 /** Declares classes of an app that examples use but do not show. */
 const APP = {
   AccountRepository:
-    'declare class AccountRepository { balanceOf(id: string): Promise<number>; setBalance(id: string, balance: number): Promise<void> }',
+    'declare class AccountRepository { ' +
+    'balanceOf(id: string): Promise<number>; setBalance(id: string, balance: number): Promise<void> }',
   AccountService: 'declare class AccountService {}',
   AppModule: 'declare class AppModule {}',
   Database: `
@@ -94,7 +97,9 @@ describe('The examples in the README and in docs/', () => {
       expect.stringMatching(/^bad\.md:1: Type 'number'/),
     ]);
     const one = `// src/one.ts\nimport { Lock } from 'nest-redis-lock';\nexport const one = 1;`;
-    const two = `// src/two.ts\nimport { WithLock } from 'nest-redis-lock';\nimport { one } from './one.js';\nWithLock(one);`;
+    const two =
+      `// src/two.ts\nimport { WithLock } from 'nest-redis-lock';\n` +
+      `import { one } from './one.js';\nWithLock(one);`;
     expect(
       problems([
         { name: 'bad.md:1', code: one },

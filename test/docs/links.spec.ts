@@ -57,7 +57,8 @@ it('the check of the links finds a dead one', () => {
   expect(
     deadLinks(
       'README.md',
-      '[a](docs/none.md) [b](docs/redis.md#none) [c](docs/redis.md#in-a-redis-cluster) [d](https://nowhere.example) [`e`](f.md) `a[0](g)`',
+      '[a](docs/none.md) [b](docs/redis.md#none) [c](docs/redis.md#in-a-redis-cluster) ' +
+        '[d](https://nowhere.example) [`e`](f.md) `a[0](g)`',
     ),
   ).toEqual(['docs/none.md', 'docs/redis.md#none', 'f.md']);
 });

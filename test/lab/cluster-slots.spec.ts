@@ -124,8 +124,17 @@ describe('Cluster under full load', () => {
         ),
       });
       figures('Cluster, slots move with locks in them', '0 double grants; recovery, or an error of ours', {
-      'moves': ROUNDS, 'answered with MOVED': moved, 'ASK': ask, 'TRYAGAIN': tryAgain, 'sections': sections.length, 'of readers who write inside': nested(sections), 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that decreased': verdict.count('S2'), ...failed,
-    }); // prettier-ignore
+        moves: ROUNDS,
+        'answered with MOVED': moved,
+        ASK: ask,
+        TRYAGAIN: tryAgain,
+        sections: sections.length,
+        'of readers who write inside': nested(sections),
+        'locks lost': lost(sections).length,
+        'double grants': verdict.count('S1'),
+        'fences that decreased': verdict.count('S2'),
+        ...failed,
+      });
       expect(nested(sections)).toBeGreaterThan(0);
       expect(moved + ask + tryAgain).toBeGreaterThanOrEqual(ROUNDS);
       expect(verdict.examples()).toBe('');

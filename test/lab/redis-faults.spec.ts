@@ -65,11 +65,17 @@ describe('One Redis', () => {
   );
 
   it(
-    'calls go on or fail with an error of ours while Redis forgets scripts, hangs up or stands still, and nobody enters twice',
+    'nobody enters twice while Redis forgets scripts, hangs up or stands still; calls go on, or fail with our errors',
     async () => {
       const load = await Load.start({
-      connection: server.url, options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' }, keys: ['a', 'b', 'shared', 'permits'], processes: 2, callers: 4, holdMs: [0, 10], stayMs: [100, 800],
-    }); // prettier-ignore
+        connection: server.url,
+        options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' },
+        keys: ['a', 'b', 'shared', 'permits'],
+        processes: 2,
+        callers: 4,
+        holdMs: [0, 10],
+        stayMs: [100, 800],
+      });
       try {
         const rounds = sized(1, 50);
         for (let round = 0; round < rounds; round++) {
@@ -161,9 +167,20 @@ describe('One Redis', () => {
         const { sections, failed, left } = await load.stop();
         const verdict = judge(sections, { standsStill: true, census: await census([redis], LEASE_MS, left) });
         const tooLate = stallsBeforeBegin(sections);
-        figures('A process is stopped (SIGSTOP) for 0.5 to 5 leases', 'no other caller is inside while its locks say that they are held; fences grow', {
-        'times': rounds, 'sections': sections.length, 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that decreased': verdict.count('S2'), 'stale writes, refused by comparing fences': verdict.refusedWrites, 'stopped just before the first line': tooLate, ...failed,
-      }); // prettier-ignore
+        figures(
+          'A process is stopped (SIGSTOP) for 0.5 to 5 leases',
+          'no other caller is inside while its locks say that they are held; fences grow',
+          {
+            times: rounds,
+            sections: sections.length,
+            'locks lost': lost(sections).length,
+            'double grants': verdict.count('S1'),
+            'fences that decreased': verdict.count('S2'),
+            'stale writes, refused by comparing fences': verdict.refusedWrites,
+            'stopped just before the first line': tooLate,
+            ...failed,
+          },
+        );
         expect(verdict.examples()).toBe('');
         expect(tooLate).toBeLessThanOrEqual(1 + rounds / 20);
       } finally {

@@ -28,8 +28,14 @@ describe.each(MASTERS)('Redlock on %i masters of which %i forget everything', (c
     'masters that are restarted empty again and again let nobody in twice',
     async () => {
       load = await Load.start({
-      connection: servers.urls, options: { lease: LEASE_MS, wait: '20s' }, keys: ['a', 'b', 'c', 'd'], processes: 2, callers: 3, holdMs: [0, 10], stayMs: [100, 600],
-    }); // prettier-ignore
+        connection: servers.urls,
+        options: { lease: LEASE_MS, wait: '20s' },
+        keys: ['a', 'b', 'c', 'd'],
+        processes: 2,
+        callers: 3,
+        holdMs: [0, 10],
+        stayMs: [100, 600],
+      });
       for (let round = 0; round < ROUNDS; round++) {
         await load.goesOn(5);
         await servers.restart(...Array.from({ length: failing }, (_, number) => (round + number) % count));
@@ -40,8 +46,12 @@ describe.each(MASTERS)('Redlock on %i masters of which %i forget everything', (c
       const { sections, failed, left } = await load.stop();
       const verdict = judge(sections, { redisForgets: true, census: await census(servers.clients, LEASE_MS, left) });
       figures(`Redlock, ${failing} of ${count} masters are restarted empty`, '0 double majorities', {
-      'rounds': ROUNDS, 'sections': sections.length, 'double majorities': verdict.count('S1'), 'fences that decreased': verdict.count('S2'), ...failed,
-    }); // prettier-ignore
+        rounds: ROUNDS,
+        sections: sections.length,
+        'double majorities': verdict.count('S1'),
+        'fences that decreased': verdict.count('S2'),
+        ...failed,
+      });
       expect(verdict.examples()).toBe('');
     },
     LONG ? 600_000 : 60_000,

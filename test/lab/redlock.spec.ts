@@ -44,17 +44,31 @@ describe.each(MASTERS)('Redlock on %i masters of which %i fail', (count, failing
 
   const start = async () => {
     load = await Load.start({
-      connection: servers.urls, options: { lease: LEASE_MS, wait: '20s' }, keys: ['a', 'b', 'c', 'd'], processes: 2, callers: 3, holdMs: [0, 10], stayMs: [100, 600],
-    }); // prettier-ignore
+      connection: servers.urls,
+      options: { lease: LEASE_MS, wait: '20s' },
+      keys: ['a', 'b', 'c', 'd'],
+      processes: 2,
+      callers: 3,
+      holdMs: [0, 10],
+      stayMs: [100, 600],
+    });
     return load;
   };
 
   async function judged(what: string, values: Readonly<Record<string, number>>): Promise<void> {
     const { sections, failed, left } = await load!.stop();
     const verdict = judge(sections, { census: await census(servers.able, LEASE_MS, left) });
-    figures(`Redlock, ${failing} of ${count} masters ${what}`, '0 double majorities; no call waits for the failed masters', {
-      ...values, 'sections': sections.length, 'double majorities': verdict.count('S1'), 'fences that decreased': verdict.count('S2'), ...failed,
-    }); // prettier-ignore
+    figures(
+      `Redlock, ${failing} of ${count} masters ${what}`,
+      '0 double majorities; no call waits for the failed masters',
+      {
+        ...values,
+        sections: sections.length,
+        'double majorities': verdict.count('S1'),
+        'fences that decreased': verdict.count('S2'),
+        ...failed,
+      },
+    );
     expect(verdict.examples()).toBe('');
   }
 

@@ -93,8 +93,14 @@ describe('One Redis under load', () => {
       if (word.startsWith('LOADING'))
         await redis.eval(`for i = 1, ${FILLING} do redis.call('SET', 'filling:' .. i, string.rep('x', 100)) end`, 0);
       load = await Load.start({
-      connection: server.url, options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' }, keys: ['a', 'b', 'shared', 'permits'], processes: 2, callers: 4, holdMs: [0, 10], stayMs: [100, 800],
-    }); // prettier-ignore
+        connection: server.url,
+        options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' },
+        keys: ['a', 'b', 'shared', 'permits'],
+        processes: 2,
+        callers: 4,
+        holdMs: [0, 10],
+        stayMs: [100, 800],
+      });
       for (let round = 0; round < ROUNDS; round++) {
         await load.goesOn(5);
         await FAULTS[word]!();
@@ -106,8 +112,14 @@ describe('One Redis under load', () => {
       await redis.eval(`for i = 1, ${FILLING} do redis.call('DEL', 'filling:' .. i) end`, 0);
       const verdict = judge(sections, { census: await census([redis], LEASE_MS, left) });
       figures(`${word} under load`, 'recovery, or a lock error; 0 double grants', {
-      'times': ROUNDS, ...(refusals > 0 && { 'commands refused': refusals }), 'sections': sections.length, 'locks lost': lost(sections).length, 'double grants': verdict.count('S1'), 'fences that decreased': verdict.count('S2'), ...failed,
-    }); // prettier-ignore
+        times: ROUNDS,
+        ...(refusals > 0 && { 'commands refused': refusals }),
+        sections: sections.length,
+        'locks lost': lost(sections).length,
+        'double grants': verdict.count('S1'),
+        'fences that decreased': verdict.count('S2'),
+        ...failed,
+      });
       expect(verdict.examples()).toBe('');
     },
     LONG ? 300_000 : 30_000,

@@ -47,9 +47,9 @@ async function run(these) {
     process.stderr.write(`\n== ${spec}\n`);
     const outcome = await runSpec(spec, folder);
     outcomes.set(spec, outcome);
-    process.stderr.write(
-      `== ${spec}: ${outcome.failed.length > 0 ? `FAILED: ${outcome.failed.join('; ')}` : 'held'}, ${time(beganAt)}; ${outcomes.size} of ${specs.length} after ${time(startedAt)}\n`,
-    );
+    const result = outcome.failed.length > 0 ? `FAILED: ${outcome.failed.join('; ')}` : 'held';
+    const progress = `${outcomes.size} of ${specs.length} after ${time(startedAt)}`;
+    process.stderr.write(`== ${spec}: ${result}, ${time(beganAt)}; ${progress}\n`);
   }
 }
 
@@ -61,7 +61,9 @@ const failed = inOrder.flatMap((outcome) => outcome.failed);
 const redis = /v=(\S+)/.exec(
   spawnSync(process.env.REDIS_SERVER ?? 'redis-server', ['--version'], { encoding: 'utf8' }).stdout,
 )?.[1];
-const machine = `on a shared ${cpus().length}-core machine, Node ${process.versions.node}, Redis ${redis} on loopback, in ${time(startedAt)}`;
+const machine =
+  `on a shared ${cpus().length}-core machine, Node ${process.versions.node}, ` +
+  `Redis ${redis} on loopback, in ${time(startedAt)}`;
 const text = page(
   inOrder.flatMap(({ figures }) => figures),
   { failed, when: new Date().toISOString().slice(0, 10), machine },

@@ -64,11 +64,22 @@ describe('Sentinel failover under full load', () => {
       const verdict = judge(sections, { redisForgets: true, census: await census([redis], lease, left) });
       const silences = faults.map((at) => longestSilenceMs(sections, at));
       const lost = faults.flatMap((at) => lostAfter(sections, at, 10_000));
-      figures(`Sentinel failover, ${what}; durability: ${durability}`, isDurable ? '0 double grants; fences grow' : 'calls recover', {
-      'failovers': ROUNDS, 'sections': sections.length, 'double grants': verdict.count('S1'), 'fences that decreased': verdict.count('S2'),
-      'no grants for, ms: p50': percentile(silences, 0.5), 'longest': Math.max(...silences),
-      'held at the failure and lost': lost.length, 'signal after the failure, ms: p50': percentile(lost, 0.5), 'latest': Math.max(...lost), ...failed,
-    }); // prettier-ignore
+      figures(
+        `Sentinel failover, ${what}; durability: ${durability}`,
+        isDurable ? '0 double grants; fences grow' : 'calls recover',
+        {
+          failovers: ROUNDS,
+          sections: sections.length,
+          'double grants': verdict.count('S1'),
+          'fences that decreased': verdict.count('S2'),
+          'no grants for, ms: p50': percentile(silences, 0.5),
+          longest: Math.max(...silences),
+          'held at the failure and lost': lost.length,
+          'signal after the failure, ms: p50': percentile(lost, 0.5),
+          latest: Math.max(...lost),
+          ...failed,
+        },
+      );
       expect(verdict.examples(...(isDurable ? [] : (['S3', 'S6', 'S7'] as const)))).toBe('');
       // Otherwise the old master gives locks for a moment together with the new one, each with fences of its own.
       if (failOver === 'killMaster') expect(verdict.examples('S2')).toBe('');

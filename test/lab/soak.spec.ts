@@ -54,8 +54,12 @@ it(
       const grownMb = heapMb() - before;
       const keys = (await redis.keys('*')).filter((key) => key !== '{lock:}:fence');
       figures('Soak: ever new keys of all kinds', 'memory and the number of keys in Redis stay flat', {
-      'minutes': DURATION_MS / 60_000, 'sections': sections, 'heap grown in the last three quarters, MB': grownMb, 'by': sections - sectionsBefore, 'keys left in Redis': keys.length,
-    }); // prettier-ignore
+        minutes: DURATION_MS / 60_000,
+        sections: sections,
+        'heap grown in the last three quarters, MB': grownMb,
+        by: sections - sectionsBefore,
+        'keys left in Redis': keys.length,
+      });
       expect(keys).toEqual([]);
       expect(grownMb).toBeLessThan(SOME_MB);
     } finally {

@@ -51,7 +51,7 @@ if (!canStep) figures(WHAT, 'not tried in this run: it takes a C compiler', {});
     !(one.mode === 'read' && other.mode === 'read');
 
   it(
-    'a server clock that is set forward and back never makes a fence go back; two are inside only right after a step forward',
+    'a server clock that is stepped never makes a fence go back; two are inside only after a step forward',
     async () => {
       load = await Load.start({
         connection: stepped.server.url,
@@ -93,9 +93,17 @@ if (!canStep) figures(WHAT, 'not tried in this run: it takes a C compiler', {});
       );
       const others = judge(apart, { census: await census([redis], LEASE_MS, left) });
       figures(WHAT, 'fences grow; two holders are inside only after steps forward, and for lease/3 at most', {
-      'steps': steps, 'sections': sections.length, 'fences that decreased': others.count('S2'), 'locks lost': lost(sections).length, 'after the step forward, ms: p50': percentile(noticed, 0.5), 'latest': Math.max(...noticed),
-      'double grants after steps forward': all.count('S1') - others.count('S1'), 'for ms, at most': Math.max(...together), 'double grants at any other time': others.count('S1'), ...failed,
-    }); // prettier-ignore
+        steps: steps,
+        sections: sections.length,
+        'fences that decreased': others.count('S2'),
+        'locks lost': lost(sections).length,
+        'after the step forward, ms: p50': percentile(noticed, 0.5),
+        latest: Math.max(...noticed),
+        'double grants after steps forward': all.count('S1') - others.count('S1'),
+        'for ms, at most': Math.max(...together),
+        'double grants at any other time': others.count('S1'),
+        ...failed,
+      });
       // A process that has not heard of it may let in some more of its own callers, with the fences that it has:
       // smaller ones.
       expect(all.examples('S3', 'S7')).toBe('');

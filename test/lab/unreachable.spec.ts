@@ -100,9 +100,17 @@ describe("Redis can't be reached", () => {
         );
         await lock.unlock();
       }
-      figures(`Redis can't be reached: ${what}`, 'the signal aborts before the server ends the lease; every call settles within the command time-out', {
-      'times': ROUNDS, 'signal before the end on the server, ms: p50': percentile(early, 0.5), 'least': Math.min(...early), [`calls took ms, of ${COMMAND_TIMEOUT_MS}: p50`]: percentile(took, 0.5), 'most': Math.max(...took),
-    }); // prettier-ignore
+      figures(
+        `Redis can't be reached: ${what}`,
+        'the signal aborts before the server ends the lease; every call settles within the command time-out',
+        {
+          times: ROUNDS,
+          'signal before the end on the server, ms: p50': percentile(early, 0.5),
+          least: Math.min(...early),
+          [`calls took ms, of ${COMMAND_TIMEOUT_MS}: p50`]: percentile(took, 0.5),
+          most: Math.max(...took),
+        },
+      );
       expect(Math.max(...took)).toBeLessThan(COMMAND_TIMEOUT_MS + SOME_MS);
       expect(leftovers(await census([redis], LEASE_MS))).toEqual([]);
     },

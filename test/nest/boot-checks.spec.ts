@@ -131,7 +131,8 @@ Potential solutions:
       }
       return { providers: [Orders] };
     },
-    '@WithLock stands on static Orders.confirm(). Nest injects nothing into a class itself: make it a method of an injectable, or use LockService.',
+    '@WithLock stands on static Orders.confirm(). Nest injects nothing into a class itself: ' +
+      'make it a method of an injectable, or use LockService.',
   ],
   [
     'a method that returns nothing',
@@ -217,7 +218,7 @@ Potential solutions:
 - If it needs no lock, give it another name.`,
   ],
   ...[false, true].map((hasItsOwn): [string, () => object, string] => [
-    `an override of a handler with scope: 'request' that calls it by super, ${hasItsOwn ? 'with a lock of its own' : 'without one'}`,
+    `an override of a handler with scope: 'request' that calls it by super, ${hasItsOwn ? 'locked' : 'not locked'}`,
     () => {
       @Controller('orders')
       class Orders {
@@ -434,7 +435,9 @@ Potential solutions:
       }
       return { providers: [Orders] };
     },
-    '@WithLock on Orders.confirm(): There is no option "retries". Known options: wait, lease, watchdog, maxHold, atLeast, mode, permits, label, maxWaiters, fair, reentrant, signal, onLost, module, onTimeout, scope.',
+    '@WithLock on Orders.confirm(): There is no option "retries". Known options: ' +
+      'wait, lease, watchdog, maxHold, atLeast, mode, permits, label, maxWaiters, fair, reentrant, signal, onLost, ' +
+      'module, onTimeout, scope.',
   ],
   [
     'all mistakes of all methods, in one list',

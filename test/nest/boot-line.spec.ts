@@ -50,7 +50,19 @@ it.each<[string, () => RedisLockModuleOptions, string]>([
   ],
   [
     'options with getters',
-    () => ({ connection: new (class { get host() { return '10.0.0.1'; } get port() { return 1; } get db() { return 3; } })() }), // prettier-ignore
+    () => ({
+      connection: new (class {
+        get host() {
+          return '10.0.0.1';
+        }
+        get port() {
+          return 1;
+        }
+        get db() {
+          return 3;
+        }
+      })(),
+    }),
     'Locks live in Redis at 10.0.0.1:1, database 3, under "lock:".',
   ],
   [
@@ -81,7 +93,8 @@ it.each<[string, () => RedisLockModuleOptions, string]>([
   [
     'a quorum',
     () => ({ connection: masters, keyPrefix: 'app:' }),
-    'Locks live in a quorum of 3: Redis at 127.0.0.1:1, database 0; Redis at 127.0.0.1:2, database 0; Redis at 127.0.0.1:3, database 0, under "app:".',
+    'Locks live in a quorum of 3: Redis at 127.0.0.1:1, database 0; Redis at 127.0.0.1:2, database 0; ' +
+      'Redis at 127.0.0.1:3, database 0, under "app:".',
   ],
   [
     'durability',

@@ -87,10 +87,13 @@ describe('@CurrentLock()', () => {
     });
   });
 
-  it.each(PLATFORMS)('@CurrentLock() may be on the only parameter of an HTTP handler, or on the first (%s)', async (_platform, adapter) => {
-    const app = opened(await startApp(adapter, { imports, controllers: [Jobs] }));
-    const http = () => request(app.getHttpServer());
-    expect((await http().get('/jobs/only')).body).toEqual({ key: 'job' });
-    expect((await http().post('/jobs/7/first')).body).toEqual({ id: '7', key: 'job:7' });
-  });
+  it.each(PLATFORMS)(
+    '@CurrentLock() may be the only parameter of a handler, or the first (%s)',
+    async (_platform, adapter) => {
+      const app = opened(await startApp(adapter, { imports, controllers: [Jobs] }));
+      const http = () => request(app.getHttpServer());
+      expect((await http().get('/jobs/only')).body).toEqual({ key: 'job' });
+      expect((await http().post('/jobs/7/first')).body).toEqual({ id: '7', key: 'job:7' });
+    },
+  );
 });

@@ -145,7 +145,7 @@ describe('a lock error of a microservice', () => {
   const failure = (proxy: ClientProxy, pattern: string) =>
     lastValueFrom(proxy.send(pattern, '42')).catch((error: unknown) => error);
 
-  it.each(['handler', 'service'])('a lock error of a microservice says its code, and not the key, where the %s takes the lock', async (pattern) => {
+  it.each(['handler', 'service'])('a lock error of a microservice has a code and no key (%s)', async (pattern) => {
     const proxy = await start();
     const lines = warnings();
     expect(await failure(proxy, pattern)).toEqual(TOLD);
@@ -198,7 +198,7 @@ describe('a lock error of a gateway', () => {
     return JSON.parse((await answered)[0].toString());
   }
 
-  it.each(['handler', 'service'])('a lock error of a gateway says its code, and not the key, where the %s takes the lock', async (event) => {
+  it.each(['handler', 'service'])('a lock error of a gateway has a code and no key (%s)', async (event) => {
     expect(await failure(Gateway, event)).toEqual({
       event: 'exception',
       data: { ...TOLD, cause: { pattern: event, data: '42' } },

@@ -195,7 +195,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     expect([status, headers['retry-after'], body]).toMatchObject([409, '1', { code: 'LOCK_TIMEOUT', retryAfter: 1 }]);
   });
 
-  it.each(['lost', 'assert', 'lost-request'])('the exception of exceptionFactory answers for a lost lock, of %s, without Retry-After', async (way) => {
+  it.each(['lost', 'assert', 'lost-request'])('a lost lock has its exception and no Retry-After (%s)', async (way) => {
     await start((error) => new HttpException(error.code, 502));
     const { status, headers, body } = await post(`43/${way}`);
     expect([status, headers['retry-after'], body]).toEqual([502, undefined, { statusCode: 502, message: 'LOCK_LOST' }]);
@@ -304,7 +304,8 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     const { status, headers, body } = await post('42/handler');
     expect([status, headers['retry-after'], body]).toMatchObject([409, '1', { code: 'LOCK_TIMEOUT' }]);
     const remedy =
-      'but must return an HttpException with a status of 200 to 599, or undefined. The client gets the default response.';
+      'but must return an HttpException with a status of 200 to 599, or undefined. ' +
+      'The client gets the default response.';
     expect(lines).toEqual([
       `error POST /accounts/:id/handler (AccountsController.handler): ${told}, ${remedy}`,
       expect.stringMatching(/^warn .*"account:42"/),

@@ -31,7 +31,20 @@ const SECOND_ARGUMENTS: [what: string, args: unknown[]][] = [
   ['null', ['hello', null]],
   ['a text', ['hello', 'there']],
   ['an object', ['hello', { channel: 'news', end: () => undefined }]],
-  ['an object that throws when it is read', ['hello', new Proxy({}, { get: () => { throw new Error('do not touch'); } })]], // prettier-ignore
+  [
+    'an object that throws when it is read',
+    [
+      'hello',
+      new Proxy(
+        {},
+        {
+          get: () => {
+            throw new Error('do not touch');
+          },
+        },
+      ),
+    ],
+  ],
 ];
 
 // Nest calls the type of its context "http", where the library does not say what it is.

@@ -287,14 +287,22 @@ describe('a stream', () => {
   });
 
   it('a stream of another copy of rxjs that throws on subscribe releases its lock, and fails', async () => {
-    value = Object.assign(new OtherObservable(source), { subscribe: () => { throw new Error('no'); } }); // prettier-ignore
+    value = Object.assign(new OtherObservable(source), {
+      subscribe: () => {
+        throw new Error('no');
+      },
+    });
     const heard = (await module.get(Accounts).undeclared()) as Observable<unknown>;
     await expect(lastValueFrom(heard)).rejects.toThrow('no');
     expect(await isLocked()).toBe(false);
   });
 
   it('a stream of ours that can not be read releases its lock, and fails', async () => {
-    value = Object.assign(new Observable(), { pipe: () => { throw new Error('no'); } }); // prettier-ignore
+    value = Object.assign(new Observable(), {
+      pipe: () => {
+        throw new Error('no');
+      },
+    });
     const heard = (await module.get(Accounts).undeclared()) as Observable<unknown>;
     await expect(lastValueFrom(heard)).rejects.toThrow('no');
     expect(await isLocked()).toBe(false);

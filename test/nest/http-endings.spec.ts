@@ -228,7 +228,7 @@ describe('on Express behind a serverless adapter', () => {
 
   afterEach(() => app.close());
 
-  it.each(['call', 'request'])("the lock of a handler with scope: '%s' is free for the next invocation of a serverless adapter", async (scope) => {
+  it.each(['call', 'request'])("a lock with scope: '%s' is free for the next serverless invocation", async (scope) => {
     const locks = app.get(LockService);
     const invoke = lambda(app);
     goOn = deferred();

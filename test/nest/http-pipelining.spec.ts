@@ -244,7 +244,7 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
 
   if (scope === 'call') return;
 
-  it.each(['error', 'broken'])('the lock of a pipelined request is free after an answer of the kind %j that waits for the one ahead', async (path) => {
+  it.each(['error', 'broken'])('the lock of a pipelined request is free after the answer %j', async (path) => {
     await insideBehind(path);
     goOn.resolve();
     await until(isFree);

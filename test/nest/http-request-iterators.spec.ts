@@ -187,7 +187,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     await turn();
   }
 
-  it.each(KINDS)('an async iterator keeps the lock of its request while the body runs, in the context of the lock (%s)', async (kind) => {
+  it.each(KINDS)('an async iterator keeps its lock while the body runs, in its context (%s)', async (kind) => {
     const response = await responseOf(send(`${kind}/7`));
     goOn.resolve();
     expect(await isFree()).toBe(false);
@@ -197,7 +197,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     await until(isFree);
   });
 
-  it.each(KINDS)('an async iterator keeps the lock of its request until the body has ended when its client has gone (%s)', async (kind) => {
+  it.each(KINDS)('an async iterator keeps its lock until the body has ended (%s)', async (kind) => {
     const sent = send(`${kind}/7`);
     const response = await responseOf(sent);
     await once(response, 'data');

@@ -272,7 +272,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     return response.on('error', () => undefined);
   }
 
-  it.each(['above', 'below'])('a request takes its lock %s the decorator of the route, one request at a time', async (place) => {
+  it.each(['above', 'below'])('one request at a time gets its lock %s the decorator of the route', async (place) => {
     const held = await locks.lock('order:7');
     const answers: Promise<request.Response>[] = [];
     for (let number = 0; number < 2; number++) {
@@ -409,7 +409,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     expect(ran).toEqual(['7']);
   });
 
-  it.each([{}, { http: false }])('a request stops waiting for its lock when the client has gone, with %j', async (options) => {
+  it.each([{}, { http: false }])('a request stops waiting when its client has gone, with %j', async (options) => {
     await app.close();
     await start(options);
     const held = await locks.lock('order:7');

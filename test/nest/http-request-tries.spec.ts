@@ -140,12 +140,12 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
   const isFree = async () => !(await locks.isLocked(KEY));
   const get = (path: string) => request(app.getHttpServer()).get(`/${path}/7`);
 
-  it.each(['promise', 'observable', 'ignoring', 'iterator'])('tries of a handler in one request run one after the other (%s)', async (kind) => {
+  it.each(['promise', 'observable', 'ignoring', 'iterator'])('tries of a handler run in turn (%s)', async (kind) => {
     const { status, body } = await get(kind);
     expect([status, body, most, runs]).toEqual([200, ['locked', 'locked'], 1, 2]);
   });
 
-  it('tries of a handler run one after the other when an interceptor has given up the one before', async () => {
+  it('tries of a handler run in turn when an interceptor has given up the one before', async () => {
     const answer = get('hasty').then(({ text }) => text);
     await until(() => runs === 1 && inside === 0);
     for (let turns = 0; turns < 20; turns++) await turn();

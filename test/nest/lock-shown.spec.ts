@@ -41,7 +41,7 @@ describe.each(PLATFORMS)('on %s, a handler that returns its lock', (_platform, a
 
   afterEach(() => app.close());
 
-  it.each(['plain', 'within', 'serialized'])('a lock that a handler returns tells the client neither its token nor its key (%s)', async (path) => {
+  it.each(['plain', 'within', 'serialized'])('a lock in a response hides its token and its key (%s)', async (path) => {
     const answer = await fetch(`${await app.getUrl()}/${path}`);
     const body = await answer.text();
     expect(answer.status).toBe(200);

@@ -69,7 +69,8 @@ describe.each(PLATFORMS)('The log, on %s,', (_platform, adapter) => {
     expect(body).toMatchObject({
       code: 'LOCK_KEY_INVALID',
       message:
-        'The request does not say clearly enough what to work on: body.order.id is missing, empty or of the wrong kind.',
+        'The request does not say clearly enough what to work on: body.order.id is missing, ' +
+        'empty or of the wrong kind.',
     });
     expect(lines).toEqual([
       expect.stringMatching(

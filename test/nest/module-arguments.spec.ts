@@ -162,7 +162,8 @@ describe('providers of options', () => {
     [
       'a class without createRedisLockOptions()',
       { useClass: Misspelt },
-      '"useClass" of RedisLockModule.forRootAsync() is Misspelt, which gives an object (Misspelt) without a method createRedisLockOptions().',
+      '"useClass" of RedisLockModule.forRootAsync() is Misspelt, which gives an object (Misspelt) without a ' +
+        'method createRedisLockOptions().',
     ],
     [
       'a provider without it',

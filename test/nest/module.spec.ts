@@ -65,7 +65,8 @@ describe('forRoot', () => {
     [{}, 'LockService of RedisLockModule.forRoot(); in a test, import LockTestingModule.forRoot()'],
     [
       { module: 'billing' },
-      'LockService of RedisLockModule.forRoot({ name: "billing" }); in a test, import LockTestingModule.forRoot({ name: "billing" })',
+      'LockService of RedisLockModule.forRoot({ name: "billing" }); ' +
+        'in a test, import LockTestingModule.forRoot({ name: "billing" })',
     ],
   ])(
     "a missing forRoot() is named by Nest's error for an app with locked methods (%j), with what to import in a test",
@@ -210,7 +211,7 @@ describe('several modules in one app', () => {
     expect(await module.get<Billing>('made').pay()).toBe('bill');
   });
 
-  it.each(['default', 'billing'])('several modules of one name, "%s", are an error at boot that names it', async (name) => {
+  it.each(['default', 'billing'])('two modules of one name, "%s", are an error at boot', async (name) => {
     const module = await compile({
       imports: [LockTestingModule.forRoot({ name }), LockTestingModule.forRoot({ name })],
     });

@@ -345,7 +345,9 @@ const LOST: [how: string, make: () => Type<Jobs>][] = [
     'a method that an older target compiles, which only mentions super.run',
     () =>
       compiled(
-        `class extends Jobs { run(id) { ${HELPER} const _super = Object.create(null, { run: { get: () => super.run } }); return helper(this, function* () { yield ran.push(id, _super.run.name); }); } }`,
+        `class extends Jobs { run(id) { ${HELPER} ` +
+          'const _super = Object.create(null, { run: { get: () => super.run } }); ' +
+          'return helper(this, function* () { yield ran.push(id, _super.run.name); }); } }',
       ),
   ],
 ];
@@ -537,21 +539,25 @@ const KEPT: [how: string, make: () => Type<Jobs>][] = [
     'a method that TypeScript compiles for an older target',
     () =>
       compiled(
-        `class extends Jobs { run(id) { ${HELPER} const _super = Object.create(null, { run: { get: () => super.run } }); return helper(this, function* () { yield _super.run.call(this, id); }); } }`,
+        `class extends Jobs { run(id) { ${HELPER} ` +
+          'const _super = Object.create(null, { run: { get: () => super.run } }); ' +
+          'return helper(this, function* () { yield _super.run.call(this, id); }); } }',
       ),
   ],
   [
     'a method that SWC compiles for an older target',
     () =>
       compiled(
-        `class extends Jobs { run(id) { ${HELPER} var _this = this, _superprop_get_run = ()=>super.run; return helper(this, function* () { yield _superprop_get_run().call(_this, id); }); } }`,
+        `class extends Jobs { run(id) { ${HELPER} var _this = this, _superprop_get_run = ()=>super.run; ` +
+          'return helper(this, function* () { yield _superprop_get_run().call(_this, id); }); } }',
       ),
   ],
   [
     "a method with super['run'] that a compiler writes for an older target",
     () =>
       compiled(
-        `class extends Jobs { run(id) { ${HELPER} const _superIndex = name => super[name]; return helper(this, function* () { yield _superIndex('run').call(this, id); }); } }`,
+        `class extends Jobs { run(id) { ${HELPER} const _superIndex = name => super[name]; ` +
+          "return helper(this, function* () { yield _superIndex('run').call(this, id); }); } }",
       ),
   ],
 ];
@@ -613,7 +619,7 @@ describe('where Nest builds the object later,', () => {
     const lazy = (...providers: Provider[]): DynamicModule => ({ module: Lazy, providers });
 
     it.each(WAYS)(
-      'a lazy module does not load with an override that has lost its lock, in the provider of %s, however often one tries',
+      'a lazy module never loads with an override that has lost its lock, in the provider of %s',
       async (_way, provider) => {
         class NightJobs extends Jobs {
           override async run(id: string) {
@@ -650,7 +656,7 @@ describe('where Nest builds the object later,', () => {
       await expect(loading).rejects.toThrow(/NightJobs\.run\(\) overrides[^]*of Orders\.confirm\(\) names <orderId>/);
     });
 
-    it.each(WAYS)('a lazy module is wired, and its methods are listed, in the provider of %s', async (_way, provider) => {
+    it.each(WAYS)('a lazy module is wired and its methods listed, in the provider of %s', async (_way, provider) => {
       class NightJobs extends Jobs {}
       const module = await compile([]);
       await module.init();

@@ -69,7 +69,7 @@ describe('LockHealthIndicator', () => {
     let redis: Redis;
     withRedis((one) => ({ server, redis } = one));
 
-    it.each(PLATFORMS)('the health check is up, down while Redis is away, and up again, on %s', async (_name, adapter) => {
+    it.each(PLATFORMS)('the health check is up, down while Redis is away, then up, on %s', async (_name, adapter) => {
       await start([redisModule({ connection: server.url })], adapter);
       await until(isUp);
       expect((await ask()).body).toMatchObject({ status: 'ok', info: { locks: { status: 'up' } } });

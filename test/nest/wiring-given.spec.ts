@@ -1,8 +1,27 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {
-  Body, type CallHandler, type CanActivate, Catch, Controller, type ExceptionFilter, type ExecutionContext, Get, type INestApplication, Inject, Injectable, type ModuleMetadata, type NestInterceptor,
-  Param, type PipeTransform, Post, Scope, UseFilters, UseGuards, UseInterceptors, UsePipes,
-} from '@nestjs/common'; // prettier-ignore
+  Body,
+  type CallHandler,
+  type CanActivate,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  type ExecutionContext,
+  Get,
+  type INestApplication,
+  Inject,
+  Injectable,
+  type ModuleMetadata,
+  type NestInterceptor,
+  Param,
+  type PipeTransform,
+  Post,
+  Scope,
+  UseFilters,
+  UseGuards,
+  UseInterceptors,
+  UsePipes,
+} from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { CurrentLock, type Lock, LockNotWiredError, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';

@@ -173,7 +173,7 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
     },
   );
 
-  it.each(['declared', 'promised'])('server-sent events that lose their lock (%s) do not tell the client the key', async (path) => {
+  it.each(['declared', 'promised'])('server-sent events that lose their lock (%s) hide the key', async (path) => {
     const { response } = await connect(path);
     await isHeldWhile(() => once(response, 'data'));
     const rest = read(response);

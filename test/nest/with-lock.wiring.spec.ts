@@ -238,7 +238,7 @@ describe('an object that Nest did not construct', () => {
   it.each([
     ['a class', (type: new () => Jobs) => ({ provide: Jobs, useClass: type })],
     ['a factory', (type: new () => Jobs) => ({ provide: Jobs, useFactory: () => new type() })],
-  ])('an object rejects a call in its constructor, and says where to call: in the provider of %s', async (_what, provider) => {
+  ])('an object rejects a call in its constructor, in the provider of %s', async (_what, provider) => {
     let call: Promise<string> | undefined;
     @Injectable()
     class Eager extends Jobs {

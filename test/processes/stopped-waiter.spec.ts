@@ -71,9 +71,14 @@ describe('A waiter that stands still, though its connections do not', () => {
       lines.push(await line(kind, options, silence));
     }
     const gaps = await Promise.all(lines.map(async (line) => ({ kind: line.key, gapMs: await gapIn(line) })));
-    figures('A waiter is stopped (SIGSTOP) when its turn comes; lease 30 s', 'the next waiter enters within 5 s and one safety check', {
-      'waiters': gaps.length, 'longest gap ms': Math.max(...gaps.map(({ gapMs }) => gapMs)),
-    }); // prettier-ignore
+    figures(
+      'A waiter is stopped (SIGSTOP) when its turn comes; lease 30 s',
+      'the next waiter enters within 5 s and one safety check',
+      {
+        waiters: gaps.length,
+        'longest gap ms': Math.max(...gaps.map(({ gapMs }) => gapMs)),
+      },
+    );
     expect(gaps.filter(({ gapMs }) => gapMs > LONGEST_GAP_MS)).toEqual([]);
     for (const child of stopped) {
       const held = child.message<{ fence: number }>();

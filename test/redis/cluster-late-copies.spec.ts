@@ -28,10 +28,15 @@ describe('A command to a Redis Cluster whose first copy arrives late', () => {
     cluster = await startCluster();
     const nodes = [...cluster.masters, ...cluster.replicas];
     proxies = await Promise.all(nodes.map(({ port }) => startProxy(port)));
-    client = new Cluster(proxies.map(({ port }) => ({ host: '127.0.0.1', port })), {
-      natMap: Object.fromEntries(nodes.map(({ port }, index) => [`127.0.0.1:${port}`, { host: '127.0.0.1', port: proxies[index]!.port }])),
-      redisOptions: { enableReadyCheck: false },
-    }); // prettier-ignore
+    client = new Cluster(
+      proxies.map(({ port }) => ({ host: '127.0.0.1', port })),
+      {
+        natMap: Object.fromEntries(
+          nodes.map(({ port }, index) => [`127.0.0.1:${port}`, { host: '127.0.0.1', port: proxies[index]!.port }]),
+        ),
+        redisOptions: { enableReadyCheck: false },
+      },
+    );
     client.on('error', () => undefined);
     await once(client, 'ready');
     [here, there] = [client, cluster.client()].map((connection) =>

@@ -4,7 +4,9 @@ import { expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 
 /** Only ioredis 6 knows of this option. */
-const SCRIPT = `import { Redis } from 'ioredis'; process.stdout.write(String('protocol' in new Redis({ lazyConnect: true }).options));`;
+const SCRIPT =
+  "import { Redis } from 'ioredis'; " +
+  "process.stdout.write(String('protocol' in new Redis({ lazyConnect: true }).options));";
 
 it('tests run on the ioredis that was asked for, and so do the processes that they start', () => {
   const isOn6 = env.IOREDIS !== '5';

@@ -118,19 +118,22 @@ export function promisesOfNesting(name: string, start: () => Promise<Backing>): 
     it.each([
       ['fair', { fair: true }],
       ['to read', { mode: 'read' }],
-    ] as const)('a nested call gets the next key inside of a lock held %s, although a call of both keys waits', async (_how, how) => {
-      const order: string[] = [];
-      const taken = deferred();
-      const both = taken.promise.then(() => here.withLock(['a', 'b'], () => order.push('both')));
-      const inner = async () => {
-        taken.resolve();
-        await until(async () => (await here.inspect('a'))?.waiters?.length === 1);
-        await here.withLock('b', () => order.push('nested'), { wait: 3000 });
-      };
-      await Promise.all([here.withLock('a', inner, how), both]);
-      expect(order).toEqual(['nested', 'both']);
-      expect(await backing.lockKeys()).toEqual([]);
-    });
+    ] as const)(
+      'a nested call gets the next key inside of a lock held %s, although a call of both keys waits',
+      async (_how, how) => {
+        const order: string[] = [];
+        const taken = deferred();
+        const both = taken.promise.then(() => here.withLock(['a', 'b'], () => order.push('both')));
+        const inner = async () => {
+          taken.resolve();
+          await until(async () => (await here.inspect('a'))?.waiters?.length === 1);
+          await here.withLock('b', () => order.push('nested'), { wait: 3000 });
+        };
+        await Promise.all([here.withLock('a', inner, how), both]);
+        expect(order).toEqual(['nested', 'both']);
+        expect(await backing.lockKeys()).toEqual([]);
+      },
+    );
 
     it('a nested call loses the locks of several parent calls when one of them is lost', async () => {
       await here.withLock('a', () =>

@@ -39,7 +39,7 @@ describe('Random programs', () => {
     });
 
     it(
-      'the store on Redis replies to every random program of several processes as the model does, and leaves nothing behind',
+      'the store on Redis replies to every random program as the model does, and leaves nothing behind',
       () => check(world, sized(250, 20_000)),
       sized(60_000, 3_600_000),
     );

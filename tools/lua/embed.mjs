@@ -25,7 +25,8 @@ function embedded({ name, parameters, lines }) {
   const takes = parameters.map((parameter) => `${parameter}: string`).join(', ');
   const type = takes ? ` = (${takes}): string =>` : ': string =';
   const code = texts.filter((text) => text !== '').join('\n');
-  return `/** The code of ${name}.lua. */\nexport const ${name.toUpperCase().replaceAll('-', '_')}_SOURCE${type} \`\n${code}\n\`;\n`;
+  const constant = `${name.toUpperCase().replaceAll('-', '_')}_SOURCE`;
+  return `/** The code of ${name}.lua. */\nexport const ${constant}${type} \`\n${code}\n\`;\n`;
 }
 
 const sources = scriptsIn(LUA_FOLDER).map(embedded).join('\n');

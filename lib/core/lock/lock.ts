@@ -165,7 +165,8 @@ export class Lock implements AsyncDisposable {
     if (this.#nesting?.hasParents || this.#nesting?.hasChildren) {
       throw this.#optionsError(
         (lock) =>
-          `${lock} is nested in another call, or others are nested in it: downgrade the outermost, when they have ended.`,
+          `${lock} is nested in another call, or others are nested in it: ` +
+          'downgrade the outermost, when they have ended.',
       );
     }
     await this.#issuer.changes.downgrade(this.leases[0]!);

@@ -22,14 +22,16 @@ export function partlyHeld(keys: readonly string[], parents: ReadonlyMap<string,
 
 export function sharedOtherwise(keys: readonly string[], asked: Sharing, held: Sharing): LockOptionsError {
   const text = (locks: string): string =>
-    `This call asks for ${locks} as ${named(asked)}, inside a call that has it as ${named(held)}, and would wait for itself. ` +
+    `This call asks for ${locks} as ${named(asked)}, inside a call that has it as ${named(held)}, ` +
+    'and would wait for itself. ' +
     'Ask for the same inside, or for more outside.';
   return new LockOptionsError(text('a lock'), text(lockNames(keys)));
 }
 
 export function othersRead(reader: Lock): LockOptionsError {
   const text = (locks: string): string =>
-    `This call asks to write under ${locks}, inside a call that reads, while others read too: two such calls would wait for each other. ` +
+    `This call asks to write under ${locks}, inside a call that reads, while others read too: ` +
+    'two such calls would wait for each other. ' +
     'Take the lock for writing in the outer call; "lock.downgrade()" lets other readers in when the writing is done.';
   return new LockOptionsError(text('a lock'), text(lockNames(reader.keys)));
 }

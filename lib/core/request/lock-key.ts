@@ -33,7 +33,8 @@ export function orderedKeys(key: LockKey): readonly string[] {
   if (key.length === 0) throw new LockKeyError('The array of lock keys is empty: name at least one key.');
   if (key.length > MOST_KEYS) {
     throw new LockKeyError(
-      `A call locks at most ${MOST_KEYS} keys, this one names ${key.length}. Lock what they have in common, or take them in portions.`,
+      `A call locks at most ${MOST_KEYS} keys, this one names ${key.length}. ` +
+        'Lock what they have in common, or take them in portions.',
     );
   }
   // It goes over the holes of an array too.
@@ -52,7 +53,8 @@ export function checkedKey(key: unknown): string {
   }
   if (!isWellFormed(key)) {
     throw new LockKeyError(
-      `A lock key must not have half a surrogate pair in it, as Redis would take it for another key: ${quotedStart(key)}.`,
+      'A lock key must not have half a surrogate pair in it, as Redis would take it for another key: ' +
+        `${quotedStart(key)}.`,
     );
   }
   return key;

@@ -143,7 +143,8 @@ export class KeyTemplate {
         return value;
     }
     throw new LockKeyError(
-      `${text} in the lock key "${this.#template}" of ${this.#context.method}() is ${shown(value)}, but must be a non-empty string, a number, a bigint or a boolean. ` +
+      `${text} in the lock key "${this.#template}" of ${this.#context.method}() is ${shown(value)}, ` +
+        'but must be a non-empty string, a number, a bigint or a boolean. ' +
         `Name the part of it that identifies the thing, e.g. <dto.id>, or ${this.#context.otherwise}.`,
       undefined,
       this.#context.areFields ? text.slice(1, -1) : undefined,

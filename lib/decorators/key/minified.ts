@@ -8,10 +8,12 @@ const SHORT = 2;
 
 /** Explains a method whose parameters a minifier has renamed; undefined when the class does not look minified. */
 export function minifiedMethod(prototype: object, names: ParameterNames): UnknownNames | undefined {
-  if (!looksMinified(prototype, [...names.keys()])) return undefined;
+  const given = [...names.keys()];
+  if (!looksMinified(prototype, given)) return undefined;
   const file = definingFile();
+  const where = file ? `; the class is in ${file}` : '';
   return {
-    what: `This class looks minified: use <0>. In this build its parameters are called ${[...names.keys()].join(', ')}${file ? `; the class is in ${file}` : ''}`,
+    what: `This class looks minified: use <0>. In this build its parameters are called ${given.join(', ')}${where}`,
     remedies: [
       'Name positions, which every build keeps: <0> is the first parameter, <1.id> the "id" of the second.',
       'Give a function of the arguments.',

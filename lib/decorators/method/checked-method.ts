@@ -31,7 +31,8 @@ export function checkedMethod(prototype: unknown, name: unknown, descriptor: Pro
     );
   if (typeof prototype === 'function') {
     throw new LockOptionsError(
-      `@WithLock stands on ${where}.${String(name)}(). Nest injects nothing into a class itself: make it a method of an injectable, or use LockService.`,
+      `@WithLock stands on ${where}.${String(name)}(). Nest injects nothing into a class itself: ` +
+        'make it a method of an injectable, or use LockService.',
     );
   }
   return descriptor.value as Method;
@@ -75,7 +76,8 @@ function isThenable(type: unknown): boolean {
 export function notAPromise(site: string): LockOptionsError {
   return new LockOptionsError(
     mistake(
-      `${site}() does not return a promise, an Observable or an async iterator, so @WithLock can't tell when its work ends.`,
+      `${site}() does not return a promise, an Observable or an async iterator, ` +
+        "so @WithLock can't tell when its work ends.",
       ['Make it async.', 'If it starts work that goes on, return a promise of its end.'],
     ),
   );

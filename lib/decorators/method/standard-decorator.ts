@@ -22,6 +22,7 @@ export function refuseStandard(decorator: string, context: unknown): void {
 
 export function notLegacy(decorator: string, { kind, name = kind }: StandardContext): LockOptionsError {
   return new LockOptionsError(
-    `@${decorator} on ${String(name)} was compiled as a standard decorator; Nest needs "experimentalDecorators": true in tsconfig.json.`,
+    `@${decorator} on ${String(name)} was compiled as a standard decorator; ` +
+      'Nest needs "experimentalDecorators": true in tsconfig.json.',
   );
 }

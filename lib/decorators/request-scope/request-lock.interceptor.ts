@@ -96,7 +96,8 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
 
 export function notARequest(name: string): LockOptionsError {
   return new LockOptionsError(
-    `${name}() has a lock with scope: 'request', but was not called as the handler of an HTTP request, so it did not run. ` +
+    `${name}() has a lock with scope: 'request', but was not called as the handler of an HTTP request, ` +
+      'so it did not run. ' +
       `Leave out the scope to hold the lock for each call.`,
   );
 }

@@ -144,9 +144,12 @@ export class ClusterConnection extends Connection {
 
   #unreachable(call: Pick<Call, 'sent'>): LockUnavailableError {
     const isClosed = this.#isClosed || this.#cluster.status === 'end';
+    const said = this.#lastError ? ` It said: ${diagnosis(this.#lastError)}` : '';
     const message = isClosed
       ? 'The connection to the Redis Cluster has been closed.'
-      : `The Redis Cluster did not run the command within ${this.timeoutMs} ms: the node of this key is down or slow, or its slot is being moved. Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".${this.#lastError ? ` It said: ${diagnosis(this.#lastError)}` : ''}`;
+      : `The Redis Cluster did not run the command within ${this.timeoutMs} ms: ` +
+        'the node of this key is down or slow, or its slot is being moved. ' +
+        `Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".${said}`;
     return notDone(call, message, this.#lastError);
   }
 }

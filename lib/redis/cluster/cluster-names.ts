@@ -22,7 +22,8 @@ export class ClusterNames extends KeyNames {
     const lock = this.lock(key);
     if (!lock.includes('}') || slotOf(lock) === slotOf(this.queue(key))) return;
     throw new LockKeyError(
-      `On a Redis Cluster a "}" in a key must be the end of its {hash tag}, the first braces in it, as it is not in ${quoted(lock)}: its queue would lie in another slot.`,
+      'On a Redis Cluster a "}" in a key must be the end of its {hash tag}, the first braces in it, ' +
+        `as it is not in ${quoted(lock)}: its queue would lie in another slot.`,
     );
   }
 

@@ -41,7 +41,10 @@ export class BorrowedState {
     const database = databaseOf(this.#redis);
     this.#database ??= database;
     if (database !== this.#database) {
-      return `the app has switched its client to database ${database}, but its locks live in database ${this.#database}. ${ADVICE}`;
+      return (
+        `the app has switched its client to database ${database}, ` +
+        `but its locks live in database ${this.#database}. ${ADVICE}`
+      );
     }
     const { mode } = this.#redis;
     return mode === 'normal' ? undefined : `the app has put its client into ${mode} mode. ${ADVICE}`;
@@ -49,4 +52,5 @@ export class BorrowedState {
 }
 
 const ADVICE =
-  'Calls fail until it is switched back: give "connection" a client that nothing else uses, such as client.duplicate().';
+  'Calls fail until it is switched back: give "connection" a client that nothing else uses, ' +
+  'such as client.duplicate().';

@@ -25,7 +25,8 @@ export function notDone({ sent }: Pick<Call, 'sent'>, message: string, cause?: E
 export function refusedBy(server: string, error: Error): RefusedError {
   if (error.message.includes('WRONGTYPE')) {
     return new RefusedError(
-      'The key of this lock holds something in Redis that is not a lock. Another program uses the same name: change "keyPrefix".',
+      'The key of this lock holds something in Redis that is not a lock. ' +
+        'Another program uses the same name: change "keyPrefix".',
       error,
     );
   }

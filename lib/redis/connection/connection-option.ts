@@ -75,14 +75,16 @@ function refuseOtherObjects(connection: object, option: string): void {
     throw wrong(
       option,
       connection,
-      ' It looks like a client of node-redis: give the URL that createClient() got, and the module makes its own connection.',
+      ' It looks like a client of node-redis: give the URL that createClient() got, ' +
+        'and the module makes its own connection.',
     );
   }
   if (typeof evalsha === 'function' || (typeof get === 'function' && typeof (close ?? disconnect) === 'function')) {
     throw wrong(
       option,
       connection,
-      ' It is a client, but not one of ioredis 5 or 6: give the URL, and the module makes its own connection; in a test use LockTestingModule.',
+      ' It is a client, but not one of ioredis 5 or 6: give the URL, and the module makes its own connection; ' +
+        'in a test use LockTestingModule.',
     );
   }
   if (Array.isArray(connection)) throw wrong(option, connection);

@@ -180,7 +180,8 @@ export class RedisConnection extends Connection {
 
   #noReply(cause: Error): LockUnavailableError {
     return new LockUnavailableError(
-      `Redis at ${this.server} did not reply within ${this.timeoutMs} ms. Look at its load and the network, or raise "commandTimeout".`,
+      `Redis at ${this.server} did not reply within ${this.timeoutMs} ms. ` +
+        'Look at its load and the network, or raise "commandTimeout".',
       cause,
     );
   }

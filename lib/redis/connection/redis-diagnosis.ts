@@ -17,7 +17,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^READONLY/, 'It is a replica: give the master as "connection", or the Sentinels that know it.'],
   [
     /^NOREPLICAS/,
-    'Fewer replicas follow it than its "min-replicas-to-write" asks for: look at them, and whether another one is the master now.',
+    'Fewer replicas follow it than its "min-replicas-to-write" asks for: ' +
+      'look at them, and whether another one is the master now.',
   ],
   [/^OOM/, 'It is out of memory and evicts nothing: raise its "maxmemory", or delete something.'],
   [
@@ -36,7 +37,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /max number of clients|EPIPE|ECONNRESET|Connection is closed|max retries per request/,
-    'It closes new connections: look at its "maxclients", at firewalls and proxies, and whether it wants TLS (rediss://).',
+    'It closes new connections: look at its "maxclients", at firewalls and proxies, ' +
+      'and whether it wants TLS (rediss://).',
   ],
   [/certificate|altnames/i, 'Its certificate is not trusted: give the authority that signed it, "connection.tls.ca".'],
   [

@@ -73,7 +73,8 @@ function evicts(info: string): string | undefined {
   const policy = field(info, 'maxmemory_policy');
   if (policy === undefined || policy === 'noeviction' || Number(field(info, 'maxmemory') ?? 0) === 0) return undefined;
   return (
-    `it evicts keys when its memory is full ("maxmemory-policy ${policy}"). A lock that is evicted is granted to a second holder. ` +
+    `it evicts keys when its memory is full ("maxmemory-policy ${policy}"). ` +
+    'A lock that is evicted is granted to a second holder. ' +
     'Keep locks on a Redis with "maxmemory-policy noeviction", not on a cache.'
   );
 }
@@ -90,7 +91,10 @@ function isTooOld(info: string): string | undefined {
 function isReplica(info: string): string | undefined {
   if (field(info, 'role') !== 'slave' || field(info, 'cluster_enabled') === '1') return undefined;
   const master = `${field(info, 'master_host')}:${field(info, 'master_port')}`;
-  return `it is a replica, of ${master}, and only a master keeps locks. Give the master as "connection", or the Sentinels that know it.`;
+  return (
+    `it is a replica, of ${master}, and only a master keeps locks. ` +
+    'Give the master as "connection", or the Sentinels that know it.'
+  );
 }
 
 function field(info: string, name: string): string | undefined {

@@ -118,15 +118,19 @@ export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements
     const have = await this.#ofGrants.ask();
     if (epoch !== this.#redis.epoch)
       throw new LockUnavailableError(
-        `The connection to Redis at ${server} dropped before its replicas were known to have the lock, so it was released.`,
+        `The connection to Redis at ${server} dropped before its replicas were known to have the lock, ` +
+          'so it was released.',
       );
     if (!have.master)
       throw new LockUnavailableError(
-        `Redis at ${server} had not written the lock to its disk within ${timeoutMs} ms, so it was released. Look at its disk, and at "appendfsync".`,
+        `Redis at ${server} had not written the lock to its disk within ${timeoutMs} ms, so it was released. ` +
+          'Look at its disk, and at "appendfsync".',
       );
     if (have.replicas >= replicas) return;
     throw new LockUnavailableError(
-      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was released. Look at the replicas of Redis at ${server}.`,
+      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for ` +
+        `had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was released. ` +
+        `Look at the replicas of Redis at ${server}.`,
     );
   }
 
@@ -137,11 +141,13 @@ export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements
     const have = await this.#ofRenewals.ask();
     if (epoch !== this.#renewals.epoch)
       return new LockUnavailableError(
-        `The connection to Redis at ${server} dropped before its replicas were known to have the renewal, so it does not count.`,
+        `The connection to Redis at ${server} dropped before its replicas were known to have the renewal, ` +
+          'so it does not count.',
       );
     if (have.replicas >= replicas) return undefined;
     return new LockUnavailableError(
-      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for had the renewal within ${timeoutMs} ms, so it does not count. ` +
+      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for ` +
+        `had the renewal within ${timeoutMs} ms, so it does not count. ` +
         `Look at the replicas of Redis at ${server}, and whether it is still the master.`,
     );
   }

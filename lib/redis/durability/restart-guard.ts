@@ -77,7 +77,8 @@ export class RestartGuard {
     const leftMs = this.#overAt - now();
     if (leftMs <= 0) return;
     throw new LockUnavailableError(
-      `Redis at ${this.#redis.server} was started a moment ago and may have forgotten locks that are still held: it grants none for another ${Math.ceil(leftMs / 1000)} s, ` +
+      `Redis at ${this.#redis.server} was started a moment ago and may have forgotten locks that are still held: ` +
+        `it grants none for another ${Math.ceil(leftMs / 1000)} s, ` +
         `until the longest lease (${this.#guardMs} ms) has passed.`,
     );
   }
@@ -87,7 +88,8 @@ export class RestartGuard {
       const start = startOf(String(await this.#redis.command('INFO', 'server')));
       if (!start)
         throw new LockUnavailableError(
-          `Redis at ${this.#redis.server} does not say when it was started (INFO), so it can't be trusted to know all locks.`,
+          `Redis at ${this.#redis.server} does not say when it was started (INFO), ` +
+            "so it can't be trusted to know all locks.",
         );
       if (!start.run || start.run !== this.#run) this.#begin(start);
       this.#checkedInEpoch = this.#redis.epoch;

@@ -32,12 +32,14 @@ export class KeyNames {
     if (!key.includes('}') && !this.#prefix.includes('}')) return;
     if (this.#mayBeginWithBrace && sharesCompanions(this.lock(key))) {
       throw new LockKeyError(
-        `A key must not be a {hash tag} and nothing else, as ${quoted(this.lock(key))} is, nor have a "}" without one: its queue would be that of another key.`,
+        `A key must not be a {hash tag} and nothing else, as ${quoted(this.lock(key))} is, ` +
+          'nor have a "}" without one: its queue would be that of another key.',
       );
     }
     if (!OUR_OWN.test(this.lock(key))) return;
     throw new LockKeyError(
-      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}", ":alive" or ":holders", as ${quoted(this.lock(key))} does: the library uses those names itself.`,
+      `A key that has a {hash tag} must not end in "${FENCE}", "${QUEUE}", ":alive" or ":holders", ` +
+        `as ${quoted(this.lock(key))} does: the library uses those names itself.`,
     );
   }
 

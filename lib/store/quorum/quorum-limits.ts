@@ -13,7 +13,8 @@ export function unsupported({ keys, sharing, fair }: AcquireCommand): LockOption
   if (sharing !== 'exclusive') {
     return notOnQuorum(
       '"permits"',
-      'each node counts for itself, so more holders than there are permits could each have a majority (of 3 permits on 5 nodes, 5 holders)',
+      'each node counts for itself, so more holders than there are permits could each have a majority ' +
+        '(of 3 permits on 5 nodes, 5 holders)',
       keys,
     );
   }

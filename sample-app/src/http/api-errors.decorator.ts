@@ -6,7 +6,9 @@ const MEANINGS = {
   404: 'There is no such account.',
   409: 'Another request held the account for too long. Nothing was changed; try again.',
   422: 'The balance does not allow it. Nothing was changed.',
-  503: 'Redis does not answer, so no lock can be acquired: try again later. Or the lock was lost meanwhile (`LOCK_LOST`): check the balance first.',
+  503:
+    'Redis does not answer, so no lock can be acquired: try again later. ' +
+    'Or the lock was lost meanwhile (`LOCK_LOST`): check the balance first.',
 } as const;
 
 class ErrorDto {

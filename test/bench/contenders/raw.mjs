@@ -14,7 +14,8 @@ if redis.call('EXISTS', KEYS[2]) == 1 or not redis.call('SET', KEYS[1], ARGV[1],
 return redis.call('INCR', KEYS[3])
 `);
 const DELETE_IF_NOBODY_WAITS = scripted(
-  `if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+  "if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('GET', KEYS[1]) == ARGV[1] then " +
+    "return redis.call('DEL', KEYS[1]) end return 0",
 );
 
 /** What a careful person writes by hand: two commands, and no waiting when the key is taken. */

@@ -5,7 +5,8 @@ import { Redis } from 'ioredis';
 export const options =
   'ioredis 6; one timer each lease/3, one pipeline with a script call for each lock; nobody is told of a loss';
 
-const EXTEND_IF_MINE = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`;
+const EXTEND_IF_MINE =
+  "if redis.call('GET', KEYS[1]) == ARGV[1] then " + "return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
 const SHA = createHash('sha1').update(EXTEND_IF_MINE).digest('hex');
 
 /** The watchdog a careful person writes by hand. */

@@ -20,14 +20,18 @@ export async function durability({ quick }) {
   return {
     title: 'The price of `durability`',
     about:
-      `One caller acquires and releases one free key of a master with ${REPLICAS} replicas, all on this machine. Over a network, add a round trip between them. ` +
-      `Median time of a section, ${size.sections} sections a round, ${size.starts * size.rounds} rounds in ${size.starts} starts.`,
+      `One caller acquires and releases one free key of a master with ${REPLICAS} replicas, ` +
+      'all on this machine. Over a network, add a round trip between them. ' +
+      `Median time of a section, ${size.sections} sections a round, ` +
+      `${size.starts * size.rounds} rounds in ${size.starts} starts.`,
     tables: [
       {
         head: ['', ...pinnings.map(({ name }) => `× without, ${name}`), 'p50 µs'],
         rows: contenders.map(({ name }, who) => [
-          name, ...results.map((rounds) => toPlain(rounds, who)), results.map((rounds) => short(medianOf(rounds[who], 'p50Us'))).join(' / '),
-        ]), // prettier-ignore
+          name,
+          ...results.map((rounds) => toPlain(rounds, who)),
+          results.map((rounds) => short(medianOf(rounds[who], 'p50Us'))).join(' / '),
+        ]),
       },
     ],
   };

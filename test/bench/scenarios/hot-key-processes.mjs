@@ -10,7 +10,12 @@ import { target, TARGET_HEAD } from '../targets.mjs';
 import { countTraffic } from '../traffic.mjs';
 import { overNetwork } from './over-network.mjs';
 
-const SHAPES = [[2, 1], [4, 1], [2, 8], [4, 8]].map(([processes, callers]) => ({ processes, callers, holdMs: 1 })); // prettier-ignore
+const SHAPES = [
+  [2, 1],
+  [4, 1],
+  [2, 8],
+  [4, 8],
+].map(([processes, callers]) => ({ processes, callers, holdMs: 1 }));
 const named = ({ processes, callers }) => `${processes} processes × ${callers}`;
 
 /** Several processes want one key, again and again: the hand-off, what it costs Redis, and who gets a turn. */
@@ -26,10 +31,14 @@ export async function hotKeyProcesses({ quick }) {
   return {
     title: 'P4 Hot key, several processes',
     about:
-      `Each caller loops over one key and holds it for 1 ms; 2 or 4 processes with 1 or 8 callers each; ${size.ms} ms a round, ${size.rounds} rounds. ` +
-      'The hand-off alone can flatter: a library that lets the last holder in again at once hands off fast, but leaves the others outside. ' +
-      'That shows in Jain’s index (1: all callers get the same; 1/n: one of n gets everything) and in the longest wait. The baton blocks a connection for each caller. ' +
-      '“By hand” is the cheapest hand-off without such a connection: it has no fence, and does not check whether the next caller is still there. ' +
+      'Each caller loops over one key and holds it for 1 ms; 2 or 4 processes with 1 or 8 callers each; ' +
+      `${size.ms} ms a round, ${size.rounds} rounds. ` +
+      'The hand-off alone can flatter: a library that lets the last holder in again at once hands off fast, ' +
+      'but leaves the others outside. ' +
+      'That shows in Jain’s index (1: all callers get the same; 1/n: one of n gets everything) ' +
+      'and in the longest wait. The baton blocks a connection for each caller. ' +
+      '“By hand” is the cheapest hand-off without such a connection: ' +
+      'it has no fence, and does not check whether the next caller is still there. ' +
       `Pairs are ${pinnings.map(({ name }) => name).join(' / ')}. ${network.about}`,
     tables: [
       ...SHAPES.map((shape, nth) => tableOf(shape, nth, contenders, results)),

@@ -33,8 +33,10 @@ export async function hotKey({ quick }) {
   return {
     title: 'P3 Hot key, one process',
     about:
-      'Callers of one process want one key at the same moment, each once, and hold it for 1 ms. A hand-off is the time from the end of one section ' +
-      `to the start of the next. ${size.starts * size.rounds} rounds in ${size.starts} starts. “40 × 10 ms” is how long 40 callers take that hold the key for 10 ms each: at least 400 ms.`,
+      'Callers of one process want one key at the same moment, each once, and hold it for 1 ms. ' +
+      'A hand-off is the time from the end of one section ' +
+      `to the start of the next. ${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
+      '“40 × 10 ms” is how long 40 callers take that hold the key for 10 ms each: at least 400 ms.',
     tables: [...tables, { head: TARGET_HEAD, rows: targets }],
   };
 }

@@ -54,7 +54,9 @@ function described({ contenders, ours, rounds, roundTripMs }) {
   const handOffMs = rounds.map((own) => medianOf(own, 'p50') / 1000);
   const trips = handOffMs.map((ms) => ms / roundTripMs);
   return {
-    about: `Over the network, a proxy adds ${ONE_WAY_MS} ms each way; a PING through it takes ${short(roundTripMs)} ms, which is one round trip.`,
+    about:
+      `Over the network, a proxy adds ${ONE_WAY_MS} ms each way; ` +
+      `a PING through it takes ${short(roundTripMs)} ms, which is one round trip.`,
     table: {
       head: [
         '2 processes × 1, 10 ms network',
@@ -64,8 +66,12 @@ function described({ contenders, ours, rounds, roundTripMs }) {
         'longest wait, ms',
       ],
       rows: contenders.map(({ name }, who) => [
-        name, short(trips[who]), short(handOffMs[who]), short(medianOf(rounds[who], 'ofProcesses')), short(medianOf(rounds[who], 'longestWaitMs')),
-      ]), // prettier-ignore
+        name,
+        short(trips[who]),
+        short(handOffMs[who]),
+        short(medianOf(rounds[who], 'ofProcesses')),
+        short(medianOf(rounds[who], 'longestWaitMs')),
+      ]),
     },
     targets: [
       target({

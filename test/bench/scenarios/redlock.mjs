@@ -69,9 +69,12 @@ export async function redlock({ quick }) {
   return {
     title: 'P6 Redlock, five masters',
     about:
-      `One caller acquires and releases one free key on ${NODES} independent Redis servers. Median time of a section, ${size.sections} sections a round, ` +
-      `${size.starts * size.rounds} rounds in ${size.starts} starts. Then one node is stopped, and then three are killed: the time until the next call ` +
-      `is refused. "–": not within ${PATIENCE_MS / 1000} s. The floor does not notice that nodes are gone: its clients wait for them.`,
+      `One caller acquires and releases one free key on ${NODES} independent Redis servers. ` +
+      `Median time of a section, ${size.sections} sections a round, ` +
+      `${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
+      'Then one node is stopped, and then three are killed: the time until the next call ' +
+      `is refused. "–": not within ${PATIENCE_MS / 1000} s. The floor does not notice that nodes are gone: ` +
+      'its clients wait for them.',
     tables: [
       {
         head: [

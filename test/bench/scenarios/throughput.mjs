@@ -31,8 +31,10 @@ export async function throughput({ quick }) {
   return {
     title: 'P2 Throughput',
     about:
-      `Callers of one process, each looping over its own free key, ${size.ms} ms a round, ${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
-      'Sections a second: more is better. “By hand” is the cheapest script call for all calls of a tick: a promise for each call, but no fence, no queue and no renewal.',
+      `Callers of one process, each looping over its own free key, ${size.ms} ms a round, ` +
+      `${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
+      'Sections a second: more is better. “By hand” is the cheapest script call for all calls of a tick: ' +
+      'a promise for each call, but no fence, no queue and no renewal.',
     tables: [...tables, { head: TARGET_HEAD, rows: targets }],
   };
 }

@@ -56,7 +56,8 @@ export async function uncontended({ quick }) {
     title: 'P1 Uncontended',
     about:
       `One caller acquires and releases one free key. Median time of a section, ${size.sections} sections a round, ` +
-      `${size.starts * size.rounds} rounds in ${size.starts} starts. Absolute figures and CPU are ${names.join(' / ')}.`,
+      `${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
+      `Absolute figures and CPU are ${names.join(' / ')}.`,
     tables: [
       {
         head: [

@@ -28,8 +28,11 @@ export async function watchdog({ quick }) {
   return {
     title: 'P5 Watchdog',
     about:
-      `${LOCKS.toLocaleString('en-US')} locks held with a lease of ${LEASE_MS / 1000} s, ${size.ms / 1000} s watched, ${count} ${count === 1 ? 'round' : 'rounds'}, each in a new process; ${roomiest.name}. ` +
-      `Libraries that do not renew are left out. Each is set to renew every lease/3 if that can be set; redlock-universal renews at 80 % of the lease.`,
+      `${LOCKS.toLocaleString('en-US')} locks held with a lease of ${LEASE_MS / 1000} s, ` +
+      `${size.ms / 1000} s watched, ${count} ${count === 1 ? 'round' : 'rounds'}, each in a new process; ` +
+      `${roomiest.name}. ` +
+      'Libraries that do not renew are left out. Each is set to renew every lease/3 if that can be set; ' +
+      'redlock-universal renews at 80 % of the lease.',
     tables: [
       {
         head: [
@@ -43,9 +46,15 @@ export async function watchdog({ quick }) {
           'still held',
         ],
         rows: contenders.map(({ name }, who) => [
-          name, ratio(toFloor[who]), short(medianOf(rounds[who], 'clientCpu') * 100), short(medianOf(rounds[who], 'serverCpu') * 100), short(medianOf(rounds[who], 'commands')),
-          short(medianOf(rounds[who], 'heapBytes')), short(medianOf(rounds[who], 'longestDelayMs')), short(medianOf(rounds[who], 'held')),
-        ]), // prettier-ignore
+          name,
+          ratio(toFloor[who]),
+          short(medianOf(rounds[who], 'clientCpu') * 100),
+          short(medianOf(rounds[who], 'serverCpu') * 100),
+          short(medianOf(rounds[who], 'commands')),
+          short(medianOf(rounds[who], 'heapBytes')),
+          short(medianOf(rounds[who], 'longestDelayMs')),
+          short(medianOf(rounds[who], 'held')),
+        ]),
       },
       {
         head: TARGET_HEAD,

@@ -49,5 +49,6 @@ function line(section: Section, zero: number): string {
   if (wroteAt !== undefined) parts.push(`wrote at ${at(wroteAt)}`);
   if (unlockedAt !== undefined) parts.push(`unlock answered ${unlocked} at ${at(unlockedAt)}`);
   if (refused !== undefined) parts.push(`its call failed with ${refused}`);
-  return `process ${pid}, token ${token}, ${mode}${permits ? ` 1 of ${permits}` : ''}, fence ${fence}: ${parts.join(', ')}`;
+  const kind = permits ? `${mode} 1 of ${permits}` : mode;
+  return `process ${pid}, token ${token}, ${kind}, fence ${fence}: ${parts.join(', ')}`;
 }

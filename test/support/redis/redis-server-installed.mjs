@@ -16,7 +16,8 @@ export default function redisServerInstalled() {
     if (found()) return;
   }
   throw new Error(
-    'The tests need redis-server on the PATH: "sudo apt-get install redis-server", "brew install redis", or see https://redis.io/docs/install.',
+    'The tests need redis-server on the PATH: "sudo apt-get install redis-server", "brew install redis", ' +
+      'or see https://redis.io/docs/install.',
   );
 }
 

@@ -50,26 +50,29 @@ export const OPERATION_CASES: ScriptCases = {
     expect(await redis.pttl(A)).toBeGreaterThan(1000);
   },
 
-  'hold earlier keys for a short time while the caller waits for a later one, and all of them for the lease once it has them':
-    async ({ redis, locks, share }) => {
-      await locks(['try', THEIRS, LEASE, 'b']);
-      expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toEqual([
-        THEIRS,
-        expect.any(Number),
-        0,
-        expect.any(Number),
-      ]);
-      expect(await redis.get(A)).toBe(MINE);
-      expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
-      await redis.del(B);
-      expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toBeGreaterThan(0);
-      expect(await redis.pttl(A)).toBeGreaterThan(ALIVE_MS);
-      await redis.del(A);
-      await share('read', { [LAST]: 1000 });
-      await locks(['queue 2 read', NEXT, LEASE, 'a', 'b']);
-      expect(Number(await redis.zscore(HOLDERS, NEXT))).toBeLessThanOrEqual(Date.now() + ALIVE_MS);
-      expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
-    },
+  'hold earlier keys for a short time while the caller waits for a later one, then all for the lease': async ({
+    redis,
+    locks,
+    share,
+  }) => {
+    await locks(['try', THEIRS, LEASE, 'b']);
+    expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toEqual([
+      THEIRS,
+      expect.any(Number),
+      0,
+      expect.any(Number),
+    ]);
+    expect(await redis.get(A)).toBe(MINE);
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
+    await redis.del(B);
+    expect(await locks(['queue 2 exclusive', MINE, LEASE, 'a', 'b'])).toBeGreaterThan(0);
+    expect(await redis.pttl(A)).toBeGreaterThan(ALIVE_MS);
+    await redis.del(A);
+    await share('read', { [LAST]: 1000 });
+    await locks(['queue 2 read', NEXT, LEASE, 'a', 'b']);
+    expect(Number(await redis.zscore(HOLDERS, NEXT))).toBeLessThanOrEqual(Date.now() + ALIVE_MS);
+    expect(await redis.pttl(A)).toBeLessThanOrEqual(ALIVE_MS);
+  },
 
   'end a kept lock after the time it was given': async ({ redis, locks, share }) => {
     await locks(['try', MINE, LEASE, 'a']);

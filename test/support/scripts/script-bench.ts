@@ -54,7 +54,12 @@ export function scriptBench(redis: Redis): ScriptBench {
     by.eval(script.source, keys.length, ...keys, ...args);
   const locksBy: ScriptBench['locksBy'] = (by, ...operations) => {
     const keys = operations.flatMap(([, , , ...keys]) => keys.flatMap((key) => names.ofKey(key)));
-    return run(LOCKS, [names.fence, ...keys], operations.flatMap(([what, token, number]) => [what, token, number]), by); // prettier-ignore
+    return run(
+      LOCKS,
+      [names.fence, ...keys],
+      operations.flatMap(([what, token, number]) => [what, token, number]),
+      by,
+    );
   };
   return {
     redis,
