@@ -105,7 +105,7 @@ describe('The events of a service', () => {
   it.each([
     ['of its own', new Error('enough')],
     ['of ours', new LockUnavailableError('said by another service')],
-  ])('the events say that a caller aborted, for a reason %s', async (_whose, reason) => {
+  ])('the events say that a caller aborted, with a reason %s', async (_whose, reason) => {
     await there.lock('a');
     const abort = new AbortController();
     const call = here.lock('a', { signal: abort.signal });

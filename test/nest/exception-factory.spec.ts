@@ -177,7 +177,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
   const hold = (key = 'account:42') => app.get(LockService).lock(key);
 
   it.each(['handler', 'service', 'by-hand', 'lock', 'request', 'stream', 'intercepted'])(
-    'the exception of exceptionFactory answers a time-out of %s, and Retry-After stays',
+    'the exception of exceptionFactory answers a time-out, and Retry-After stays (%s)',
     async (way) => {
       await start(locked);
       await hold();

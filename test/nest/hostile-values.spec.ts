@@ -164,7 +164,7 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
   afterEach(() => app.close());
 
   it.each(HOSTILE.flatMap(([name, make]) => ['declared', 'undeclared'].map((path) => [name, path, make] as const)))(
-    "a value %s, of a %s handler with scope: 'request', leaves its key free, whatever Nest makes of it",
+    "a value %s leaves its key free, whatever Nest makes of it (%s, with scope: 'request')",
     async (_name, path, make) => {
       value = make();
       const answer = await fetch(`${await app.getUrl()}/${path}`);

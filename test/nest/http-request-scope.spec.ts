@@ -358,7 +358,7 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     expect([status, headers['retry-after'], (body as { code: string }).code]).toEqual([503, undefined, 'LOCK_LOST']);
   });
 
-  it.each(['file', 'raw'])('a request keeps its lock while a %s is sent', async (kind) => {
+  it.each(['file', 'raw'])('a request keeps its lock while its response is sent (%s)', async (kind) => {
     const sent = send('GET', `7/${kind}`);
     file.write('half');
     const answer = await answerOf(sent);

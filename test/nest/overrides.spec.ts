@@ -589,7 +589,7 @@ describe.each(WAYS)('in the provider of %s,', (_way, provider) => {
 });
 
 describe('where Nest builds the object later,', () => {
-  it.each(LOST)('no call runs with %s: in a provider of a request', async (_how, make) => {
+  it.each(LOST)('no call runs in a provider of a request with %s', async (_how, make) => {
     const module = await compile([{ provide: Jobs, scope: Scope.REQUEST, useClass: make() }]);
     await module.init().catch((error: unknown) => expect(error).toBeInstanceOf(LockOptionsError));
     const jobs = await module.resolve(Jobs);
@@ -606,7 +606,7 @@ describe('where Nest builds the object later,', () => {
     await expect(module.init()).rejects.toThrow(/^LateJobs\.run\(\) overrides Jobs\.run\(\), which has @WithLock/);
   });
 
-  it.each(LOST)('no call runs with %s: of ModuleRef.create', async (_how, make) => {
+  it.each(LOST)('no call runs on an object of ModuleRef.create with %s', async (_how, make) => {
     const module = await compile([]);
     await module.init();
     const jobs = await module.get(ModuleRef).create(make());
