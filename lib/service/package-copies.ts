@@ -4,7 +4,8 @@ import { mistake } from '../errors/mistakes.js';
 
 /** The global property with the folders of all copies of the package in this process. */
 const COPIES = Symbol.for('nest-redis-lock:copies');
-const THIS_FILE = /[\\/](?:dist[\\/])?service[\\/]package-copies\.\w+$/;
+/** This file: as it is written, or in the package. */
+const THIS_FILE = /[\\/](?:service[\\/]package-copies|dist[\\/]nest-redis-lock)\.\w+$/;
 
 /**
  * Notes the folder of this copy of the package, and warns if another copy is loaded, too: their classes and tokens are
@@ -12,7 +13,7 @@ const THIS_FILE = /[\\/](?:dist[\\/])?service[\\/]package-copies\.\w+$/;
  */
 export function noteCopy(): void {
   const file = filesOfStack().find((file) => THIS_FILE.test(file));
-  if (!file) return; // in a bundle
+  if (!file) return; // in an app's own bundle
   const copies = ((globalThis as { [COPIES]?: Set<string> })[COPIES] ??= new Set());
   const folder = file.replace(THIS_FILE, '');
   if (copies.has(folder)) return;

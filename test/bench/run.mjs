@@ -7,6 +7,7 @@ import { performance } from 'node:perf_hooks';
 import redisServerInstalled from '../support/redis/redis-server-installed.mjs';
 import { print, write } from './report.mjs';
 import { installRivals } from './rivals/install.mjs';
+import { boot } from './scenarios/boot.mjs';
 import { durability } from './scenarios/durability.mjs';
 import { hotKeyProcesses } from './scenarios/hot-key-processes.mjs';
 import { hotKey } from './scenarios/hot-key.mjs';
@@ -23,6 +24,7 @@ const SCENARIOS = {
   watchdog,
   redlock,
   durability,
+  boot,
 };
 
 const quick = process.argv.includes('--quick');

@@ -18,11 +18,13 @@ export function pack(folder) {
   return join(folder, packed.filename);
 }
 
-/** Of each source its code and its types; and what the README refers to. */
+/** The bundle with its source maps, the types of each source, and what the README refers to. */
 function filesForUsers() {
-  const built = filesBelow('lib', '.ts').flatMap((file) =>
-    ['.js', '.d.ts'].map((ending) => `dist/${file.replace(/\.ts$/, ending)}`),
-  );
+  const bundle = ['index', 'nest-redis-lock', 'terminus/index', 'testing/index'];
+  const built = [
+    ...bundle.flatMap((file) => [`dist/${file}.js`, `dist/${file}.js.map`]),
+    ...filesBelow('lib', '.ts').map((file) => `dist/${file.replace(/\.ts$/, '.d.ts')}`),
+  ];
   const pages = filesBelow('docs', '.md').map((file) => `docs/${file}`);
   return [...built, ...pages, 'package.json', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE'];
 }

@@ -37,7 +37,8 @@ function isOnOneLine(prototype: object): boolean {
   return classSource(prototype)?.text.includes('\n') === false;
 }
 
-const FIRST_FILE = /errors[\\/]stack-files\.\w+$/;
+/** The file of `filesOfStack`: as it is written, or in the package. */
+const FIRST_FILE = /(?:errors[\\/]stack-files|dist[\\/]nest-redis-lock)\.\w+$/;
 const OF_PACKAGE = /[\\/]node_modules[\\/]/;
 
 /**
@@ -47,7 +48,7 @@ const OF_PACKAGE = /[\\/]node_modules[\\/]/;
  */
 function definingFile(): string | undefined {
   const [own = '', ...files] = filesOfStack();
-  // In a bundle everything is one file.
+  // In an app's own bundle everything is one file.
   if (!FIRST_FILE.test(own)) return own || undefined;
   const ours = own.replace(FIRST_FILE, '');
   const others = files.filter((file) => !file.startsWith(ours) && !OF_PACKAGE.test(file));
