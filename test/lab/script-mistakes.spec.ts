@@ -14,6 +14,7 @@ import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { RedisWorld } from '../support/model/redis-world.js';
 import { scriptBench } from '../support/scripts/script-bench.js';
 import { SCRIPT_CASES } from '../support/scripts/script-cases.js';
+import { contendedPathOf, withoutContendedPath } from '../support/scripts/contended-path.js';
 import { CLUSTER_LOCKS } from '../support/scripts/script-fixtures.js';
 import { mistakesIn, type Mistake } from '../support/scripts/script-mistakes.js';
 
@@ -31,8 +32,18 @@ function standsIn({ source }: LuaScript<unknown>): (line: string) => boolean {
 }
 const [inLocks, inRenew] = [standsIn(LOCKS), standsIn(RENEW)];
 
+/** The rest of the locks script has to do without its contended path what that does in its place. */
+function mistakesInLocks(): Mistake[] {
+  const contended = new Set(contendedPathOf(LOCKS));
+  const rest = withoutContendedPath(LOCKS);
+  return [
+    ...mistakesIn('CONTENDED', LOCKS, (line) => contended.has(line)),
+    ...mistakesIn('LOCKS', rest, (line, within) => !isForCluster(line, within)),
+  ].map((mistake) => ({ ...mistake, script: LOCKS }));
+}
+
 const mistakes = (): Mistake[] => [
-  ...mistakesIn('LOCKS', LOCKS, (line, within) => !isForCluster(line, within)),
+  ...mistakesInLocks(),
   ...mistakesIn('CLUSTER_LOCKS', CLUSTER_LOCKS, (line, within) => isForCluster(line, within) || !inLocks(line)),
   ...mistakesIn('RENEW_IN_CLUSTER', RENEW_IN_CLUSTER, (line) => !inRenew(line)),
   ...Object.entries({ RENEW, INSPECT, HOLDERS_OF, PUBLISH }).flatMap(([what, script]) => mistakesIn(what, script)),
@@ -59,6 +70,13 @@ const HARMLESS: readonly RegExp[] = [
   /if nextArg > #ARGV then return .*=> {2}(gone|if false|if nextArg >= #ARGV)/,
   /if #operation > \d+ then {2}=> /,
   /operation = string\.match\(operation, '\^\(%a\+\) 1 exclusive\/'\) or operation {2}=> /,
+  // Nor does the contended path.
+  /CONTENDED .*if not advanceTo and #ARGV == .*=> {2}if (false|advanceTo|not advanceTo and (#ARGV ~=|#ARGV == nextArg \+ 2 and #KEYS == firstKey then))/,
+  /CONTENDED .*=> {2}(else)?if false then$/,
+  /CONTENDED .*local aliveUntil = .*and 0\) or 0$/,
+  /CONTENDED .*: operation, kind = operation or what, kind or 'exclusive' {2}=> {2}(gone|operation, kind = operation and)/,
+  /CONTENDED .*local notifies = .*=> .* or call\('EXISTS', queue\) == 0$/,
+  /CONTENDED .*: if \(operation == 'queue' or .*=> {2}if \(operation == 'queue' and /,
   // Reads one waiter more at a time.
   /'ZRANGE', queue, position, position \+ page - 1\) .*position \+ page\)/,
   // Nothing is as good as false.
@@ -70,6 +88,8 @@ const HARMLESS: readonly RegExp[] = [
   // Looks at a queue in vain, or gives a free key to its first waiter, as every caller does that asks for it.
   /if wasQueued and released == 0 then .*=> {2}if (true|wasQueued or released == 0)/,
   /if \(sharing or not value\) and call\('EXISTS', KEYS\[i \+ 1\]\) == 1 then .*=> {2}(if true|if \(sharing or not value\) or)/,
+  // Reads all of the notes before, in place of the last of them.
+  /: local number = before and string\.match\(.*math\.min\(1, before - 20\)/,
   // A ms more or less.
   /if not token or aliveUntil < now or .*=> {2}if not token or aliveUntil <= now/,
   /if not last or tonumber\(last\) < now then {2}=> {2}.* <= now/,

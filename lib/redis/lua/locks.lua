@@ -37,6 +37,8 @@ local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 
 
 -- @include include/fast-path.lua
 
+-- @include include/contended-path.lua
+
 -- @include include/fences.lua
 
 -- @include include/holders.lua

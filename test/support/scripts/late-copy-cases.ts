@@ -210,6 +210,19 @@ export const LATE_COPY_CASES: ScriptCases = {
     expect(await redis.exists(A, HOLDERS)).toBe(0);
   },
 
+  'note each reader once, whatever is noted before and behind it': async ({ redis, locks }) => {
+    const readers = [MINE, THEIRS, NEXT] as const;
+    await locks(...readers.map((token) => ['try 1 read', token, LEASE, 'a'] as const));
+    await locks(...readers.map((token) => ['upgrade 1 1', token, LEASE, 'a'] as const));
+    expect(await redis.get(A)).toBe(`nest-redis-lock:read 1 ${MINE} 1 ${THEIRS} 1 ${NEXT}`);
+    await locks(['upgrade 1 12', THEIRS, LEASE, 'a']);
+    expect(await redis.get(A)).toBe(`nest-redis-lock:read 1 ${MINE} 1 ${NEXT} 12 ${THEIRS}`);
+    await locks(['upgrade 1 2', MINE, LEASE, 'a']);
+    expect(await redis.get(A)).toBe(`nest-redis-lock:read 1 ${NEXT} 12 ${THEIRS} 2 ${MINE}`);
+    await locks(['upgrade 1 13', THEIRS, LEASE, 'a']);
+    expect(await redis.get(A)).toBe(`nest-redis-lock:read 1 ${NEXT} 2 ${MINE} 13 ${THEIRS}`);
+  },
+
   'look at few of the ended upgrades of other readers, however many there are': async ({ redis, locks }) => {
     const readers = Array.from({ length: 300 }, (_, index) => `reader.${index}`);
     const all = (what: string) => locks(...readers.map((token) => [what, token, LEASE, 'a'] as const));

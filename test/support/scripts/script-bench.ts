@@ -43,7 +43,8 @@ export interface ScriptBench {
   readonly close: () => void;
 }
 
-export function scriptBench(redis: Redis): ScriptBench {
+/** @param locksScript what runs the operations on locks */
+export function scriptBench(redis: Redis, locksScript = LOCKS): ScriptBench {
   const others: Redis[] = [];
   const another = (options = {}) => {
     const other = redis.duplicate(options);
@@ -55,7 +56,7 @@ export function scriptBench(redis: Redis): ScriptBench {
   const locksBy: ScriptBench['locksBy'] = (by, ...operations) => {
     const keys = operations.flatMap(([, , , ...keys]) => keys.flatMap((key) => names.ofKey(key)));
     return run(
-      LOCKS,
+      locksScript,
       [names.fence, ...keys],
       operations.flatMap(([what, token, number]) => [what, token, number]),
       by,

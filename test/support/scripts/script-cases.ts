@@ -1,4 +1,5 @@
 import { CLUSTER_CASES } from './cluster-cases.js';
+import { CONTENDED_CASES } from './contended-cases.js';
 import { FENCE_CASES } from './fence-cases.js';
 import { HAND_OFF_CASES } from './hand-off-cases.js';
 import { LATE_COPY_CASES } from './late-copy-cases.js';
@@ -21,4 +22,5 @@ export const SCRIPT_CASES: ScriptCases = {
   ...RENEWAL_CASES,
   ...CLUSTER_CASES,
   ...LATE_COPY_CASES,
+  ...CONTENDED_CASES,
 };

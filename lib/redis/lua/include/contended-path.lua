@@ -1,0 +1,55 @@
+-- The contended path: one operation on one key that others want. Either the holder releases the key to its first
+-- waiter, or a caller queues for it. It does in place what the rest of the script does, as to create the functions of
+-- the rest takes a third of the time of such a call. It leaves all that is not plain to the rest, before it changes
+-- anything but the fence counter.
+if not advanceTo and #ARGV == nextArg + 2 and #KEYS == firstKey + 1 then
+  local what, token, lease = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
+  local key, queue, time = KEYS[firstKey], KEYS[firstKey + 1], call('TIME')
+  local alive, now = string.gsub(queue, 'queue$', 'alive'), time[1] * 1000 + math.floor(time[2] / 1000)
+  local holder = redis.pcall('GET', key)
+
+  -- Takes new fences. Returns the first of them; nil when the counter was missing, or Redis refuses.
+  local function mintOrNil(count)
+    local last = redis.pcall('INCRBY', fenceCounter, count)
+    if type(last) == 'table' then return nil end
+    if last > count then return last - count + 1 end
+    call('DEL', fenceCounter)
+  end
+
+  if what == 'release' and holder == token then
+    local waiter = redis.pcall('ZRANGE', queue, 0, 0)[1] or ''
+    local waiting, waiterLease, kind = string.match(waiter, '^(%S+) ([1-9]%d*) (exclusive%S*)$')
+    local isPlain = waiting and #waiterLease <= 13 and string.find(kind .. '/', '^exclusive/')
+    local aliveUntil = isPlain and tonumber(redis.pcall('ZSCORE', alive, waiting) or 0) or 0
+    local source = aliveUntil >= now and string.match(waiting, '^(.*)%.')
+    local channel = source and string.gsub(fenceCounter, 'fence$', 'wake:') .. source
+    if channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then
+      local fence = mintOrNil(string.sub(waiting, -1) == LOCAL_WAITERS_MARK and HAND_OFF_FENCES or FENCES)
+      local others = call('ZCARD', queue) > 1 and 1 or 0
+      local granted = fence and string.format('granted %s %s %s %.0f %d ', waiting, waiterLease, kind, fence, others)
+      local heard = granted and redis.pcall('PUBLISH', channel, granted .. key)
+      if type(heard) == 'number' then
+        call('SET', key, waiting, 'PX', math.min(waiterLease, FIRST_LEASE_MS))
+        call('ZREM', queue, waiter)
+        call('ZREM', alive, waiting)
+        return 1
+      end
+    end
+  elseif type(holder) == 'string' and holder ~= token and not string.find(holder, SHARING_PATTERN) then
+    local operation, kind = string.match(what, '^(%a+) 1 (exclusive/%S*)$')
+    operation, kind = operation or what, kind or 'exclusive'
+    -- The first in the queue of a holder with local waiters notifies it.
+    local notifies = string.sub(holder, -1) == LOCAL_WAITERS_MARK and call('EXISTS', queue) == 0
+    if (operation == 'queue' or operation == 'handoff') and not notifies then
+      local leaseLeft, waiter, asked = call('PTTL', key), token .. ' ' .. lease .. ' ' .. kind, mintOrNil(1)
+      local added = asked and redis.pcall('ZADD', queue, 'NX', asked, waiter)
+      if type(added) == 'table' then return added end
+      if added then
+        call('ZADD', alive, now + ALIVE_MS, token)
+        call('PEXPIRE', queue, QUEUE_TTL_MS)
+        call('PEXPIRE', alive, QUEUE_TTL_MS)
+        return {string.sub(holder, 1, SHOWN_LENGTH), leaseLeft, call('ZRANK', queue, waiter), asked}
+      end
+    end
+  end
+end
