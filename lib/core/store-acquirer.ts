@@ -8,7 +8,7 @@ import type { Watchdog } from './lease/watchdog.js';
 import { createLock } from './lock/create-lock.js';
 import { Lock } from './lock/lock.js';
 import type { LockReleaser } from './lock-releaser.js';
-import { allowsHandOff, turnsOf, type LockRequest, type Refusal } from './request/lock-request.js';
+import { allowsHandOff, signalsOf, turnsOf, type LockRequest, type Refusal } from './request/lock-request.js';
 import type { TokenSource } from './request/lock-token.js';
 import type { Shutdown } from './shutdown.js';
 import { TooSlowError } from './too-slow.error.js';
@@ -109,7 +109,7 @@ export class StoreAcquirer {
     const { localQueue, pendingAcquires } = this.#parts;
     this.#end(pending);
     const concernsThisCallOnly =
-      error instanceof TooSlowError || request.waitSignals().some(({ aborted, reason }) => aborted && reason === error);
+      error instanceof TooSlowError || signalsOf(request).some(({ aborted, reason }) => aborted && reason === error);
     const turns = turnsOf(request);
     if (error instanceof LockUnavailableError && !concernsThisCallOnly)
       for (const key of turns) localQueue.fail(key, error, request.keys);

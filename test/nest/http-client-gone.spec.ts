@@ -25,6 +25,28 @@ const ran: string[] = [];
 /** The body of `slow` ends, and the guard lets in, when the test says so. */
 let goOn: Deferred;
 
+const OTHER = {
+  keys: ['account:42'],
+  token: 'of another process',
+  leaseMs: 60_000,
+  sharing: 'exclusive',
+  label: undefined,
+  queue: false,
+} as const;
+
+class SlowStore extends MemoryLockStore {
+  /** It answers when the test says so. */
+  answers: Deferred | undefined;
+
+  override async acquire(command: Parameters<MemoryLockStore['acquire']>[0]) {
+    if (this.answers && command !== OTHER) {
+      events.emit('the store is asked');
+      await this.answers.promise;
+    }
+    return super.acquire(command);
+  }
+}
+
 @Injectable()
 class Accounts {
   @WithLock(
@@ -79,7 +101,7 @@ class AccountsController {
 }
 
 describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter) => {
-  const store = new MemoryLockStore();
+  const store = new SlowStore();
   let app: INestApplication;
   let locks: LockService;
   let held: Lock;
@@ -172,22 +194,38 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
 
   it('a client that goes while it waits for another process stops asking the store', async () => {
     await held.unlock();
-    const other = {
-      keys: ['account:42'],
-      token: 'of another process',
-      leaseMs: 60_000,
-      sharing: 'exclusive',
-      label: undefined,
-      queue: false,
-    } as const;
-    await store.acquire(other);
+    await store.acquire(OTHER);
     const gone = await send('42/gone', 'gone asks');
     await failureOf(gone);
 
-    await store.release(other);
+    await store.release(OTHER);
     expect(await statusOf(await send('42/next', 'next asks'))).toBe(201);
     expect(ran).toEqual(['next']);
   });
+
+  it.each([false, true])(
+    'a client that goes while the store is asked, after a first wait, waits no more (with events: %j)',
+    async (told) => {
+      const types: string[] = [];
+      if (told) locks.events.subscribe(({ type }) => types.push(type));
+      const gone = await send('42/gone', 'gone asks');
+      store.answers = deferred();
+      const asked = once(events, 'the store is asked');
+      void held.token; // A token that was shown is not handed off.
+      await held.unlock();
+      await asked;
+      await store.acquire(OTHER);
+      await leave(gone);
+
+      const failed = once(events, 'gone failed');
+      store.answers.resolve();
+      store.answers = undefined;
+      expect(await failed).toEqual([expect.objectContaining({ status: 499 })]);
+      expect(types).toEqual(told ? ['waited', 'aborted'] : []);
+      await store.release(OTHER);
+      expect(ran).toEqual([]);
+    },
+  );
 
   it("a client that goes while it waits stops waiting although the app's own APP_GUARD takes its time", async () => {
     await restart({}, [{ provide: APP_GUARD, useClass: SlowGuard }]);

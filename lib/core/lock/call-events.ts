@@ -14,13 +14,6 @@ export async function withCallEvents(
 ): Promise<Lock | Refusal> {
   const startedAt = now();
   let hasWaited = false;
-  // Kept, because a signal may be there only once.
-  const signals: AbortSignal[] = [];
-  const waitSignals = (): readonly AbortSignal[] => {
-    const present = request.waitSignals();
-    signals.push(...present);
-    return present;
-  };
   const emitEnd = (outcome: (call: LockCallEvent) => LockEvent | undefined): void => {
     const call = { keys: request.keys, label: request.label, waitedMs: now() - startedAt };
     const event = outcome(call);
@@ -29,9 +22,11 @@ export async function withCallEvents(
   };
   let result: Lock | Refusal;
   try {
-    result = await acquire(changedRequest(request, { waitSignals, onWait: () => void (hasWaited = true) }));
+    result = await acquire(changedRequest(request, { onWait: () => void (hasWaited = true) }));
   } catch (error) {
-    const isAborted = [request.signal, ...signals].some((signal) => signal?.aborted && signal.reason === error);
+    const isAborted = [request.signal, ...(request.signals ?? [])].some(
+      (signal) => signal?.aborted && signal.reason === error,
+    );
     emitEnd((call) => {
       if (isAborted) return { ...call, type: 'aborted', reason: error };
       return isMistake(error) ? undefined : { ...call, type: 'unavailable', error };

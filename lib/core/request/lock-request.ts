@@ -7,7 +7,7 @@ import { holderOf } from './lock-token.js';
 /** What a call has besides its options. */
 interface CallParts {
   readonly keys: readonly string[];
-  /** Lists the signals that end the wait. Called only when the call has to wait. */
+  /** Lists the signals that end the wait. Called only when the call has to wait, and only once: use `signalsOf()`. */
   readonly waitSignals: () => readonly AbortSignal[];
   /** Called when the call begins to wait, if somebody wants to know. */
   readonly onWait?: (() => void) | undefined;
@@ -15,15 +15,30 @@ interface CallParts {
   readonly leavesAtOnce?: boolean | undefined;
   /** The keys for which it keeps its turn in this process while it waits in the store. @default all */
   readonly keptTurns?: readonly string[] | undefined;
+  /** The request of the call that this one was changed from. */
+  readonly original?: LockRequest | undefined;
 }
 
 /** One call for a lock: its keys, and its resolved options. */
-export interface LockRequest extends ResolvedLockOptions, CallParts {}
+export interface LockRequest extends ResolvedLockOptions, CallParts {
+  /** What `waitSignals` has listed. */
+  signals: readonly AbortSignal[] | undefined;
+}
 
 /** Makes a request. All requests are made here, so that they have one shape. */
 export function lockRequest(options: ResolvedLockOptions, parts: CallParts, waitMs = options.waitMs): LockRequest {
-  const { keys, waitSignals, onWait, leavesAtOnce, keptTurns } = parts;
-  return Object.assign(copyOptions(options), { keys, waitMs, waitSignals, onWait, leavesAtOnce, keptTurns });
+  const { keys, waitSignals, onWait, leavesAtOnce, keptTurns, original } = parts;
+  const own = { keys, waitMs, waitSignals, onWait, leavesAtOnce, keptTurns, original, signals: undefined };
+  return Object.assign(copyOptions(options), own);
+}
+
+/**
+ * Returns the signals that end the waits of a call. They are the same for each of its waits: a signal that has aborted
+ * between two of them, such as that of a client that has gone, may not be listed a second time.
+ */
+export function signalsOf(request: LockRequest): readonly AbortSignal[] {
+  const call = request.original ?? request;
+  return (call.signals ??= call.waitSignals());
 }
 
 /** Copies a request with some parts changed. */
@@ -39,6 +54,7 @@ export function changedRequest(
       onWait: change.onWait ?? request.onWait,
       leavesAtOnce: change.leavesAtOnce ?? request.leavesAtOnce,
       keptTurns: change.keptTurns ?? request.keptTurns,
+      original: request.original ?? request,
     },
     change.waitMs,
   );

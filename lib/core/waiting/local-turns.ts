@@ -1,4 +1,4 @@
-import { refusal, type LockRequest, type Refusal } from '../request/lock-request.js';
+import { refusal, signalsOf, type LockRequest, type Refusal } from '../request/lock-request.js';
 import type { LocalQueue, TurnOr } from './local-queue.js';
 import type { WaitTracker } from './wait-tracker.js';
 
@@ -110,7 +110,7 @@ export function enterKey<HandedOff>(
         leaseLeftMs: queue.leaseLeftMs(key),
         deadlock: findDeadlock(),
       });
-    return queue.enter(key, startedAt + waitMs, request.waitSignals(), request, late);
+    return queue.enter(key, startedAt + waitMs, signalsOf(request), request, late);
   });
 }
 
@@ -124,7 +124,7 @@ async function enterAfterFront(
   request: LockRequest,
   { startedAt, holder }: WaitContext,
 ): Promise<'turn' | Refusal> {
-  await queue.firstTryOfFront(key, request.waitSignals(), request);
+  await queue.firstTryOfFront(key, signalsOf(request), request);
   const facts = {
     holder: queue.isInside(key) ? holder : undefined,
     ahead: queue.waiterCount(key),

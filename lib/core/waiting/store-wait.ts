@@ -5,6 +5,7 @@ import {
   changedRequest,
   describeBusy,
   refusal,
+  signalsOf,
   turnsOf,
   usesLocalQueue,
   type LockRequest,
@@ -96,7 +97,7 @@ export class StoreWait {
   async #poll(pending: PendingAcquire, refused: AcquireReply<Busy>, wait: Wait): Promise<WaitOutcome> {
     const { request, startedAt, findDeadlock } = wait;
     const until = startedAt + request.waitMs;
-    const signals = request.waitSignals();
+    const signals = signalsOf(request);
     if (pending.queue) request.onWait?.();
     let { reply, sentAt } = refused;
     while (pending.queue && now() < until) {
