@@ -1,6 +1,7 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { ApplicationConfig } from '@nestjs/core';
-import { enterRequest } from './http-request.js';
+import { enterRequest, rawResponse } from './http-request.js';
+import { keepQueuedInContext } from './queued-response.js';
 
 /**
  * Does for every handler what `LockInterceptor` does for one. It guards nothing: a guard is the cheapest place in Nest
@@ -14,10 +15,26 @@ export class LockRequestGuard implements CanActivate {
 }
 
 /**
+ * Keeps pipelined requests out of the locks of those ahead of them on their connections. All that is left of the other
+ * guard with `http: false`.
+ */
+export class QueuedRequestGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const response = rawResponse(context);
+    if (response) keepQueuedInContext(response);
+    return true;
+  }
+}
+
+/**
  * Registers the guard while Nest still builds the app: before the guards of the app itself, however these are
  * registered. It must be the first, because the request it sets would not get past an asynchronous guard before it.
+ *
+ * @param follows whether it does all that `LockInterceptor` does
  */
-export function bindRequestGuard(app: ApplicationConfig): void {
-  const isThere = app.getGlobalGuards().some((guard) => guard instanceof LockRequestGuard);
-  if (!isThere) app.addGlobalGuard(new LockRequestGuard());
+export function bindRequestGuard(app: ApplicationConfig, follows: boolean): void {
+  const guards = app.getGlobalGuards();
+  if (guards.some((guard) => guard instanceof LockRequestGuard)) return;
+  if (follows) app.addGlobalGuard(new LockRequestGuard());
+  else if (!guards.some((guard) => guard instanceof QueuedRequestGuard)) app.addGlobalGuard(new QueuedRequestGuard());
 }

@@ -80,6 +80,6 @@ function withLockService(
 
 function followRequests(options: RedisLockOptions | undefined, app: ApplicationConfig): boolean {
   const http = options?.http ?? DEFAULT_MODULE_OPTIONS.http;
-  if (http) bindRequestGuard(app);
+  bindRequestGuard(app, http);
   return http;
 }

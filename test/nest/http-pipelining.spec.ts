@@ -155,21 +155,30 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
   beforeEach(async () => {
     [ahead, goOn, file, behind] = [deferred(), deferred(), new PassThrough(), undefined];
     ran.length = 0;
-    app = await startApp(adapter, { imports: [LockTestingModule.forRoot({ wait: '1m' })], controllers: [Orders] });
-    locks = app.get(LockService);
-    const connected = once(server(), 'connection') as Promise<[Socket]>;
-    client = await pipeliningClient(port());
-    [connection] = await connected;
+    await start();
   });
 
   afterEach(async () => {
     for (const { resolve } of [ahead, goOn]) resolve();
     file.end();
+    await end();
+    events.removeAllListeners();
+  });
+
+  async function start(options: { http?: boolean } = {}) {
+    const imports = [LockTestingModule.forRoot({ wait: '1m', ...options })];
+    app = await startApp(adapter, { imports, controllers: [Orders] });
+    locks = app.get(LockService);
+    const connected = once(server(), 'connection') as Promise<[Socket]>;
+    client = await pipeliningClient(port());
+    [connection] = await connected;
+  }
+
+  async function end() {
     await client.leave();
     await until(isFree);
     await app.close();
-    events.removeAllListeners();
-  });
+  }
 
   const server = () => app.getHttpServer() as Server;
   const port = () => (server().address() as { port: number }).port;
@@ -194,17 +203,22 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     await until(() => /the answer ahead.*\{"id":7\}/s.test(client.received()));
   });
 
-  it('the lock of a pipelined request is not that of the next one on the connection', async () => {
-    const early = once(events, 'early');
-    client.ask(`${scope}/early`, 'slow');
-    await early;
-    await until(() => behind?.writableNeedDrain === true);
-    ahead.resolve();
-    await until(() => client.received().includes('LOCK_TIMEOUT') || client.received().includes('got it'));
-    expect(ran).toEqual(['in no lock']);
-    expect(client.received()).toContain('LOCK_TIMEOUT');
-    goOn.resolve();
-  });
+  it.each([true, false])(
+    'the lock of a pipelined request is not that of the next one on the connection (http: %j)',
+    async (http) => {
+      await end();
+      await start({ http });
+      const early = once(events, 'early');
+      client.ask(`${scope}/early`, 'slow');
+      await early;
+      await until(() => behind?.writableNeedDrain === true);
+      ahead.resolve();
+      await until(() => client.received().includes('LOCK_TIMEOUT') || client.received().includes('got it'));
+      expect(ran).toEqual(['in no lock']);
+      expect(client.received()).toContain('LOCK_TIMEOUT');
+      goOn.resolve();
+    },
+  );
 
   it('the lock of a pipelined request is held until the body has ended when the client goes', async () => {
     await insideBehind('json');
