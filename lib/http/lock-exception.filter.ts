@@ -36,7 +36,7 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
 
   catch(error: LockError, host: ArgumentsHost): unknown {
     const context = host.getType<string>();
-    if (rawResponse(host)) return new BaseExceptionFilter(this.#http?.httpAdapter).catch(error, host);
+    if (rawResponse(host)) return this.#respond(error, host);
     if (!['rpc', 'ws', 'graphql'].includes(context)) throw error;
     if (!error.isReported) logger.warn(`${messageOf(host)}: ${error.detail}`);
     const payload = payloadOf(error);
@@ -44,6 +44,23 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
     if (context === 'graphql') throw new GraphqlError(payload, error);
     return sendToSocket(host, payload);
   }
+
+  #respond(error: LockError, host: ArgumentsHost): void {
+    const adapter = this.#http?.httpAdapter;
+    if (adapter) return new BaseExceptionFilter(adapter).catch(error, host);
+    // Made with `new`, it knows neither platform: both have these methods.
+    const response = host.switchToHttp().getResponse<HttpResponse>();
+    const body = error.getResponse();
+    const statusCode = error.getStatus();
+    if (rawResponse(host)!.headersSent) rawResponse(host)!.end();
+    else response.status(statusCode).send(typeof body === 'string' ? { statusCode, message: body } : body);
+  }
+}
+
+/** A response of Express, or of Fastify. */
+interface HttpResponse {
+  status(statusCode: number): this;
+  send(body: object): unknown;
 }
 
 /**

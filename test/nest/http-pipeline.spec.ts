@@ -22,7 +22,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
-import { CurrentLock, Lock, LockInterceptor, LockService, WithLock } from 'nest-redis-lock';
+import { CurrentLock, Lock, LockExceptionFilter, LockInterceptor, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { map } from 'rxjs';
 import request from 'supertest';
@@ -191,6 +191,16 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     await start({ imports: [LOCKS({ http: false })] });
     expect(await busy('plain/42')).toEqual({ ...BUSY, retryAfter: undefined });
     expect(await busy('intercepted/42')).toEqual(BUSY);
+  });
+
+  it.each<[string, unknown]>([
+    ['the default response', undefined],
+    ['the string of an "exceptionFactory"', 'Locked'],
+  ])('LockExceptionFilter made with new sends %s', async (_what, text) => {
+    const factory = text === undefined ? {} : { exceptionFactory: () => new HttpException('Locked', 423) };
+    await start({ imports: [LOCKS(factory)] }, (app) => app.useGlobalFilters(new LockExceptionFilter()));
+    const own = { status: 423, retryAfter: '1', body: { statusCode: 423, message: text } };
+    expect(await busy('plain/42')).toEqual(text === undefined ? BUSY : own);
   });
 
   it('LockInterceptor may stand on a handler that has it already', async () => {
