@@ -26,7 +26,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter, once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
-import { concatMap, defer, EMPTY, from, merge, type Observable, retry, Subject } from 'rxjs';
+import { concatMap, defer, EMPTY, from, merge, type Observable, of, retry, Subject } from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -201,6 +201,13 @@ class Orders {
     return { id };
   }
 
+  @Post(':id/skipped-observable')
+  @HttpCode(200)
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0, onTimeout: ({ error }) => of({ code: error.code }) })
+  skippedObservable(@Param('id') id: string) {
+    return of({ id });
+  }
+
   @Post('parts/:id')
   @WithLock(['a:<params.id>', 'b:<query.q>', 'c:<body.items.0.sku>', 'd:<headers.X-Tenant-Id>'], { scope: 'request' })
   parts(@Body() _body: unknown) {
@@ -350,6 +357,8 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     await using held = await locks.lock('order:7');
     await post('7/skipped').expect(200, { code: 'LOCK_TIMEOUT', asked: 'http' });
     await post('8/skipped').expect(200, { id: '8' });
+    await post('7/skipped-observable').expect(200, { code: 'LOCK_TIMEOUT' });
+    await post('8/skipped-observable').expect(200, { id: '8' });
     held.assertHeld();
   });
 

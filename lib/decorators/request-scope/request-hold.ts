@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
+import type { Subscription } from 'rxjs';
 import type { Lock } from '../../core/lock/lock.js';
 import { clientGone } from '../../http/http-request.js';
 import { isOver, onceEnded } from '../../http/response-end.js';
 import type { RequestPort } from '../../service/request-port.js';
-import { assertNotLost } from '../stream/stream-hold.js';
+import { assertNotLost, leaseMsOf } from '../stream/stream-hold.js';
 import { currentTurn, Turn } from './handler-turn.js';
 
 interface HoldParts {
@@ -36,6 +37,10 @@ export class RequestHold {
   #working = 0;
   #hasResponded = false;
   #isOver = false;
+  /** How many Observables of the handler are read. */
+  #streams = 0;
+  /** What goes on though nobody reads it any more. */
+  #unread: Subscription | undefined;
 
   constructor({ handler, lock, takeTurn, response, outer, requests }: HoldParts) {
     this.#handler = handler;
@@ -85,6 +90,7 @@ export class RequestHold {
    * @throws LockLostError when the lock is not held any more
    */
   enter(): () => void {
+    this.#refuseUnread();
     if (this.#isOver) throw clientGone();
     try {
       this.lock.assertHeld();
@@ -111,6 +117,33 @@ export class RequestHold {
   }
 
   /**
+   * Notes that an Observable of the handler is read.
+   *
+   * @returns a function that notes the end of the reading
+   */
+  startStream(): () => void {
+    this.#refuseUnread();
+    this.#streams++;
+    return () => this.#streams--;
+  }
+
+  /**
+   * Ends what its reader has left, such as an interceptor with `timeout()`. What the interceptors inside the lock have
+   * begun may be impossible to stop, such as a commit after the handler. So unless the handler itself works, they go on
+   * until they have ended or call the handler; and for one lease at most, because they may wait for something that
+   * never comes.
+   */
+  goOnUnread(reading: Subscription): void {
+    if (this.#working > 1 || this.#streams > 0 || !this.lock.isHeld) return reading.unsubscribe();
+    const timer = setTimeout(() => reading.unsubscribe(), leaseMsOf(this.lock)).unref();
+    this.#unread = reading;
+    reading.add(() => {
+      clearTimeout(timer);
+      this.#unread = undefined;
+    });
+  }
+
+  /**
    * Notes that somebody begins to read what the handler has returned. The handler itself may have released the lock.
    *
    * @returns a function that notes the end of the reading
@@ -129,6 +162,13 @@ export class RequestHold {
   assertReadable(): void {
     if (this.#isOver) this.lock.assertHeld();
     else assertNotLost(this.lock);
+  }
+
+  /** Ends what nobody reads any more when it goes on to the handler. */
+  #refuseUnread(): void {
+    if (!this.#unread) return;
+    this.#unread.unsubscribe();
+    throw clientGone();
   }
 
   #endIfDone(): void {

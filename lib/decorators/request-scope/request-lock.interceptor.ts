@@ -11,6 +11,7 @@ import type { LockService } from '../../service/lock.service.js';
 import { lockServiceToken } from '../../service/lock.tokens.js';
 import { endedBy, keyOrAttachedError } from '../call/call-parts.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
+import { isObservable } from '../stream/stream-kind.js';
 import { currentHold, insideHold, RequestHold } from './request-hold.js';
 import { responseUnlessLost } from './request-stream.js';
 
@@ -43,10 +44,8 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
    */
   const holds = new WeakMap<ServerResponse, RequestHold>();
 
-  const handle = (hold: RequestHold, next: CallHandler): Observable<unknown> => {
-    const response = insideHold(hold, () => next.handle());
-    return responseUnlessLost(hold, response, onLost);
-  };
+  const handle = (hold: RequestHold, next: CallHandler): Observable<unknown> =>
+    insideHold(hold, () => responseUnlessLost(hold, next.handle(), onLost));
 
   @Injectable()
   class RequestLockInterceptor implements NestInterceptor {
@@ -84,7 +83,8 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
         endedBy(over.signal, lockOptions, (options) => this.locks.withLock(key, work, options))
           .catch(async (error: unknown) => {
             if (began || onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
-            resolve(of(typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined));
+            const value = typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined;
+            resolve(isObservable(value) ? value : of(value));
           })
           .catch(reject);
       });

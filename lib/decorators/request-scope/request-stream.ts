@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Observable } from 'rxjs';
+import { Observable, Subscription } from 'rxjs';
 import { lostError } from '../../service/call-errors.js';
 import { failWhenLost } from '../stream/held-observable.js';
 import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
@@ -20,14 +20,13 @@ export function readableWhileHeld(
     const read = (turn: Turn): void => {
       subscriber.add(() => turn.end());
       if (subscriber.closed) return;
-      if (onLost === 'throw') {
-        try {
-          hold.assertReadable();
-        } catch (error) {
-          return subscriber.error(inside(() => hold.requests.attachError(error)));
-        }
-        subscriber.add(failWhenLost(hold, subscriber, inside));
+      try {
+        subscriber.add(hold.startStream());
+        if (onLost === 'throw') hold.assertReadable();
+      } catch (error) {
+        return subscriber.error(inside(() => hold.requests.attachError(error)));
       }
+      if (onLost === 'throw') subscriber.add(failWhenLost(hold, subscriber, inside));
       inside(() => turn.run(() => untilUnsubscribed(source, subscriber, inside).subscribe(subscriber)));
     };
     const turn = inside(() => hold.takeTurn());
@@ -36,28 +35,43 @@ export function readableWhileHeld(
   });
 }
 
-/** Sends on the response of the handler, or the loss of the lock if that comes first. */
+/**
+ * Sends on the response of the handler, or the loss of the lock if that comes first. The interceptors inside the lock
+ * run in its async context, whoever reads the response; its reader runs in its own.
+ */
 export function responseUnlessLost(
   hold: RequestHold,
   source: Observable<unknown>,
   onLost: 'throw' | 'ignore',
 ): Observable<unknown> {
+  const inside = AsyncLocalStorage.snapshot();
   return new Observable((subscriber) => {
+    const outside = AsyncLocalStorage.snapshot();
     const leave = hold.enter();
-    const response = untilUnsubscribed(source, subscriber);
-    subscriber.add(leave);
+    const reading = new Subscription();
+    const response = untilUnsubscribed(source, reading, inside);
+    reading.add(leave);
+    let hasEnded = false;
+    subscriber.add(() => (hasEnded ? reading.unsubscribe() : hold.goOnUnread(reading)));
     const unlessLost = (send: () => void, cause?: unknown): void => {
       if (subscriber.closed) return;
       // `isHeld` reads the clock, so it knows a loss that no timer has reported yet. A lock that the handler has
       // released is not lost.
       const lost = onLost === 'throw' && !hold.lock.isHeld ? hold.lock.loss : undefined;
-      if (!lost) send();
-      else subscriber.error(lostError(lost, hold.requests, cause));
+      const error = lost && lostError(lost, hold.requests, cause);
+      outside(error ? () => subscriber.error(error) : send);
     };
-    response.subscribe({
-      next: (value) => unlessLost(() => subscriber.next(value)),
-      error: (error: unknown) => unlessLost(() => subscriber.error(error), error),
-      complete: () => unlessLost(() => subscriber.complete()),
-    });
+    const end = (send: () => void, cause?: unknown): void => {
+      hasEnded = true;
+      unlessLost(send, cause);
+      reading.unsubscribe();
+    };
+    const read = (): unknown =>
+      response.subscribe({
+        next: (value) => unlessLost(() => subscriber.next(value)),
+        error: (error: unknown) => end(() => subscriber.error(error), error),
+        complete: () => end(() => subscriber.complete()),
+      });
+    inside(read);
   });
 }

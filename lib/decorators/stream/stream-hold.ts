@@ -12,10 +12,11 @@ export interface StreamLock {
 }
 
 /**
- * How long a reader may take to come: the lease that the caller asked for. A lock that was handed off lasts less at
- * first, and is renewed soon.
+ * Returns the lease that the caller asked for, for a timer. A lock that was handed off lasts less at first, and is
+ * renewed soon. `0`: the lock is not held.
  */
-const readerMs = (lock: Lock): number => (lock.isHeld ? Math.min(...lock.leases.map(({ leaseMs }) => leaseMs)) : 0);
+export const leaseMsOf = (lock: Lock): number =>
+  lock.isHeld ? Math.min(...lock.leases.map(({ leaseMs }) => leaseMs), LONGEST_TIMER_MS) : 0;
 
 /**
  * Throws when the lock is lost. Reads the clock, so it knows a loss that no timer has reported yet. A lock that its
@@ -47,7 +48,7 @@ export class StreamHold {
   constructor(lock: Lock) {
     this.#lock = lock;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
-    this.#unreadTimer = setTimeout(() => this.#release(), Math.min(readerMs(lock), LONGEST_TIMER_MS)).unref();
+    this.#unreadTimer = setTimeout(() => this.#release(), leaseMsOf(lock)).unref();
   }
 
   /** Whether the stream was read to its end. */

@@ -1,4 +1,4 @@
-import { Observable, Subject, takeUntil, type Subscriber } from 'rxjs';
+import { Observable, Subject, takeUntil, type Subscription } from 'rxjs';
 
 /**
  * Ends a source when its reader unsubscribes. It listens for that before it subscribes to the source, because a source
@@ -8,7 +8,7 @@ import { Observable, Subject, takeUntil, type Subscriber } from 'rxjs';
  */
 export function untilUnsubscribed(
   source: Observable<unknown>,
-  reader: Subscriber<unknown>,
+  reader: Pick<Subscription, 'add'>,
   inside = (end: () => void): void => end(),
 ): Observable<unknown> {
   const left = new Subject<void>();

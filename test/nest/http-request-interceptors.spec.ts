@@ -1,0 +1,209 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import {
+  type CallHandler,
+  Controller,
+  Get,
+  type INestApplication,
+  Injectable,
+  type NestInterceptor,
+  RequestTimeoutException,
+  UseInterceptors,
+} from '@nestjs/common';
+import { LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+import { EventEmitter, once } from 'node:events';
+import { catchError, concatMap, EMPTY, from, map, merge, mergeMap, NEVER, type Observable, of, throwError } from 'rxjs';
+import request from 'supertest';
+import { type Deferred, deferred, until } from '../support/deferred.js';
+import { PLATFORMS, startApp } from './http-app.js';
+
+jest.setTimeout(30_000);
+
+const KEY = 'order:7';
+
+/** What interceptors say: `works` and, from the one that answers too early, `gives up`. */
+const events = new EventEmitter();
+const ran: string[] = [];
+let locks: LockService;
+let goOn: Deferred;
+
+/** Answers as soon as an interceptor inside the lock works. It stands below the lock, so it runs outside. */
+class Hasty implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    const early = from(once(events, 'works')).pipe(mergeMap(() => throwError(() => new RequestTimeoutException())));
+    return merge(next.handle(), early);
+  }
+}
+
+async function work(): Promise<void> {
+  events.emit('works');
+  await goOn.promise;
+  ran.push('work');
+}
+
+/** Works when the handler has ended, as a commit does. */
+class Commits implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(concatMap(work));
+  }
+}
+
+class Begins implements NestInterceptor {
+  async intercept(_context: unknown, next: CallHandler): Promise<Observable<unknown>> {
+    await work();
+    return next.handle();
+  }
+}
+
+class WaitsForEver implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(concatMap(() => (events.emit('works'), NEVER)));
+  }
+}
+
+@Injectable()
+class Audit {
+  @WithLock(KEY, { wait: 0 })
+  async note(what: string) {
+    return `${what}, noted`;
+  }
+}
+
+/** Calls a method that locks the same key when the handler has ended or failed. */
+@Injectable()
+class Notes implements NestInterceptor {
+  constructor(private readonly audit: Audit) {}
+
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(
+      catchError(() => of('failed')),
+      concatMap((value: string) => this.audit.note(value)),
+    );
+  }
+}
+
+class SeesNoLock implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(map((value: string) => `${value}, ${locks.current(KEY) ? 'inside' : 'outside'}`));
+  }
+}
+
+// An interceptor above the lock runs inside it, one below it outside.
+@Controller()
+class Orders {
+  @Get('commit')
+  @UseInterceptors(Commits)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  commit() {
+    return this.#handle();
+  }
+
+  @Get('commit-of-observable')
+  @UseInterceptors(Commits)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  commitOfObservable() {
+    return from(this.#handle());
+  }
+
+  @Get('begin')
+  @UseInterceptors(Begins)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  begin() {
+    return this.#handle();
+  }
+
+  @Get('for-ever')
+  @UseInterceptors(WaitsForEver)
+  @WithLock(KEY, { scope: 'request', lease: '150ms' })
+  @UseInterceptors(Hasty)
+  forEver() {
+    return this.#handle();
+  }
+
+  @Get('silent')
+  @UseInterceptors(Commits)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  silent() {
+    events.emit('works');
+    return merge(EMPTY, NEVER);
+  }
+
+  @Get('noted')
+  @UseInterceptors(Notes)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(SeesNoLock)
+  async noted() {
+    return 'done';
+  }
+
+  @Get('failing')
+  @UseInterceptors(Notes)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(SeesNoLock)
+  async failing() {
+    throw new Error('of the handler');
+  }
+
+  async #handle() {
+    ran.push('handler');
+    return 'done';
+  }
+}
+
+describe.each(PLATFORMS)("on %s, an interceptor inside a lock with scope: 'request'", (_platform, adapter) => {
+  let app: INestApplication;
+
+  beforeEach(async () => {
+    ran.length = 0;
+    goOn = deferred();
+    app = await startApp(adapter, {
+      imports: [LockTestingModule.forRoot()],
+      controllers: [Orders],
+      providers: [Audit],
+    });
+    locks = app.get(LockService);
+  });
+
+  afterEach(async () => {
+    goOn.resolve();
+    await until(isFree);
+    await app.close();
+  });
+
+  const isFree = async () => !(await locks.isLocked(KEY));
+  const get = (path: string) => request(app.getHttpServer()).get(`/${path}`);
+
+  it.each([
+    ['commit', ['handler', 'work']],
+    ['commit-of-observable', ['handler', 'work']],
+    ['begin', ['work']],
+  ])('keeps the lock to the end of its work when another has answered (%s)', async (path, all) => {
+    await get(path).expect(408);
+    expect(await isFree()).toBe(false);
+    goOn.resolve();
+    await until(isFree);
+    expect(ran).toEqual(all);
+  });
+
+  it('keeps the lock for a lease at most when another has answered', async () => {
+    await get('for-ever').expect(408);
+    await until(isFree);
+  });
+
+  it('does not keep the lock of an Observable that nobody reads any more', async () => {
+    await get('silent').expect(408);
+    await until(isFree);
+  });
+
+  it.each([
+    ['noted', 'done'],
+    ['failing', 'failed'],
+  ])('is in the async context of the lock after the handler, and its reader is not (%s)', async (path, what) => {
+    const { status, text } = await get(path);
+    expect([status, text]).toEqual([200, `${what}, noted, outside`]);
+  });
+});
