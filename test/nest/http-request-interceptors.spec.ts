@@ -154,7 +154,7 @@ class Orders {
   }
 }
 
-describe.each(PLATFORMS)("on %s, an interceptor inside a lock with scope: 'request'", (_platform, adapter) => {
+describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) => {
   let app: INestApplication;
 
   beforeEach(async () => {
@@ -181,20 +181,23 @@ describe.each(PLATFORMS)("on %s, an interceptor inside a lock with scope: 'reque
     ['commit', ['handler', 'work']],
     ['commit-of-observable', ['handler', 'work']],
     ['begin', ['work']],
-  ])('keeps the lock to the end of its work when another has answered (%s)', async (path, all) => {
-    await get(path).expect(408);
-    expect(await isFree()).toBe(false);
-    goOn.resolve();
-    await until(isFree);
-    expect(ran).toEqual(all);
-  });
+  ])(
+    'an interceptor inside the lock keeps it to the end of its work when another has answered (%s)',
+    async (path, all) => {
+      await get(path).expect(408);
+      expect(await isFree()).toBe(false);
+      goOn.resolve();
+      await until(isFree);
+      expect(ran).toEqual(all);
+    },
+  );
 
-  it('keeps the lock for a lease at most when another has answered', async () => {
+  it('an interceptor inside the lock keeps it for a lease at most when another has answered', async () => {
     await get('for-ever').expect(408);
     await until(isFree);
   });
 
-  it('does not keep the lock of an Observable that nobody reads any more', async () => {
+  it('an Observable of the handler does not keep the lock when nobody reads it any more', async () => {
     await get('silent').expect(408);
     await until(isFree);
   });
@@ -202,8 +205,11 @@ describe.each(PLATFORMS)("on %s, an interceptor inside a lock with scope: 'reque
   it.each([
     ['noted', 'done'],
     ['failing', 'failed'],
-  ])('is in the async context of the lock after the handler, and its reader is not (%s)', async (path, what) => {
-    const { status, text } = await get(path);
-    expect([status, text]).toEqual([200, `${what}, noted, outside`]);
-  });
+  ])(
+    'an interceptor inside the lock is in its async context after the handler, and one outside is not (%s)',
+    async (path, what) => {
+      const { status, text } = await get(path);
+      expect([status, text]).toEqual([200, `${what}, noted, outside`]);
+    },
+  );
 });
