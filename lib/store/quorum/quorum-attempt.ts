@@ -80,6 +80,14 @@ export class QuorumAttempt implements Question<Granted | Busy> {
     );
   }
 
+  /**
+   * Whether a node is known to keep the lock. What any other says of it does not count: a node whose acquire failed may
+   * have granted it all the same, but its store takes it back as soon as it can.
+   */
+  isGrantedOn(at: number): boolean {
+    return this.#states[at] === 'granted';
+  }
+
   ask(node: QuorumNode, at: number): Promise<Granted | Busy> {
     return (this.#replies[at] = node.acquire(this.#command));
   }

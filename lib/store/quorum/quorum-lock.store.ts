@@ -114,13 +114,13 @@ export class QuorumLockStore implements LockStore {
   async cancel(_command: Cancellation): Promise<void> {}
 
   renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
-    return QuorumRenewal.of(this.#nodes, renewals);
+    return QuorumRenewal.of(this.#nodes, renewals, (lock, at) => this.#isGrantedOn(lock, at));
   }
 
   async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     const { majority } = this.#nodes;
     const grant = await this.#nodes.decide(
-      (node) => node.reserve(lock),
+      (node, at) => node.reserve(lock).then((reply) => (this.#isGrantedOn(lock, at) ? reply : undefined)),
       (replies) => {
         const grants = replies.filter((reply) => reply !== undefined);
         if (grants.length >= majority)
@@ -212,6 +212,10 @@ export class QuorumLockStore implements LockStore {
     if (!attempt) return;
     attempt.contended = true;
     this.#listeners.contended(token);
+  }
+
+  #isGrantedOn({ token }: OwnedLock, at: number): boolean {
+    return this.#held.get(token)?.isGrantedOn(at) ?? true;
   }
 
   /** Loses the lock when it was released by force on a majority: one node alone can't do that. */

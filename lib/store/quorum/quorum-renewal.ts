@@ -7,21 +7,27 @@ interface Votes {
   gone: number;
 }
 
+/** Whether a node is known to keep a lock, so that its renewal there counts. */
+export type IsGrantedOn = (lock: OwnedLock, at: number) => boolean;
+
 /** Renews many locks on a majority of the nodes. Each lock has a majority of its own. */
 export class QuorumRenewal implements Question<RenewalOutcome> {
   readonly isImpatient = true;
   readonly #nodes: QuorumNodes;
   readonly #votes: ReadonlyMap<OwnedLock, Votes>;
+  readonly #isGrantedOn: IsGrantedOn;
   readonly #resolve: (outcome: RenewalOutcome) => void;
   readonly #reject: (error: Error) => void;
 
   private constructor(
     nodes: QuorumNodes,
     locks: readonly OwnedLock[],
+    isGrantedOn: IsGrantedOn,
     resolve: (outcome: RenewalOutcome) => void,
     reject: (error: Error) => void,
   ) {
     this.#nodes = nodes;
+    this.#isGrantedOn = isGrantedOn;
     this.#votes = new Map(locks.map((lock) => [lock, { renewed: 0, gone: 0 }]));
     this.#resolve = resolve;
     this.#reject = reject;
@@ -32,20 +38,20 @@ export class QuorumRenewal implements Question<RenewalOutcome> {
    *
    * @throws LockUnavailableError when too many nodes fail
    */
-  static of(nodes: QuorumNodes, locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
-    return new Promise((resolve, reject) => nodes.put(new QuorumRenewal(nodes, locks, resolve, reject)));
+  static of(nodes: QuorumNodes, locks: readonly OwnedLock[], isGrantedOn: IsGrantedOn): Promise<RenewalOutcome> {
+    return new Promise((resolve, reject) => nodes.put(new QuorumRenewal(nodes, locks, isGrantedOn, resolve, reject)));
   }
 
   ask(node: QuorumNode): Promise<RenewalOutcome> {
     return node.renew([...this.#votes.keys()]);
   }
 
-  replied({ gone, unknown }: RenewalOutcome): void {
+  replied({ gone, unknown }: RenewalOutcome, at: number): void {
     const goneThere = new Set(gone);
     const unknownThere = new Set(unknown);
     for (const [lock, votes] of this.#votes) {
       if (goneThere.has(lock)) votes.gone++;
-      else if (!unknownThere.has(lock)) votes.renewed++;
+      else if (!unknownThere.has(lock) && this.#isGrantedOn(lock, at)) votes.renewed++;
     }
   }
 
