@@ -108,7 +108,9 @@ export class RestartGuard {
     this.#repliedAt = time;
     this.#guardMs = this.#longestLeaseMs;
     // However young the server is, it was started before it replied.
-    this.#overAt = time + this.#guardMs - Math.max(0, Math.min(agoMs, atMost));
+    const overAt = time + this.#guardMs - Math.max(0, Math.min(agoMs, atMost));
+    // A server that takes over has what the one before had: if that one was young, both may have forgotten the same.
+    this.#overAt = this.#overAt === Infinity ? overAt : Math.max(overAt, this.#overAt);
   }
 }
 
