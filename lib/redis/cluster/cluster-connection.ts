@@ -113,6 +113,7 @@ export class ClusterConnection extends Connection {
   }
 
   protected expire(call: Call): void {
+    if (call.sent) this.#lookForMasters();
     this.fail(call, this.#unreachable(call));
   }
 
@@ -123,6 +124,15 @@ export class ClusterConnection extends Connection {
   protected override fail(call: Call, error: LockUnavailableError): void {
     super.fail(call, error);
     if (this.parked.size === 0) this.#stopTryingAgain();
+  }
+
+  /**
+   * Lets the client read anew which node serves which slot. It does so by itself when a node redirects it or closes the
+   * connection, but a master whose host is gone does neither: the client would go on asking it, though a replica has
+   * taken over.
+   */
+  #lookForMasters(): void {
+    if (!this.#isClosed && this.#cluster.status === 'ready') atRoot(() => this.#cluster.refreshSlotsCache());
   }
 
   readonly #nodeFailed = (error: Error): void => {
