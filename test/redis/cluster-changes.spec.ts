@@ -106,6 +106,24 @@ describe('When the nodes of a Redis Cluster change', () => {
     await next.unlock();
   }, 20_000);
 
+  it('a master that falls silent, without closing its connections, fails calls for its keys only until its replica has taken over', async () => {
+    const elsewhere = await there.lock(b, { lease: 900 });
+    const { fence } = await here.lock(a, { lease: 900, watchdog: false });
+    process.kill(master(0).pid, 'SIGSTOP');
+    try {
+      await expect(here.lock(a)).rejects.toBeInstanceOf(LockUnavailableError);
+      await takeOver(0);
+      for (const who of [here, there]) {
+        const next = await lockInTheEnd(who, a);
+        expect(next.fence).toBeGreaterThan(fence);
+        await next.unlock();
+      }
+      expect(await elsewhere.unlock()).toBe(true);
+    } finally {
+      process.kill(master(0).pid, 'SIGCONT');
+    }
+  }, 20_000);
+
   it('a master that dies fails only calls for its own keys, and they continue with the next master', async () => {
     const [held, whole] = [
       await here.lock(b, { lease: 900 }),
@@ -277,4 +295,23 @@ describe('When the nodes of a Redis Cluster change', () => {
     // By asking now and then, it would take most of a second each.
     expect(took.sort((x, y) => x - y)[2]).toBeLessThan(400);
   }, 20_000);
+
+  it('a subscription whose node leaves the cluster, but goes on, moves to another node', async () => {
+    const nodes = [...cluster.masters, ...cluster.replicas];
+    const subscriptions = async (which: readonly ClusterNode[]) => {
+      const lists = await Promise.all(which.map(({ redis }) => redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')));
+      return String(lists).split('name=nest-redis-lock').length - 1;
+    };
+    await Promise.all([here, there].map((who) => who.withLock(b, () => undefined, { fair: true })));
+    await until(async () => (await subscriptions(nodes)) === 2);
+    const leaving = (await subscriptions([master(0)])) > 0 ? 0 : 1;
+    const others = nodes.filter((node) => node !== master(leaving));
+    await takeOver(leaving);
+    await until(async () => (await master(leaving).redis.info('replication')).includes('role:slave'));
+    for (const { redis } of others) await redis.cluster('FORGET', master(leaving).id);
+    await master(leaving).redis.cluster('RESET', 'HARD');
+    // Each hears of the next master when it asks for a key of it.
+    for (const who of [here, there]) await (await lockInTheEnd(who, keyAt(leaving))).unlock();
+    await until(async () => (await subscriptions(others)) === 2, 15_000);
+  }, 40_000);
 });

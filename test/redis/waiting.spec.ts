@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { LockTimeoutError } from 'nest-redis-lock';
+import { LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
 import { MAX_DROPPED } from '../../lib/redis/lua/constants.js';
 import { until } from '../support/deferred.js';
 import { startFakeSentinel } from '../support/redis/fake-sentinel.js';
@@ -141,6 +141,29 @@ describe('Waiting', () => {
       expect((await there.inspect('account:1'))!.holder.fence).toBe(fence);
     }, 20_000);
   });
+
+  it('a subscription that stays with a former master, which is a replica by now, moves to the next one behind their address', async () => {
+    const next = await startRedis();
+    const atNext = new Redis(next.url);
+    const another = thereAs(proxy.url);
+    for (const locks of [there, another]) await locks.withLock('account:1', () => undefined, { fair: true });
+    await until(async () => ((await redis.pubsub('CHANNELS')) as string[]).length === 2);
+    proxy.leadTo(next.port);
+    await redis.replicaof('127.0.0.1', next.port);
+    for (const locks of [there, another])
+      await until(() =>
+        locks
+          .withLock('account:1', () => true)
+          .catch((error: unknown) => {
+            expect(error).toBeInstanceOf(LockUnavailableError);
+            return false;
+          }),
+      );
+    await until(async () => ((await atNext.pubsub('CHANNELS')) as string[]).length === 2, 10_000);
+    await another.close();
+    atNext.disconnect();
+    await next.stop();
+  }, 20_000);
 
   describe('without rights on the channel', () => {
     const RIGHTS = ['on', '>password', '~*', '+@all', 'resetchannels'];

@@ -1,8 +1,11 @@
 import { EventEmitter } from 'node:events';
-import { expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { WakeChannel } from '../../lib/redis/wake/wake-channel.js';
 import { deferred, turn } from '../support/deferred.js';
+
+/** Publishes; one subscriber is there. */
+const NOBODY_ELSE = async () => 1;
 
 it('a wake channel that is closed while it subscribes does not report that, and does not try again', async () => {
   const subscribed = deferred<number>();
@@ -13,7 +16,7 @@ it('a wake channel that is closed while it subscribes does not report that, and 
     disconnect: () => subscribed.reject(new Error('Connection is closed.')),
   });
   const said: string[] = [];
-  const channel = new WakeChannel(() => redis as unknown as Redis, {
+  const channel = new WakeChannel(() => redis as unknown as Redis, NOBODY_ELSE, {
     message: () => undefined,
     up: () => said.push('up'),
     down: () => said.push('down'),
@@ -36,7 +39,7 @@ it('a wake channel whose connection neither comes nor fails is reported, and whe
       disconnect: () => undefined,
     });
     const said: string[] = [];
-    const channel = new WakeChannel(() => redis as unknown as Redis, {
+    const channel = new WakeChannel(() => redis as unknown as Redis, NOBODY_ELSE, {
       message: () => undefined,
       up: (again) => said.push(`up ${again}`),
       down: () => said.push('down'),
@@ -54,4 +57,96 @@ it('a wake channel whose connection neither comes nor fails is reported, and whe
   } finally {
     jest.useRealTimers();
   }
+});
+
+describe('A wake channel that is checked', () => {
+  let redis: EventEmitter & { readonly disconnect: jest.Mock };
+  let publish: jest.Mock<(channel: string, message: string) => Promise<number>>;
+  let heard: string[];
+  let channel: WakeChannel;
+
+  beforeEach(async () => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] });
+    redis = Object.assign(new EventEmitter(), {
+      connect: async () => undefined,
+      subscribe: async () => 1,
+      ping: async () => 'PONG',
+      disconnect: jest.fn(),
+    });
+    publish = jest.fn(async () => 1);
+    heard = [];
+    channel = new WakeChannel(() => redis as unknown as Redis, publish, {
+      message: (text) => heard.push(text),
+      up: () => undefined,
+      down: () => undefined,
+    });
+    channel.name('lock:wake:me');
+    void channel.open();
+    redis.emit('ready');
+    await turn();
+    jest.advanceTimersByTime(1);
+  });
+
+  afterEach(() => {
+    channel.close();
+    jest.useRealTimers();
+  });
+
+  /** Checks, and lets the time for an echo pass. */
+  async function check(): Promise<void> {
+    channel.checkAlive();
+    await turn();
+    jest.advanceTimersByTime(1_000);
+    await turn();
+    await turn();
+  }
+
+  it('a wake channel that hears itself stays as it is, and tells nobody of that', async () => {
+    publish.mockImplementation(async (name, text) => {
+      redis.emit('message', name, text);
+      return 1;
+    });
+    await check();
+    expect(publish.mock.calls).toEqual([['lock:wake:me', 'echo']]);
+    expect(heard).toEqual([]);
+    expect(redis.disconnect).not.toHaveBeenCalled();
+  });
+
+  it('a wake channel reconnects at once when nobody is subscribed where locks are released', async () => {
+    publish.mockImplementation(async (name, text) => {
+      // The server that it is connected to is a replica of that one by now, and gets its messages.
+      redis.emit('message', name, text);
+      return 0;
+    });
+    channel.checkAlive();
+    await turn();
+    expect(redis.disconnect.mock.calls).toEqual([[true]]);
+  });
+
+  it('a wake channel that does not hear itself reconnects', async () => {
+    await check();
+    expect(redis.disconnect.mock.calls).toEqual([[true]]);
+  });
+
+  it('a wake channel does not listen for itself more often than every five seconds', async () => {
+    for (let seconds = 0; seconds < 10; seconds++) await check();
+    expect(publish).toHaveBeenCalledTimes(2);
+  });
+
+  it('a wake channel stays as it is when nothing can be published, or when it was made anew meanwhile', async () => {
+    publish.mockRejectedValueOnce(new Error('NOPERM'));
+    await check();
+    jest.advanceTimersByTime(5_000);
+    channel.checkAlive();
+    await turn();
+    redis.emit('close');
+    jest.advanceTimersByTime(500);
+    redis.emit('ready');
+    await turn();
+    jest.advanceTimersByTime(500);
+    await turn();
+    await turn();
+    expect(publish).toHaveBeenCalledTimes(2);
+    expect(redis.disconnect).not.toHaveBeenCalled();
+  });
 });

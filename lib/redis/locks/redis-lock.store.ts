@@ -55,11 +55,9 @@ export class RedisLockStore implements QuorumNode {
       (lock, keepMs) => this.#count('keep', { ...lock, leaseMs: keepMs }),
     );
     this.#lateCopies = new LateCopies(redis, this.#orphans);
-    this.#holderQueries = new HolderQueries(
-      (channel, message) => redis.publish(channel, message),
-      () => this.#channel.checkAlive(),
-    );
-    this.#channel = new WakeChannel(transport.subscriber, {
+    const publish = (channel: string, message: string) => redis.publish(channel, message);
+    this.#holderQueries = new HolderQueries(publish, () => this.#channel.checkAlive());
+    this.#channel = new WakeChannel(transport.subscriber, publish, {
       message: (text) =>
         handleWakeMessage(text, {
           listeners: this.#listeners,
@@ -74,7 +72,9 @@ export class RedisLockStore implements QuorumNode {
     });
     transport.onConnected((reconnected) => {
       void this.#orphans.reconnected();
-      if (reconnected) this.#listeners.resync();
+      if (!reconnected) return;
+      this.#channel.checkAlive();
+      this.#listeners.resync();
     });
   }
 

@@ -53,6 +53,8 @@ export interface TcpProxy {
   nextDroppedReply(): Promise<void>;
   /** Breaks every connection. New ones are welcome. */
   cut(): void;
+  /** Makes every new connection to another server. Those that there are stay. */
+  leadTo(port: number): void;
   /** Breaks every connection, and every new one until `welcome`. */
   refuse(): void;
   refuseRudely(): void;

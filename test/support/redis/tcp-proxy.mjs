@@ -65,7 +65,8 @@ class Flow {
   }
 }
 
-export async function startProxy(targetPort) {
+export async function startProxy(firstPort) {
+  let targetPort = firstPort;
   const way = { delayMs: 0 };
   const sockets = new Set();
   const wires = [];
@@ -161,6 +162,9 @@ export async function startProxy(targetPort) {
     },
     nextDroppedReply: () => new Promise((resolve) => onDroppedReply.push(resolve)),
     cut,
+    leadTo(port) {
+      targetPort = port;
+    },
     refuse() {
       isOpen = false;
       cut();
