@@ -14,13 +14,13 @@ describe('The guard of a master', () => {
     return { guard, failOver: () => void redis.epoch++ };
   }
 
-  it('lets a server grant locks at once that has been up for longer than the longest lease', async () => {
+  it('the guard of a master lets a server grant locks at once that has been up for longer than the longest lease', async () => {
     const { guard } = guardOf(60_000, OLD);
     await guard.check();
     expect(guard.isOver).toBe(true);
   });
 
-  it('does not trust a server that takes over from one that had just been started: it followed that one, and forgot the same', async () => {
+  it('the guard of a master does not trust a server that takes over from one that had just been started: it followed that one, and forgot the same', async () => {
     const { guard, failOver } = guardOf(60_000, YOUNG, OLD);
     await expect(guard.check()).rejects.toBeInstanceOf(LockUnavailableError);
     failOver();
@@ -28,7 +28,7 @@ describe('The guard of a master', () => {
     expect(guard.isOver).toBe(false);
   });
 
-  it('trusts a server that takes over from one whose time was over', async () => {
+  it('the guard of a master trusts a server that takes over from one whose time was over', async () => {
     const { guard, failOver } = guardOf(1, OLD, OLD.replace('two', 'three'));
     await guard.check();
     failOver();
