@@ -180,6 +180,7 @@ describe('When Redis fails', () => {
     const own = new Error('mine');
     proxy.heal();
     proxy.cut();
+    await until(() => locks.withLock('account:1', () => true).catch(() => false));
     const failing = locks.withLock('account:2', () => {
       proxy.dropRequests();
       throw own;
