@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { rollup } from 'rollup';
+import { rollup } from '@rollup/wasm-node';
 import ts from 'typescript';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
