@@ -35,7 +35,7 @@ describe('A lock on two of three nodes, while the third one has it too but will 
     expect(await store.release(lock)).toBe(true);
   });
 
-  it('a lock is neither renewed nor gets new fences by the third node in the place of one that granted it', async () => {
+  it('a lock is neither renewed nor gets fences by the third node in place of one that granted it', async () => {
     const { token } = await acquire();
     const lock = { keys: ['a'], token: token!, leaseMs: 400 };
     expect(await nodes[2]!.isLocked('a')).toBe(true);

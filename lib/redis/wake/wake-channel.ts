@@ -99,8 +99,8 @@ export class WakeChannel {
   }
 
   /**
-   * Checks the connection, because a message seems to be lost or the server may be another one: if the server is silent,
-   * or is not one that messages reach, the client reconnects.
+   * Checks the connection, because a message seems to be lost or the server may be another one: if the server is
+   * silent, or is not one that messages reach, the client reconnects.
    */
   checkAlive(): void {
     if (this.#state !== 'up') return;

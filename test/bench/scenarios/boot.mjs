@@ -24,7 +24,8 @@ export async function boot({ quick }) {
   return {
     title: 'P10 Start of an app',
     about:
-      `What importing the package and booting \`RedisLockModule\` add to an empty Nest app that has loaded Nest, RxJS and ioredis. ` +
+      `What importing the package and booting \`RedisLockModule\` add to an empty Nest app ` +
+      'that has loaded Nest, RxJS and ioredis. ' +
       `Medians of ${count} new processes.`,
     tables: [
       {
