@@ -5,11 +5,12 @@ import { giveService, refusedCalls } from '../decorators/instance/service-slot.j
 import { noteEarlierService } from '../decorators/call/service-of.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistake, mistakeList } from '../errors/mistakes.js';
+import { safeLog } from '../errors/safe-log.js';
 import { mistakesOf } from './boot-checks.js';
 import type { Provider } from './discovery.js';
 import { lockServiceSlot, lockServiceToken } from '../service/lock.tokens.js';
 
-const logger = new Logger('RedisLock');
+const logger = safeLog(new Logger('RedisLock'));
 
 type Factory = (...dependencies: unknown[]) => unknown;
 

@@ -3,11 +3,12 @@ import { type ApplicationConfig, BaseExceptionFilter, HttpAdapterHost, type Modu
 import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
 import { throwError } from 'rxjs';
 import { LockError, type LockErrorBody } from '../errors/lock.error.js';
+import { safeLog } from '../errors/safe-log.js';
 import { isGateway } from './gateways.js';
 import { messageOf } from './handler-names.js';
 import { rawResponse } from './http-request.js';
 
-const logger = new Logger('RedisLock');
+const logger = safeLog(new Logger('RedisLock'));
 
 /** The error that a client of a microservice or a gateway gets, in the form of Nest's own errors there. */
 interface ErrorPayload {

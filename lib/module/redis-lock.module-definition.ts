@@ -9,7 +9,7 @@ export const { ConfigurableModuleClass, OPTIONS_TYPE, ASYNC_OPTIONS_TYPE } =
   })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createRedisLockOptions')
-    .setExtras<RedisLockModuleExtras>({ name: DEFAULT_MODULE, isGlobal: true }, (definition, { isGlobal }) => ({
+    .setExtras<RedisLockModuleExtras>({ name: DEFAULT_MODULE, isGlobal: true }, (definition, { isGlobal = true }) => ({
       ...definition,
       global: isGlobal,
     }))

@@ -1,4 +1,4 @@
-import type { Logger } from '@nestjs/common';
+import type { Log } from '../errors/safe-log.js';
 import { shownDuration, type OutageReporter } from '../service/outage-reporter.js';
 import type { OutageLog } from '../redis/connection/outage-log.js';
 import { diagnosis } from '../redis/connection/redis-diagnosis.js';
@@ -9,7 +9,7 @@ import { diagnosis } from '../redis/connection/redis-diagnosis.js';
  *
  * @param nodes how many Redis servers the module uses
  */
-export function redisOutageLog(logger: Logger, outage: OutageReporter, nodes: number): OutageLog {
+export function redisOutageLog(logger: Log, outage: OutageReporter, nodes: number): OutageLog {
   const { subscriptions } = outage;
   const isQuorum = nodes > 1;
   const consequence = isQuorum

@@ -12,6 +12,7 @@ import { inspectKey, type LockInfo } from '../core/lock-info.js';
 import { checkedKey, orderedKeys, type LockKey } from '../core/request/lock-key.js';
 import {
   resolveCallOptions,
+  withWait,
   type LockOptions,
   type ResolvedLockOptions,
   type WithLockOptions,
@@ -21,6 +22,7 @@ import { healthOf, type StoreHealth } from '../core/store-health.js';
 import { startIfLazy } from '../core/lazy-promise.js';
 import { endOf } from '../core/stream-end.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import { eventSubscriber } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError } from './call-errors.js';
 import { NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
@@ -87,8 +89,9 @@ export class LockService {
       onReply: () => outage?.succeeded(),
     });
     this.events = new Observable((subscriber) => {
-      this.#events.add(subscriber);
-      return () => this.#events.delete(subscriber);
+      const listener = eventSubscriber(subscriber);
+      this.#events.add(listener);
+      return () => this.#events.delete(listener);
     });
   }
 
@@ -117,7 +120,7 @@ export class LockService {
     // A parent call can end between the grant and this line.
     if (lock.hasEndedWithParent) {
       void lock.unlock();
-      return this.withLock(key, work, { ...options, wait: Math.max(0, startedAt + resolved.waitMs - now()) });
+      return this.withLock(key, work, withWait(options, Math.max(0, startedAt + resolved.waitMs - now())));
     }
     const node = this.#context.enter(lock);
     let value: T;

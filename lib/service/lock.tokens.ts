@@ -30,6 +30,13 @@ export function moduleNameIn(options: object, option: 'name' | 'module'): string
 }
 
 /**
+ * By module: the symbols of this copy of the package. Those of `Symbol.for` are the same in all copies; but a service
+ * does not know the streams of another copy, and would release their locks at once.
+ */
+const tokens = new Map<string, symbol>();
+const slots = new Map<string, symbol>();
+
+/**
  * Returns the injection token of a module's `LockService`, for `app.get()` and `overrideProvider()`: the class itself
  * for the default module.
  *
@@ -38,12 +45,18 @@ export function moduleNameIn(options: object, option: 'name' | 'module'): string
 export function lockServiceToken(moduleName: string = DEFAULT_MODULE): typeof LockService | symbol {
   return moduleName === DEFAULT_MODULE
     ? LockService
-    : Symbol.for(`@InjectLocks(${JSON.stringify(moduleName)}): ${missing(moduleName)}`);
+    : keptSymbol(tokens, moduleName, (name) => `@InjectLocks(${JSON.stringify(name)}): ${missing(name)}`);
 }
 
 /** Returns the property of an object that has the `LockService` of its `@WithLock` methods. */
 export function lockServiceSlot(moduleName: string): symbol {
-  return Symbol.for(missing(moduleName));
+  return keptSymbol(slots, moduleName, missing);
+}
+
+function keptSymbol(symbols: Map<string, symbol>, moduleName: string, describe: (name: string) => string): symbol {
+  let symbol = symbols.get(moduleName);
+  if (!symbol) symbols.set(moduleName, (symbol = Symbol(describe(moduleName))));
+  return symbol;
 }
 
 /** Describes a symbol. Nest prints the symbol when it can't resolve it, so the description says what to do. */

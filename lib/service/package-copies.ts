@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { filesOfStack } from '../errors/stack-files.js';
+import { safeLog } from '../errors/safe-log.js';
 import { mistake } from '../errors/mistakes.js';
 
 /** The global property with the folders of all copies of the package in this process. */
@@ -22,8 +23,8 @@ export function noteCopy(): void {
   const what =
     `This app loads ${copies.size} copies of nest-redis-lock: ${[...copies].join(' and ')}. ` +
     'A class that imports one of them does not find the RedisLockModule of another: ' +
-    "Nest can't resolve its LockService.";
-  new Logger('RedisLock').warn(
+    "Nest can't resolve its LockService, or its calls are refused with LockNotWiredError.";
+  safeLog(new Logger('RedisLock')).warn(
     mistake(what, [
       'Let all packages of the app have one copy: ' +
         '"npm ls nest-redis-lock" (or "pnpm why", "yarn why") shows who asks ' +

@@ -6,7 +6,7 @@ import {
   LockService,
   type WithLockOptions,
 } from '../index.js';
-import { booleanOption, wrongValue } from '../core/request/lock-options.js';
+import { booleanOption, withWait, wrongValue } from '../core/request/lock-options.js';
 import { nearest } from '../errors/nearest.js';
 import { httpRequests } from '../http/http-requests.js';
 import { shown } from '../errors/messages.js';
@@ -84,21 +84,25 @@ export class TestLockService extends LockService {
     this.simulate({});
   }
 
-  override withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
+  override async withLock<T>(
+    key: LockKey,
+    work: (lock: Lock) => T | Promise<T>,
+    options?: WithLockOptions,
+  ): Promise<T> {
     return super.withLock(key, work, this.#withoutWait(key, options));
   }
 
-  override lock(key: LockKey, options?: LockOptions): Promise<Lock> {
+  override async lock(key: LockKey, options?: LockOptions): Promise<Lock> {
     return super.lock(key, this.#withoutWait(key, options));
   }
 
-  override tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
+  override async tryLock(key: LockKey, options?: LockOptions): Promise<Lock | null> {
     return super.tryLock(key, this.#withoutWait(key, options));
   }
 
   /** Refuses a busy key at once: a test must not wait for a key that stays busy until the test itself frees it. */
   #withoutWait<Options extends LockOptions>(key: LockKey, options: Options | undefined): Options | undefined {
-    return this.#simulated.isBusy(key) ? ({ ...options, wait: 0 } as Options) : options;
+    return this.#simulated.isBusy(key) ? withWait(options, 0) : options;
   }
 }
 

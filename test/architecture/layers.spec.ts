@@ -51,7 +51,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   'decorators/source': ['decorators/source', 'acorn'],
   'decorators/key': ['decorators/key', 'decorators/source', 'core/request', 'errors', ...NEST, 'reflect-metadata'],
-  'decorators/stream': ['decorators/stream', 'service', 'core', 'core/lock', 'clock', ...NEST, 'rxjs'],
+  'decorators/stream': ['decorators/stream', 'service', 'core', 'core/lock', 'clock', 'errors', ...NEST, 'rxjs'],
   'decorators/method': ['decorators/method', 'decorators/stream', 'decorators/source', 'errors', 'reflect-metadata'],
   'decorators/options': ['decorators/options', 'decorators/key', 'service', 'core/request', 'errors', 'rxjs'],
   'decorators/call': [

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockLostError, LockUnavailableError, type LockEvent } from 'nest-redis-lock';
-import { retry, tap } from 'rxjs';
+import { config, retry, Subscriber, tap } from 'rxjs';
 import { deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { Random } from '../support/model/random.js';
@@ -215,6 +215,34 @@ describe('The events of a service', () => {
     answer.resolve();
     await extending.catch(() => undefined);
     expect(types()).toEqual(['acquired', 'released']);
+  });
+
+  it('a subscriber that throws, where RxJS does not catch it, keeps nobody from a lock or its release', async () => {
+    class Broken extends Subscriber<LockEvent> {
+      override next(): void {
+        throw new Error('next');
+      }
+      override complete(): void {
+        super.complete();
+        throw new Error('complete');
+      }
+    }
+    here.events.subscribe(new Broken());
+    const thrown: string[] = [];
+    config.onUnhandledError = ({ message }: Error) => thrown.push(message);
+    try {
+      expect(await here.withLock('a', async () => 'done')).toBe('done');
+      const lock = await here.lock('a');
+      expect(await here.tryLock('a')).toBeNull();
+      expect(await lock.unlock()).toBe(true);
+      expect(await store.isLocked('a')).toBe(false);
+      await here.close();
+      await until(() => thrown.includes('complete'));
+    } finally {
+      config.onUnhandledError = null;
+    }
+    expect(types()).toEqual(['acquired', 'released', 'acquired', 'timeout', 'released']);
+    expect(new Set(thrown)).toEqual(new Set(['next', 'complete']));
   });
 
   it('the events end with the app', async () => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Controller, type INestApplication, Logger, Param, Post } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
 import { LockService, LockUnavailableError, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { Redis } from 'ioredis';
@@ -199,6 +200,47 @@ it('the log reports no outage when a caller ends its own wait or names too short
     detail: expect.stringContaining('Raise "lease"'),
   });
   expect(lines).toEqual([]);
+});
+
+describe('A logger that throws', () => {
+  let redis: RedisServer;
+  let stderr: jest.SpiedFunction<typeof process.stderr.write>;
+
+  beforeEach(async () => {
+    redis = await startRedis();
+    stderr = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+  });
+
+  afterEach(async () => {
+    stderr.mockRestore();
+    await redis.stop();
+  });
+
+  it('a logger that throws keeps no call from its end in an outage; its lines go to stderr', async () => {
+    const broken = (): never => {
+      throw new Error('The disk is full.');
+    };
+    const module = await Test.createTestingModule({
+      imports: [RedisLockModule.forRoot({ connection: redis.url, commandTimeout: '300ms', shutdownGrace: 0 })],
+    }).compile();
+    try {
+      await module.init();
+      Logger.overrideLogger({ log: broken, warn: broken, error: broken });
+      const locks = module.get(LockService);
+      expect(await locks.withLock('account:42', async () => 'inside')).toBe('inside');
+      await redis.kill();
+      const calls = ['a', 'b'].map((key) => locks.withLock(key, async () => 'inside', { wait: '200ms' }));
+      const reasons = (await Promise.allSettled(calls)).map(
+        (call) => call.status === 'rejected' && (call.reason as unknown),
+      );
+      expect(reasons).toEqual([expect.any(LockUnavailableError), expect.any(LockUnavailableError)]);
+      expect(stderr.mock.calls.join('')).toMatch(/\[RedisLock\] Redis at 127\.0\.0\.1:\d+ can't be reached/);
+      await redis.restart();
+      await until(async () => (await locks.tryLock('account:42').catch(() => null)) !== null);
+    } finally {
+      await module.close();
+    }
+  });
 });
 
 describe('News of an outage', () => {

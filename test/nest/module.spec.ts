@@ -107,8 +107,14 @@ describe('forRoot', () => {
     @Module({ imports: [local], providers: [Jobs] })
     class ImportingModule {}
 
-    const global = await start({ imports: [LockTestingModule.forRoot(), JobsModule] });
-    expect(global.get(Jobs, { strict: false }).locks).toBe(global.get(LockService));
+    for (const definition of [
+      LockTestingModule.forRoot(),
+      LockTestingModule.forRoot({ isGlobal: undefined }),
+      RedisLockModule.forRootAsync({ isGlobal: undefined, useFactory: () => ({ store: new MemoryLockStore() }) }),
+    ]) {
+      const global = await start({ imports: [definition, JobsModule] });
+      expect(global.get(Jobs, { strict: false }).locks).toBe(global.get(LockService));
+    }
     await expect(compile({ imports: [local, JobsModule] })).rejects.toThrow(/LockService/);
     const importing = await start({ imports: [local, ImportingModule] });
     expect(importing.get(Jobs, { strict: false }).locks).toBe(importing.get(LockService));

@@ -54,6 +54,19 @@ describe('simulate({ busy })', () => {
     expect(await locks.inspect('a')).toMatchObject({ holder: { host: 'another-node', pid: 1 } });
   });
 
+  it('simulate({ busy }) keeps the options of a class, except its wait', async () => {
+    class Options {
+      get wait() {
+        return '1m' as const;
+      }
+      get label() {
+        return 'import';
+      }
+    }
+    locks.simulate({ busy: 'a' });
+    await expect(locks.lock('a', new Options())).rejects.toMatchObject({ label: 'import', waitMs: 0 });
+  });
+
   it('simulate({ busy }) leaves other keys alone', async () => {
     locks.simulate({ busy: 'a' });
     expect(await run('b')).toBe('ran');

@@ -174,6 +174,11 @@ export function resolveCallOptions(
   return resolved;
 }
 
+/** Returns options with another `wait`. Those of a class keep what its prototype has. */
+export function withWait<Options extends LockOptions>(options: Options | undefined, wait: Duration): Options {
+  return { ...(options && plainOptions(options, LOCK_OPTIONS)), wait } as Options;
+}
+
 /** Copies options property by property: V8 takes microseconds to spread an object of this size. */
 export function copyOptions(options: ResolvedLockOptions): {
   -readonly [name in keyof ResolvedLockOptions]: ResolvedLockOptions[name];

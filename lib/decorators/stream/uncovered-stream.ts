@@ -1,7 +1,8 @@
 import { Logger } from '@nestjs/common';
+import { safeLog } from '../../errors/safe-log.js';
 import { isOtherStream } from './stream-kind.js';
 
-const logger = new Logger('RedisLock');
+const logger = safeLog(new Logger('RedisLock'));
 const warned = new Set<string>();
 
 /** Warns, once for each method, that its result will be read without the lock. */
