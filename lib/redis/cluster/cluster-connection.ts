@@ -113,7 +113,7 @@ export class ClusterConnection extends Connection {
   }
 
   protected expire(call: Call): void {
-    if (call.sent) this.#lookForMasters();
+    this.#lookForMasters();
     this.fail(call, this.#unreachable(call));
   }
 
