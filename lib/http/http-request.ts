@@ -115,9 +115,24 @@ class HttpRequest {
     this.#log(error);
     // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
     const { retryable, retryAfter = RETRY_AFTER_SECONDS } = error;
-    if (retryable && !this.#response.hasHeader('Retry-After'))
-      this.#response.setHeader('Retry-After', String(retryAfter));
+    const response = this.#response;
+    if (retryable && !response.hasHeader('Retry-After')) response.setHeader('Retry-After', String(retryAfter));
+    if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
   }
+}
+
+/**
+ * Tells whether the server takes no new connections any more. A client that goes on sending on an HTTP/1 connection
+ * would keep it from closing, and never get to another node.
+ */
+function isOnClosedServer(response: ServerResponse): boolean {
+  const request = response.req as Http1Request | undefined;
+  return request?.httpVersionMajor === 1 && request.socket?.server?.listening === false;
+}
+
+interface Http1Request {
+  readonly httpVersionMajor: number;
+  readonly socket?: { readonly server?: { readonly listening?: boolean } };
 }
 
 /**

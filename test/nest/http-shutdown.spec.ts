@@ -75,7 +75,7 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
         controllers: [JobsController],
       });
       const agent = new Agent({ keepAlive: connection !== 'a new connection', maxSockets: 1 });
-      const send = (method: string) => sent(app, agent, method);
+      const send = (method: string) => sent(portOf(app), agent, method);
       await send('GET');
       const answer = send('POST');
       const signal = await inside.promise;
@@ -95,6 +95,44 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
       await closing;
     },
   );
+});
+
+// Fastify closes its connections itself.
+it('a request that is refused because the app shuts down ends its connection, on Express', async () => {
+  const [inside, goOn] = [deferred(), deferred()];
+
+  @Controller('jobs')
+  class JobsController {
+    @Get()
+    async list() {
+      inside.resolve();
+      await goOn.promise;
+      return [];
+    }
+
+    @Post()
+    @WithLock('job')
+    async run() {}
+  }
+
+  const [[, express]] = PLATFORMS as [(typeof PLATFORMS)[0]];
+  const app = await startApp(express, { imports: [LockTestingModule.forRoot()], controllers: [JobsController] });
+  const port = portOf(app);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const before = sent(port, agent, 'GET');
+  const next = sent(port, agent, 'POST');
+  await inside.promise;
+  const closing = app.close();
+  await until(() => !(app.getHttpServer() as Server).listening);
+  goOn.resolve();
+  expect(await before).toEqual({ status: 200 });
+  expect(await next).toEqual({ status: 503, code: 'LOCK_UNAVAILABLE' });
+  // On the same connection, which the server would keep as long as its client sends.
+  await expect(sent(port, agent, 'POST')).rejects.toMatchObject({
+    code: expect.stringMatching(/ECONN(REFUSED|RESET)/),
+  });
+  await closing;
+  agent.destroy();
 });
 
 it('a shutdown counts the grace from before the first hook of the app, which can still take locks', async () => {
@@ -126,13 +164,10 @@ it('a shutdown counts the grace from before the first hook of the app, which can
   expect(await lost.promise).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
 });
 
+const portOf = (app: INestApplication) => ((app.getHttpServer() as Server).address() as AddressInfo).port;
+
 /** Sends a request to the jobs of the app. */
-function sent(
-  app: INestApplication,
-  agent: Agent,
-  method: string,
-): Promise<{ status: number | undefined; code?: string }> {
-  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+function sent(port: number, agent: Agent, method: string): Promise<{ status: number | undefined; code?: string }> {
   return new Promise((resolve, reject) => {
     const call = httpRequest({ port, path: '/jobs', method, agent }, (response) => {
       void json(response).then(
