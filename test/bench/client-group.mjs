@@ -28,11 +28,12 @@ export async function startGroup({ processes, warmUpMs, ...what }) {
   }
 
   async function measure(shape) {
-    const { logs, longestWaitMs } = await loop(shape);
+    const { logs, sections, longestWaitMs } = await loop(shape);
     const story = sharedStory(logs);
     return {
       p50: median(story.handOffs),
       p99: percentile(story.handOffs, 0.99),
+      sections,
       longestWaitMs,
       ...fairness(story, logs, shape.callers),
     };

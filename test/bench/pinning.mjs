@@ -3,6 +3,9 @@ import { availableParallelism } from 'node:os';
 
 const canPin = spawnSync('taskset', ['-c', '0', 'true']).status === 0;
 
+/** Wherever the system likes: what users see. */
+export const unpinned = { name: 'unpinned' };
+
 /**
  * On which core the server and the clients run. On one core the two never run at once, so whatever a client spends is
  * time the server waits: the strict figure. With a core each, a client's work can hide behind the server's.
@@ -10,7 +13,7 @@ const canPin = spawnSync('taskset', ['-c', '0', 'true']).status === 0;
 export const pinnings = pinningsOfThisMachine();
 
 function pinningsOfThisMachine() {
-  if (!canPin) return [{ name: 'unpinned' }];
+  if (!canPin) return [unpinned];
   const same = { name: 'same core', server: 0, clients: 0 };
   return availableParallelism() > 1 ? [same, { name: 'split', server: 0, clients: 1 }] : [same];
 }

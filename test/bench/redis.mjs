@@ -110,6 +110,15 @@ export async function scriptCalls(client) {
   );
 }
 
+/** How long the server has run scripts so far, in µs. */
+export async function scriptTimeUs(client) {
+  const info = await client.info('commandstats');
+  return Array.from(info.matchAll(/^cmdstat_eval(?:sha)?:calls=\d+,usec=(\d+)/gm)).reduce(
+    (sum, [, us]) => sum + Number(us),
+    0,
+  );
+}
+
 /** What one command and its answer take on the way to this address. */
 export async function pingMs(url) {
   const client = new Redis(url);

@@ -3,8 +3,8 @@ import { startClient } from '../client-process.mjs';
 import { placeBaton } from '../contenders/baton.mjs';
 import { baton, fair, published, rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
-import { pinnings } from '../pinning.mjs';
-import { withRedis } from '../redis.mjs';
+import { pinnings, unpinned } from '../pinning.mjs';
+import { scriptTimeUs, serverCpu, withRedis } from '../redis.mjs';
 import { interleaved, nthOf, ratios } from '../rounds.mjs';
 import { target, TARGET_HEAD } from '../targets.mjs';
 import { countTraffic } from '../traffic.mjs';
@@ -16,6 +16,13 @@ const SHAPES = [
   [2, 8],
   [4, 8],
 ].map(([processes, callers]) => ({ processes, callers, holdMs: 1 }));
+/** Without a place of their own, too: what users see. */
+const placings = pinnings.includes(unpinned) ? pinnings : [...pinnings, unpinned];
+const HAND_OFF = {
+  'same core': { solid: 2.5, goal: 2 },
+  split: { solid: 1.8, goal: 1.5 },
+  unpinned: { solid: 1.7, goal: 1.3 },
+};
 const named = ({ processes, callers }) => `${processes} processes × ${callers}`;
 
 /** Several processes want one key, again and again: the hand-off, what it costs Redis, and who gets a turn. */
@@ -26,7 +33,7 @@ export async function hotKeyProcesses({ quick }) {
   const ours = strict[0] ?? withLock;
 
   const results = [];
-  for (const pinning of pinnings) results.push({ pinning, ...(await underPinning(pinning, contenders, size)) });
+  for (const pinning of placings) results.push({ pinning, ...(await underPinning(pinning, contenders, size)) });
   const network = await overNetwork({ contenders, ours, quick });
   return {
     title: 'P4 Hot key, several processes',
@@ -39,7 +46,7 @@ export async function hotKeyProcesses({ quick }) {
       'and in the longest wait. The baton blocks a connection for each caller. ' +
       '“By hand” is the cheapest hand-off without such a connection: ' +
       'it has no fence, and does not check whether the next caller is still there. ' +
-      `Pairs are ${pinnings.map(({ name }) => name).join(' / ')}. ${network.about}`,
+      `Figures with strokes are ${placings.map(({ name }) => name).join(' / ')}. ${network.about}`,
     tables: [
       ...SHAPES.map((shape, nth) => tableOf(shape, nth, contenders, results)),
       network.table,
@@ -57,13 +64,16 @@ function tableOf(shape, nth, contenders, results) {
   const columns = {
     'p50 µs': 'p50',
     'p99 µs': 'p99',
+    'Redis CPU µs': 'redisUs',
+    'script µs': 'scriptUs',
+    'script µs, warm': 'warmScriptUs',
     commands: 'commands',
     'Jain, processes': 'ofProcesses',
     'Jain, callers': 'ofCallers',
     'longest wait, ms': 'longestWaitMs',
   };
   return {
-    head: [named(shape), ...pinnings.map(({ name }) => `× floor, ${name}`), ...Object.keys(columns)],
+    head: [named(shape), ...placings.map(({ name }) => `× floor, ${name}`), ...Object.keys(columns)],
     rows: contenders.map(({ name }, who) => {
       const both = (figure) =>
         results.map(({ rounds }) => short(medianOf(nthOf(rounds[who], nth), figure))).join(' / ');
@@ -80,10 +90,10 @@ function targetsOf(result, who, { name }) {
       target({
         what: `${name}: hand-off × floor, ${where}`,
         value: toFloor(result, who, nth).p50,
-        solid: 1.35,
-        goal: 1.15,
+        ...HAND_OFF[result.pinning.name],
       }),
-      target({ what: `${name}: commands, ${where}`, value: figure('commands'), solid: 2.1, goal: 1.05 }),
+      target({ what: `${name}: Redis CPU, ${where}`, value: figure('redisUs'), solid: 120, goal: 90, unit: ' µs' }),
+      target({ what: `${name}: commands, ${where}`, value: figure('commands'), solid: 2.1 }),
       target({
         what: `${name}: Jain, ${where}`,
         value: figure('ofProcesses'),
@@ -98,7 +108,7 @@ function targetsOf(result, who, { name }) {
 function underPinning(pinning, contenders, { ms, warmUpMs, rounds: count }) {
   return withRedis(pinning.server, async (redis) => {
     await placeBaton(redis.client, 'hot');
-    const commands = [];
+    const atLast = [];
     const rounds = await interleaved({
       contenders,
       starts: 1,
@@ -115,19 +125,34 @@ function underPinning(pinning, contenders, { ms, warmUpMs, rounds: count }) {
         }),
       async measure(group) {
         const figures = [];
-        for (const shape of SHAPES) figures.push(await group.measure({ ...shape, ms }));
+        for (const shape of SHAPES) figures.push(await withServerTime(redis, () => group.measure({ ...shape, ms })));
         return figures;
       },
       async last(group, who) {
-        commands[who] = [];
-        for (const shape of SHAPES)
-          commands[who].push((await countTraffic(redis, () => group.loop({ ...shape, ms: ms / 2 }))).commands);
+        atLast[who] = [];
+        for (const shape of SHAPES) {
+          const { commands } = await countTraffic(redis, () => group.loop({ ...shape, ms: ms / 2 }));
+          const { scriptUs } = await withServerTime(redis, () => group.loop({ ...shape, holdMs: 0, ms }));
+          atLast[who].push({ commands, warmScriptUs: scriptUs });
+        }
       },
     });
     const counted = (own, who) =>
-      own.map((round) => round.map((figures, nth) => ({ ...figures, commands: commands[who][nth] })));
+      own.map((round) => round.map((figures, nth) => ({ ...figures, ...atLast[who][nth] })));
     return { rounds: rounds.map(counted) };
   });
+}
+
+/** What the server spends on a section; most of it on scripts, if there are any. */
+async function withServerTime({ client }, run) {
+  const [cpu, scripts] = [await serverCpu(client), await scriptTimeUs(client)];
+  const figures = await run();
+  const { sections } = figures;
+  return {
+    ...figures,
+    redisUs: (((await serverCpu(client)) - cpu) / sections) * 1e6,
+    scriptUs: ((await scriptTimeUs(client)) - scripts) / sections,
+  };
 }
 
 /** Older builds, which BENCH_LIB can name, refuse `fair: true`. */

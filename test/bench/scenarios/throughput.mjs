@@ -10,12 +10,9 @@ import { countTraffic } from '../traffic.mjs';
 const contenders = [floor, pipelinedFloor, batched, withLock, onIoredis5, decorated, ...rivals];
 const CALLERS = [1, 16, 64, 256];
 const AT_64 = CALLERS.indexOf(64);
-const TARGETS = {
-  1: { solid: 0.92, goal: 0.95 },
-  16: { solid: 1.4, goal: 1.7 },
-  64: { solid: 2.2, goal: 2.8 },
-  256: { solid: 4, goal: 5.5 },
-};
+const AT_256 = CALLERS.indexOf(256);
+const SOLID = { 'same core': [0.85, 1.9, 2.8, 3.2], split: [0.92, 1.5, 2.7, 3.2] };
+const GOAL = [1, 1.7, 3.2, 4];
 const named = (callers) => (callers === 1 ? '1 caller' : `${callers} callers`);
 
 /** Many callers of one process at once, each with a key of its own: how many sections a second go through. */
@@ -44,32 +41,51 @@ const toFloor = ({ rounds }, who, nth) => ratios(nthOf(rounds[who], nth), nthOf(
 function tableOf(pinning, result) {
   const { rounds, traffic } = result;
   return {
-    head: [`${pinning.name}: × floor`, ...CALLERS.map(named), 'commands at 64', 'bytes at 64', 'client CPU µs at 64'],
+    head: [
+      `${pinning.name}: × floor`,
+      ...CALLERS.map(named),
+      'p99 ms at 64 / 256',
+      'GC % at 64',
+      'longest pause ms',
+      'commands at 64',
+      'bytes at 64',
+      'client CPU µs at 64',
+    ],
     rows: contenders.map(({ name }, who) => {
       const figure = (nth) =>
         who === 0 ? `${short(medianOf(nthOf(rounds[0], nth), 'perSecond'))} /s` : ratio(toFloor(result, who, nth));
+      const at64 = (which) => medianOf(nthOf(rounds[who], AT_64), which);
       const { commands, bytes } = traffic[who];
       return [
         name,
         ...CALLERS.map((_, nth) => figure(nth)),
+        [AT_64, AT_256].map((nth) => short(medianOf(nthOf(rounds[who], nth), 'p99Ms'))).join(' / '),
+        short(at64('gcShare') * 100),
+        short(at64('longestPauseMs')),
         short(commands),
         short(bytes),
-        short(medianOf(nthOf(rounds[who], AT_64), 'clientUs')),
+        short(at64('clientUs')),
       ];
     }),
   };
 }
 
-function targetsOf(pinning, result) {
+function targetsOf({ name }, result) {
   const own = contenders.indexOf(withLock);
-  return CALLERS.map((callers, nth) =>
-    target({
-      what: `${withLock.name}, ${named(callers)}, ${pinning.name}`,
-      value: toFloor(result, own, nth).p50,
-      ...TARGETS[callers],
-      atLeast: true,
-    }),
-  );
+  const at64 = (which) => medianOf(nthOf(result.rounds[own], AT_64), which);
+  return [
+    ...CALLERS.map((callers, nth) =>
+      target({
+        what: `${withLock.name}, ${named(callers)}, ${name}`,
+        value: toFloor(result, own, nth).p50,
+        solid: SOLID[name]?.[nth],
+        goal: GOAL[nth],
+        atLeast: true,
+      }),
+    ),
+    target({ what: `p99 at 64 callers, ${name}`, value: at64('p99Ms'), solid: 1.6, unit: ' ms' }),
+    target({ what: `garbage collection at 64 callers, ${name}`, value: at64('gcShare') * 100, solid: 5, unit: ' %' }),
+  ];
 }
 
 function underPinning(pinning, { ms, ...size }) {
