@@ -1,10 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockUnavailableError, type Lock } from 'nest-redis-lock';
+import { LockOptionsError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { deferred, turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 const OPTIONS = { lease: '10s', wait: '5s', shutdownGrace: 0 } as const;
+
+async function microtasks(count: number): Promise<void> {
+  for (let left = count; left > 0; left--) await Promise.resolve();
+}
 
 describe('Writers nested in readers', () => {
   let store: ScriptedStore;
@@ -58,6 +62,55 @@ describe('Writers nested in readers', () => {
       await lock.downgrade();
       expect(await reading).toBe('read');
     });
+  });
+
+  it('no nested call is a writer beside other readers, at whatever moment its parent call becomes a reader', async () => {
+    let entered = 0;
+    for (let moment = 0; moment < 30; moment++) {
+      await here.withLock('a', async (lock) => {
+        const writing = here
+          .withLock('a', async () => {
+            entered++;
+            expect(await there.tryLock('a', read)).toBeNull();
+          })
+          .then(undefined, (error: unknown) => expect(error).toBeInstanceOf(LockOptionsError));
+        await microtasks(moment);
+        await lock.downgrade().catch((error: unknown) => expect(error).toBeInstanceOf(LockOptionsError));
+        await writing;
+      });
+    }
+    expect(entered).toBe(30);
+  });
+
+  it('a nested reader is not taken for a writer, at whatever moment its parent call becomes a reader', async () => {
+    for (let moment = 0; moment < 30; moment++) {
+      await here.withLock('a', async (lock) => {
+        const reading = here.withLock('a', () => 'read', read);
+        await microtasks(moment);
+        const downgraded = lock.downgrade().then(
+          () => there.withLock('a', () => 'read', read),
+          () => 'read',
+        );
+        expect(await Promise.all([reading, downgraded])).toEqual(['read', 'read']);
+      });
+    }
+  });
+
+  it('a nested call has all of its options, at whatever moment its parent call ends', async () => {
+    class Options {
+      get mode() {
+        return 'read' as const;
+      }
+    }
+    for (let moment = 0; moment < 30; moment++) {
+      const mode = await here.withLock('a', async (lock) => {
+        const nested = here.withLock('a', (inner) => inner.mode, new Options());
+        await microtasks(moment);
+        void lock.unlock();
+        return nested.catch((error: unknown) => expect(error).toMatchObject({ reason: 'unlocked' }));
+      });
+      if (mode) expect(mode).toBe('read');
+    }
   });
 
   describe('during the upgrade', () => {

@@ -50,9 +50,11 @@ export class NestedAcquire {
     this.#checkSharing();
     const refusal = await this.#enter();
     if (refusal) return refusal;
-    let fence: number;
+    let fence = this.#fence;
     try {
-      fence = await this.#upgrade();
+      // Looks again after each wait: a parent that wrote may have become a reader meanwhile.
+      for (let reader = this.#findReader(); reader; reader = this.#findReader())
+        fence = Math.max(fence, await this.#upgrade(reader));
       // Every wait ends here: a lock is only made while all parents are held.
       if (!this.#isWithinParents) {
         this.#leave();
@@ -119,25 +121,30 @@ export class NestedAcquire {
     return undefined;
   }
 
+  /** Finds a reader that it is nested in and has to make the writer, for a key that it has for itself. */
+  #findReader(): Lock | undefined {
+    if (!this.#isWithinParents) return undefined;
+    const key = this.#entered.find(
+      (key) =>
+        this.#sharing(key) === 'read' &&
+        !this.#isShared(key) &&
+        !this.#upgraded.includes(this.#queueOwner(key).leases[0]!),
+    );
+    return key === undefined ? undefined : this.#queueOwner(key);
+  }
+
   /**
-   * Makes the readers that it is nested in writers, for the keys that it has for itself.
+   * Makes a reader that it is nested in the writer.
    *
-   * @returns its fence
+   * @returns the fence of that; 0 when a parent call ended meanwhile
    * @throws LockOptionsError when others read too
    */
-  async #upgrade(): Promise<number> {
-    let fence = this.#fence;
-    const { changes } = this.#surroundings.issuer;
-    const read = this.#entered.filter((key) => this.#sharing(key) === 'read');
-    for (const reader of new Set(read.map(this.#queueOwner))) {
-      if (!this.#isWithinParents) break;
-      const [lease] = reader.leases as [Lease];
-      const grant = this.#isAlone(reader) ? await changes.startWriting(lease) : undefined;
-      if (grant) this.#upgraded.push(lease);
-      else if (this.#isWithinParents) throw othersRead(reader);
-      fence = Math.max(fence, grant?.fence ?? 0);
-    }
-    return fence;
+  async #upgrade(reader: Lock): Promise<number> {
+    const [lease] = reader.leases as [Lease];
+    const grant = this.#isAlone(reader) ? await this.#surroundings.issuer.changes.startWriting(lease) : undefined;
+    if (grant) this.#upgraded.push(lease);
+    else if (this.#isWithinParents) throw othersRead(reader);
+    return grant?.fence ?? 0;
   }
 
   /** Whether the calls that this one is nested in are the only ones that read inside of the reader. */
