@@ -558,6 +558,16 @@ export function promisesOfLocks(
         );
       });
 
+      inQueue('operators tell a holder at once that had to ask for its lock several times', async () => {
+        const first = await there.lock('b');
+        const waiting = here.lock(['a', 'b'], { lease: '5m', watchdog: false });
+        await backing.waiters('b', 1);
+        await first.unlock();
+        const lock = await waiting;
+        expect(await there.forceUnlock('b')).toBe(true);
+        expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+      });
+
       it.each([
         [{ token: undefined }],
         [{ token: '' }],

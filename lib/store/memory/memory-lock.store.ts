@@ -144,8 +144,9 @@ export class MemoryLockStore implements LockStore {
       (token) => only === undefined || token === only,
     );
     for (const token of tokens) {
-      this.#listeners.forceReleased(token, forced);
       this.#free([key], token);
+      // Only now: who hears it may ask at once whether the lock is still there.
+      this.#listeners.forceReleased(token, forced);
     }
     return tokens.length > 0;
   }
