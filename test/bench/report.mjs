@@ -1,10 +1,13 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { lineUp } from './contenders/index.mjs';
+import { short } from './figures.mjs';
 import { pinnings } from './pinning.mjs';
+import { svg } from './plots.mjs';
 import { redisVersion } from './redis.mjs';
 
 const DOCUMENT = new URL('../../docs/performance.md', import.meta.url);
+const IMAGES = new URL('../../docs/performance/', import.meta.url);
 
 /** Prints a scenario on the terminal, with aligned tables. */
 export function print({ title, about, tables }) {
@@ -19,15 +22,23 @@ export function print({ title, about, tables }) {
   }
 }
 
-/** Writes all scenarios to docs/performance.md. */
+/** Writes all scenarios to docs/performance.md, and their plots beside it. */
 export async function write(scenarios) {
   const libraries = { head: ['library', 'options'], rows: await lineUp() };
   const sections = scenarios.map(
     ({ title, about, tables }) => `## ${title}\n\n${about}\n\n${tables.map(markdown).join('\n\n')}`,
   );
-  const text = [INTRODUCTION, measured(), markdown(libraries), ...sections, LIMITS].join('\n\n');
+  const images = scenarios.flatMap(({ plot }) => (plot ? [image(plot)] : []));
+  const text = [TITLE, ...images, INTRODUCTION, measured(), markdown(libraries), ...sections, LIMITS].join('\n\n');
   writeFileSync(DOCUMENT, `${text}\n`);
   console.log('\nWrote docs/performance.md');
+}
+
+function image(plot) {
+  mkdirSync(IMAGES, { recursive: true });
+  writeFileSync(new URL(`${plot.file}.svg`, IMAGES), svg(plot));
+  const values = plot.bars.map(({ name, value }) => `${name.replaceAll('`', '')} ${short(value)}`).join(', ');
+  return `![${plot.title}. ${plot.about} ${values}.](performance/${plot.file}.svg)`;
 }
 
 function measured() {
@@ -48,11 +59,13 @@ function markdown({ head, rows }) {
   return [line(head), line(head.map((_, column) => (isNumber(column) ? '--:' : '---'))), ...rows.map(line)].join('\n');
 }
 
-const INTRODUCTION = `# How fast is it?
+const TITLE = '# How fast is it?';
+
+const INTRODUCTION = `## How is it measured?
 
 \`npm run bench\` writes this page. \`npm run bench -- uncontended\` runs one scenario; \`npm run bench -- --quick\` takes a short look.
 
-**How it is measured.** Each figure is a ratio to a *floor*: what a careful person would write by hand for that scenario on the same Redis.
+Each figure is a ratio to a *floor*: what a careful person would write by hand for that scenario on the same Redis.
 
 - Each contender is its own process. It has one more \`AsyncLocalStorage\` in use, as real Nest apps do, because that makes every await more expensive. It
   warms up first, because the compiler needs some thousand sections.

@@ -25,7 +25,7 @@ function filesForUsers() {
     ...bundle.flatMap((file) => [`dist/${file}.js`, `dist/${file}.js.map`]),
     ...filesBelow('lib', '.ts').map((file) => `dist/${file.replace(/\.ts$/, '.d.ts')}`),
   ];
-  const pages = filesBelow('docs', '.md').map((file) => `docs/${file}`);
+  const pages = ['.md', '.svg'].flatMap((ending) => filesBelow('docs', ending).map((file) => `docs/${file}`));
   return [...built, ...pages, 'package.json', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE'];
 }
 

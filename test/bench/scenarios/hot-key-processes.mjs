@@ -55,6 +55,7 @@ export async function hotKeyProcesses({ quick }) {
         rows: [...results.flatMap((result) => targetsOf(result, contenders.indexOf(ours), ours)), ...network.targets],
       },
     ],
+    plot: network.plot,
   };
 }
 

@@ -1,8 +1,10 @@
 import { startGroup } from '../client-group.mjs';
 import { placeBaton } from '../contenders/baton.mjs';
 import { startProxy } from '../../support/redis/tcp-proxy.mjs';
+import { rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, short } from '../figures.mjs';
 import { roomiest } from '../pinning.mjs';
+import { barsOf } from '../plots.mjs';
 import { pingMs, withRedis } from '../redis.mjs';
 import { interleaved } from '../rounds.mjs';
 import { target } from '../targets.mjs';
@@ -72,6 +74,13 @@ function described({ contenders, ours, rounds, roundTripMs }) {
         short(medianOf(rounds[who], 'ofProcesses')),
         short(medianOf(rounds[who], 'longestWaitMs')),
       ]),
+    },
+    plot: {
+      file: 'contended',
+      title: 'A contended lock, over a network of 10 ms',
+      about: 'Round trips from the end of one section to the start of the next, in another process. Shorter is better.',
+      ideal: 1,
+      bars: barsOf([withLock, ...rivals], [withLock], (one) => trips[contenders.indexOf(one)]),
     },
     targets: [
       target({

@@ -1,7 +1,8 @@
 import { startClient } from '../client-process.mjs';
 import { batched, decorated, floor, pipelinedFloor, onIoredis5, rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
-import { pinnings } from '../pinning.mjs';
+import { pinnings, strictest } from '../pinning.mjs';
+import { barsOf } from '../plots.mjs';
 import { withRedis } from '../redis.mjs';
 import { interleaved, nthOf, ratios } from '../rounds.mjs';
 import { target, TARGET_HEAD } from '../targets.mjs';
@@ -18,13 +19,10 @@ const named = (callers) => (callers === 1 ? '1 caller' : `${callers} callers`);
 /** Many callers of one process at once, each with a key of its own: how many sections a second go through. */
 export async function throughput({ quick }) {
   const size = quick ? { starts: 1, warmUps: 2, rounds: 3, ms: 60 } : { starts: 2, warmUps: 1, rounds: 3, ms: 100 };
-  const tables = [];
-  const targets = [];
-  for (const pinning of pinnings) {
-    const result = await underPinning(pinning, size);
-    tables.push(tableOf(pinning, result));
-    targets.push(...targetsOf(pinning, result));
-  }
+  const results = [];
+  for (const pinning of pinnings) results.push(await underPinning(pinning, size));
+  const tables = pinnings.map((pinning, nth) => tableOf(pinning, results[nth]));
+  const targets = pinnings.flatMap((pinning, nth) => targetsOf(pinning, results[nth]));
   return {
     title: 'P2 Throughput',
     about:
@@ -33,6 +31,15 @@ export async function throughput({ quick }) {
       'Sections a second: more is better. “By hand” is the cheapest script call for all calls of a tick: ' +
       'a promise for each call, but no fence, no queue and no renewal.',
     tables: [...tables, { head: TARGET_HEAD, rows: targets }],
+    plot: {
+      file: 'throughput',
+      title: 'A busy process',
+      about: `Sections a second of 64 callers with a key each, ${strictest.name}. 1 is the floor by hand; longer is better.`,
+      ideal: 1,
+      bars: barsOf([withLock, decorated, ...rivals], [withLock, decorated], (one) => {
+        return toFloor(results[0], contenders.indexOf(one), AT_64).p50;
+      }),
+    },
   };
 }
 

@@ -10,7 +10,8 @@ import {
   withLock,
 } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
-import { pinnings } from '../pinning.mjs';
+import { pinnings, strictest } from '../pinning.mjs';
+import { barsOf } from '../plots.mjs';
 import { serverCpu, withRedis } from '../redis.mjs';
 import { interleaved, ratios } from '../rounds.mjs';
 import { target, TARGET_HEAD } from '../targets.mjs';
@@ -73,6 +74,15 @@ export async function uncontended({ quick }) {
       },
       { head: TARGET_HEAD, rows: targets },
     ],
+    plot: {
+      file: 'uncontended',
+      title: 'A free lock',
+      about: `Median time to acquire and release a free key, ${strictest.name}. 1 is the floor by hand; shorter is better.`,
+      ideal: 1,
+      bars: barsOf([withLock, decorated, ...rivals], [withLock, decorated], (one) => {
+        return toFloor(results[0], contenders.indexOf(one)).p50;
+      }),
+    },
   };
 }
 
