@@ -68,7 +68,24 @@ describe.each<[string, string, RegExp, () => string | Promise<string>]>([
     );
   });
 
+  it('a minified class does not start with a template that names a renamed parameter by chance', async () => {
+    const code = await build();
+    const [, first, second] = /withdraw\((\w),(\w)\)/.exec(code)!;
+    for (const name of [first, second])
+      await expect(boot(loaded(code, `account:<${name}>`))).rejects.toThrow(/This class looks minified: use <0>\./);
+  });
+
   it('a minified class starts with a template by position', async () => boot(loaded(await build(), 'account:<0>')));
+});
+
+it('a class whose parameters have one letter in the source can name them', async () => {
+  class Accounts {
+    @WithLock(['account:<a>', 'account:<b>'])
+    async move(b: string, a: string) {
+      return [a, b];
+    }
+  }
+  await boot(Accounts);
 });
 
 it('a class with names as short as people write them is not taken for minified', async () => {

@@ -6,7 +6,7 @@ import { isLockError } from '../../errors/lock.error.js';
 import { shownError } from '../../errors/messages.js';
 import { Mistakes } from '../../errors/mistakes.js';
 import { KeyTemplate, type TemplateContext } from './key-template.js';
-import { minifiedMethod } from './minified.js';
+import { isRenamed, minifiedMethod } from './minified.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from '../source/parameter-names.js';
 
 /** The metadata in which Nest keeps what `@Param('userId')` and the like say about a handler's parameters. */
@@ -25,7 +25,7 @@ export function keyResolver(
 ): (args: unknown[]) => LockKey {
   if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
   const own = parameterNames(prototype, method);
-  const names = new Map([...routeNames(prototype, method), ...own]);
+  const names = new Map([...routeNames(prototype, method), ...(isRenamed(prototype, method, own) ? [] : own)]);
   const known =
     names.size > 0 ? `Known names: ${[...names.keys()].join(', ')}` : "The names of its parameters can't be read";
   return filledKey(key, {

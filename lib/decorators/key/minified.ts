@@ -1,4 +1,4 @@
-import { classSource } from '../source/class-source.js';
+import { classSource, methodSource } from '../source/class-source.js';
 import type { UnknownNames } from './key-template.js';
 import type { ParameterNames } from '../source/parameter-names.js';
 import { filesOfStack } from '../../errors/stack-files.js';
@@ -20,6 +20,21 @@ export function minifiedMethod(prototype: object, names: ParameterNames): Unknow
       'Let the build keep names: minifyIdentifiers: false in esbuild, mangle: false in Terser and SWC.',
     ],
   };
+}
+
+/**
+ * Tells whether a minifier seems to have renamed the parameters of a method. A template that names one of them as it is
+ * called now, such as `<a>`, may have been written for another.
+ */
+export function isRenamed(prototype: object, method: string | symbol, names: ParameterNames): boolean {
+  const given = [...names.keys()];
+  return given.length > 1 && given.every((name) => name.length === 1) && isCompact(prototype, method);
+}
+
+/** Whether nothing stands between the parameters and the body, where people and compilers write a space. */
+function isCompact(prototype: object, method: string | symbol): boolean {
+  const source = methodSource(prototype, method);
+  return source !== undefined && classSource(prototype)?.text[source.value.body.start - 1] === ')';
 }
 
 /**
