@@ -1,4 +1,5 @@
 import { now } from '../clock/deadline.js';
+import { shown } from '../errors/messages.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { hasLocalWaiters, type Granted, type Busy, type LockStore } from '../store/lock-store.js';
 import { HandOffRun } from './lease/hand-off-run.js';
@@ -51,6 +52,7 @@ export class StoreAcquirer {
     // Not an async function: an uncontended lock is nothing but this, and each "await" costs it a µs.
     return this.#send(pending).then(
       (reply) => {
+        if (!isReply(reply)) return this.#fail(pending, request, noReply(reply));
         onReply();
         const first = { reply, sentAt, isRepeated: pending.isQueued };
         const lock = isGrant(first) ? this.#holdGranted(pending, first, request) : undefined;
@@ -62,10 +64,10 @@ export class StoreAcquirer {
     );
   }
 
-  /** Sends a command. A custom store may throw where it should reject. */
-  #send(pending: PendingAcquire): Promise<Granted | Busy> {
+  /** Sends a command. A custom store may throw where it should reject, or return no promise. */
+  #send(pending: PendingAcquire): Promise<unknown> {
     try {
-      return this.#parts.store.acquire(pending);
+      return Promise.resolve(this.#parts.store.acquire(pending));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -172,3 +174,9 @@ export class StoreAcquirer {
     if (now() >= startedAt + request.waitMs) throw new TooSlowError(now() - sentAt, leaseMs);
   }
 }
+
+const isReply = (reply: unknown): reply is Granted | Busy => typeof reply === 'object' && reply !== null;
+
+/** The error of a custom store that says neither "granted" nor "busy", such as an automatic mock. */
+const noReply = (reply: unknown): TypeError =>
+  new TypeError(`The "acquire" of the LockStore returned ${shown(reply)} instead of a grant, or of who holds the key.`);

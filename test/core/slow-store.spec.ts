@@ -34,12 +34,20 @@ describe('Slow stores', () => {
     expect(lock.remaining()).toBeLessThan((await store.leaseLeft('a')) - 2);
   });
 
-  it('a store that throws instead of rejecting leaves the key free, and the app free to shut down', async () => {
+  it.each<[string, () => unknown, string]>([
+    [
+      'throws instead of rejecting',
+      () => {
+        throw new Error('out of order');
+      },
+      'out of order',
+    ],
+    ['returns nothing, as a mock', () => undefined, 'returned undefined instead of a grant'],
+    ['resolves with null', async () => null, 'returned null instead of a grant'],
+  ])('a store that %s leaves the key free, and the app free to shut down', async (_how, answer, message) => {
     const acquire = store.acquire.bind(store);
-    store.acquire = () => {
-      throw new Error('out of order');
-    };
-    await expect(locks.lock('a')).rejects.toThrow('out of order');
+    store.acquire = answer as typeof acquire;
+    await expect(locks.lock('a')).rejects.toThrow(message);
     store.acquire = acquire;
     await locks.withLock('a', () => undefined, { wait: 0 });
     await locks.close();
