@@ -4,10 +4,37 @@ import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
+import type { Connection } from '../../lib/redis/connection/connection.js';
+import type { Call } from '../../lib/redis/connection/plain-call.js';
+import { LockBatch } from '../../lib/redis/locks/lock-batch.js';
+import { LOCKS } from '../../lib/redis/lua/locks.script.js';
+import { KeyNames } from '../../lib/redis/wire/key-names.js';
 import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
 import { withRedis } from '../support/redis/with-redis.js';
+
+describe('The replies to a batch', () => {
+  const holder = 'host:1:abcdefghijklmnop.1';
+
+  it.each<[string, unknown]>([
+    ['the reply to one of its operations', [holder, 1000, 0, 1795407940015060]],
+    ['one fence', 1795407940015060],
+    ['too few fences', [1795407940015060]],
+    ['too many fences', [1795407940015060, 1795407940015061, 1795407940015062]],
+    ['the reply of a transaction', 'QUEUED'],
+  ])('a batch of two operations grants none of them when the server replies with %s', async (_what, reply) => {
+    const refused = (error: Error) => new LockUnavailableError(error.message);
+    const redis = { epoch: 0, isIdle: true, refused, send: (call: Call) => call.succeed(reply) };
+    const target = { fenceCounter: '{lock:}:fence', script: LOCKS, slot: undefined, isNode: false };
+    const batch = new LockBatch(redis as unknown as Connection, new KeyNames('lock:'), target);
+    const outcomes = ['a', 'b'].map((key) => {
+      const lock = { keys: [key], token: `${holder}${key}+`, leaseMs: 1000 };
+      return new Promise((done, failed) => batch.add({ verb: 'handoff', lock, done, failed }));
+    });
+    for (const outcome of outcomes) await expect(outcome).rejects.toBeInstanceOf(LockUnavailableError);
+  });
+});
 
 describe('The data in Redis', () => {
   let server: RedisServer;

@@ -148,9 +148,11 @@ export class LockBatch {
   /** @internal */
   settle(operations: readonly LockOperation[], reply: unknown): void {
     this.#lastSize = operations.length;
-    const replies = operations.length > 1 && Array.isArray(reply) ? (reply as unknown[]) : operations.map(() => reply);
-    for (let index = 0; index < operations.length; index++) {
-      const decoded = this.target.script.decode(replies[index]);
+    const { length } = operations;
+    const replies = length === 1 ? [reply] : Array.isArray(reply) && reply.length === length ? reply : undefined;
+    for (let index = 0; index < length; index++) {
+      // Another number of replies is not to these operations: none of it may pass for a grant.
+      const decoded = this.target.script.decode(replies ? replies[index] : `${String(reply)}, to ${length} operations`);
       if (decoded instanceof Error) operations[index]!.failed(this.#redis.refused(decoded));
       else operations[index]!.done(decoded);
     }

@@ -597,7 +597,7 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
     if nextArg > #ARGV then return operationCount == 1 and replies[1] or replies end
   end
 end
-if not advanceTo and #ARGV == nextArg + 2 and #KEYS == firstKey + 1 then
+if not advanceTo and #ARGV == nextArg + 2 and #KEYS == firstKey + 1 and #replies == 0 then
   local what, token, lease = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
   local key, queue, time = KEYS[firstKey], KEYS[firstKey + 1], call('TIME')
   local alive, now = string.gsub(queue, 'queue$', 'alive'), time[1] * 1000 + math.floor(time[2] / 1000)

@@ -44,6 +44,18 @@ export const HAND_OFF_CASES: ScriptCases = {
     }
   },
 
+  'reply to each operation of a call, also when the last one asks for a key that is held': async ({ redis, locks }) => {
+    const held = [MINE, expect.any(Number), 0, expect.any(Number)];
+    for (const verb of ['queue', 'handoff', 'unsubscribed', 'try', 'poll']) {
+      await redis.flushall();
+      const both = await locks([verb, MINE, LEASE, 'a'], [verb, THEIRS, LEASE, 'a']);
+      expect([verb, both]).toEqual([verb, [expect.any(Number), held]]);
+      await locks(['try', THEIRS, LEASE, 'b']);
+      const moved = await locks(['release', THEIRS, LEASE, 'b'], [verb, NEXT, LEASE, 'a']);
+      expect([verb, moved]).toEqual([verb, [1, [MINE, expect.any(Number), expect.any(Number), expect.any(Number)]]]);
+    }
+  },
+
   'give a free key to its first waiter, also when another key is asked for in the same call': async ({
     redis,
     locks,
