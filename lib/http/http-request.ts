@@ -7,7 +7,7 @@ import { callExceptionFactory, type LockExceptionFactory } from './exception-fac
 import { routeOf } from './handler-names.js';
 import { keepQueuedInContext } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
-import { isClosed, onceEnded } from './response-end.js';
+import { isClosed, isOver, onceEnded } from './response-end.js';
 
 /** The `Retry-After` of an error that has none of its own, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
@@ -38,6 +38,10 @@ class HttpRequest {
   /** Keeps the response in the running async context, whoever ends the one ahead of it on its connection. */
   keepInContext(): void {
     keepQueuedInContext(this.#response);
+  }
+
+  get isOver(): boolean {
+    return isOver(this.#response);
   }
 
   /**
@@ -187,6 +191,11 @@ export function insideRequest<T>(context: ExecutionContext, work: () => T): T {
  */
 export function clientGoneSignal(): AbortSignal | undefined {
   return requests.getStore()?.clientGone;
+}
+
+/** Tells whether the HTTP request of this async context has its response, or its client has gone. */
+export function isRequestOver(): boolean {
+  return requests.getStore()?.isOver ?? false;
 }
 
 /**

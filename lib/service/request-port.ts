@@ -7,6 +7,8 @@ export interface RequestPort {
    * of a request.
    */
   waitSignal(): AbortSignal | undefined;
+  /** Whether the current request has its response, or nobody waits for it any more; false outside of a request. */
+  isOver(): boolean;
   /**
    * Attaches an error that is about to be thrown to the current request, whose response it may become; returns the
    * error.
@@ -19,6 +21,7 @@ export interface RequestPort {
 /** For a service outside of Nest: no call belongs to a request. */
 export const NO_REQUESTS: RequestPort = {
   waitSignal: () => undefined,
+  isOver: () => false,
   attachError: (error) => error,
   changesErrors: false,
 };

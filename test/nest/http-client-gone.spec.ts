@@ -16,7 +16,8 @@ import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
 import { Agent, type ClientRequest, type IncomingMessage, type Server, request } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Deferred, deferred } from '../support/deferred.js';
+import { type Observable, of } from 'rxjs';
+import { type Deferred, deferred, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 /** What the server says of its clients: `<client> asks`, `<client> is inside`, `<client> failed`. */
@@ -62,6 +63,13 @@ class Accounts {
     ran.push(client);
     return { client };
   }
+
+  @WithLock((id: string) => `account:${id}`)
+  async history(_id: string, client: string): Promise<Observable<string>> {
+    events.emit(`${client} is inside`);
+    await goOn.promise;
+    return of(client);
+  }
 }
 
 class SlowGuard implements CanActivate {
@@ -91,6 +99,11 @@ class AccountsController {
   later(@Param('id') id: string, @Param('client') client: string) {
     void this.withdraw(id, client);
     return { client };
+  }
+
+  @Post('history/:id/:client')
+  history(@Param('id') id: string, @Param('client') client: string) {
+    return this.accounts.history(id, client);
   }
 
   @Post('guarded/:id/:client')
@@ -136,9 +149,9 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
   const server = () => app.getHttpServer() as Server;
 
   /** Sends a request on a socket of its own, and waits for what the server says. */
-  async function send(path: string, until: string, agent: Agent | false = false): Promise<ClientRequest> {
+  async function send(path: string, saying: string, agent: Agent | false = false): Promise<ClientRequest> {
     const { port } = server().address() as { port: number };
-    const said = once(events, until);
+    const said = once(events, saying);
     const sent = request({ port, path: `/accounts/${path}`, method: 'POST', agent }).on('error', () => undefined);
     sent.end();
     await said;
@@ -279,6 +292,15 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     expect(await answered).toBe(201);
     agent.destroy();
     expect(ran).toEqual(['first', 'second']);
+  });
+
+  it('a client that goes before its Observable is read does not keep the lock for a lease', async () => {
+    await held.unlock();
+    const gone = await send('history/42/gone', 'gone is inside');
+    await leave(gone);
+    expect(await store.isLocked('account:42')).toBe(true);
+    goOn.resolve();
+    await until(async () => !(await store.isLocked('account:42')));
   });
 
   it('a client that goes does not end its wait with http: false', async () => {

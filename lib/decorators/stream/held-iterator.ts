@@ -2,11 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { assertNotLost, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 
 /** Makes an async iterator keep the lock until it is done, has thrown, or was left by `return()` or `throw()`. */
-export function heldIterator(
-  source: AsyncIterator<unknown>,
-  { lock, onLost, requests }: StreamLock,
-): AsyncIterableIterator<unknown> {
-  const hold = new StreamHold(lock);
+export function heldIterator(source: AsyncIterator<unknown>, streamLock: StreamLock): AsyncIterableIterator<unknown> {
+  const { lock, onLost, requests } = streamLock;
+  const hold = new StreamHold(streamLock);
   const inside = AsyncLocalStorage.snapshot();
 
   const step = async (go: () => Promise<IteratorResult<unknown>>): Promise<IteratorResult<unknown>> => {

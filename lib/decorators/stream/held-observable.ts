@@ -7,8 +7,8 @@ import { untilUnsubscribed } from './until-unsubscribed.js';
  * Makes an Observable keep the lock until its last reader has left. It completes or fails only when the key is free.
  */
 export function heldObservable(source: Observable<unknown>, streamLock: StreamLock): Observable<unknown> {
-  const { lock, onLost } = streamLock;
-  const hold = new StreamHold(lock);
+  const { onLost } = streamLock;
+  const hold = new StreamHold(streamLock);
   const inside = AsyncLocalStorage.snapshot();
   let readers = 0;
   const leave = (): Promise<void> => (--readers > 0 ? Promise.resolve() : hold.end());

@@ -12,6 +12,12 @@ export interface StreamLock {
 }
 
 /**
+ * How long a reader may take to come when the request is over: Nest reads nothing for a client that has gone, but what
+ * the request has started may still read.
+ */
+const LONGEST_AFTER_REQUEST_MS = 1000;
+
+/**
  * Returns the lease that the caller asked for, for a timer. A lock that was handed off lasts less at first, and is
  * renewed soon. `0`: the lock is not held.
  */
@@ -45,10 +51,11 @@ export class StreamHold {
    */
   #released = false;
 
-  constructor(lock: Lock) {
+  constructor({ lock, requests }: StreamLock) {
     this.#lock = lock;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
-    this.#unreadTimer = setTimeout(() => this.#release(), leaseMsOf(lock)).unref();
+    const longestMs = requests.isOver() ? LONGEST_AFTER_REQUEST_MS : Infinity;
+    this.#unreadTimer = setTimeout(() => this.#release(), Math.min(leaseMsOf(lock), longestMs)).unref();
   }
 
   /** Whether the stream was read to its end. */
