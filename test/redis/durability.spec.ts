@@ -5,6 +5,7 @@ import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { startReplicated, type Replicated } from '../support/redis/replicas.js';
 import { startRedis } from '../support/redis/redis-server.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
 
 /** Shorter than the servers have been up when the tests begin, so that they are trusted. */
 const LEASE_MS = 400;
@@ -78,6 +79,27 @@ describe('A grant that must be durable', () => {
       );
       expect(await redis.exists('lock:a')).toBe(0);
     }
+  });
+
+  it('a call settles within the command time-out, however slow each of its commands is, and leaves nothing behind', async () => {
+    const proxy = await startProxy(servers.master.port);
+    const options = { connection: proxy.url, commandTimeout: 1000, lease: 2000 };
+    const [warm, fresh] = [durable(options), durable(options)];
+    await until(() => warm.withLock('a', () => true).catch(() => false));
+    await until(() => fresh.isLocked('a').then(() => true));
+    const slow = async (locks: ClosableLockService) => {
+      const startedAt = performance.now();
+      await expect(locks.tryLock('a')).rejects.toBeInstanceOf(LockUnavailableError);
+      expect(performance.now() - startedAt).toBeLessThan(1350);
+      await until(async () => (await redis.exists('lock:a')) === 0);
+    };
+    // Each reply comes in time, but not those of two commands in a row; and those that have not asked for the age of the server need three.
+    proxy.delay(350);
+    await slow(warm);
+    await slow(fresh);
+    proxy.delay(0);
+    for (const locks of [warm, fresh]) await locks.close();
+    await proxy.stop();
   });
 
   it('a renewal does not wait for a replica that is not needed', async () => {

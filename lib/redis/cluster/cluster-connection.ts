@@ -82,8 +82,7 @@ export class ClusterConnection extends Connection {
     for (const call of this.inFlight.clear()) this.expire(call);
   }
 
-  /** The error of a caller whose calls take too long. */
-  get late(): LockUnavailableError {
+  protected get late(): LockUnavailableError {
     return this.#unreachable({ sent: true });
   }
 

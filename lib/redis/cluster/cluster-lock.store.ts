@@ -1,4 +1,3 @@
-import { now, timerAt } from '../../clock/deadline.js';
 import { ForwardingLockStore } from '../../store/forwarding-lock.store.js';
 import {
   ALIVE_MS,
@@ -33,17 +32,15 @@ interface Progress {
 export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   readonly #names: ClusterNames;
   readonly #redis: ClusterConnection;
-  readonly #timeoutMs: number;
   readonly #batches: SlotBatches;
   readonly #renewals: SlotRenewals;
   readonly #progress = new WeakMap<AcquireCommand, Progress>();
 
   constructor(transport: ClusterTransport) {
     super(new RedisLockStore(transport));
-    const { names, redis, batch, commandTimeoutMs } = transport;
+    const { names, redis, batch } = transport;
     this.#names = names;
     this.#redis = redis;
-    this.#timeoutMs = commandTimeoutMs;
     this.#batches = batch;
     this.#renewals = new SlotRenewals(redis, names);
     // The subscription can connect only when a node is known.
@@ -95,14 +92,14 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   }
 
   override async reserve(lock: OwnedLock): Promise<Granted | undefined> {
-    return this.#inTime(async () =>
+    return this.#redis.inTime(async () =>
       this.#combined(await Promise.all(this.#partsOf(lock).map((part) => this.inner.reserve(part))), lock),
     );
   }
 
   override upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
     const parts = this.#partsOf(lock);
-    return this.#inTime(async () => {
+    return this.#redis.inTime(async () => {
       const grants = await Promise.all(parts.map((part) => this.inner.upgrade(part, number)));
       const grant = await this.#combined(grants, lock);
       if (!grant)
@@ -124,7 +121,7 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
    * of later ones.
    */
   #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Busy> {
-    return this.#inTime((throwIfLate) => this.#acquireInOrder(command, groups, throwIfLate));
+    return this.#redis.inTime((throwIfLate) => this.#acquireInOrder(command, groups, throwIfLate));
   }
 
   /** @param throwIfLate throws when nobody waits for the reply any more: then what was acquired is released */
@@ -218,27 +215,6 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
       groups.filter((_, index) => grants[index]!.fence < fence).map(({ slot }) => this.#batches.raiseIn(slot, fence)),
     );
     return { granted: true, fence, contended: grants.some(({ contended }) => contended) };
-  }
-
-  /**
-   * Settles within the command time-out, however many calls in a row the work takes.
-   *
-   * @throws LockUnavailableError
-   */
-  async #inTime<Result>(work: (throwIfLate: () => void) => Promise<Result>): Promise<Result> {
-    const until = now() + this.#timeoutMs;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = timerAt(until, () => reject(this.#redis.late));
-    });
-    const throwIfLate = () => {
-      if (now() >= until) throw this.#redis.late;
-    };
-    try {
-      return await Promise.race([work(throwIfLate), late]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   #partsOf<Lock extends OwnedLock>(lock: Lock): readonly Lock[] {

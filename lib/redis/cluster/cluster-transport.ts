@@ -11,7 +11,6 @@ export interface ClusterTransport extends Transport {
   readonly names: ClusterNames;
   readonly redis: ClusterConnection;
   readonly batch: SlotBatches;
-  readonly commandTimeoutMs: number;
 }
 
 /** Makes the transport to a Redis Cluster, through the app's client. */
@@ -32,7 +31,6 @@ export function connectToCluster(
     renewals: redis,
     batch: new SlotBatches(redis, names),
     log,
-    commandTimeoutMs,
     subscriber: () => subscriberIn(cluster, commandTimeoutMs),
     onConnected: (callback) => void connected.push(callback),
   };

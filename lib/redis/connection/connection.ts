@@ -1,3 +1,4 @@
+import { now, timerAt } from '../../clock/deadline.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { refusedBy, type RefusedError } from './connection-errors.js';
@@ -62,6 +63,28 @@ export abstract class Connection implements Outcome {
     return this.start(new PlainCall(words));
   }
 
+  /**
+   * Runs work that takes several calls in a row, and settles within the command time-out of one.
+   *
+   * @param work gets what throws when nobody waits for its result any more: then it must undo what it did
+   * @throws LockUnavailableError
+   */
+  async inTime<Result>(work: (throwIfLate: () => void) => Promise<Result>): Promise<Result> {
+    const until = now() + this.timeoutMs;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = timerAt(until, () => reject(this.late));
+    });
+    const throwIfLate = () => {
+      if (now() >= until) throw this.late;
+    };
+    try {
+      return await Promise.race([work(throwIfLate), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   /** Sends a call. */
   send(call: Call): void {
     this.inFlight.add(call);
@@ -87,6 +110,9 @@ export abstract class Connection implements Outcome {
     else if (error.message.startsWith('NOSCRIPT')) this.write(call, true);
     else this.fail(call, this.refused(error));
   }
+
+  /** The error of a caller whose calls take too long. */
+  protected abstract get late(): LockUnavailableError;
 
   protected start<Reply>(call: Call & { readonly promise: Promise<Reply> }): Promise<Reply> {
     this.send(call);

@@ -97,6 +97,10 @@ export class RedisConnection extends Connection {
         .disconnect();
   }
 
+  protected get late(): LockUnavailableError {
+    return this.#noReply(new Error('it replies, but slowly'));
+  }
+
   protected write(call: Call, withSource: boolean): void {
     if (this.#redis.status !== 'ready') return this.park(call);
     const problem = this.#state?.problem;

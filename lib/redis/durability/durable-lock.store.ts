@@ -56,11 +56,13 @@ export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements
     super.listen({ ...listener, granted: (token) => listener.offered(token) });
   }
 
-  override async acquire(command: AcquireCommand): Promise<Granted | Busy> {
-    const { epoch } = this.#redis;
-    const reply = await super.acquire(command);
-    if (reply.granted) await this.#confirm(epoch, () => this.cancel(command));
-    return reply;
+  override acquire(command: AcquireCommand): Promise<Granted | Busy> {
+    return this.#redis.inTime(async (throwIfLate) => {
+      const { epoch } = this.#redis;
+      const reply = await super.acquire(command);
+      await this.#confirm(reply.granted ? epoch : undefined, throwIfLate, () => this.cancel(command));
+      return reply;
+    });
   }
 
   /** The outcome of a renewal that too few replicas have is unknown. */
@@ -89,17 +91,24 @@ export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements
     return grant;
   }
 
-  override async upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
-    const { epoch } = this.#redis;
-    const grant = await super.upgrade(lock, number);
-    if (grant) await this.#confirm(epoch, () => this.downgrade(lock, number));
-    return grant;
+  override upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
+    return this.#redis.inTime(async (throwIfLate) => {
+      const { epoch } = this.#redis;
+      const grant = await super.upgrade(lock, number);
+      if (grant) await this.#confirm(epoch, throwIfLate, () => this.downgrade(lock, number));
+      return grant;
+    });
   }
 
-  /** @throws LockUnavailableError when the last grants don't count; this one has been undone then */
-  async #confirm(epoch: number, undo: () => Promise<unknown>): Promise<void> {
+  /**
+   * @param epoch that of the connection before the lock was asked for; undefined when it was not granted
+   * @throws LockUnavailableError when the last grants don't count, or nobody waits for this one any more; it has been
+   *   undone then
+   */
+  async #confirm(epoch: number | undefined, throwIfLate: () => void, undo: () => Promise<unknown>): Promise<void> {
     try {
-      await this.#verifyGrant(epoch);
+      if (epoch !== undefined) await this.#verifyGrant(epoch);
+      throwIfLate();
     } catch (error) {
       await undo().catch(() => undefined);
       throw error;

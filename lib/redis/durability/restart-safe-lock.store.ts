@@ -28,7 +28,9 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
     this.#guard.noteLease(command.leaseMs);
     // Not an async function: what is known already is not waited for, so every node of a quorum is asked in the same
     // tick.
-    return this.#guard.isOver ? this.#acquire(command) : this.#acquireChecked(command);
+    return this.#guard.isOver
+      ? this.#acquire(command)
+      : this.#redis.inTime((throwIfLate) => this.#acquireChecked(command, throwIfLate));
   }
 
   override renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
@@ -52,11 +54,12 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
       : super.release(lock, keepMs);
   }
 
-  async #acquireChecked(command: AcquireCommand): Promise<Granted | Busy> {
+  async #acquireChecked(command: AcquireCommand, throwIfLate: () => void): Promise<Granted | Busy> {
     const check = this.#guard.check();
     this.#checks.set(command.token, check);
     try {
       await check;
+      throwIfLate();
     } catch (error) {
       // It may stand in the queue, and be handed the key there.
       if (command.isQueued) void this.cancel(command);
@@ -64,7 +67,14 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
     } finally {
       this.#checks.delete(command.token);
     }
-    return this.#acquire(command);
+    const reply = await this.#acquire(command);
+    try {
+      throwIfLate();
+    } catch (error) {
+      void this.cancel(command);
+      throw error;
+    }
+    return reply;
   }
 
   #acquire(command: AcquireCommand): Promise<Granted | Busy> {
