@@ -117,7 +117,7 @@ class Orders {
 
   @Get('for-ever')
   @UseInterceptors(WaitsForEver)
-  @WithLock(KEY, { scope: 'request', lease: '150ms' })
+  @WithLock(KEY, { scope: 'request', lease: '2s' })
   @UseInterceptors(Hasty)
   forEver() {
     return this.#handle();
