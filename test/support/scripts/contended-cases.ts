@@ -112,6 +112,8 @@ return all`;
 interface Trial {
   readonly writes: readonly Write[];
   readonly operation: (typeof OPERATIONS)[number];
+  /** Whether the same call acquires another key first. */
+  readonly isSecond?: boolean;
   readonly isFull?: boolean;
 }
 
@@ -119,11 +121,12 @@ interface Trial {
 async function effects(
   bench: ScriptBench,
   ears: () => Promise<string[]>,
-  [what, token]: Trial['operation'],
-  isFull = false,
+  { operation: [what, token], isSecond, isFull }: Trial,
 ) {
   const { redis, locks } = bench;
-  const run = () => locks([what, token, LEASE, 'a']).catch((error: Error) => `error: ${error.message.slice(0, 20)}`);
+  const first = isSecond ? ([['try', 'me.9', LEASE, 'b']] as const) : [];
+  const run = () =>
+    locks(...first, [what, token, LEASE, 'a']).catch((error: Error) => `error: ${error.message.slice(0, 20)}`);
   let reply: unknown;
   if (isFull) await outOfMemory(redis, async () => void (reply = await run()));
   else reply = await run();
@@ -159,12 +162,12 @@ async function sameEffects(bench: ScriptBench): Promise<void> {
   const heard = await Promise.all(['next', 'they'].map((source) => bench.listens(source)));
   const ears = async () => (await Promise.all(heard.map((read) => read()))).flat();
 
-  const resultOf = async (one: ScriptBench, { writes, operation, isFull }: Trial): Promise<unknown> => {
+  const resultOf = async (one: ScriptBench, trial: Trial): Promise<unknown> => {
     await one.redis.flushall();
     const [seconds, micros] = await one.redis.time();
     const now = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
-    for (const write of writes) await write(one.redis, now);
-    const { reply, heard, left } = await effects(one, ears, operation, isFull);
+    for (const write of trial.writes) await write(one.redis, now);
+    const { reply, heard, left } = await effects(one, ears, trial);
     return timeless([reply, heard, left], now);
   };
   const check = async (what: string, trial: Trial) => {
@@ -182,6 +185,12 @@ async function sameEffects(bench: ScriptBench): Promise<void> {
       for (const [waiting, waits] of Object.entries(WAITERS))
         for (const operation of OPERATIONS)
           await check(`${held} / ${waiting}`, { writes: [counter(AHEAD), holds, waits], operation });
+    for (const [held, holds] of Object.entries(HOLDER))
+      for (const waiting of ['none', 'one', 'two'])
+        for (const operation of OPERATIONS) {
+          const writes = [counter(AHEAD), holds, WAITERS[waiting]!];
+          await check(`${held} / ${waiting}, after another operation`, { writes, operation, isSecond: true });
+        }
     for (const [count, counts] of Object.entries(COUNTERS))
       for (const operation of OPERATIONS)
         for (const held of ['me', 'others'])
