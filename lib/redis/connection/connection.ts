@@ -70,13 +70,18 @@ export abstract class Connection implements Outcome {
    * @throws LockUnavailableError
    */
   async inTime<Result>(work: (throwIfLate: () => void) => Promise<Result>): Promise<Result> {
-    const until = now() + this.timeoutMs;
     let timer: NodeJS.Timeout | undefined;
+    let isLate = false;
     const late = new Promise<never>((_, reject) => {
-      timer = timerAt(until, () => reject(this.late));
+      const end = () => {
+        isLate = true;
+        reject(this.late);
+      };
+      // Timers run before sockets are read: after a stall of the process, the replies may be there already.
+      timer = timerAt(now() + this.timeoutMs, () => setImmediate(end));
     });
     const throwIfLate = () => {
-      if (now() >= until) throw this.late;
+      if (isLate) throw this.late;
     };
     try {
       return await Promise.race([work(throwIfLate), late]);
