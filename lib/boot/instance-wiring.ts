@@ -1,16 +1,13 @@
-import { Logger } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { lockedMethods } from '../decorators/method/locked-methods.js';
 import { giveService, refusedCalls } from '../decorators/instance/service-slot.js';
 import { noteEarlierService } from '../decorators/call/service-of.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistake, mistakeList } from '../errors/mistakes.js';
-import { safeLog } from '../errors/safe-log.js';
+import { logger } from '../log/logger.js';
 import { mistakesOf } from './boot-checks.js';
 import type { Provider } from './discovery.js';
 import { lockServiceSlot, lockServiceToken } from '../service/lock.tokens.js';
-
-const logger = safeLog(new Logger('RedisLock'));
 
 type Factory = (...dependencies: unknown[]) => unknown;
 

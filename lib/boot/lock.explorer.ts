@@ -1,10 +1,10 @@
-import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, ModulesContainer } from '@nestjs/core';
 import { refusedCalls } from '../decorators/instance/service-slot.js';
 import { prototypesOf } from '../decorators/method/prototypes.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistakeList } from '../errors/mistakes.js';
-import { safeLog } from '../errors/safe-log.js';
+import { logger } from '../log/logger.js';
 import { LockService } from '../service/lock.service.js';
 import { mistakesOf } from './boot-checks.js';
 import {
@@ -22,8 +22,6 @@ import { infoOf, reachedMethods, shownLock } from './method-list.js';
 import { endServicesAtShutdown, sameNames } from './module-services.js';
 import { perRequestOptions } from './request-scoped-options.js';
 import { unknownToNest } from './unknown-classes.js';
-
-const logger = safeLog(new Logger('RedisLock'));
 
 /** The classes that any app of this process knows: an app need not use all classes of its process. */
 const knownToAnyApp = new WeakSet<object>();

@@ -1,7 +1,7 @@
-import { type ExecutionContext, HttpException, Logger } from '@nestjs/common';
+import { type ExecutionContext, HttpException } from '@nestjs/common';
 import type { LockError } from '../errors/lock.error.js';
 import { shown } from '../errors/messages.js';
-import { safeLog } from '../errors/safe-log.js';
+import { logger } from '../log/logger.js';
 import { routeOf } from './handler-names.js';
 
 /**
@@ -10,8 +10,6 @@ import { routeOf } from './handler-names.js';
  * default response.
  */
 export type LockExceptionFactory = (error: LockError, context: ExecutionContext) => HttpException | undefined;
-
-const logger = safeLog(new Logger('RedisLock'));
 
 /**
  * Calls the factory of a module. Returns undefined where the factory returns nothing, or nothing that can be a

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
-import { type ArgumentsHost, type ExecutionContext, HttpException, Logger } from '@nestjs/common';
+import { type ArgumentsHost, type ExecutionContext, HttpException } from '@nestjs/common';
 import { isLockError, LockError, type LockErrorCode } from '../errors/lock.error.js';
-import { safeLog } from '../errors/safe-log.js';
+import { logger } from '../log/logger.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
 import { routeOf } from './handler-names.js';
 import { keepQueuedInContext } from './queued-response.js';
@@ -18,7 +18,6 @@ const SSE = '__sse__';
 /** The errors that show a mistake in the code, not load, an outage or a client's mistake. */
 const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
 
-const logger = safeLog(new Logger('RedisLock'));
 const requests = new AsyncLocalStorage<HttpRequest>();
 
 /** The HTTP request that the running async context handles. */

@@ -1,14 +1,12 @@
-import { type ArgumentsHost, Catch, type ExceptionFilter, Inject, Logger, Optional } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, Inject, Optional } from '@nestjs/common';
 import { type ApplicationConfig, BaseExceptionFilter, HttpAdapterHost, type ModulesContainer } from '@nestjs/core';
 import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
 import { throwError } from 'rxjs';
 import { LockError, type LockErrorBody } from '../errors/lock.error.js';
-import { safeLog } from '../errors/safe-log.js';
+import { logger } from '../log/logger.js';
 import { isGateway } from './gateways.js';
 import { messageOf } from './handler-names.js';
 import { rawResponse } from './http-request.js';
-
-const logger = safeLog(new Logger('RedisLock'));
 
 /** The error that a client of a microservice or a gateway gets, in the form of Nest's own errors there. */
 interface ErrorPayload {

@@ -1,4 +1,4 @@
-import type { Log } from '../errors/safe-log.js';
+import type { Log } from '../log/safe-log.js';
 import { shownDuration, type OutageReporter } from '../service/outage-reporter.js';
 import type { OutageLog } from '../redis/connection/outage-log.js';
 import { diagnosis } from '../redis/connection/redis-diagnosis.js';

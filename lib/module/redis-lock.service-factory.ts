@@ -1,6 +1,5 @@
-import { Logger } from '@nestjs/common';
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { safeLog } from '../errors/safe-log.js';
+import { logger } from '../log/logger.js';
 import { httpRequests } from '../http/http-requests.js';
 import { OutageReporter } from '../service/outage-reporter.js';
 import { redisOutageLog } from './redis-lock.outage-log.js';
@@ -10,8 +9,6 @@ import { describeConnection } from '../redis/connection/describe-connection.js';
 import { redisStore } from '../redis/redis-store.js';
 import { LockService } from '../service/lock.service.js';
 import { DEFAULT_MODULE } from '../service/lock.tokens.js';
-
-const logger = safeLog(new Logger('RedisLock'));
 
 /** Makes the `LockService` of a module, and logs where its locks live. */
 export function createLockService(name: string, options: ResolvedModuleOptions): LockService {

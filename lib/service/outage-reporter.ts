@@ -1,4 +1,4 @@
-import type { Logger } from '@nestjs/common';
+import type { Log } from '../log/safe-log.js';
 import { now } from '../clock/deadline.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { SubscriptionReporter } from './subscription-reporter.js';
@@ -27,10 +27,10 @@ interface Outage {
 /** Logs an outage in which calls get no lock: its beginning, a summary every minute, and its end, but not each call. */
 export class OutageReporter {
   readonly subscriptions: SubscriptionReporter;
-  readonly #log: Pick<Logger, 'log' | 'warn'>;
+  readonly #log: Pick<Log, 'log' | 'warn'>;
   #outage: Outage | undefined;
 
-  constructor(log: Pick<Logger, 'log' | 'warn'>) {
+  constructor(log: Pick<Log, 'log' | 'warn'>) {
     this.#log = log;
     this.subscriptions = new SubscriptionReporter(log);
   }

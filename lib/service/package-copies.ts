@@ -1,6 +1,5 @@
-import { Logger } from '@nestjs/common';
 import { filesOfStack } from '../errors/stack-files.js';
-import { safeLog } from '../errors/safe-log.js';
+import { logger } from '../log/logger.js';
 import { mistake } from '../errors/mistakes.js';
 
 /** The global property with the folders of all copies of the package in this process. */
@@ -24,7 +23,7 @@ export function noteCopy(): void {
     `This app loads ${copies.size} copies of nest-redis-lock: ${[...copies].join(' and ')}. ` +
     'A class that imports one of them does not find the RedisLockModule of another: ' +
     "Nest can't resolve its LockService, or its calls are refused with LockNotWiredError.";
-  safeLog(new Logger('RedisLock')).warn(
+  logger.warn(
     mistake(what, [
       'Let all packages of the app have one copy: ' +
         '"npm ls nest-redis-lock" (or "pnpm why", "yarn why") shows who asks ' +

@@ -1,4 +1,4 @@
-import type { Logger } from '@nestjs/common';
+import type { Log } from '../log/safe-log.js';
 import { now } from '../clock/deadline.js';
 import { atRoot } from '../clock/root-context.js';
 
@@ -19,10 +19,10 @@ interface Server {
  * too, and is reported once, by the `OutageReporter`.
  */
 export class SubscriptionReporter {
-  readonly #log: Pick<Logger, 'log' | 'warn'>;
+  readonly #log: Pick<Log, 'log' | 'warn'>;
   readonly #servers = new Map<string, Server>();
 
-  constructor(log: Pick<Logger, 'log' | 'warn'>) {
+  constructor(log: Pick<Log, 'log' | 'warn'>) {
     this.#log = log;
   }
 

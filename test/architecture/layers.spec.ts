@@ -11,6 +11,7 @@ const NEST = ['@nestjs/common', '@nestjs/core'];
  */
 const MAY_IMPORT: Record<string, readonly string[]> = {
   errors: ['errors'],
+  log: ['log', ...NEST],
   clock: ['clock', 'errors', 'ms'],
   store: ['store', 'errors'],
   'store/memory': ['store/memory', 'store', 'clock', 'errors'],
@@ -44,14 +45,14 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['core', 'core/nesting', 'core/lock', 'core/waiting', 'core/lease', 'core/request'],
     ...['store', 'clock', 'errors'],
   ],
-  http: ['http', 'errors', ...NEST, 'rxjs'],
+  http: ['http', 'log', 'errors', ...NEST, 'rxjs'],
   service: [
-    ...['service', 'core', 'core/nesting', 'core/lock', 'core/request', 'store', 'clock', 'errors'],
+    ...['service', 'core', 'core/nesting', 'core/lock', 'core/request', 'store', 'clock', 'log', 'errors'],
     ...[...NEST, 'rxjs'],
   ],
   'decorators/source': ['decorators/source', 'acorn'],
   'decorators/key': ['decorators/key', 'decorators/source', 'core/request', 'errors', ...NEST, 'reflect-metadata'],
-  'decorators/stream': ['decorators/stream', 'service', 'core', 'core/lock', 'clock', 'errors', ...NEST, 'rxjs'],
+  'decorators/stream': ['decorators/stream', 'service', 'core', 'core/lock', 'clock', 'log', 'errors', ...NEST, 'rxjs'],
   'decorators/method': ['decorators/method', 'decorators/stream', 'decorators/source', 'errors', 'reflect-metadata'],
   'decorators/options': ['decorators/options', 'decorators/key', 'service', 'core/request', 'errors', 'rxjs'],
   'decorators/call': [
@@ -78,11 +79,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
       'decorators/call',
       'decorators/method',
     ],
-    ...['decorators/key', 'decorators/source', 'service', 'http', 'errors', ...NEST],
+    ...['decorators/key', 'decorators/source', 'service', 'http', 'log', 'errors', ...NEST],
   ],
   module: [
     ...['module', 'boot', 'decorators', 'service', 'http', 'redis', 'redis/connection', 'redis/durability'],
-    ...['core/request', 'store', 'clock', 'errors', ...NEST],
+    ...['core/request', 'store', 'clock', 'log', 'errors', ...NEST],
   ],
   '.': [
     ...['module', 'decorators', 'decorators/options', 'decorators/key', 'service', 'http'],

@@ -1,8 +1,6 @@
-import { Logger } from '@nestjs/common';
-import { safeLog } from '../../errors/safe-log.js';
+import { logger } from '../../log/logger.js';
 import { isOtherStream } from './stream-kind.js';
 
-const logger = safeLog(new Logger('RedisLock'));
 const warned = new Set<string>();
 
 /** Warns, once for each method, that its result will be read without the lock. */
