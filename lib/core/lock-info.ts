@@ -27,7 +27,7 @@ export interface LockWaiter extends LockProcess {
   readonly mode: Exclude<HeldMode, 'write'>;
 }
 
-/** Describes who holds a key, and who waits for it. */
+/** Describes the holders and the waiters of a key. */
 export interface LockInfo {
   readonly key: string;
   readonly mode: Exclude<HeldMode, 'write'>;

@@ -187,7 +187,7 @@ export class LockService {
   }
 
   /**
-   * Returns who holds a key and who waits for it, for operators and dashboards; null when the key is free.
+   * Returns the holders and the waiters of a key, for operators and dashboards; null when the key is free.
    *
    * @throws LockUnavailableError when the store does not answer
    */

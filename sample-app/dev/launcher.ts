@@ -24,7 +24,7 @@ async function launch(): Promise<void> {
   const { env, databaseEnded, redisEnded } = await startServices(children, given, DATA_FOLDER);
   void databaseEnded.then(() => fail('The database has ended.'));
   void redisEnded.then(() => {
-    if (!children.isStopping) console.warn('Redis has ended. What needs a lock answers 503 from now on.');
+    if (!children.isStopping) console.warn('Redis has ended. Requests that need a lock get 503 from now on.');
   });
 
   const app = await children.start<AppReport>(APP, { env });

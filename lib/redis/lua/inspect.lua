@@ -1,4 +1,4 @@
--- Reads who holds a key and who waits for it. Changes nothing.
+-- Reads the holders and the waiters of a key. Changes nothing.
 --
 -- KEYS[1], KEYS[2]   the key, its queue
 -- RETURNS            {value of the key, ms until it expires, {token, ms left of its lease, ..} of those who share it,

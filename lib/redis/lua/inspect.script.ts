@@ -4,7 +4,7 @@ import { SHARED } from './constants.js';
 import { LuaScript, timeToLive } from './lua-script.js';
 import { INSPECT_SOURCE } from './sources.generated.js';
 
-/** Reads who holds a key and who waits for it. */
+/** Reads the holders and the waiters of a key. */
 export const INSPECT = new LuaScript<KeyView | undefined>({
   source: INSPECT_SOURCE,
   decode(reply) {

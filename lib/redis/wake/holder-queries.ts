@@ -1,29 +1,27 @@
 import { waitFor } from '../../clock/wait-for.js';
 import { now } from '../../clock/deadline.js';
 import type { LockDetails } from '../../store/lock-store.js';
+import type { Publish } from './echo-check.js';
 
-/** How long to wait for the answer of another process, in ms. A stalled process does not answer. */
+/** How long to wait for the reply of another process, in ms. A stalled process does not reply. */
 export const PATIENCE_MS = 250;
 
-/** Publishes a message on a channel, and resolves with how many subscribers got it. */
-type Publish = (channel: string, message: string) => Promise<number>;
-
-/** Asks other processes what they know about the locks that they hold, and answers their questions. */
+/** Asks other processes what they know about the locks that they hold, and replies to their questions. */
 export class HolderQueries {
   readonly #publish: Publish;
   readonly #onSilence: () => void;
   readonly #open = new Map<string, (details: LockDetails | undefined) => void>();
   #last = 0;
 
-  /** @param onSilence called for each question without an answer: the subscription of this process may be dead */
+  /** @param onSilence called for each question without a reply: the subscription of this process may be dead */
   constructor(publish: Publish, onSilence: () => void) {
     this.#publish = publish;
     this.#onSilence = onSilence;
   }
 
   /**
-   * Asks the process that listens on a channel; it answers on `replyTo`. Resolves with undefined when no answer comes
-   * in time.
+   * Asks the process that listens on a channel; it replies on `replyTo`. Resolves with undefined when no reply comes in
+   * time.
    */
   async ask(token: string, channel: string, replyTo: string): Promise<LockDetails | undefined> {
     const question = String(++this.#last);
@@ -42,13 +40,13 @@ export class HolderQueries {
     );
   }
 
-  /** Answers a question of another process. */
-  answer(question: string, replyTo: string, details: LockDetails): void {
+  /** Replies to a question of another process. */
+  reply(question: string, replyTo: string, details: LockDetails): void {
     this.#publish(replyTo, `described ${question} ${JSON.stringify(details)}`).catch(() => undefined);
   }
 
-  /** Takes the answer of another process. */
-  answered(question: string, details: string): void {
+  /** Takes the reply of another process. */
+  replied(question: string, details: string): void {
     this.#open.get(question)?.(detailsOf(details));
   }
 
@@ -57,7 +55,7 @@ export class HolderQueries {
   }
 }
 
-/** Reads details, which may be anything: any client may publish. */
+/** Reads details. Returns undefined for what is none, because every client can publish. */
 function detailsOf(json: string): LockDetails | undefined {
   try {
     const { fence, acquiredAt, label } = JSON.parse(json) as Record<keyof LockDetails, unknown>;

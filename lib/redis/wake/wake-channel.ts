@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import { waitFor } from '../../clock/wait-for.js';
+import { EchoCheck, type Publish } from './echo-check.js';
 import { PATIENCE_MS } from './holder-queries.js';
 import { ReconnectOnEnd } from '../connection/reconnect-on-end.js';
 import { withoutCommand } from '../connection/redis-diagnosis.js';
@@ -9,18 +10,8 @@ import { withoutCommand } from '../connection/redis-diagnosis.js';
 /** How long to wait before the next attempt to subscribe after Redis refused one, in ms. */
 const TRY_AGAIN_MS = 5_000;
 
-/** What a process publishes on its own channel to learn whether messages still reach it. */
-const ECHO = 'echo';
-
-/** How often to do so at most, and how long the echo may take, in ms. */
-const ECHO_EVERY_MS = 5_000;
-const ECHO_WITHIN_MS = 1_000;
-
 /** How long the first connection may take until the channel counts as down, in ms. */
 const LATE_MS = 2_000;
-
-/** Publishes a message where locks are released, and resolves with how many subscribers there are on that server. */
-type Publish = (channel: string, message: string) => Promise<number>;
 
 /** Receives the messages and the state of the channel. */
 interface WakeListener {
@@ -36,17 +27,13 @@ interface WakeListener {
  */
 export class WakeChannel {
   readonly #connect: () => Redis | undefined;
-  readonly #publish: Publish;
+  readonly #echo: EchoCheck;
   readonly #listener: WakeListener;
   readonly #names: string[] = [];
   #redis: Redis | undefined;
   #reconnect: ReconnectOnEnd | undefined;
   #state: 'new' | 'up' | 'down' = 'new';
   #timer: NodeJS.Timeout | undefined;
-  /** When the last echo was asked for, and when one was heard, or the channel came up. */
-  #askedAt = -Infinity;
-  #heardAt = 0;
-  #echoTimer: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #isClosed = false;
   #settle: () => void = () => undefined;
@@ -55,7 +42,9 @@ export class WakeChannel {
   /** @param connect makes the connection to listen on; returns undefined while no server is known */
   constructor(connect: () => Redis | undefined, publish: Publish, listener: WakeListener) {
     this.#connect = connect;
-    this.#publish = publish;
+    this.#echo = new EchoCheck(publish, () => {
+      if (this.#state === 'up' && !this.#isClosed) this.#redis?.disconnect(true);
+    });
     this.#listener = listener;
   }
 
@@ -79,8 +68,7 @@ export class WakeChannel {
     redis.on('close', () => this.#down(this.#lastError));
     redis.on('error', (error: Error) => (this.#lastError = withoutCommand(error)));
     redis.on('message', (_name: string, text: string) => {
-      if (text === ECHO) this.#heardAt = now();
-      else this.#listener.message(text);
+      if (!this.#echo.isEcho(text)) this.#listener.message(text);
     });
     redis.connect().catch(() => undefined);
     // It may neither connect nor fail, as behind Sentinels that are gone.
@@ -105,15 +93,13 @@ export class WakeChannel {
   checkAlive(): void {
     if (this.#state !== 'up') return;
     atRoot(() => this.#redis?.ping())?.catch(() => undefined);
-    if (now() < this.#askedAt + ECHO_EVERY_MS) return;
-    this.#askedAt = now();
-    atRoot(() => this.#publish(this.#names[0]!, ECHO)).then(this.#expectEcho, () => undefined);
+    this.#echo.start(this.#names[0]!);
   }
 
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    clearTimeout(this.#echoTimer);
+    this.#echo.stop();
     this.#reconnect?.stop();
     this.#redis?.removeAllListeners().on('error', () => undefined);
     this.#redis?.disconnect();
@@ -126,7 +112,7 @@ export class WakeChannel {
       await this.#redis!.subscribe(...this.#names);
       const reconnected = this.#state === 'down';
       this.#state = 'up';
-      this.#heardAt = now();
+      this.#echo.heard();
       this.#lastError = undefined;
       this.#listener.up(reconnected);
     } catch (error) {
@@ -135,21 +121,6 @@ export class WakeChannel {
       this.#timer = atRoot(() => setTimeout(() => void this.#subscribe(), TRY_AGAIN_MS).unref());
     }
     this.#settle();
-  }
-
-  /**
-   * Reconnects unless the echo is heard. The server that the connection was made to may be a replica by now, behind the
-   * same name as the next master, or may have left its cluster: it replies, but no message of a lock comes that way.
-   */
-  readonly #expectEcho = (subscribers: number): void => {
-    if (subscribers === 0) return this.#reconnectIfDeaf(Infinity);
-    // Timers run before sockets are read: after a stall of the process, the echo may be there already.
-    const look = () => setImmediate(() => this.#reconnectIfDeaf(this.#askedAt));
-    this.#echoTimer = atRoot(() => setTimeout(look, ECHO_WITHIN_MS).unref());
-  };
-
-  #reconnectIfDeaf(sinceMs: number): void {
-    if (this.#state === 'up' && !this.#isClosed && this.#heardAt < sinceMs) this.#redis?.disconnect(true);
   }
 
   #down(cause: Error | undefined): void {

@@ -26,10 +26,10 @@ export function handleWakeMessage(text: string, { listeners, holderQueries, canc
       return listeners.offered(message.token);
     case 'describe': {
       const details = listeners.describe(message.token);
-      if (details) holderQueries.answer(message.question, message.channel, details);
+      if (details) holderQueries.reply(message.question, message.channel, details);
       return;
     }
     case 'described':
-      return holderQueries.answered(message.question, message.details);
+      return holderQueries.replied(message.question, message.details);
   }
 }

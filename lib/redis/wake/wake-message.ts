@@ -23,9 +23,9 @@ export type WakeMessage =
   | { readonly what: 'contended' | 'offered'; readonly token: string }
   /** The lock of this token was released by force. */
   | { readonly what: 'lost'; readonly token: string; readonly forced: ForcedUnlock }
-  /** Another process asks about the lock of this token; the answer goes to `channel`. */
+  /** Another process asks about the lock of this token; the reply goes to `channel`. */
   | { readonly what: 'describe'; readonly token: string; readonly question: string; readonly channel: string }
-  /** The answer to a question, as JSON. */
+  /** The reply to a question, as JSON. */
   | { readonly what: 'described'; readonly question: string; readonly details: string };
 
 /**

@@ -29,7 +29,7 @@ export async function startServices(
   const redis = given.REDIS_URL ? theirs(given.REDIS_URL, 'REDIS_URL') : await children.start<ServiceReport>(REDIS);
   announce('Redis', redis);
   const problem = await whyRedisIsDown(redis.report.url);
-  if (problem) console.warn(`Redis does not answer (${problem}). Until it does, what needs a lock answers 503.`);
+  if (problem) console.warn(`Redis does not reply (${problem}). Until it does, requests that need a lock get 503.`);
 
   return {
     env: { DATABASE_URL: database.report.url, REDIS_URL: redis.report.url },

@@ -1,0 +1,62 @@
+import { now } from '../../clock/deadline.js';
+import { atRoot } from '../../clock/root-context.js';
+
+/** What a process publishes on its own channel to learn whether messages still reach it. */
+const ECHO = 'echo';
+
+/** How often to do so at most, and how long the echo may take, in ms. */
+const EVERY_MS = 5_000;
+const WITHIN_MS = 1_000;
+
+/** Publishes a message where locks are released, and resolves with how many subscribers there are on that server. */
+export type Publish = (channel: string, message: string) => Promise<number>;
+
+/**
+ * Finds out whether messages still reach a subscription. The server that its connection was made to may be a replica by
+ * now, behind the same name as the next master, or may have left its cluster: it replies, but no message of a lock
+ * comes that way.
+ */
+export class EchoCheck {
+  readonly #publish: Publish;
+  readonly #onDeaf: () => void;
+  #askedAt = -Infinity;
+  #heardAt = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param onDeaf called when no echo is heard */
+  constructor(publish: Publish, onDeaf: () => void) {
+    this.#publish = publish;
+    this.#onDeaf = onDeaf;
+  }
+
+  /** Notes that messages reach the subscription at this moment. */
+  heard(): void {
+    this.#heardAt = now();
+  }
+
+  /** Whether a message is the echo, which is noted then. */
+  isEcho(text: string): boolean {
+    if (text !== ECHO) return false;
+    this.heard();
+    return true;
+  }
+
+  /** Asks for an echo on a channel, unless that was a moment ago. */
+  start(channel: string): void {
+    if (now() < this.#askedAt + EVERY_MS) return;
+    this.#askedAt = now();
+    atRoot(() => this.#publish(channel, ECHO)).then(this.#expectEcho, () => undefined);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  readonly #expectEcho = (subscribers: number): void => {
+    if (subscribers === 0) return this.#onDeaf();
+    // Timers run before sockets are read: after a stall of the process, the echo may be there already.
+    const look = () => setImmediate(() => this.#heardAt < this.#askedAt && this.#onDeaf());
+    this.#timer = atRoot(() => setTimeout(look, WITHIN_MS).unref());
+  };
+}
