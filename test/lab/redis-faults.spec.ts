@@ -8,7 +8,7 @@ import { judge } from '../support/checker/verdict.js';
 import { lost } from '../support/processes/contenders.js';
 import { aborted } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Load } from '../support/processes/load.js';
+import { ALL_MODES, Load } from '../support/processes/load.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
@@ -70,11 +70,7 @@ describe('One Redis', () => {
       const load = await Load.start({
         connection: server.url,
         options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' },
-        keys: ['a', 'b', 'shared', 'permits'],
-        processes: 2,
-        callers: 4,
-        holdMs: [0, 10],
-        stayMs: [100, 800],
+        ...ALL_MODES,
       });
       try {
         const rounds = sized(1, 50);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
 import { figures, LONG, sized } from '../support/lab.js';
-import { Load } from '../support/processes/load.js';
+import { ON_QUORUM, Load } from '../support/processes/load.js';
 import { RedisServers } from '../support/redis/redis-servers.js';
 
 const LEASE_MS = 1000;
@@ -30,11 +30,7 @@ describe.each(MASTERS)('Redlock on %i masters of which %i forget everything', (c
       load = await Load.start({
         connection: servers.urls,
         options: { lease: LEASE_MS, wait: '20s' },
-        keys: ['a', 'b', 'c', 'd'],
-        processes: 2,
-        callers: 3,
-        holdMs: [0, 10],
-        stayMs: [100, 600],
+        ...ON_QUORUM,
       });
       for (let round = 0; round < ROUNDS; round++) {
         await load.goesOn(5);

@@ -3,7 +3,7 @@ import { census } from '../support/checker/census.js';
 import { judge } from '../support/checker/verdict.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
-import { Load } from '../support/processes/load.js';
+import { ON_QUORUM, Load } from '../support/processes/load.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { RedisServers } from '../support/redis/redis-servers.js';
 
@@ -46,11 +46,7 @@ describe.each(MASTERS)('Redlock on %i masters of which %i fail', (count, failing
     load = await Load.start({
       connection: servers.urls,
       options: { lease: LEASE_MS, wait: '20s' },
-      keys: ['a', 'b', 'c', 'd'],
-      processes: 2,
-      callers: 3,
-      holdMs: [0, 10],
-      stayMs: [100, 600],
+      ...ON_QUORUM,
     });
     return load;
   };

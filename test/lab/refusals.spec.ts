@@ -9,7 +9,7 @@ import { judge } from '../support/checker/verdict.js';
 import { lost } from '../support/processes/contenders.js';
 import { until } from '../support/deferred.js';
 import { figures, LONG, sized } from '../support/lab.js';
-import { Load } from '../support/processes/load.js';
+import { ALL_MODES, Load } from '../support/processes/load.js';
 import { freePort } from '../support/free-port.mjs';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
@@ -95,11 +95,7 @@ describe('One Redis under load', () => {
       load = await Load.start({
         connection: server.url,
         options: { lease: LEASE_MS, wait: '20s', commandTimeout: '300ms' },
-        keys: ['a', 'b', 'shared', 'permits'],
-        processes: 2,
-        callers: 4,
-        holdMs: [0, 10],
-        stayMs: [100, 800],
+        ...ALL_MODES,
       });
       for (let round = 0; round < ROUNDS; round++) {
         await load.goesOn(5);

@@ -19,6 +19,7 @@ import type { Socket } from 'node:net';
 import { type Observable, of } from 'rxjs';
 import { type Deferred, deferred, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
+import { ofAnotherProcess } from '../support/stores/other-process.js';
 
 /** What the server says of its clients: `<client> asks`, `<client> is inside`, `<client> failed`. */
 const events = new EventEmitter();
@@ -26,14 +27,7 @@ const ran: string[] = [];
 /** The body of `slow` ends, and the guard lets in, when the test says so. */
 let goOn: Deferred;
 
-const OTHER = {
-  keys: ['account:42'],
-  token: 'of another process',
-  leaseMs: 60_000,
-  sharing: 'exclusive',
-  label: undefined,
-  queue: false,
-} as const;
+const OTHER = ofAnotherProcess('account:42');
 
 class SlowStore extends MemoryLockStore {
   /** It answers when the test says so. */

@@ -4,6 +4,7 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { aborted } from '../support/deferred.js';
+import { ofAnotherProcess } from '../support/stores/other-process.js';
 
 type Body = (lock: Lock) => unknown;
 
@@ -62,14 +63,7 @@ describe('when the lock is lost while the body runs', () => {
   });
 
   it('a call whose lock is lost while the body runs leaves the key to the one who took it', async () => {
-    const taker = {
-      keys: ['job'],
-      token: 'of another process',
-      leaseMs: 60_000,
-      sharing: 'exclusive',
-      label: undefined,
-      queue: false,
-    } as const;
+    const taker = ofAnotherProcess('job');
     const call = jobs.run(losing(() => store.acquire(taker)));
     await expect(call).rejects.toMatchObject({ code: 'LOCK_LOST' });
     expect(await store.release(taker)).toBe(true);

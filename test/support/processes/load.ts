@@ -20,6 +20,24 @@ export interface LoadPlan {
   readonly sharersStay?: number;
 }
 
+/** A load of all modes, for one Redis. */
+export const ALL_MODES = {
+  keys: ['a', 'b', 'shared', 'permits'],
+  processes: 2,
+  callers: 4,
+  holdMs: [0, 10],
+  stayMs: [100, 800],
+} as const;
+
+/** A load of exclusive locks, for a quorum. */
+export const ON_QUORUM = {
+  keys: ['a', 'b', 'c', 'd'],
+  processes: 2,
+  callers: 3,
+  holdMs: [0, 10],
+  stayMs: [100, 600],
+} as const;
+
 /** What a process says in the end. */
 interface Report {
   readonly failed: Readonly<Record<string, number>>;
