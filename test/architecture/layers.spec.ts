@@ -89,6 +89,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['module', 'decorators', 'decorators/options', 'decorators/key', 'service', 'http'],
     ...['core', 'core/lock', 'core/request', 'redis/connection', 'store', 'clock', 'errors'],
   ],
+  page: ['page', 'service', 'core', 'core/lock', 'store', 'clock', 'log', 'errors', ...NEST, 'rxjs'],
   terminus: ['terminus', 'service', 'errors', ...NEST, '@nestjs/terminus'],
   testing: ['testing', '.', 'module', 'service', 'http', 'core/request', 'store', 'store/memory', 'errors', ...NEST],
 };
