@@ -22,7 +22,7 @@ export { LockInterceptor } from './http/lock.interceptor.js';
 
 export { Lock } from './core/lock/lock.js';
 export type { LockKey } from './core/request/lock-key.js';
-export type { HeldMode } from './core/lock/lock.js';
+export type { HeldMode, SharedMode } from './core/request/held-mode.js';
 export type { HeldLockEvent, LockCallEvent, LockEvent } from './core/lock/lock-event.js';
 export type { LockHolder, LockInfo, LockWaiter } from './core/lock-info.js';
 export type { LockMode, LockOptions, WithLockOptions } from './core/request/lock-options.js';

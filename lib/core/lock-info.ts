@@ -1,6 +1,6 @@
-import { permitsOf, type HolderView, type LockStore, type Sharing } from '../store/lock-store.js';
+import { permitsOf, type HolderView, type LockStore } from '../store/lock-store.js';
 import { partsOf } from './request/lock-token.js';
-import type { HeldMode } from './lock/lock.js';
+import { modeOf, type SharedMode } from './request/held-mode.js';
 
 /** A process that holds a lock or waits for it. Host, pid and instance are undefined for another tool. */
 interface LockProcess {
@@ -24,13 +24,13 @@ export interface LockHolder extends LockProcess {
 }
 
 export interface LockWaiter extends LockProcess {
-  readonly mode: Exclude<HeldMode, 'write'>;
+  readonly mode: SharedMode;
 }
 
 /** Describes the holders and the waiters of a key. */
 export interface LockInfo {
   readonly key: string;
-  readonly mode: Exclude<HeldMode, 'write'>;
+  readonly mode: SharedMode;
   /** How many may hold the key at once, if it is a semaphore. */
   readonly permits: number | undefined;
   /** The first of `holders`. */
@@ -73,8 +73,4 @@ async function describeHolder(store: LockStore, { token, leaseLeftMs }: HolderVi
     fence: details?.fence,
     since: details && new Date(details.acquiredAt),
   };
-}
-
-function modeOf(sharing: Sharing): Exclude<HeldMode, 'write'> {
-  return sharing === 'read' || sharing === 'exclusive' ? sharing : 'permit';
 }

@@ -65,7 +65,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     const watch = new TransactionWatch();
 
     const mistakes = new Mistakes();
-    const resolved = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), options));
+    const resolved = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), key, options));
     const kind = mistakes.try(() => (scope === 'call' ? returnKind(prototype, name, method) : 'promise')) ?? 'promise';
     const wrapper = mistakes.try(() =>
       scope === 'call' ? wrapForCall(key, prototype, name, kind) : wrapForRequest(key, prototype, name),

@@ -208,7 +208,10 @@ export class LockService {
     const checked = resolveForceOptions(options);
     const wasHeld = await this.#store.forceRelease(checkedKey(key), checked);
     const { token, by, reason } = checked;
-    if (wasHeld) this.#events.emit({ type: 'forced', keys: [key], label: undefined, token, by, reason });
+    if (wasHeld) {
+      const unknown = { label: undefined, method: undefined, template: undefined };
+      this.#events.emit({ type: 'forced', keys: [key], ...unknown, token, by, reason });
+    }
     return wasHeld;
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockLostError, LockUnavailableError, type LockEvent } from 'nest-redis-lock';
+import { LockLostError, LockUnavailableError, type LockCallEvent, type LockEvent } from 'nest-redis-lock';
 import { config, retry, Subscriber, tap } from 'rxjs';
 import { deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -35,8 +35,12 @@ describe('The events of a service', () => {
         expect(events).toEqual([
           {
             type: 'acquired',
+            id: 1,
             keys: ['a', 'b'],
             label: 'report',
+            method: undefined,
+            template: undefined,
+            mode: 'exclusive',
             fence: lock.fence,
             nested: false,
             waitedMs: expect.any(Number),
@@ -46,8 +50,12 @@ describe('The events of a service', () => {
     );
     expect(events[1]).toEqual({
       type: 'released',
+      id: 1,
       keys: ['a', 'b'],
       label: 'report',
+      method: undefined,
+      template: undefined,
+      mode: 'exclusive',
       fence: expect.any(Number),
       nested: false,
       heldMs: expect.any(Number),
@@ -58,17 +66,75 @@ describe('The events of a service', () => {
   it.each([
     ['in the process', () => here, {}],
     ['in the store', () => there, { fair: true }],
-  ])('the events say that a caller had to queue %s, when its wait is over', async (_where, from, options) => {
+  ])('the events say that a caller queues %s, and when its wait is over', async (_where, from, options) => {
     const first = await from().lock('a');
     events.length = 0;
-    const second = here.lock('a', options);
+    const second = here.lock('a', { ...options, label: 'report' });
     await turn();
-    expect(events).toEqual([]);
+    expect(events).toEqual([
+      {
+        type: 'queued',
+        id: expect.any(Number),
+        keys: ['a'],
+        label: 'report',
+        mode: 'exclusive',
+        waitedMs: expect.any(Number),
+        waitMs: 5000,
+        holder: expect.stringMatching(/:\d+$/),
+        ahead: 0,
+      },
+    ]);
+    const { id } = events[0] as LockCallEvent;
     await first.unlock();
     await (await second).unlock();
-    const released = from() === here ? ['released'] : [];
-    expect(types().sort()).toEqual(['acquired', ...released, 'released', 'waited'].sort());
-    expect(types().indexOf('waited')).toBe(types().indexOf('acquired') - 1);
+    const own = events.filter((event) => 'id' in event && event.id === id);
+    expect(own.map(({ type }) => type)).toEqual(['queued', 'waited', 'acquired', 'released']);
+  });
+
+  it('the events say once that a caller queues, though it waits in the process and then in the store', async () => {
+    const first = await here.lock('a');
+    const second = here.lock('a', { lease: '5s' });
+    await turn();
+    // Ahead of the second caller in the store, which gives the lock to nobody else in between.
+    const third = there.lock('a');
+    await turn();
+    await first.unlock();
+    await (await third).unlock();
+    await (await second).unlock();
+    expect(types()).toEqual(['acquired', 'queued', 'released', 'waited', 'acquired', 'released']);
+  });
+
+  it('the events tell apart calls of one label that wait at the same time', async () => {
+    const first = await here.lock('a');
+    const others = [1, 2, 3].map(() => here.withLock('a', () => undefined, { label: 'report' }));
+    await turn();
+    const queued = events.filter((event) => event.type === 'queued');
+    expect(new Set(queued.map(({ id }) => id)).size).toBe(3);
+    expect(queued.map(({ ahead }) => ahead)).toEqual([0, 1, 2]);
+    await first.unlock();
+    await Promise.all(others);
+    const over = events.filter((event) => event.type === 'released' && event.label === 'report');
+    expect(over).toMatchObject(queued.map(({ id }) => ({ id })));
+  });
+
+  it('the events tell the mode of the call', async () => {
+    await here.withLock('a', () => undefined, { mode: 'write' });
+    await here.withLock('b', () => undefined, { mode: 'read' });
+    await here.withLock('c', () => undefined, { permits: 2 });
+    const modes = events.map((event) => 'mode' in event && event.mode);
+    expect(modes).toEqual(['exclusive', 'exclusive', 'read', 'read', 'permit', 'permit']);
+  });
+
+  it('a subscriber that comes during a wait hears nothing of that wait, only of its outcome', async () => {
+    const first = await there.lock('a');
+    const second = here.lock('a');
+    await turn();
+    const heard: string[] = [];
+    here.events.subscribe(({ type }) => heard.push(type));
+    await first.unlock();
+    await (await second).unlock();
+    expect(types()).toEqual(['queued', 'waited', 'acquired', 'released']);
+    expect(heard).toEqual(['acquired', 'released']);
   });
 
   it('the events report a time-out, after the wait for it unless the caller only tried', async () => {
@@ -76,30 +142,14 @@ describe('The events of a service', () => {
     await here.lock('a', { wait: 20 }).catch(() => undefined);
     expect(await here.tryLock('a')).toBeNull();
     const holder = expect.stringMatching(/:\d+$/);
+    const call = { keys: ['a'], mode: 'exclusive', waitedMs: expect.any(Number) };
     expect(events).toEqual([
-      { type: 'waited', keys: ['a'], label: undefined, waitedMs: expect.any(Number) },
-      {
-        type: 'timeout',
-        keys: ['a'],
-        label: undefined,
-        waitedMs: expect.any(Number),
-        reason: 'held',
-        waitMs: 20,
-        holder,
-        ahead: 0,
-      },
-      {
-        type: 'timeout',
-        keys: ['a'],
-        label: undefined,
-        waitedMs: expect.any(Number),
-        reason: 'held',
-        waitMs: 0,
-        holder,
-        ahead: 0,
-      },
+      { type: 'queued', id: 1, ...call, waitMs: 20, holder, ahead: 0 },
+      { type: 'waited', id: 1, ...call },
+      { type: 'timeout', id: 1, ...call, reason: 'held', waitMs: 20, holder, ahead: 0 },
+      { type: 'timeout', id: 2, ...call, reason: 'held', waitMs: 0, holder, ahead: 0 },
     ]);
-    expect((events[0] as { waitedMs: number }).waitedMs).toBeGreaterThanOrEqual(19);
+    expect((events[1] as { waitedMs: number }).waitedMs).toBeGreaterThanOrEqual(19);
   });
 
   it.each([
@@ -112,8 +162,8 @@ describe('The events of a service', () => {
     await turn();
     abort.abort(reason);
     await expect(call).rejects.toBe(reason);
-    expect(types()).toEqual(['waited', 'aborted']);
-    expect(events[1]).toMatchObject({ reason });
+    expect(types()).toEqual(['queued', 'waited', 'aborted']);
+    expect(events[2]).toMatchObject({ reason });
   });
 
   it('the events report an outage', async () => {
@@ -121,7 +171,7 @@ describe('The events of a service', () => {
     store.afterAcquire = () => Promise.reject(error);
     await expect(here.withLock('a', () => undefined)).rejects.toBe(error);
     expect(events).toEqual([
-      { type: 'unavailable', keys: ['a'], label: undefined, waitedMs: expect.any(Number), error },
+      { type: 'unavailable', id: 1, keys: ['a'], mode: 'exclusive', waitedMs: expect.any(Number), error },
     ]);
   });
 
@@ -138,6 +188,20 @@ describe('The events of a service', () => {
     const last = events.at(-1) as { fence: number; remainingMs: number };
     expect(last.fence).toBe(lock.fence);
     expect(last.remainingMs).toBeGreaterThan(50_000);
+  });
+
+  it('the events tell how much of the lease was left when a renewal was confirmed', async () => {
+    const lock = await here.lock('a', { lease: '1m' });
+    const answer = deferred();
+    store.afterRenew = () => answer.promise;
+    const extending = lock.extend('2m');
+    const left = lock.remaining();
+    answer.resolve();
+    await extending;
+    const { marginMs, remainingMs } = events.at(-1) as { marginMs: number; remainingMs: number };
+    expect(marginMs).toBeLessThanOrEqual(left);
+    expect(marginMs).toBeGreaterThan(left - 10_000);
+    expect(remainingMs).toBeGreaterThan(100_000);
   });
 
   it('the events report a loss once, and then of no release', async () => {
@@ -177,7 +241,7 @@ describe('The events of a service', () => {
     void first.unlock();
     void store.memory.forceRelease('a');
     await (await second).unlock();
-    expect(types()).toEqual(['acquired', 'released', 'waited', 'acquired', 'lost']);
+    expect(types()).toEqual(['acquired', 'queued', 'released', 'waited', 'acquired', 'lost']);
   });
 
   it('each subscriber gets the events of locks that were acquired after it subscribed, and no others', async () => {
@@ -280,10 +344,12 @@ describe('The events of a service', () => {
     const acquired = events.filter((event) => event.type === 'acquired');
     const over = events.filter((event) => event.type === 'released' || event.type === 'lost');
     const facts = (some: typeof acquired | typeof over) =>
-      some
-        .map(({ keys, fence, nested }) => ({ keys, fence, nested }))
-        .sort((one, other) => one.fence - other.fence || Number(one.nested) - Number(other.nested));
+      some.map(({ id, keys, fence, nested }) => ({ id, keys, fence, nested })).sort((one, other) => one.id - other.id);
     expect(facts(over)).toEqual(facts(acquired));
+    const ids = (wanted: string) => events.flatMap((event) => (event.type === wanted && 'id' in event ? event.id : []));
+    expect(ids('queued').length).toBeGreaterThan(0);
+    expect(ids('waited').sort()).toEqual(ids('queued').sort());
+    expect(new Set(ids('queued')).size).toBe(ids('queued').length);
     expect(
       acquired.length + types().filter((type) => ['timeout', 'aborted', 'unavailable'].includes(type)).length,
     ).toBe(asked);

@@ -4,33 +4,16 @@ import { Test } from '@nestjs/testing';
 import { LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
 import * as prometheus from 'prom-client';
-import ts from 'typescript';
-import { codeBlocks } from './code-blocks.js';
-
-const BLOCK = codeBlocks('docs/guides/metrics.md')[0]!;
+import { runFirstBlock } from './run-block.js';
 
 /** The class of the page, as an app compiles it. */
 async function lockMetrics(): Promise<new (locks: LockService) => object> {
-  const compilerOptions = {
-    module: ts.ModuleKind.CommonJS,
-    target: ts.ScriptTarget.ES2022,
-    experimentalDecorators: true,
-    emitDecoratorMetadata: true,
-  };
-  const { outputText } = ts.transpileModule(BLOCK.code, { compilerOptions });
-  const modules: Record<string, unknown> = {
+  const page = runFirstBlock<{ LockMetrics: new (locks: LockService) => object }>('docs/guides/metrics.md', {
     '@nestjs/common': await import('@nestjs/common'),
     'nest-redis-lock': await import('nest-redis-lock'),
     'prom-client': prometheus,
-  };
-  const exports = {};
-  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the page's own code
-  const run = new Function('require', 'exports', outputText) as (
-    require: (name: string) => unknown,
-    exports: object,
-  ) => void;
-  run((name) => modules[name], exports);
-  return (exports as { LockMetrics: new (locks: LockService) => object }).LockMetrics;
+  });
+  return page.LockMetrics;
 }
 
 @Injectable()

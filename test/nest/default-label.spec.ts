@@ -43,7 +43,24 @@ class Accounts {
   async [LONG](id: string) {
     return id;
   }
+
+  @WithLock(['account:<from>', 'account:<to>'], { label: 'transfer' })
+  async transfer(from: string, to: string) {
+    return [from, to];
+  }
+
+  @WithLock((id: string) => `account:${id}`)
+  async byFunction(id: string) {
+    return id;
+  }
+
+  @WithLock('account:<id>')
+  async *statements(id: string) {
+    yield id;
+  }
 }
+
+class PrivateAccounts extends Accounts {}
 
 describe('The label of @WithLock', () => {
   let server: RedisServer;
@@ -57,7 +74,7 @@ describe('The label of @WithLock', () => {
   beforeEach(async () => {
     app = await Test.createTestingModule({
       imports: [RedisLockModule.forRoot({ connection: server.url, wait: '5s' })],
-      providers: [Accounts],
+      providers: [Accounts, PrivateAccounts],
     }).compile();
     await app.init();
     [accounts, locks, events] = [app.get(Accounts), app.get(LockService), []];
@@ -115,6 +132,30 @@ describe('The label of @WithLock', () => {
   it('the label is cut where the names are longer than a label may be', async () => {
     await (accounts as unknown as Record<string, (id: string) => Promise<string>>)[LONG]!('1');
     expect(events[0]!.label).toBe(`Accounts.${LONG}`.slice(0, 100));
+  });
+
+  it('the events tell the method, and the template of its key as it is written there', async () => {
+    await accounts.withdraw('1');
+    await accounts.transfer('1', '2');
+    await accounts.byFunction('1');
+    await app.get(PrivateAccounts).inTurn('1');
+    // A stream calls with a signal of its own.
+    for await (const id of accounts.statements('1')) expect(id).toBe('1');
+    await (accounts as unknown as Record<string, (id: string) => Promise<string>>)[LONG]!('1');
+    await locks.withLock('account:1', () => undefined);
+    const told = [
+      ['Accounts.withdraw', 'account:<0>'],
+      ['Accounts.transfer', 'account:<from>, account:<to>'],
+      ['Accounts.byFunction', undefined],
+      ['Accounts.inTurn', 'account:<id>'],
+      ['Accounts.statements', 'account:<id>'],
+      [`Accounts.${LONG}`, 'account:<id>'],
+      [undefined, undefined],
+    ].map(([method, template]) => ({ method, template }));
+    const of = (wanted: string) =>
+      events.filter(({ type }) => type === wanted).map(({ method, template }) => ({ method, template }));
+    expect(of('acquired')).toEqual(told);
+    expect(of('released')).toEqual(told);
   });
 
   it('the label costs no further command to Redis', async () => {

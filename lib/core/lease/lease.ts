@@ -14,7 +14,8 @@ const END_STEP = 1 / 256;
 interface Holder {
   readonly details: LockDetails;
   lose(reason: LostReason, forced?: ForcedUnlock): void;
-  reportRenewal(): void;
+  /** @param marginMs how much of the lease was left without this renewal */
+  reportRenewal(marginMs: number): void;
 }
 
 /**
@@ -160,14 +161,16 @@ export class Lease implements OwnedLock {
    * never ends sooner than before.
    */
   confirm(sentAt: number, leaseMs: number): void {
-    this.#repliedAt = Math.floor(now());
+    const repliedAt = now();
+    const marginMs = this.#endsAt - repliedAt;
+    this.#repliedAt = Math.floor(repliedAt);
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
     const endsAt = roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
     if (endsAt >= this.#endsAt) {
       this.#endsAt = endsAt;
       this.#confirmedMs = leaseMs;
     }
-    this.#holder?.reportRenewal();
+    this.#holder?.reportRenewal(marginMs);
   }
 
   /** Tells its holder to stop. The watchdog goes on renewing it until the holder has left. */

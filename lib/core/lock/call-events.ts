@@ -1,8 +1,9 @@
 import { now } from '../../clock/deadline.js';
 import { LockKeyError } from '../../errors/lock-key.error.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { modeOf } from '../request/held-mode.js';
 import { changedRequest, type LockRequest, type Refusal } from '../request/lock-request.js';
-import type { LockCallEvent, LockEvent } from './lock-event.js';
+import type { LockCallEvent, LockEvent, ToldOfCall } from './lock-event.js';
 import type { LockEvents } from './lock-events.js';
 import { Lock } from './lock.js';
 
@@ -13,16 +14,24 @@ export async function withCallEvents(
   acquire: (request: LockRequest) => Promise<Lock | Refusal>,
 ): Promise<Lock | Refusal> {
   const startedAt = now();
-  let hasWaited = false;
+  const told = toldOf(request, events.nextCall());
+  const call = (): LockCallEvent => ({ ...told, waitedMs: now() - startedAt });
+  /** The subscription that came last when the wait began: later ones hear nothing of the wait. */
+  let queuedFor: number | undefined;
+  const onWait: LockRequest['onWait'] = ({ holder, ahead }) => {
+    if (queuedFor !== undefined) return;
+    queuedFor = events.latest;
+    events.emit({ ...call(), type: 'queued', waitMs: request.waitMs, holder, ahead });
+  };
   const emitEnd = (outcome: (call: LockCallEvent) => LockEvent | undefined): void => {
-    const call = { keys: request.keys, label: request.label, waitedMs: now() - startedAt };
-    const event = outcome(call);
-    if (hasWaited) events.emit({ ...call, type: 'waited' });
+    const end = call();
+    const event = outcome(end);
+    if (queuedFor !== undefined) events.emit({ ...end, type: 'waited' }, queuedFor);
     if (event) events.emit(event);
   };
   let result: Lock | Refusal;
   try {
-    result = await acquire(changedRequest(request, { onWait: () => void (hasWaited = true) }));
+    result = await acquire(changedRequest(request, { onWait }));
   } catch (error) {
     const isAborted = [request.signal, ...(request.signals ?? [])].some(
       (signal) => signal?.aborted && signal.reason === error,
@@ -37,12 +46,16 @@ export async function withCallEvents(
     const { fence, isNested } = result;
     const { latest } = events;
     emitEnd((call) => ({ ...call, type: 'acquired', fence, nested: isNested }));
-    result.noteAcquired(latest);
+    result.noteAcquired({ id: told.id, latest });
   } else {
     const { reason, waitMs, holder, ahead } = result;
     emitEnd((call) => ({ ...call, type: 'timeout', reason, waitMs, holder, ahead }));
   }
   return result;
+}
+
+function toldOf({ keys, label, site, sharing }: LockRequest, id: number): ToldOfCall {
+  return { id, keys, label, method: site?.method, template: site?.template, mode: modeOf(sharing) };
 }
 
 /** Whether the call itself was wrong, which is no event. */

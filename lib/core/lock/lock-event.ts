@@ -1,6 +1,7 @@
 import type { LostReason } from '../../errors/lock-lost.error.js';
 import type { ForcedUnlock } from '../../store/lock-store.js';
 import type { TimeoutReason } from '../../errors/lock-timeout.error.js';
+import type { SharedMode } from '../request/held-mode.js';
 
 interface Told {
   readonly keys: readonly string[];
@@ -9,16 +10,34 @@ interface Told {
    * metric.
    */
   readonly label: string | undefined;
+  /** The method with `@WithLock` that called: `Class.method`. Undefined for a call by hand. */
+  readonly method: string | undefined;
+  /**
+   * The key of that `@WithLock` as it is written there, with its placeholders: `account:<userId>`. Several are joined by
+   * a comma. Undefined when a function makes the key, and for a call by hand.
+   */
+  readonly template: string | undefined;
+}
+
+/** Tells which call an event is about. */
+export interface ToldOfCall extends Told {
+  /**
+   * Counts the calls of this `LockService`. All events of a call, and of the lock that it acquires, have the same
+   * number.
+   */
+  readonly id: number;
+  /** How the call shares the keys; `'permit'` for a semaphore. `'write'` is told as `'exclusive'`. */
+  readonly mode: SharedMode;
 }
 
 /** Reports a call for a lock. All times are in ms. */
-export interface LockCallEvent extends Told {
+export interface LockCallEvent extends ToldOfCall {
   /** From the call until this event. */
   readonly waitedMs: number;
 }
 
 /** Reports a lock that a call holds. */
-export interface HeldLockEvent extends Told {
+export interface HeldLockEvent extends ToldOfCall {
   readonly fence: number;
   /** Whether the call is nested in a call that holds the key. */
   readonly nested: boolean;
@@ -28,13 +47,24 @@ export interface HeldLockEvent extends Told {
 
 /**
  * Reports what happened to a lock of this process. Each call for a lock ends in `acquired`, `timeout`, `unavailable` or
- * `aborted`, after `waited` if it had to wait. A wrong call, which throws `LockOptionsError` or `LockKeyError`, makes
+ * `aborted`. If it has to wait, there is a `queued` when its wait begins, and a `waited` when it is over. A wrong call, which throws `LockOptionsError` or `LockKeyError`, makes
  * no event. Each lock that was `acquired` ends in `released` or `lost`.
  */
 export type LockEvent =
   /** The caller has acquired the lock. `nested`: inside a call that holds the key. */
   | (LockCallEvent & { readonly type: 'acquired'; readonly fence: number; readonly nested: boolean })
-  /** The caller has stopped waiting; the event of its outcome follows. */
+  /**
+   * The caller begins to wait, in this process or in the store. It comes once, however often the caller waits. `holder`:
+   * `host:pid` of the process that has the key, where it is known. `ahead`: how many callers wait before it, as far as is
+   * known. `waitMs`: how long it waits at most; `Infinity` without a limit.
+   */
+  | (LockCallEvent & {
+      readonly type: 'queued';
+      readonly waitMs: number;
+      readonly holder: string | undefined;
+      readonly ahead: number;
+    })
+  /** The caller that was `queued` has stopped waiting; the event of its outcome follows. */
   | (LockCallEvent & { readonly type: 'waited' })
   /**
    * The key was held for all of `wait`, or too many callers waited. `waitMs`: how long the call would have waited at
@@ -54,8 +84,12 @@ export type LockEvent =
    * with.
    */
   | (LockCallEvent & { readonly type: 'aborted'; readonly reason: unknown })
-  /** The store confirmed a renewal. `remainingMs`: how long the lock lasts without another renewal. */
-  | (HeldLockEvent & { readonly type: 'renewed'; readonly remainingMs: number })
+  /**
+   * The store confirmed a renewal. `remainingMs`: how long the lock lasts without another one. `marginMs`: how much of
+   * the lease was left when the reply came, without this renewal. The watchdog renews a third of the way through the
+   * lease, so a margin far below two thirds of it tells of a slow store or a stalled process.
+   */
+  | (HeldLockEvent & { readonly type: 'renewed'; readonly remainingMs: number; readonly marginMs: number })
   /** The caller released the lock. */
   | (HeldLockEvent & { readonly type: 'released' })
   /** The lock ended while the caller was inside. `forced`: who released it with `forceUnlock`, and why. */

@@ -14,10 +14,19 @@ interface Subscription {
   readonly inContext: ReturnType<typeof AsyncLocalStorage.snapshot>;
 }
 
+/** The subscribers that follow a call. */
+export interface Audience {
+  /** The number of the call. */
+  readonly id: number;
+  /** The number of the subscription that came last; those that came later know nothing of the call. */
+  readonly latest: number;
+}
+
 /** Emits what happens to the locks of a service. While nobody subscribes, no event is made. */
 export class LockEvents {
   readonly #subscribers = new Map<LockEventSubscriber, Subscription>();
   #latest = 0;
+  #calls = 0;
   #isComplete = false;
 
   get hasSubscribers(): boolean {
@@ -27,6 +36,11 @@ export class LockEvents {
   /** The number of the subscription that came last. */
   get latest(): number {
     return this.#latest;
+  }
+
+  /** Returns the number of one more call. */
+  nextCall(): number {
+    return ++this.#calls;
   }
 
   add(subscriber: LockEventSubscriber): void {

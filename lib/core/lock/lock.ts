@@ -7,9 +7,11 @@ import { durationMs, type Duration } from '../../clock/duration.js';
 import type { Lease } from '../lease/lease.js';
 import type { LeaseChanges } from '../lease/lease-changes.js';
 import type { HeldNews } from './lock-event.js';
-import type { LockEvents } from './lock-events.js';
+import type { Audience, LockEvents } from './lock-events.js';
 import { Nesting, type NestedIn } from './lock-nesting.js';
-import { SMALLEST_LEASE_MS, type LockMode } from '../request/lock-options.js';
+import type { CallSite } from '../request/call-site.js';
+import type { HeldMode } from '../request/held-mode.js';
+import { SMALLEST_LEASE_MS } from '../request/lock-options.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { OwnedSignal } from './owned-signal.js';
 
@@ -26,12 +28,9 @@ interface LockParts {
   /** One; or those of all locks that it is nested in. */
   readonly leases: readonly Lease[];
   readonly issuer: LockIssuer;
-  readonly request: Pick<LockRequest, 'mode' | 'sharing' | 'label'>;
+  readonly request: Pick<LockRequest, 'mode' | 'sharing' | 'label' | 'site'>;
   readonly nestedIn?: NestedIn<Lock>;
 }
-
-/** Says how a lock is held: in its mode, or as a permit of a semaphore. */
-export type HeldMode = LockMode | 'permit';
 
 /** A lock that a caller holds while it is inside. */
 export class Lock implements AsyncDisposable {
@@ -43,12 +42,13 @@ export class Lock implements AsyncDisposable {
   readonly #keys: readonly string[];
   readonly #leases: readonly Lease[];
   readonly #label: string | undefined;
+  readonly #site: CallSite | undefined;
   #mode: HeldMode;
   readonly #issuer: LockIssuer;
   readonly #acquiredAt = Date.now();
   #ended = false;
-  /** The latest subscriber to events that was told about this lock; `0`: none. */
-  #latestSubscriber = 0;
+  /** The subscribers to events that were told about this lock. */
+  #audience: Audience | undefined;
   #unlocking: Promise<boolean> | undefined;
   #loss: LockLostError | undefined;
   /** Made when first asked for: most work never looks. */
@@ -63,6 +63,7 @@ export class Lock implements AsyncDisposable {
     this.#leases = leases;
     this.#issuer = issuer;
     this.#label = request.label;
+    this.#site = request.site;
     this.#mode = request.sharing.startsWith('permits') ? 'permit' : request.mode;
     if (nestedIn) this.#nesting = new Nesting<Lock>(this, nestedIn);
   }
@@ -233,15 +234,15 @@ export class Lock implements AsyncDisposable {
   }
 
   /** Notes that `acquired` was emitted: later events go to the same subscribers. @internal */
-  noteAcquired(latest: number): void {
-    this.#latestSubscriber = latest;
+  noteAcquired(audience: Audience): void {
+    this.#audience = audience;
     if (this.#loss) this.#emit({ type: 'lost', reason: this.#loss.reason, forced: this.#loss.forced });
   }
 
   /** Emits that the store confirmed the lease. @internal */
-  reportRenewal(): void {
-    if (this.#latestSubscriber > 0 && !this.#ended && !this.#loss)
-      this.#emit({ type: 'renewed', remainingMs: this.#endsAt - now() });
+  reportRenewal(marginMs: number): void {
+    if (this.#audience && !this.#ended && !this.#loss)
+      this.#emit({ type: 'renewed', remainingMs: this.#endsAt - now(), marginMs: Math.max(0, marginMs) });
   }
 
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
@@ -282,24 +283,29 @@ export class Lock implements AsyncDisposable {
 
   #release(): Promise<boolean> {
     const released = this.#issuer.unlock(this);
-    if (this.#latestSubscriber > 0) void released.then((ours) => ours && this.#emit({ type: 'released' }));
+    if (this.#audience) void released.then((ours) => ours && this.#emit({ type: 'released' }));
     this.#nesting?.loseChildren('unlocked');
     return released;
   }
 
   #emit(news: HeldNews): void {
-    if (this.#latestSubscriber === 0) return;
+    if (!this.#audience) return;
     const { keys, fence } = this;
+    const { id, latest } = this.#audience;
     this.#issuer.events.emit(
       {
         ...news,
+        id,
         keys,
         label: this.#label,
+        method: this.#site?.method,
+        template: this.#site?.template,
+        mode: this.#mode === 'write' ? 'exclusive' : this.#mode,
         fence,
         nested: this.isNested,
         heldMs: Date.now() - this.#acquiredAt,
       },
-      this.#latestSubscriber,
+      latest,
     );
   }
 

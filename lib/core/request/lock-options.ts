@@ -2,6 +2,7 @@ import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { unknownOption } from '../../errors/unknown-option.js';
 import { shown } from '../../errors/messages.js';
 import { durationMs, type Duration } from '../../clock/duration.js';
+import { callSiteOf, type CallSite } from './call-site.js';
 import { isWellFormed } from './lock-key.js';
 import { plainOptions } from '../../errors/plain-options.js';
 import type { Sharing } from '../../store/lock-store.js';
@@ -94,6 +95,7 @@ export interface ResolvedLockOptions {
   /** Says the same as `mode` and `permits`, for stores. */
   readonly sharing: Sharing;
   readonly label: string | undefined;
+  readonly site: CallSite | undefined;
   readonly maxWaiters: number;
   readonly fair: boolean;
   readonly reentrant: boolean;
@@ -119,6 +121,7 @@ export const DEFAULT_LOCK_OPTIONS: ResolvedLockOptions = Object.freeze({
   permits: undefined,
   sharing: 'exclusive',
   label: undefined,
+  site: undefined,
   maxWaiters: Infinity,
   fair: false,
   reentrant: true,
@@ -171,6 +174,7 @@ export function resolveCallOptions(
     Object.assign(resolved, reader(value as never));
   }
   resolved.sharing = sharingOf(resolved);
+  resolved.site = callSiteOf(given);
   return resolved;
 }
 
@@ -193,6 +197,7 @@ export function copyOptions(options: ResolvedLockOptions): {
     permits: options.permits,
     sharing: options.sharing,
     label: options.label,
+    site: options.site,
     maxWaiters: options.maxWaiters,
     fair: options.fair,
     reentrant: options.reentrant,

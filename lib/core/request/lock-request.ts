@@ -9,8 +9,8 @@ interface CallParts {
   readonly keys: readonly string[];
   /** Lists the signals that end the wait. Called only when the call has to wait, and only once: use `signalsOf()`. */
   readonly waitSignals: () => readonly AbortSignal[];
-  /** Called when the call begins to wait, if somebody wants to know. */
-  readonly onWait?: (() => void) | undefined;
+  /** Called when the call begins to wait, maybe several times, if somebody wants to know. */
+  readonly onWait?: ((obstacle: Pick<Obstacle, 'holder' | 'ahead'>) => void) | undefined;
   /** Whether it only waits for its turn in this process, and leaves as soon as it has it. */
   readonly leavesAtOnce?: boolean | undefined;
   /** The keys for which it keeps its turn in this process while it waits in the store. @default all */

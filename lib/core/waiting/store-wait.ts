@@ -98,7 +98,7 @@ export class StoreWait {
     const { request, startedAt, findDeadlock } = wait;
     const until = startedAt + request.waitMs;
     const signals = signalsOf(request);
-    if (pending.queue) request.onWait?.();
+    if (pending.queue) request.onWait?.(describeBusy(refused.reply));
     let { reply, sentAt } = refused;
     while (pending.queue && now() < until) {
       if (reply.spent) return undefined;

@@ -1,3 +1,4 @@
+import { withCallSite } from '../../core/request/call-site.js';
 import {
   DEFAULT_LOCK_OPTIONS,
   LONGEST_LABEL,
@@ -52,21 +53,32 @@ const OPTIONS = [...LOCK_OPTIONS, ...OF_DECORATOR];
 
 const labelFor = (method: string): string => method.slice(0, LONGEST_LABEL).replace(/\p{Cs}/gu, '');
 
+/** Returns the templates of a decorator's key, as they are written there; undefined when a function makes the key. */
+const templateOf = (key: unknown): string | undefined =>
+  [key]
+    .flat()
+    .filter((one) => typeof one === 'string')
+    .join(', ') || undefined;
+
 /**
  * Checks the options of a decorator.
  *
  * @throws LockOptionsError for an unknown option or a bad value, naming the method
  */
-export function resolveDecoratorOptions(method: string, options: WithLockDecoratorOptions): ResolvedDecoratorOptions {
+export function resolveDecoratorOptions(
+  method: string,
+  key: unknown,
+  options: WithLockDecoratorOptions,
+): ResolvedDecoratorOptions {
   try {
-    return checkedOptions(method, options);
+    return checkedOptions(method, key, options);
   } catch (error) {
     if (!(error instanceof LockOptionsError)) throw error;
     throw new LockOptionsError(`@WithLock on ${method}(): ${error.message}`);
   }
 }
 
-function checkedOptions(method: string, given: WithLockDecoratorOptions): ResolvedDecoratorOptions {
+function checkedOptions(method: string, key: unknown, given: WithLockDecoratorOptions): ResolvedDecoratorOptions {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new LockOptionsError(`The options of @WithLock must be an object, not ${shown(given)}.`);
   }
@@ -74,10 +86,10 @@ function checkedOptions(method: string, given: WithLockDecoratorOptions): Resolv
   const { module, onTimeout = 'throw', scope = 'call', ...rest } = options;
   if (typeof onTimeout !== 'function' && onTimeout !== 'throw' && onTimeout !== 'skip')
     throw wrongValue('onTimeout', onTimeout, '"throw", "skip" or a function');
-  const lockOptions: WithLockOptions = Object.freeze({
-    ...rest,
-    label: rest.label === undefined ? labelFor(method) : rest.label,
-  });
+  const label = rest.label === undefined ? labelFor(method) : rest.label;
+  const lockOptions: WithLockOptions = Object.freeze(
+    withCallSite({ ...rest, label }, { method, template: templateOf(key) }),
+  );
   // Only a check: `LockService` resolves them with the defaults of its module, once for this frozen object.
   resolveCallOptions(lockOptions, DEFAULT_LOCK_OPTIONS, OF_DECORATOR);
   oneOf('scope', scope, ['call', 'request']);
