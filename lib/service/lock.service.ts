@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs';
-import { withCallEvents } from '../core/lock/call-events.js';
+import { withCallEvents, type CallEventsOf } from '../core/lock/call-events.js';
 import { Lock } from '../core/lock/lock.js';
 import { LockAcquirer } from '../core/lock-acquirer.js';
 import { now } from '../clock/deadline.js';
@@ -60,6 +60,7 @@ export class LockService {
   /** The defaults of `tryLock`, which does not wait unless a call says so. */
   readonly #tryDefaults: ResolvedLockOptions;
   readonly #events = new LockEvents();
+  readonly #callEvents: CallEventsOf = { events: this.#events, heldKeys: () => this.#context.heldKeys() };
   readonly #acquirer: LockAcquirer;
   readonly #errors: CallErrors;
   /** One function for all calls: one for each would cost too much. */
@@ -326,7 +327,7 @@ export class LockService {
   #acquire(key: LockKey, resolved: ResolvedLockOptions): Promise<Lock | Refusal> {
     const request = lockRequest(resolved, { keys: orderedKeys(key), waitSignals: this.#waitSignals });
     return this.#events.hasSubscribers
-      ? withCallEvents(this.#events, request, (request) => this.#acquirer.acquire(request))
+      ? withCallEvents(this.#callEvents, request, (request) => this.#acquirer.acquire(request))
       : this.#acquirer.acquire(request);
   }
 }

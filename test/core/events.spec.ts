@@ -43,6 +43,7 @@ describe('The events of a service', () => {
             mode: 'exclusive',
             fence: lock.fence,
             nested: false,
+            remainingMs: expect.any(Number),
             waitedMs: expect.any(Number),
           },
         ]),
@@ -82,6 +83,7 @@ describe('The events of a service', () => {
         waitMs: 5000,
         holder: expect.stringMatching(/:\d+$/),
         ahead: 0,
+        holding: [],
       },
     ]);
     const { id } = events[0] as LockCallEvent;
@@ -89,6 +91,18 @@ describe('The events of a service', () => {
     await (await second).unlock();
     const own = events.filter((event) => 'id' in event && event.id === id);
     expect(own.map(({ type }) => type)).toEqual(['queued', 'waited', 'acquired', 'released']);
+  });
+
+  it('the events tell what a caller holds while it waits, and how long the lock that it acquires lasts', async () => {
+    const first = await here.lock('b', { lease: '3s' });
+    const { remainingMs } = events[0] as Extract<LockEvent, { type: 'acquired' }>;
+    expect(remainingMs).toBeGreaterThan(2_000);
+    expect(remainingMs).toBeLessThanOrEqual(3_000);
+    const inside = here.withLock('a', () => here.withLock(['c', 'd'], () => here.lock('b')));
+    await turn();
+    expect(events.at(-1)).toMatchObject({ type: 'queued', keys: ['b'], holding: ['c', 'd', 'a'] });
+    await first.unlock();
+    await (await inside).unlock();
   });
 
   it('the events say once that a caller queues, though it waits in the process and then in the store', async () => {
@@ -144,7 +158,7 @@ describe('The events of a service', () => {
     const holder = expect.stringMatching(/:\d+$/);
     const call = { keys: ['a'], mode: 'exclusive', waitedMs: expect.any(Number) };
     expect(events).toEqual([
-      { type: 'queued', id: 1, ...call, waitMs: 20, holder, ahead: 0 },
+      { type: 'queued', id: 1, ...call, waitMs: 20, holder, ahead: 0, holding: [] },
       { type: 'waited', id: 1, ...call },
       { type: 'timeout', id: 1, ...call, reason: 'held', waitMs: 20, holder, ahead: 0 },
       { type: 'timeout', id: 2, ...call, reason: 'held', waitMs: 0, holder, ahead: 0 },

@@ -7,9 +7,16 @@ import type { LockCallEvent, LockEvent, ToldOfCall } from './lock-event.js';
 import type { LockEvents } from './lock-events.js';
 import { Lock } from './lock.js';
 
+/** Where to emit events, and what they tell besides the call. */
+export interface CallEventsOf {
+  readonly events: LockEvents;
+  /** Lists the keys that the running async context holds. */
+  readonly heldKeys: () => readonly string[];
+}
+
 /** Emits how a call for a lock goes. */
 export async function withCallEvents(
-  events: LockEvents,
+  { events, heldKeys }: CallEventsOf,
   request: LockRequest,
   acquire: (request: LockRequest) => Promise<Lock | Refusal>,
 ): Promise<Lock | Refusal> {
@@ -21,7 +28,7 @@ export async function withCallEvents(
   const onWait: LockRequest['onWait'] = ({ holder, ahead }) => {
     if (queuedFor !== undefined) return;
     queuedFor = events.latest;
-    events.emit({ ...call(), type: 'queued', waitMs: request.waitMs, holder, ahead });
+    events.emit({ ...call(), type: 'queued', waitMs: request.waitMs, holder, ahead, holding: heldKeys() });
   };
   const emitEnd = (outcome: (call: LockCallEvent) => LockEvent | undefined): void => {
     const end = call();
@@ -45,7 +52,8 @@ export async function withCallEvents(
   if (result instanceof Lock) {
     const { fence, isNested } = result;
     const { latest } = events;
-    emitEnd((call) => ({ ...call, type: 'acquired', fence, nested: isNested }));
+    const remainingMs = result.remaining();
+    emitEnd((call) => ({ ...call, type: 'acquired', fence, nested: isNested, remainingMs }));
     result.noteAcquired({ id: told.id, latest });
   } else {
     const { reason, waitMs, holder, ahead } = result;

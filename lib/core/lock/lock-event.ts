@@ -51,18 +51,28 @@ export interface HeldLockEvent extends ToldOfCall {
  * no event. Each lock that was `acquired` ends in `released` or `lost`.
  */
 export type LockEvent =
-  /** The caller has acquired the lock. `nested`: inside a call that holds the key. */
-  | (LockCallEvent & { readonly type: 'acquired'; readonly fence: number; readonly nested: boolean })
+  /**
+   * The caller has acquired the lock. `nested`: inside a call that holds the key. `remainingMs`: how long the lock lasts
+   * without a renewal.
+   */
+  | (LockCallEvent & {
+      readonly type: 'acquired';
+      readonly fence: number;
+      readonly nested: boolean;
+      readonly remainingMs: number;
+    })
   /**
    * The caller begins to wait, in this process or in the store. It comes once, however often the caller waits. `holder`:
    * `host:pid` of the process that has the key, where it is known. `ahead`: how many callers wait before it, as far as is
-   * known. `waitMs`: how long it waits at most; `Infinity` without a limit.
+   * known. `waitMs`: how long it waits at most; `Infinity` without a limit. `holding`: the keys that it holds while it
+   * waits, because it is inside other calls; callers that wait for each other's are deadlocked.
    */
   | (LockCallEvent & {
       readonly type: 'queued';
       readonly waitMs: number;
       readonly holder: string | undefined;
       readonly ahead: number;
+      readonly holding: readonly string[];
     })
   /** The caller that was `queued` has stopped waiting; the event of its outcome follows. */
   | (LockCallEvent & { readonly type: 'waited' })
