@@ -6,7 +6,7 @@ export default tseslint.config(
   { ignores: ['**/dist/', 'node_modules/', 'coverage/', 'test/consumers/typeorm/', 'test/consumers/rolling-move/'] },
   js.configs.recommended,
   {
-    files: ['**/*.ts'],
+    files: ['**/*.{ts,tsx}'],
     extends: [tseslint.configs.recommendedTypeChecked],
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
@@ -19,7 +19,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['lib/**/*.ts'],
+    files: ['lib/**/*.ts', 'lib-page/**/*.{ts,tsx}'],
     rules: { 'no-console': 'error', 'max-lines': ['error', { max: 250, skipBlankLines: true, skipComments: true }] },
   },
   {

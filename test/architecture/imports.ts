@@ -14,8 +14,7 @@ export interface Import {
 
 /** Reads all imports of the TypeScript files below a folder. */
 export function importsBelow(root: string): Import[] {
-  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
-  return files.flatMap((file) => importsOf(root, file, readFileSync(join(root, file), 'utf8')));
+  return filesBelow(root).flatMap((file) => importsOf(root, file, readFileSync(join(root, file), 'utf8')));
 }
 
 export function importsOf(root: string, file: string, source: string): Import[] {
@@ -37,8 +36,10 @@ function packageName(specifier: string): string {
 
 /** Finds groups of files that import each other in a circle, types included; each group by its files. */
 export function circlesBelow(root: string): string[][] {
-  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
-  return circlesIn(new Map(files.map((file) => [file, importedFiles(file, readFileSync(join(root, file), 'utf8'))])));
+  const files = filesBelow(root);
+  return circlesIn(
+    new Map(files.map((file) => [file, importedFiles(file, readFileSync(join(root, file), 'utf8'), files)])),
+  );
 }
 
 export function circlesIn(imports: ReadonlyMap<string, readonly string[]>): string[][] {
@@ -56,7 +57,14 @@ function reachableFrom(start: string, imports: ReadonlyMap<string, readonly stri
   return reached;
 }
 
-function importedFiles(file: string, source: string): string[] {
+function importedFiles(file: string, source: string, files: readonly string[]): string[] {
   const relatives = ts.preProcessFile(source).importedFiles.filter(({ fileName }) => fileName.startsWith('.'));
-  return relatives.map(({ fileName }) => join(dirname(file), fileName).replace(/\.js$/, '.ts'));
+  return relatives.map(({ fileName }) => {
+    const path = join(dirname(file), fileName).replace(/\.js$/, '.ts');
+    return files.includes(path) ? path : `${path}x`;
+  });
+}
+
+function filesBelow(root: string): string[] {
+  return readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file));
 }

@@ -157,6 +157,25 @@ it('the check for circles finds a circle of imports with all its files', () => {
   expect(circlesIn(imports)).toEqual([['a.ts', 'b.ts', 'c.ts']]);
 });
 
+describe('The layers of lib-page/', () => {
+  const PAGE = fileURLToPath(new URL('../../lib-page', import.meta.url));
+  const PREACT = ['preact', 'uplot'];
+  const MAY_IMPORT_IN_PAGE: Record<string, readonly string[]> = {
+    feed: ['feed', '../lib/page'],
+    parts: ['parts', 'feed', '../lib/page', ...PREACT],
+    views: ['views', 'parts', 'feed', '../lib/page', ...PREACT],
+    frame: ['frame', 'parts', 'feed', '../lib/page', ...PREACT],
+    '.': ['.', 'views', 'frame', 'parts', 'feed', '../lib/page', ...PREACT],
+  };
+
+  it('the files of lib-page/ import only downward, and of lib/ only the types of what they show', () => {
+    const imports = importsBelow(PAGE);
+    expect(imports.length).toBeGreaterThan(50);
+    expect(imports.filter(({ from, to }) => !MAY_IMPORT_IN_PAGE[from]?.includes(to))).toEqual([]);
+    expect(circlesBelow(PAGE)).toEqual([]);
+  });
+});
+
 it('the sample app in src/ does not know what starts it in dev/', () => {
   const imports = importsBelow(fileURLToPath(new URL('../../sample-app', import.meta.url)));
   expect(imports.filter(({ from, to }) => inFolder('dev', from) && inFolder('src', to)).length).toBeGreaterThan(0);

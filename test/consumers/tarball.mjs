@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 
 /**
  * Packs the built library into a folder, and answers the path of the tarball; it holds what users need, and nothing
@@ -14,8 +15,18 @@ export function pack(folder) {
   const files = packed.files.map(({ path }) => path).sort();
   assert.deepEqual(files, filesForUsers().sort(), 'the tarball does not hold what users need and nothing else');
   assert.deepEqual(deadLinks(files), [], 'a page of the tarball links to what is not in it');
+  assertSmall(files.filter((file) => file.startsWith(ASSETS)));
   console.log(`${packed.filename}: ${files.length} files, ${Math.round(packed.size / 1024)} kB packed.`);
   return join(folder, packed.filename);
+}
+
+/** What the lock page loads: it has to be quick on a phone, too. */
+const ASSETS = 'dist/page/assets/';
+const MOST_BYTES = 100_000;
+
+function assertSmall(assets) {
+  const bytes = assets.reduce((sum, file) => sum + gzipSync(readFileSync(file)).length, 0);
+  assert.ok(bytes > 0 && bytes < MOST_BYTES, `the assets of the lock page have ${bytes} bytes compressed`);
 }
 
 /** The bundle with its source maps, the types of each source, and what the README refers to. */
@@ -23,9 +34,10 @@ function filesForUsers() {
   const bundle = ['index', 'nest-redis-lock', 'terminus/index', 'testing/index'];
   const built = [
     ...bundle.flatMap((file) => [`dist/${file}.js`, `dist/${file}.js.map`]),
+    ...['index.html', 'page.js', 'page.css', 'icon.svg'].map((file) => `${ASSETS}${file}`),
     ...filesBelow('lib', '.ts').map((file) => `dist/${file.replace(/\.ts$/, '.d.ts')}`),
   ];
-  const pages = ['.md', '.svg'].flatMap((ending) => filesBelow('docs', ending).map((file) => `docs/${file}`));
+  const pages = ['.md', '.svg', '.png'].flatMap((ending) => filesBelow('docs', ending).map((file) => `docs/${file}`));
   return [...built, ...pages, 'package.json', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE'];
 }
 

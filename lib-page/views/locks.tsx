@@ -1,0 +1,43 @@
+import type { HeldRow } from '../../lib/page/page-snapshot.js';
+import { Answer } from '../parts/answer.js';
+import { KeyLink } from '../parts/caller.js';
+import { HeldTable } from './held-table.js';
+import { cutNote } from './cut-note.js';
+import type { ViewProps } from './view-props.js';
+import { WaitingTable } from './waiting-table.js';
+
+/** The first view: what is held, and who waits. When the filter leaves one lock, it is answered for in full. */
+export function LocksView({ snapshot, onUnlock }: ViewProps) {
+  const { held, waiting, filter } = snapshot;
+  const only = filter === '' ? undefined : onlyOf(held.items);
+  const without = filter === '' ? '' : ` that has “${filter}” in it`;
+  return (
+    <>
+      {only && (
+        <Answer
+          title={<KeyLink name={only.key} />}
+          holder={only}
+          firstWaiter={waiting.items.find(({ key }) => key === only.key)}
+          snapshot={snapshot}
+          onUnlock={onUnlock}
+        />
+      )}
+      <HeldTable
+        title="Held"
+        rows={held.items}
+        nothing={filter === '' ? 'No lock is held now.' : `No lock${without} is held now.`}
+        note={cutNote(held, 'held longest')}
+      />
+      <WaitingTable
+        title="Waiting"
+        rows={waiting.items}
+        nothing={filter === '' ? 'Nobody waits.' : `Nobody waits for a key${without}.`}
+        note={cutNote(waiting, 'that wait longest')}
+      />
+    </>
+  );
+}
+
+function onlyOf(rows: readonly HeldRow[]): HeldRow | undefined {
+  return rows.length === 1 ? rows[0] : undefined;
+}
