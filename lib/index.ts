@@ -32,6 +32,7 @@ export type {
   Cancellation,
   ForcedUnlock,
   ForceUnlockOptions,
+  FoundProcesses,
   Granted,
   Busy,
   HolderView,
@@ -39,9 +40,13 @@ export type {
   LockDetails,
   LockStore,
   OwnedLock,
+  ProcessQuestion,
+  ProcessReply,
   RenewalOutcome,
   Sharing,
   StoreListener,
+  Unreached,
+  UnreachedReason,
   WaiterView,
 } from './store/lock-store.js';
 export type { RedisConnectionOption, RedisConnectionsOption } from './redis/connection/connection-option.js';

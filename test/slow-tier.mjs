@@ -22,6 +22,7 @@ export const SLOW_TIER = [
     'cluster-changes',
     'durability',
     'outage-diagnosis',
+    'processes-everywhere',
     'quorum',
     'quorum-amnesia',
     'quorum-schedules',

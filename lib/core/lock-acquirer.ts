@@ -11,6 +11,7 @@ import type { LockContext } from './nesting/lock-context.js';
 import { NestedAcquire } from './nesting/nested-acquire.js';
 import { notReentrant, partlyHeld } from './nesting/nesting-errors.js';
 import { changedRequest, usesLocalQueue, type LockRequest, type Refusal } from './request/lock-request.js';
+import { Processes } from './processes.js';
 import { TokenSource } from './request/lock-token.js';
 import { Shutdown } from './shutdown.js';
 import { StoreAcquirer } from './store-acquirer.js';
@@ -35,6 +36,8 @@ interface LockAcquirerParts {
  */
 export class LockAcquirer {
   readonly shutdown: Shutdown;
+  /** The live processes that share the store. */
+  readonly processes: Processes;
   readonly #context: LockContext;
   readonly #tokens = new TokenSource();
   readonly #localQueue = new LocalQueue<Lock>();
@@ -45,6 +48,7 @@ export class LockAcquirer {
 
   constructor({ store, events, context, onReply }: LockAcquirerParts) {
     const localQueue = this.#localQueue;
+    const processes = (this.processes = new Processes(store, this.#tokens.name));
     const tokens = this.#tokens;
     const tracker = new DeadlockDetector(context);
     const watchdog = new Watchdog(store);
@@ -85,7 +89,14 @@ export class LockAcquirer {
       shutdown,
       onReply,
     });
-    listenToStore(store, { source: tokens.name, pendingAcquires, leases, watchdog, resync });
+    listenToStore(store, {
+      source: tokens.name,
+      pendingAcquires,
+      leases,
+      watchdog,
+      answer: (question) => processes.answer(question),
+      resync,
+    });
   }
 
   /**

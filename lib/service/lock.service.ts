@@ -18,6 +18,7 @@ import {
   type WithLockOptions,
 } from '../core/request/lock-options.js';
 import { lockRequest, type LockRequest, type Refusal } from '../core/request/lock-request.js';
+import type { Processes } from '../core/processes.js';
 import { healthOf, type StoreHealth } from '../core/store-health.js';
 import { startIfLazy } from '../core/lazy-promise.js';
 import { endOf } from '../core/stream-end.js';
@@ -268,6 +269,11 @@ export class LockService {
   /** @internal */
   noteMethods(methods: readonly LockedMethodInfo[]): void {
     this.#methods = Object.freeze(methods);
+  }
+
+  /** Asks all live processes that share the store, and answers what they ask. @internal */
+  get processes(): Processes {
+    return this.#acquirer.processes;
   }
 
   /** Whether its app is shutting down. @internal */

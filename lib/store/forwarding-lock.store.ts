@@ -2,15 +2,19 @@ import type {
   AcquireCommand,
   Busy,
   Cancellation,
+  FoundProcesses,
   ForceUnlockOptions,
   Granted,
   KeyView,
   LockDetails,
   LockStore,
   OwnedLock,
+  ProcessQuestion,
+  ProcessReply,
   RenewalOutcome,
   StoreListener,
 } from './lock-store.js';
+import { askProcessOf, processesOf } from './processes-of.js';
 
 /** Forwards every call to another store. A store that changes some of its calls extends this and overrides those. */
 export abstract class ForwardingLockStore<Inner extends LockStore> implements LockStore {
@@ -82,6 +86,14 @@ export abstract class ForwardingLockStore<Inner extends LockStore> implements Lo
 
   describe(token: string): Promise<LockDetails | undefined> {
     return this.inner.describe(token);
+  }
+
+  findProcesses(): Promise<FoundProcesses> {
+    return processesOf(this.inner);
+  }
+
+  askProcess(source: string, question: ProcessQuestion): Promise<ProcessReply> {
+    return askProcessOf(this.inner, source, question);
   }
 
   forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {

@@ -1,4 +1,4 @@
-import type { ForcedUnlock, Granted, LockDetails, StoreListener } from './lock-store.js';
+import type { ForcedUnlock, Granted, LockDetails, ProcessQuestion, StoreListener } from './lock-store.js';
 
 /** Passes on to all listeners of a store. */
 export class Listeners {
@@ -36,6 +36,16 @@ export class Listeners {
       if (details) return details;
     }
     return undefined;
+  }
+
+  /** Begin the tokens of each. */
+  get sources(): readonly string[] {
+    return this.#all.map(({ source }) => source);
+  }
+
+  /** Lets the listener of a source answer. Undefined when there is none, or it does not know that kind of question. */
+  answer(source: string, question: ProcessQuestion): unknown {
+    return this.#all.find((listener) => listener.source === source)?.answer(question);
   }
 
   resync(): void {

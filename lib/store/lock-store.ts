@@ -1,11 +1,13 @@
 import type { ForcedUnlock } from '../errors/lock-lost.error.js';
 import type { KeyView, LockDetails } from './key-view.js';
 import type { AcquireCommand, Busy, Cancellation, Granted, OwnedLock, RenewalOutcome } from './lock-command.js';
+import type { FoundProcesses, ProcessQuestion, ProcessReply } from './process-question.js';
 import type { StoreListener } from './store-listener.js';
 
 export * from './grant-rules.js';
 export type * from './key-view.js';
 export * from './lock-command.js';
+export * from './process-question.js';
 export type * from './store-listener.js';
 export type { ForcedUnlock };
 
@@ -101,6 +103,16 @@ export interface LockStore {
   inspect(key: string): Promise<KeyView | undefined>;
   /** Asks the holder's process what it knows about the lock of a token; undefined when it does not answer in time. */
   describe(token: string): Promise<LockDetails | undefined>;
+  /**
+   * Finds the live processes that share the store. Settles within the store's own time-out and never rejects. Default:
+   * only this process is known.
+   */
+  findProcesses?(): Promise<FoundProcesses>;
+  /**
+   * Asks a process that was found, by its source. Settles within the store's own time-out and never rejects. Default:
+   * no process can be asked.
+   */
+  askProcess?(source: string, question: ProcessQuestion): Promise<ProcessReply>;
   /**
    * Releases a key from all its holders, or only from the given token, and notifies them. Returns false when nobody
    * held it, or not that token.

@@ -1,6 +1,7 @@
 import type { ForcedUnlock } from '../errors/lock-lost.error.js';
 import type { LockDetails } from './key-view.js';
 import type { Granted } from './lock-command.js';
+import type { ProcessQuestion } from './process-question.js';
 
 /** Receives what a store reports to the waiters and holders of a process. */
 export interface StoreListener {
@@ -25,6 +26,11 @@ export interface StoreListener {
    * here.
    */
   describe(token: string): LockDetails | undefined;
+  /**
+   * Answers a question of another process, of which nothing is checked yet. Never throws. Returns what can become JSON;
+   * undefined when it does not know that kind of question.
+   */
+  answer(question: ProcessQuestion): unknown;
   /** Messages or locks may have been lost: waiters ask again, holders verify. */
   resync(): void;
 }

@@ -3,6 +3,7 @@ import { type LockKey, LockUnavailableError } from '../index.js';
 import type {
   AcquireCommand,
   Cancellation,
+  FoundProcesses,
   ForceUnlockOptions,
   Granted,
   Busy,
@@ -10,9 +11,12 @@ import type {
   LockDetails,
   LockStore,
   OwnedLock,
+  ProcessQuestion,
+  ProcessReply,
   RenewalOutcome,
   StoreListener,
 } from '../store/lock-store.js';
+import { askProcessOf, processesOf } from '../store/processes-of.js';
 
 /** Says what goes wrong in a test. */
 export interface LockSituation {
@@ -151,6 +155,16 @@ export class SimulatedLockStore implements LockStore {
 
   async describe(token: string): Promise<LockDetails | undefined> {
     return this.#store.describe(token);
+  }
+
+  async findProcesses(): Promise<FoundProcesses> {
+    if (!this.situation.down) return processesOf(this.#store);
+    const message = 'This test simulates a store that is down.';
+    return { sources: [], unreached: [{ what: 'server', name: 'the store', reason: 'unavailable', message }] };
+  }
+
+  async askProcess(source: string, question: ProcessQuestion): Promise<ProcessReply> {
+    return this.situation.down ? 'unavailable' : askProcessOf(this.#store, source, question);
   }
 
   async forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {

@@ -19,7 +19,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'redis/wire': ['redis/wire', 'store', 'errors'],
   'redis/lua': ['redis/lua', 'redis/wire', 'store'],
   'redis/connection': ['redis/connection', 'redis/lua', 'redis/wire', 'clock', 'errors', 'ioredis'],
-  'redis/wake': ['redis/wake', 'redis/connection', 'redis/wire', 'store', 'clock', 'ioredis'],
+  'redis/wake': ['redis/wake', 'redis/connection', 'redis/wire', 'store', 'clock', 'errors', 'ioredis'],
   'redis/locks': [
     ...['redis/locks', 'redis/wake', 'redis/connection', 'redis/lua', 'redis/wire'],
     ...['store/quorum', 'store', 'clock', 'errors', 'ioredis'],

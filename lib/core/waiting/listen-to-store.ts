@@ -1,4 +1,4 @@
-import type { LockStore } from '../../store/lock-store.js';
+import type { LockStore, ProcessQuestion } from '../../store/lock-store.js';
 import type { LeaseRegistry } from '../lease/lease-registry.js';
 import type { Watchdog } from '../lease/watchdog.js';
 import type { PendingAcquires } from './pending-acquires.js';
@@ -10,6 +10,8 @@ interface StoreListenerParts {
   readonly pendingAcquires: PendingAcquires;
   readonly leases: LeaseRegistry;
   readonly watchdog: Watchdog;
+  /** Answers what other processes ask. */
+  readonly answer: (question: ProcessQuestion) => unknown;
   /** Called when messages or locks may have been lost. */
   readonly resync: () => void;
 }
@@ -19,7 +21,7 @@ interface StoreListenerParts {
  * belongs to.
  */
 export function listenToStore(store: LockStore, parts: StoreListenerParts): void {
-  const { source, pendingAcquires, leases, watchdog, resync } = parts;
+  const { source, pendingAcquires, leases, watchdog, answer, resync } = parts;
   store.listen({
     source,
     granted: (token, grant) => pendingAcquires.granted(token, grant) || leases.get(token) !== undefined,
@@ -36,6 +38,7 @@ export function listenToStore(store: LockStore, parts: StoreListenerParts): void
       else lease?.lose('taken', forced);
     },
     describe: (token) => leases.get(token)?.exposeDetails(),
+    answer,
     resync,
   });
 }

@@ -1,8 +1,8 @@
 import type { Cluster } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
-import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { Connection } from '../connection/connection.js';
-import { notDone } from '../connection/connection-errors.js';
+import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import { Connection, type ServerReply } from '../connection/connection.js';
+import { notDone, refusedBy } from '../connection/connection-errors.js';
 import type { Call } from '../connection/plain-call.js';
 import { diagnosis, withoutCommand } from '../connection/redis-diagnosis.js';
 import { AwaitedCall } from '../connection/script-call.js';
@@ -72,6 +72,24 @@ export class ClusterConnection extends Connection {
   async publish(channel: string, message: string): Promise<number> {
     await this.command('PUBLISH', channel, message);
     return 1;
+  }
+
+  /** Runs the command on each node, replicas too: after a failover, subscriptions may be on any. */
+  override async commandOnAll(command: string, ...args: string[]): Promise<readonly ServerReply[]> {
+    this.open();
+    const nodes = this.#cluster.nodes('all');
+    if (nodes.length === 0) return [{ server: this.server, reply: this.#unreachable({ sent: false }) }];
+    return Promise.all(
+      nodes.map(async (node) => {
+        const server = `${node.options.host}:${node.options.port}`;
+        try {
+          return { server, reply: await this.inTime(() => node.call(command, args)) };
+        } catch (error) {
+          const late = new LockUnavailableError(`It did not reply within ${this.timeoutMs} ms.`);
+          return { server, reply: error instanceof LockUnavailableError ? late : refusedBy(server, error as Error) };
+        }
+      }),
+    );
   }
 
   close(): void {

@@ -7,6 +7,12 @@ import { PlainCall, type Call } from './plain-call.js';
 import { AwaitedCall } from './script-call.js';
 import type { Outcome } from './script-command.js';
 
+/** What one of several servers replied: its reply, or an `Error` that says why there is none. */
+export interface ServerReply {
+  readonly server: string;
+  readonly reply: unknown;
+}
+
 /**
  * Runs scripts and commands, on one Redis or on a cluster. A call settles within the command time-out. When the
  * connection drops meanwhile, the call is sent again on the next one: every script may run twice.
@@ -61,6 +67,15 @@ export abstract class Connection implements Outcome {
    */
   command(...words: (string | number)[]): Promise<unknown> {
     return this.start(new PlainCall(words));
+  }
+
+  /**
+   * Runs a command that is no script on each server: one, unless it is a cluster. Never rejects, and resolves within the
+   * command time-out.
+   */
+  async commandOnAll(...words: string[]): Promise<readonly ServerReply[]> {
+    const reply = await this.command(...words).catch((error: unknown) => error as Error);
+    return [{ server: this.server, reply }];
   }
 
   /**

@@ -6,15 +6,17 @@ import {
   HAND_OFF_FENCES,
   fenceCountFor,
   hasLocalWaiters,
-  KEPT_MARK,
   type AcquireCommand,
   type Busy,
   type Cancellation,
   type ForceUnlockOptions,
+  type FoundProcesses,
   type Granted,
   type KeyView,
   type LockDetails,
   type OwnedLock,
+  type ProcessQuestion,
+  type ProcessReply,
   type RenewalOutcome,
   type StoreListener,
 } from '../../store/lock-store.js';
@@ -26,7 +28,7 @@ import { HOLDERS_OF, isHolder } from '../lua/holders-of.script.js';
 import { INSPECT } from '../lua/inspect.script.js';
 import { grantOf } from '../lua/locks.script.js';
 import { RENEW } from '../lua/renew.script.js';
-import { HolderQueries } from '../wake/holder-queries.js';
+import { OtherProcesses } from '../wake/other-processes.js';
 import { WakeChannel } from '../wake/wake-channel.js';
 import { handleWakeMessage } from '../wake/wake-handler.js';
 import { forcedText } from '../wake/wake-message.js';
@@ -44,7 +46,7 @@ export class RedisLockStore implements QuorumNode {
   readonly #lateCopies: LateCopies;
   readonly #channel: WakeChannel;
   readonly #listeners = new Listeners();
-  readonly #holderQueries: HolderQueries;
+  readonly #others: OtherProcesses;
 
   constructor(transport: Transport) {
     const { redis, log } = transport;
@@ -56,12 +58,17 @@ export class RedisLockStore implements QuorumNode {
     );
     this.#lateCopies = new LateCopies(redis, this.#orphans);
     const publish = (channel: string, message: string) => redis.publish(channel, message);
-    this.#holderQueries = new HolderQueries(publish, () => this.#channel.checkAlive());
+    const others = (this.#others = new OtherProcesses({
+      redis,
+      names: transport.names,
+      listeners: this.#listeners,
+      channel: () => this.#channel,
+    }));
     this.#channel = new WakeChannel(transport.subscriber, publish, {
       message: (text) =>
         handleWakeMessage(text, {
           listeners: this.#listeners,
-          holderQueries: this.#holderQueries,
+          others,
           cancel: (name, lock) => this.cancel({ ...lock, keys: [transport.names.keyOf(name)] }),
         }),
       up: (reconnected) => {
@@ -180,19 +187,16 @@ export class RedisLockStore implements QuorumNode {
     return this.#redis.run(INSPECT, this.#transport.names.ofKey(key), []);
   }
 
-  async describe(token: string): Promise<LockDetails | undefined> {
-    const source = token.slice(0, token.lastIndexOf('.'));
-    const own = this.#listeners.source;
-    const known = this.#listeners.describe(token);
-    if (known || !source || !own || token.endsWith(KEPT_MARK)) return known;
-    await this.#channel.opened();
-    return this.#channel.state === 'up'
-      ? this.#holderQueries.ask(
-          token,
-          this.#transport.names.wakeChannel(source),
-          this.#transport.names.wakeChannel(own),
-        )
-      : undefined;
+  describe(token: string): Promise<LockDetails | undefined> {
+    return this.#others.describe(token);
+  }
+
+  findProcesses(): Promise<FoundProcesses> {
+    return this.#others.find();
+  }
+
+  askProcess(source: string, question: ProcessQuestion): Promise<ProcessReply> {
+    return this.#others.ask(source, question);
   }
 
   /**
@@ -217,7 +221,7 @@ export class RedisLockStore implements QuorumNode {
     const { batch, renewals } = this.#transport;
     await this.#orphans.close();
     batch.close();
-    this.#holderQueries.close();
+    this.#others.questions.close();
     this.#channel.close();
     this.#redis.close();
     if (renewals !== this.#redis) renewals.close();

@@ -1,22 +1,15 @@
-import { waitFor } from '../../clock/wait-for.js';
-import { now } from '../../clock/deadline.js';
 import type { LockDetails } from '../../store/lock-store.js';
-import type { Publish } from './echo-check.js';
+import type { Questions } from './questions.js';
 
 /** How long to wait for the reply of another process, in ms. A stalled process does not reply. */
 export const PATIENCE_MS = 250;
 
 /** Asks other processes what they know about the locks that they hold, and replies to their questions. */
 export class HolderQueries {
-  readonly #publish: Publish;
-  readonly #onSilence: () => void;
-  readonly #open = new Map<string, (details: LockDetails | undefined) => void>();
-  #last = 0;
+  readonly #questions: Questions;
 
-  /** @param onSilence called for each question without a reply: the subscription of this process may be dead */
-  constructor(publish: Publish, onSilence: () => void) {
-    this.#publish = publish;
-    this.#onSilence = onSilence;
+  constructor(questions: Questions) {
+    this.#questions = questions;
   }
 
   /**
@@ -24,34 +17,14 @@ export class HolderQueries {
    * time.
    */
   async ask(token: string, channel: string, replyTo: string): Promise<LockDetails | undefined> {
-    const question = String(++this.#last);
-    return waitFor<LockDetails | undefined>(
-      now() + PATIENCE_MS,
-      [],
-      (done) => {
-        this.#open.set(question, done);
-        this.#publish(channel, `describe ${token} ${question} ${replyTo}`).then(
-          (receivers) => receivers > 0 || done(undefined),
-          () => done(undefined),
-        );
-      },
-      () => this.#open.delete(question),
-      () => void this.#onSilence(),
-    );
+    const message = (id: string) => `describe ${token} ${id} ${replyTo}`;
+    const outcome = await this.#questions.ask(channel, PATIENCE_MS, message);
+    return typeof outcome === 'object' ? detailsOf(outcome.text) : undefined;
   }
 
   /** Replies to a question of another process. */
   reply(question: string, replyTo: string, details: LockDetails): void {
-    this.#publish(replyTo, `described ${question} ${JSON.stringify(details)}`).catch(() => undefined);
-  }
-
-  /** Takes the reply of another process. */
-  replied(question: string, details: string): void {
-    this.#open.get(question)?.(detailsOf(details));
-  }
-
-  close(): void {
-    for (const done of this.#open.values()) done(undefined);
+    this.#questions.reply(replyTo, `described ${question} ${JSON.stringify(details)}`);
   }
 }
 

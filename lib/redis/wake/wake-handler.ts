@@ -1,17 +1,19 @@
 import type { Listeners } from '../../store/listeners.js';
 import type { Cancellation } from '../../store/lock-store.js';
-import type { HolderQueries } from './holder-queries.js';
+import type { OtherProcesses } from './other-processes.js';
+import { askedQuestion } from './process-queries.js';
 import { wakeMessage } from './wake-message.js';
 
 interface WakeTargets {
   readonly listeners: Listeners;
-  readonly holderQueries: HolderQueries;
+  readonly others: OtherProcesses;
   /** Gives back a lock by its name in Redis. */
   readonly cancel: (name: string, lock: Omit<Cancellation, 'keys'>) => Promise<void>;
 }
 
 /** Handles a message of the wake channel. */
-export function handleWakeMessage(text: string, { listeners, holderQueries, cancel }: WakeTargets): void {
+export function handleWakeMessage(text: string, targets: WakeTargets): void {
+  const { listeners, others, cancel } = targets;
   const message = wakeMessage(text);
   switch (message?.what) {
     case 'granted':
@@ -26,10 +28,19 @@ export function handleWakeMessage(text: string, { listeners, holderQueries, canc
       return listeners.offered(message.token);
     case 'describe': {
       const details = listeners.describe(message.token);
-      if (details) holderQueries.reply(message.question, message.channel, details);
+      if (details) others.holderQueries.reply(message.question, message.channel, details);
       return;
     }
-    case 'described':
-      return holderQueries.replied(message.question, message.details);
+    case 'ask':
+      return answer(message.question, message.asked, targets);
+    case 'reply':
+      return others.questions.replied(message.question, message.text);
   }
+}
+
+/** Answers a question of another process, unless it is for nobody here. Answers go only to wake channels. */
+function answer(id: string, json: string, { listeners, others }: WakeTargets): void {
+  const question = askedQuestion(json);
+  if (!question?.replyTo.startsWith(others.channelPrefix) || !listeners.sources.includes(question.to)) return;
+  others.processQueries.answer(id, question.replyTo, listeners.answer(question.to, question));
 }

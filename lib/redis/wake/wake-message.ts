@@ -25,8 +25,10 @@ export type WakeMessage =
   | { readonly what: 'lost'; readonly token: string; readonly forced: ForcedUnlock }
   /** Another process asks about the lock of this token; the reply goes to `channel`. */
   | { readonly what: 'describe'; readonly token: string; readonly question: string; readonly channel: string }
+  /** Another process asks something else, as JSON. */
+  | { readonly what: 'ask'; readonly question: string; readonly asked: string }
   /** The reply to a question, as JSON. */
-  | { readonly what: 'described'; readonly question: string; readonly details: string };
+  | { readonly what: 'reply'; readonly question: string; readonly text: string };
 
 /**
  * Checks each part, because any client may publish. A token or kind must be ASCII: in a command its length is counted
@@ -67,7 +69,9 @@ export function wakeMessage(text: string): WakeMessage | undefined {
   if (what === 'lost') return { what, token: words.slice(0, -1).join(' '), forced: readForced(words.at(-1)!) };
   if (what === 'contended' || what === 'offered') return { what, token: words.join(' ') };
   if (what === 'describe') return { what, token: first, question: second, channel: words.slice(2).join(' ') };
-  if (what === 'described') return { what, question: first, details: words.slice(1).join(' ') };
+  if (what === 'ask') return { what, question: first, asked: words.slice(1).join(' ') };
+  if (what === 'described' || what === 'answer')
+    return { what: 'reply', question: first, text: words.slice(1).join(' ') };
   return undefined;
 }
 

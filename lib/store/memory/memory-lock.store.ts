@@ -10,6 +10,7 @@ import {
   KEPT_MARK,
   type AcquireCommand,
   type Cancellation,
+  type FoundProcesses,
   type ForceUnlockOptions,
   type Granted,
   type Busy,
@@ -17,6 +18,8 @@ import {
   type LockDetails,
   type LockStore,
   type OwnedLock,
+  type ProcessQuestion,
+  type ProcessReply,
   type RenewalOutcome,
   type StoreListener,
 } from '../lock-store.js';
@@ -137,6 +140,14 @@ export class MemoryLockStore implements LockStore {
 
   async describe(token: string): Promise<LockDetails | undefined> {
     return this.#listeners.describe(token);
+  }
+
+  async findProcesses(): Promise<FoundProcesses> {
+    return { sources: this.#listeners.sources, unreached: [] };
+  }
+
+  async askProcess(source: string, question: ProcessQuestion): Promise<ProcessReply> {
+    return this.#listeners.sources.includes(source) ? { answer: this.#listeners.answer(source, question) } : 'gone';
   }
 
   async forceRelease(key: string, { token: only, ...forced }: ForceUnlockOptions = {}): Promise<boolean> {

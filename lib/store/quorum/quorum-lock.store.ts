@@ -9,16 +9,20 @@ import {
   type Cancellation,
   type ForcedUnlock,
   type ForceUnlockOptions,
+  type FoundProcesses,
   type Granted,
   type Busy,
   type KeyView,
   type LockDetails,
   type LockStore,
   type OwnedLock,
+  type ProcessQuestion,
+  type ProcessReply,
   type RenewalOutcome,
   type StoreListener,
 } from '../lock-store.js';
 import { notOnQuorum, unsupported } from './quorum-limits.js';
+import { askProcessOf, processesOf } from '../processes-of.js';
 import { QuorumAttempt, yesOrNo } from './quorum-attempt.js';
 import { QuorumNodes, type QuorumNode } from './quorum-nodes.js';
 import { QuorumRenewal } from './quorum-renewal.js';
@@ -69,6 +73,7 @@ export class QuorumLockStore implements LockStore {
         describe: (token) => listener.describe(token),
         // A quorum has no queue, so it offers nothing.
         offered: () => false,
+        answer: (question) => listener.answer(question),
         resync: () => listener.resync(),
       }),
     );
@@ -176,6 +181,28 @@ export class QuorumLockStore implements LockStore {
         },
       });
     });
+  }
+
+  /** Looks on all nodes: a process whose subscription to one of them is down is found on another. */
+  async findProcesses(): Promise<FoundProcesses> {
+    const found = await Promise.all(this.#nodes.all.map((node) => this.#nodes.watched(processesOf(node))));
+    return {
+      sources: [...new Set(found.flatMap(({ sources }) => sources))],
+      unreached: found.flatMap(({ unreached }) => unreached),
+    };
+  }
+
+  /** Asks over one node after the other, those that seem to hang last, until one of them passes the question on. */
+  async askProcess(source: string, question: ProcessQuestion): Promise<ProcessReply> {
+    const order = this.#nodes.all.map((node, at) => ({ node, isSilent: this.#nodes.isSilent(at) }));
+    order.sort((one, other) => Number(one.isSilent) - Number(other.isSilent));
+    const outcomes: ProcessReply[] = [];
+    for (const { node } of order) {
+      const reply = await this.#nodes.watched(askProcessOf(node, source, question));
+      if (reply !== 'gone' && reply !== 'unavailable') return reply;
+      outcomes.push(reply);
+    }
+    return outcomes.includes('unavailable') ? 'unavailable' : 'gone';
   }
 
   /** Waits for all nodes, so that nothing of the lock is left on a slow one. */

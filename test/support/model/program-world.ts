@@ -35,6 +35,7 @@ export class ProgramProcess {
       },
       forceReleased: (token) => tell({ what: 'lost', token }),
       describe: () => undefined,
+      answer: () => undefined,
       offered: () => false,
       resync: () => undefined,
     });

@@ -23,6 +23,7 @@ export async function waitSilently(
     contended: () => undefined,
     forceReleased: () => undefined,
     describe: () => undefined,
+    answer: () => undefined,
     resync: () => undefined,
   });
   const { granted: atOnce } = await store.acquire({

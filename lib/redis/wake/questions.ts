@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { now } from '../../clock/deadline.js';
+import { waitFor } from '../../clock/wait-for.js';
+import type { Publish } from './echo-check.js';
+
+/** A reply that has arrived, as text, or why there is none: see `ProcessReply`. */
+export type QuestionOutcome = { readonly text: string } | 'silent' | 'gone' | 'unavailable';
+
+/** Publishes questions to other processes, and finds out to which of them a reply belongs. */
+export class Questions {
+  readonly #publish: Publish;
+  readonly #onSilence: () => void;
+  readonly #open = new Map<string, (outcome: QuestionOutcome) => void>();
+
+  /** @param onSilence called for each question without a reply: the subscription of this process may be dead */
+  constructor(publish: Publish, onSilence: () => void) {
+    this.#publish = publish;
+    this.#onSilence = onSilence;
+  }
+
+  /**
+   * Puts a question to the process that listens on a channel. Never rejects.
+   *
+   * @param message makes its text. It gets the id to reply to: a random one, so that nobody can reply who has not read
+   *   the question
+   */
+  ask(channel: string, patienceMs: number, message: (id: string) => string): Promise<QuestionOutcome> {
+    const id = randomBytes(9).toString('base64url');
+    let isPublished = false;
+    return waitFor<QuestionOutcome, QuestionOutcome>(
+      now() + patienceMs,
+      [],
+      (done) => {
+        this.#open.set(id, done);
+        this.#publish(channel, message(id)).then(
+          (receivers) => {
+            isPublished = true;
+            if (receivers === 0) done('gone');
+          },
+          () => done('unavailable'),
+        );
+      },
+      () => this.#open.delete(id),
+      () => {
+        this.#onSilence();
+        return isPublished ? 'silent' : 'unavailable';
+      },
+    );
+  }
+
+  /** Publishes a reply. */
+  reply(replyTo: string, message: string): void {
+    this.#publish(replyTo, message).catch(() => undefined);
+  }
+
+  /** Takes the reply to a question. Ignores one that nobody waits for. */
+  replied(id: string, text: string): void {
+    this.#open.get(id)?.({ text });
+  }
+
+  close(): void {
+    for (const done of this.#open.values()) done('unavailable');
+  }
+}
