@@ -1,11 +1,19 @@
 import { Module } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
+import { APP_FILTER } from '@nestjs/core';
 import { RedisLockModule } from 'nest-redis-lock';
 import { AccountsModule } from './accounts/accounts.module.js';
+import { BankModule } from './bank/bank.module.js';
 import { appConfig, type AppConfig } from './config/app.config.js';
 import { DatabaseModule } from './database/database.module.js';
+import { DemoModule } from './demo/demo.module.js';
+import { DomainErrorFilter } from './errors/domain-error.filter.js';
 import { HealthModule } from './health/health.module.js';
 import { ConnectionCloser } from './http/connection-closer.js';
+import { InterestModule } from './interest/interest.module.js';
+import { OrdersModule } from './orders/orders.module.js';
+import { ReportsModule } from './reports/reports.module.js';
+import { StockModule } from './stock/stock.module.js';
 import { TransfersModule } from './transfers/transfers.module.js';
 
 @Module({
@@ -20,10 +28,16 @@ import { TransfersModule } from './transfers/transfers.module.js';
       }),
     }),
     DatabaseModule,
+    DemoModule,
     AccountsModule,
     TransfersModule,
+    StockModule,
+    OrdersModule,
+    InterestModule,
+    ReportsModule,
+    BankModule,
     HealthModule,
   ],
-  providers: [ConnectionCloser],
+  providers: [ConnectionCloser, { provide: APP_FILTER, useClass: DomainErrorFilter }],
 })
 export class AppModule {}

@@ -6,8 +6,10 @@ export function setUpApp(app: INestApplication): void {
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true, transform: true }));
 
   const config = new DocumentBuilder()
-    .setTitle('Accounts')
-    .setDescription('Account balances, made right by a lock. Money is in minor units: 1000 is 10.00.')
+    .setTitle('A shop')
+    .setDescription(
+      'Balances, stock, orders, interest, reports and payouts, made right by locks. Money is in minor units: 1000 is 10.00.',
+    )
     .build();
   SwaggerModule.setup('docs', app, SwaggerModule.createDocument(app, config));
 }

@@ -233,16 +233,24 @@ describe('the documentation', () => {
       '/accounts/{id}/deposit',
       '/accounts/{id}/withdraw',
       '/transfers',
+      '/stock/{sku}',
+      '/stock/{sku}/buy',
+      '/orders',
+      '/orders/{serial}',
+      '/interest/runs',
+      '/report',
+      '/payouts',
       '/health',
     ]);
-    for (const path of ['/accounts/{id}/deposit', '/accounts/{id}/withdraw', '/transfers']) {
+    const locked = ['/accounts/{id}/deposit', '/accounts/{id}/withdraw', '/transfers', '/stock/{sku}/buy', '/orders'];
+    for (const path of [...locked, '/interest/runs', '/payouts']) {
       expect(Object.keys(body.paths[path].post.responses)).toEqual(expect.arrayContaining(['409', '503']));
     }
   });
 
   it('the sample says at /health that locks can be acquired', async () => {
     const { body } = await request(api).get('/health').expect(200);
-    expect(body).toMatchObject({ status: 'ok', info: { locks: { status: 'up' } } });
+    expect(body).toMatchObject({ status: 'ok', info: { locks: { status: 'up' }, database: { status: 'up' } } });
   });
 
   it('the sample has its documentation at /docs', async () => {

@@ -2,19 +2,21 @@ import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import type { INestApplication } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { SharedPglite } from '../../sample-app/dev/processes/shared-pglite.js';
+import { startBank, type SimulatedBank } from '../../sample-app/dev/simulated-bank.js';
 import { FraudCheck } from '../../sample-app/src/accounts/fraud-check.js';
 import { AppModule } from '../../sample-app/src/app.module.js';
 import { setUpApp } from '../../sample-app/src/app.setup.js';
 import { appConfig, type AppConfig } from '../../sample-app/src/config/app.config.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
-/** A database and a Redis, with as many sample apps on them as a test asks for. */
+/** A database, a Redis and a bank, with as many sample apps on them as a test asks for. */
 export class SampleStack {
   readonly #apps: INestApplication[] = [];
 
   private constructor(
     readonly redis: RedisServer,
     readonly databaseUrl: string,
+    readonly bank: SimulatedBank,
     readonly stopDatabase: () => Promise<void>,
   ) {}
 
@@ -23,7 +25,7 @@ export class SampleStack {
     const server = new PGLiteSocketServer({ db: database, host: '127.0.0.1', port: 0, maxConnections: 100 });
     await server.start();
     const databaseUrl = `postgres://postgres:postgres@${server.getServerConn()}/postgres`;
-    return new SampleStack(await startRedis(), databaseUrl, async () => {
+    return new SampleStack(await startRedis(), databaseUrl, await startBank(), async () => {
       await server.stop();
       await database.close();
     });
@@ -36,7 +38,13 @@ export class SampleStack {
   ): Promise<string> {
     const module = await Test.createTestingModule({ imports: [AppModule] })
       .overrideProvider(appConfig.KEY)
-      .useValue({ databaseUrl: this.databaseUrl, redisUrl: this.redis.url, demoUnsafe: false, ...options })
+      .useValue({
+        databaseUrl: this.databaseUrl,
+        redisUrl: this.redis.url,
+        bankUrl: this.bank.url,
+        demoUnsafe: false,
+        ...options,
+      })
       .overrideProvider(FraudCheck)
       .useValue(fraudCheck)
       .compile();
@@ -49,6 +57,7 @@ export class SampleStack {
 
   async stop(): Promise<void> {
     for (const app of this.#apps) await app.close();
+    await this.bank.stop();
     await this.redis.stop();
     await this.stopDatabase();
   }

@@ -2,6 +2,7 @@ import type { Environment } from '../../src/config/environment.js';
 import { withoutPassword } from '../describe.js';
 import type { ChildProcesses, Started } from '../processes/child-processes.js';
 import type { ServiceReport } from '../processes/service-report.js';
+import { startBank } from '../simulated-bank.js';
 import { whyRedisIsDown } from './redis-check.js';
 
 const DATABASE = new URL('../processes/database.process.js', import.meta.url);
@@ -9,16 +10,16 @@ const REDIS = new URL('../processes/redis.process.js', import.meta.url);
 
 export interface Services {
   /** Where the app finds them. */
-  readonly env: { readonly DATABASE_URL: string; readonly REDIS_URL: string };
+  readonly env: { readonly DATABASE_URL: string; readonly REDIS_URL: string; readonly BANK_URL: string };
   /** Settle when one that was started here has ended. */
   readonly databaseEnded: Promise<unknown>;
   readonly redisEnded: Promise<unknown>;
 }
 
-/** Takes the database and the Redis that are given, starts the ones that aren't, and says which they are. */
+/** Takes the services that are given, starts the ones that aren't, and says which they are. */
 export async function startServices(
   children: ChildProcesses,
-  given: Pick<Partial<Environment>, 'DATABASE_URL' | 'REDIS_URL'>,
+  given: Pick<Partial<Environment>, 'DATABASE_URL' | 'REDIS_URL' | 'BANK_URL'>,
   dataFolder?: string,
 ): Promise<Services> {
   const database = given.DATABASE_URL
@@ -31,8 +32,10 @@ export async function startServices(
   const problem = await whyRedisIsDown(redis.report.url);
   if (problem) console.warn(`Redis does not reply (${problem}). Until it does, requests that need a lock get 503.`);
 
+  // The bank lives in this process: it is small, and ends with it.
+  const bankUrl = given.BANK_URL ?? (await startBank()).url;
   return {
-    env: { DATABASE_URL: database.report.url, REDIS_URL: redis.report.url },
+    env: { DATABASE_URL: database.report.url, REDIS_URL: redis.report.url, BANK_URL: bankUrl },
     databaseEnded: database.ended,
     redisEnded: redis.ended,
   };

@@ -1,20 +1,20 @@
-import { BadRequestException, Body, Controller, Get, HttpCode, Inject, Post, Query } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
-import { appConfig, type AppConfig } from '../config/app.config.js';
+import { UnsafeDemo } from '../demo/unsafe-demo.js';
+import { UnsafeQuery } from '../demo/unsafe.query.js';
 import { ApiErrors } from '../http/api-errors.decorator.js';
 import { AccountId } from './account-id.decorator.js';
 import { AccountsService } from './accounts.service.js';
 import { AccountDto } from './dto/account.dto.js';
 import { AmountDto } from './dto/amount.dto.js';
 import { CreateAccountDto } from './dto/create-account.dto.js';
-import { WithdrawQuery } from './dto/withdraw.query.js';
 
 @ApiTags('accounts')
 @Controller('accounts')
 export class AccountsController {
   constructor(
     private readonly accounts: AccountsService,
-    @Inject(appConfig.KEY) private readonly config: AppConfig,
+    private readonly unsafeDemo: UnsafeDemo,
   ) {}
 
   @Post()
@@ -46,13 +46,9 @@ export class AccountsController {
   @ApiParam({ name: 'id', type: 'integer' })
   @ApiOkResponse({ type: AccountDto })
   @ApiErrors(400, 404, 409, 422, 503)
-  withdraw(
-    @AccountId() id: number,
-    @Body() { amount }: AmountDto,
-    @Query() { unsafe }: WithdrawQuery,
-  ): Promise<AccountDto> {
-    if (unsafe !== 'true') return this.accounts.withdraw(id, amount);
-    if (this.config.demoUnsafe) return this.accounts.withdrawUnsafe(id, amount);
-    throw new BadRequestException(['unsafe=true loses money. To see it do so, start the app with DEMO_UNSAFE=1']);
+  withdraw(@AccountId() id: number, @Body() { amount }: AmountDto, @Query() query: UnsafeQuery): Promise<AccountDto> {
+    return this.unsafeDemo.isAskedFor(query)
+      ? this.accounts.withdrawUnsafe(id, amount)
+      : this.accounts.withdraw(id, amount);
   }
 }

@@ -1,9 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { Selectable } from 'kysely';
 import type { Lock } from 'nest-redis-lock';
-import { Database, type AccountsTable } from '../database/database.js';
+import { Database } from '../database/database.js';
+import { fenceOf } from '../database/fence.js';
+import type { AccountsTable } from '../database/tables.js';
+import { StaleFenceError } from '../errors/domain-errors.js';
 import type { Account } from './account.js';
-import { AccountNotFoundError, StaleFenceError } from './accounts.errors.js';
+import { AccountNotFoundError } from './accounts.errors.js';
 
 @Injectable()
 export class AccountsRepository {
@@ -42,7 +45,7 @@ export class AccountsRepository {
       .executeTakeFirst();
     if (row) return toAccount(row);
     await this.get(id); // throws when there is no such account
-    throw new StaleFenceError(id);
+    throw new StaleFenceError(`account ${id}`);
   }
 
   /**
@@ -61,7 +64,7 @@ export class AccountsRepository {
           .where('id', '=', id)
           .where('fence', '<=', fence) // not `<`: the read under the same lock has stored it already
           .executeTakeFirstOrThrow();
-        if (numUpdatedRows === 0n) throw new StaleFenceError(id);
+        if (numUpdatedRows === 0n) throw new StaleFenceError(`account ${id}`);
       }
     });
   }
@@ -70,12 +73,6 @@ export class AccountsRepository {
   async saveUnsafe({ id, balance }: Account): Promise<void> {
     await this.database.updateTable('accounts').set({ balance }).where('id', '=', id).execute();
   }
-}
-
-/** Returns the fence of a lock that is still held, as text, which is how a bigint travels. */
-function fenceOf(lock: Lock): string {
-  lock.assertHeld();
-  return String(lock.fence);
 }
 
 // Postgres sends a bigint as text; a check on the column keeps it within what a number counts exactly.

@@ -11,6 +11,8 @@ export const appConfig = registerAs('app', () => {
     redisUrl: environment.REDIS_URL ?? 'redis://127.0.0.1:6379',
     /** How long a request waits for a busy account before it gets a 409. */
     lockWait: environment.LOCK_WAIT as Duration | undefined,
+    /** Where payouts go. */
+    bankUrl: environment.BANK_URL,
     /** Allows `?unsafe=true`, which shows what happens without the lock. */
     demoUnsafe: environment.DEMO_UNSAFE === '1',
   };

@@ -15,6 +15,10 @@ export class Environment {
   @Matches(/^rediss?:\/\/./, { message: 'REDIS_URL must look like redis://user:password@host:6379' })
   readonly REDIS_URL?: string;
 
+  @IsOptional()
+  @Matches(/^https?:\/\/./, { message: 'BANK_URL must look like http://host:8080' })
+  readonly BANK_URL?: string;
+
   @IsPort({ message: 'PORT is "$value", but must be a number from 0 to 65535' })
   readonly PORT: string = '3000';
 

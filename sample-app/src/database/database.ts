@@ -1,19 +1,8 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { Kysely, PostgresDialect, type ColumnType, type Generated } from 'kysely';
+import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { appConfig, type AppConfig } from '../config/app.config.js';
-
-export interface AccountsTable {
-  id: Generated<number>;
-  owner: string;
-  balance: ColumnType<string, number, number>;
-  /** The fence of the last lock under which the account was written, or read to be changed. */
-  fence: ColumnType<string, never, string>;
-}
-
-interface Tables {
-  accounts: AccountsTable;
-}
+import type { Tables } from './tables.js';
 
 const logger = new Logger('Database');
 

@@ -2,8 +2,9 @@ import { Migrator } from 'kysely';
 import type { Database } from './database.js';
 import * as accounts from './migrations/0001-accounts.js';
 import * as fence from './migrations/0002-fence.js';
+import * as shop from './migrations/0003-shop.js';
 
-const migrations = { '0001-accounts': accounts, '0002-fence': fence };
+const migrations = { '0001-accounts': accounts, '0002-fence': fence, '0003-shop': shop };
 
 /** Migrates the tables. Several processes may do so at once: Postgres lets in one at a time. */
 export async function migrate(database: Database): Promise<void> {

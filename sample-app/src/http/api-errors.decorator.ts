@@ -3,12 +3,13 @@ import { ApiProperty, ApiPropertyOptional, ApiResponse } from '@nestjs/swagger';
 
 const MEANINGS = {
   400: 'The request is not valid; `message` lists the reasons.',
-  404: 'There is no such account.',
-  409: 'Another request held the account for too long. Nothing was changed; try again.',
-  422: 'The balance does not allow it. Nothing was changed.',
+  404: 'There is no such thing.',
+  409: 'Others held the lock for too long. Nothing was changed; try again.',
+  422: 'The balance, the stock or the serial does not allow it. Nothing was changed.',
+  502: 'The bank did not do its part.',
   503:
     'Redis does not answer, so no lock can be acquired: try again later. ' +
-    'Or the lock was lost meanwhile (`LOCK_LOST`): check the balance first.',
+    'Or the lock was lost meanwhile (`LOCK_LOST`): look first what has become of it.',
 } as const;
 
 class ErrorDto {

@@ -1,4 +1,5 @@
 import {
+  BadGatewayException,
   Catch,
   HttpStatus,
   NotFoundException,
@@ -8,19 +9,23 @@ import {
   type HttpException,
 } from '@nestjs/common';
 import { BaseExceptionFilter } from '@nestjs/core';
-import { AccountError, AccountNotFoundError, StaleFenceError } from './accounts.errors.js';
+import { DomainError, NotFoundError, StaleFenceError, UpstreamError } from './domain-errors.js';
 
-/** Maps the errors of accounts to HTTP: 404, 503 for a lost lock, and 422 for what the balance does not allow. */
-@Catch(AccountError)
-export class AccountErrorFilter extends BaseExceptionFilter<AccountError> {
-  override catch(error: AccountError, host: ArgumentsHost): void {
+/**
+ * Maps the errors of the services to HTTP: 404, 422 for what the data does not allow, 502 for another system, and 503
+ * for a lost lock.
+ */
+@Catch(DomainError)
+export class DomainErrorFilter extends BaseExceptionFilter<DomainError> {
+  override catch(error: DomainError, host: ArgumentsHost): void {
     super.catch(toHttpException(error), host);
   }
 }
 
-function toHttpException(error: AccountError): HttpException {
+function toHttpException(error: DomainError): HttpException {
   const { message } = error;
-  if (error instanceof AccountNotFoundError) return new NotFoundException(message);
+  if (error instanceof NotFoundError) return new NotFoundException(message);
+  if (error instanceof UpstreamError) return new BadGatewayException(message);
   if (!(error instanceof StaleFenceError)) return new UnprocessableEntityException(message);
   // The same body as when the lock library itself notices the loss.
   const statusCode = HttpStatus.SERVICE_UNAVAILABLE;

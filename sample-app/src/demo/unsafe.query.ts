@@ -1,10 +1,10 @@
 import { ApiPropertyOptional } from '@nestjs/swagger';
 import { IsIn, IsOptional } from 'class-validator';
 
-export class WithdrawQuery {
+export class UnsafeQuery {
   @ApiPropertyOptional({
     enum: ['true', 'false'],
-    description: 'Withdraws without the lock, to show the lost update. Refused unless the app runs with DEMO_UNSAFE=1.',
+    description: 'Leaves out the lock, to show what goes wrong then. Refused unless the app runs with DEMO_UNSAFE=1.',
   })
   @IsOptional()
   @IsIn(['true', 'false'])
