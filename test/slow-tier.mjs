@@ -10,6 +10,7 @@ export const SLOW_TIER = [
     'force-unlock',
     'crash-succession',
     'many-waiters',
+    'order-crash',
     'paused-holder',
     'quorum',
     'readers-writers',
@@ -29,6 +30,6 @@ export const SLOW_TIER = [
     'schedules',
     'sentinel-failovers',
   ].join('|')})\\.spec`,
-  'test/sample/(?:launcher\\.e2e|shared-pglite)\\.spec',
+  'test/sample/(?:launcher\\.e2e|shared-pglite|shop-rounds\\.e2e)\\.spec',
   'test/store/(?:cluster|programs|quorum|simulated)\\.spec',
 ];

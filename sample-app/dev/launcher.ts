@@ -21,7 +21,7 @@ async function launch(): Promise<void> {
   const given = readGivenEnvironment(process.env);
   await assertPortIsFree(Number(given.PORT));
 
-  const { env, databaseEnded, redisEnded } = await startServices(children, given, DATA_FOLDER);
+  const { env, databaseEnded, redisEnded } = await startServices(children, given, { dataFolder: DATA_FOLDER });
   void databaseEnded.then(() => fail('The database has ended.'));
   void redisEnded.then(() => {
     if (!children.isStopping) console.warn('Redis has ended. Requests that need a lock get 503 from now on.');

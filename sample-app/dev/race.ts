@@ -1,34 +1,54 @@
+import { parseArgs } from 'node:util';
 import { readGivenEnvironment } from '../src/config/environment.js';
 import { reason } from './describe.js';
 import { startServices } from './launcher/services.js';
 import type { AppReport } from './processes/app.process.js';
 import { ChildProcesses } from './processes/child-processes.js';
-import { RaceClient } from './race/race-client.js';
-import { isExact, report } from './race/report.js';
-import { runRace } from './race/run-race.js';
+import { Progress } from './race/progress.js';
+import { isRight, runRace, type RaceResult } from './race/race-result.js';
+import { report } from './race/report.js';
+import { scenariosNamed } from './scenarios/all.js';
+import { ShopClient } from './scenarios/shop-client.js';
 
 const APP = new URL('processes/app.process.js', import.meta.url);
 const APPS = 4;
-const WITHDRAWALS = 400;
 
 const children = new ChildProcesses();
 const interrupted = new AbortController();
 
+/** @throws Error that says what is wrong with the arguments */
+function options() {
+  const { values } = parseArgs({
+    options: { scenario: { type: 'string', default: 'balance' }, json: { type: 'boolean', default: false } },
+  });
+  return { scenarios: scenariosNamed(values.scenario), json: values.json };
+}
+
 async function race(): Promise<boolean> {
-  const services = await startServices(children, readGivenEnvironment(process.env));
+  const { scenarios, json } = options();
+  const say = json ? () => undefined : console.log;
+  const services = await startServices(children, readGivenEnvironment(process.env), { say });
   // Long enough for the last of the queue, so that the race measures the lock and not the patience of its clients.
   const env = { ...services.env, PORT: '0', DEMO_UNSAFE: '1', LOCK_WAIT: '60s' };
   const started = await Promise.all(
     Array.from({ length: APPS }, () => children.start<AppReport>(APP, { env, quiet: true })),
   );
-  const apps = started.map((app) => app.report.url);
 
-  console.log(`\n${WITHDRAWALS} withdrawals of 1 at once from one account, over ${APPS} processes`);
-  const client = new RaceClient(interrupted.signal);
-  const unsafe = await runRace(client, { name: 'without lock', apps, withdrawals: WITHDRAWALS, query: '?unsafe=true' });
-  const locked = await runRace(client, { name: 'with lock', apps, withdrawals: WITHDRAWALS, query: '' });
-  console.log(`\n${report([unsafe, locked])}\n`);
-  return isExact(locked);
+  const progress = new Progress();
+  const apps = started.map((app) => app.report.url);
+  const shop = new ShopClient(apps, interrupted.signal, progress.answered);
+  const results: RaceResult[] = [];
+  for (const scenario of scenarios) {
+    say(`\n${scenario.story}, over ${APPS} processes`);
+    for (const lock of [false, true]) {
+      progress.start(`${scenario.name} ${lock ? 'with' : 'without'} the lock`);
+      results.push(await runRace(scenario, shop, lock));
+      progress.end();
+    }
+    say(report(results.slice(-2)));
+  }
+  if (json) console.log(JSON.stringify(results, undefined, 2));
+  return results.every((result) => !result.lock || isRight(result));
 }
 
 function interrupt(): void {
@@ -38,8 +58,8 @@ function interrupt(): void {
 
 process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
 try {
-  const isRight = await race();
-  await children.exit(isRight ? 0 : 1);
+  const areRight = await race();
+  await children.exit(areRight ? 0 : 1);
 } catch (error) {
   if (!children.isStopping) console.error(reason(error));
   await children.exit(1);

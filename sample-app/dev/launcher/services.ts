@@ -16,19 +16,26 @@ export interface Services {
   readonly redisEnded: Promise<unknown>;
 }
 
+interface ServiceOptions {
+  /** Where the database keeps its data. @default in memory */
+  readonly dataFolder?: string;
+  /** Says which services they are. @default on the standard output */
+  readonly say?: (line: string) => void;
+}
+
 /** Takes the services that are given, starts the ones that aren't, and says which they are. */
 export async function startServices(
   children: ChildProcesses,
   given: Pick<Partial<Environment>, 'DATABASE_URL' | 'REDIS_URL' | 'BANK_URL'>,
-  dataFolder?: string,
+  { dataFolder, say = console.log }: ServiceOptions = {},
 ): Promise<Services> {
   const database = given.DATABASE_URL
     ? theirs(given.DATABASE_URL, 'DATABASE_URL')
     : await children.start<ServiceReport>(DATABASE, { args: dataFolder ? [dataFolder] : [] });
-  announce('Database', database);
+  say(announcement('Database', database));
 
   const redis = given.REDIS_URL ? theirs(given.REDIS_URL, 'REDIS_URL') : await children.start<ServiceReport>(REDIS);
-  announce('Redis', redis);
+  say(announcement('Redis', redis));
   const problem = await whyRedisIsDown(redis.report.url);
   if (problem) console.warn(`Redis does not reply (${problem}). Until it does, requests that need a lock get 503.`);
 
@@ -45,6 +52,6 @@ function theirs(url: string, variable: string): Started<ServiceReport> {
   return { report: { url, name: `from ${variable}` }, ended: new Promise(() => {}) };
 }
 
-function announce(what: string, { report }: Started<ServiceReport>): void {
-  console.log(`${what.padEnd(9)} ${withoutPassword(report.url)}  ${report.name}`);
+function announcement(what: string, { report }: Started<ServiceReport>): string {
+  return `${what.padEnd(9)} ${withoutPassword(report.url)}  ${report.name}`;
 }

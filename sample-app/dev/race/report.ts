@@ -1,4 +1,4 @@
-import type { RaceResult } from './run-race.js';
+import type { RaceResult } from './race-result.js';
 
 /** Returns a table with a line for each race. */
 export function report(results: readonly RaceResult[]): string {
@@ -6,32 +6,24 @@ export function report(results: readonly RaceResult[]): string {
   const titles = Object.keys(lines[0] ?? {}) as (keyof ReturnType<typeof toLine>)[];
   const rows = [titles, ...lines.map((line) => titles.map((title) => String(line[title])))];
   const widths = titles.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const align = (cell: string, column: number) =>
-    column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0);
-  return rows.map((row) => row.map(align).join('  ')).join('\n');
+  const align = (cell: string, column: number): string =>
+    column < 4 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0);
+  return rows.map((row) => row.map(align).join('  ').trimEnd()).join('\n');
 }
 
-function toLine({ name, expected, actual, responses, seconds }: RaceResult) {
-  const statusCount = (status: number) => responses.filter((answer) => answer.status === status).length;
-  const times = responses.map(({ ms }) => ms).sort((a, b) => a - b);
-  const percentile = (share: number) => Math.round(times[Math.ceil(times.length * share) - 1] ?? 0);
+function toLine({ scenario, lock, expected, actual, accident, accidents, statuses, ...times }: RaceResult) {
+  const all = Object.entries(statuses);
+  const others = all.filter(([status]) => !status.startsWith('2') && status !== '409' && status !== '422');
   return {
-    '': name,
-    'expected balance': expected,
+    scenario,
+    lock: lock ? 'with' : 'without',
+    expected,
     actual,
-    'lost updates': actual - expected,
-    '409s': statusCount(409),
-    'other errors': responses.length - statusCount(200) - statusCount(409),
-    'withdrawals/s': Math.round(statusCount(200) / seconds),
-    'p50 ms': percentile(0.5),
-    'p99 ms': percentile(0.99),
+    accidents: accidents === 0 ? 'none' : `${accidents} ${accident}`,
+    '409s': statuses[409] ?? 0,
+    'other errors': others.reduce((sum, [, count]) => sum + count, 0),
+    'done/s': times.perSecond,
+    'p50 ms': times.p50Ms,
+    'p99 ms': times.p99Ms,
   };
-}
-
-/**
- * A race is exact when every withdrawal that was confirmed is in the balance, and Redis and the apps did their part.
- */
-export function isExact({ expected, actual, responses }: RaceResult): boolean {
-  const wasConfirmed = responses.some(({ status }) => status === 200);
-  return wasConfirmed && actual === expected && responses.every(({ status }) => status === 200 || status === 409);
 }

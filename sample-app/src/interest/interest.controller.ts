@@ -1,9 +1,11 @@
-import { Body, Controller, HttpCode, Post, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
+import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { AccountId } from '../accounts/account-id.decorator.js';
 import { UnsafeDemo } from '../demo/unsafe-demo.js';
 import { UnsafeQuery } from '../demo/unsafe.query.js';
 import { ApiErrors } from '../http/api-errors.decorator.js';
 import { DayDto } from './dto/day.dto.js';
+import { InterestPaymentsDto } from './dto/interest-payments.dto.js';
 import { InterestRunDto } from './dto/interest-run.dto.js';
 import { InterestService } from './interest.service.js';
 
@@ -25,5 +27,13 @@ export class InterestController {
       ? await this.interest.payAllUnsafe(day)
       : await this.interest.payAll(day);
     return { day, paid: paid ?? 0, skipped: paid === undefined };
+  }
+
+  @Get('accounts/:id')
+  @ApiParam({ name: 'id', type: 'integer' })
+  @ApiOkResponse({ type: InterestPaymentsDto })
+  @ApiErrors(400)
+  async payments(@AccountId() id: number): Promise<InterestPaymentsDto> {
+    return { account: id, payments: await this.interest.countPayments(id) };
   }
 }

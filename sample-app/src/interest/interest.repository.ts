@@ -90,12 +90,11 @@ export class InterestRepository {
     await this.database.insertInto('interest_payments').values({ day, account_id: id, amount }).execute();
   }
 
-  /** Returns how often an account was paid interest for a day. */
-  async countPayments(day: string, id: number): Promise<number> {
+  /** Returns how often an account was paid interest. */
+  async countPayments(id: number): Promise<number> {
     const { count } = await this.database
       .selectFrom('interest_payments')
       .select(({ fn }) => fn.countAll().as('count'))
-      .where('day', '=', day)
       .where('account_id', '=', id)
       .executeTakeFirstOrThrow();
     return Number(count);

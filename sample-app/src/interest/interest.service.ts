@@ -31,6 +31,10 @@ export class InterestService {
     await this.interest.pay(day, id, { account: account!, run });
   }
 
+  countPayments(id: number): Promise<number> {
+    return this.interest.countPayments(id);
+  }
+
   /** Does the same without a lock and without a memory: each process that runs it pays everybody. */
   async payAllUnsafe(day: string): Promise<number> {
     let paid = 0;

@@ -3,6 +3,7 @@ import { ApiCreatedResponse, ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import { UnsafeDemo } from '../demo/unsafe-demo.js';
 import { UnsafeQuery } from '../demo/unsafe.query.js';
 import { ApiErrors } from '../http/api-errors.decorator.js';
+import { ChargesDto } from './dto/charges.dto.js';
 import { CreateOrderDto } from './dto/create-order.dto.js';
 import { OrderDto } from './dto/order.dto.js';
 import { SerialParams } from './dto/serial.params.js';
@@ -28,5 +29,12 @@ export class OrdersController {
   @ApiErrors(400, 404)
   get(@Param() { serial }: SerialParams): Promise<OrderDto> {
     return this.orders.get(serial);
+  }
+
+  @Get(':serial/charges')
+  @ApiOkResponse({ type: ChargesDto })
+  @ApiErrors(400)
+  async charges(@Param() { serial }: SerialParams): Promise<ChargesDto> {
+    return { serial, charges: await this.orders.countCharges(serial) };
   }
 }

@@ -20,6 +20,10 @@ export class OrdersService {
     return order;
   }
 
+  countCharges(serial: string): Promise<number> {
+    return this.payments.countCharges(serial);
+  }
+
   /**
    * Creates an order once, however often the client sends it: while the first request is under way, after its reply was
    * lost, and after its process died at any step.

@@ -1,0 +1,16 @@
+import { isDone, type Scenario } from './scenario.js';
+
+const READERS = 40;
+
+export const report: Scenario = {
+  name: 'report',
+  story: `${READERS} readers at once of a report that takes 300 ms to make`,
+  accident: 'reports made for nothing',
+
+  async run(shop, query) {
+    await shop.ask({ method: 'DELETE', path: '/report' });
+    const answers = await shop.crowd(READERS, { path: `/report${query}` });
+    const made = new Set(answers.filter(isDone).map(({ body }) => body.id)).size;
+    return { expected: '1 report made', actual: `${made} made`, accidents: Math.abs(made - 1), answers };
+  },
+};
