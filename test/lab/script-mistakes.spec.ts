@@ -71,7 +71,7 @@ const HARMLESS: readonly RegExp[] = [
   /if #operation > \d+ then {2}=> /,
   /operation = string\.match\(operation, '\^\(%a\+\) 1 exclusive\/'\) or operation {2}=> /,
   // Nor does the contended path.
-  /CONTENDED .*if not advanceTo and #ARGV == .*=> {2}if (false|advanceTo|not advanceTo and (#ARGV ~=|#ARGV == nextArg \+ 2 and #KEYS == firstKey then))/,
+  /CONTENDED .*if not advanceTo and #ARGV == .*=> {2}if (false|advanceTo|not advanceTo and (#ARGV ~=|#ARGV == nextArg \+ 2 and #KEYS == firstKey and))/,
   /CONTENDED .*=> {2}(else)?if false then$/,
   /CONTENDED .*local aliveUntil = .*and 0\) or 0$/,
   /CONTENDED .*: operation, kind = operation or what, kind or 'exclusive' {2}=> {2}(gone|operation, kind = operation and)/,
