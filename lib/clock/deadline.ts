@@ -10,6 +10,9 @@ export const now = (): number => performance.now();
  */
 export const roundedDown = (atMs: number, stepMs: number): number => Math.floor(Math.floor(atMs / stepMs) * stepMs);
 
+/** Rounds a time up, in the same way. */
+export const roundedUp = (atMs: number, stepMs: number): number => Math.ceil(Math.ceil(atMs / stepMs) * stepMs);
+
 /** Longest delay of a Node timer, in ms: about 24 days. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 

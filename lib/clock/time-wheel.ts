@@ -22,10 +22,13 @@ export class TimeWheel<T> {
     if (atMs < this.#armedFor) this.#arm(atMs);
   }
 
-  delete(atMs: number, item: T): void {
+  /** @returns false when it was not there, or is over */
+  delete(atMs: number, item: T): boolean {
     const slot = this.#slots.get(atMs);
+    if (!slot?.delete(item)) return false;
     // An empty slot would cost a timer, and time in every turn, until it is due.
-    if (slot?.delete(item) && slot.size === 0) this.#slots.delete(atMs);
+    if (slot.size === 0) this.#slots.delete(atMs);
+    return true;
   }
 
   clear(): void {

@@ -4,7 +4,7 @@ import type { LockStore } from '../store/lock-store.js';
 import { LeaseRegistry } from './lease/lease-registry.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { LockEvents } from './lock/lock-events.js';
-import type { Lock } from './lock/lock.js';
+import type { Lock, LockIssuer } from './lock/lock.js';
 import { LockReleaser } from './lock-releaser.js';
 import { DeadlockDetector } from './nesting/deadlock-detector.js';
 import type { LockContext } from './nesting/lock-context.js';
@@ -27,6 +27,8 @@ interface LockAcquirerParts {
   readonly context: LockContext;
   /** Called when the store has answered a call, with or without a lock. */
   readonly onReply: () => void;
+  /** Called when a lock has been held for longer than its `warnAfter`. */
+  readonly onOverdue: LockIssuer['onOverdue'];
 }
 
 /**
@@ -46,7 +48,7 @@ export class LockAcquirer {
   readonly #releaser: LockReleaser;
   readonly #storeAcquirer: StoreAcquirer;
 
-  constructor({ store, events, context, onReply }: LockAcquirerParts) {
+  constructor({ store, events, context, onReply, onOverdue }: LockAcquirerParts) {
     const localQueue = this.#localQueue;
     const processes = (this.processes = new Processes(store, this.#tokens.name));
     const tokens = this.#tokens;
@@ -58,7 +60,7 @@ export class LockAcquirer {
       void watchdog.verify([...leases]);
     };
     const leases = new LeaseRegistry(resync);
-    const releaser = new LockReleaser({ store, events, watchdog, leases, localQueue, pendingAcquires });
+    const releaser = new LockReleaser({ store, events, watchdog, leases, localQueue, pendingAcquires, onOverdue });
     const shutdown = new Shutdown({
       leases,
       failWaiters: (refusal: LockUnavailableError) => {
@@ -68,6 +70,7 @@ export class LockAcquirer {
       close: async () => {
         await releaser.releaseAll();
         watchdog.stop();
+        releaser.stop();
         await store.close();
       },
     });

@@ -1,3 +1,4 @@
+import { TimeWheel } from '../clock/time-wheel.js';
 import type { LockStore, OwnedLock } from '../store/lock-store.js';
 import { HandOffRun } from './lease/hand-off-run.js';
 import type { Lease } from './lease/lease.js';
@@ -6,6 +7,7 @@ import type { LeaseRegistry } from './lease/lease-registry.js';
 import type { Watchdog } from './lease/watchdog.js';
 import { createLock } from './lock/create-lock.js';
 import type { LockEvents } from './lock/lock-events.js';
+import type { HoldTimes } from './lock/hold-time.js';
 import type { Lock, LockIssuer } from './lock/lock.js';
 import { allowsHandOff } from './request/lock-request.js';
 import type { LocalQueue } from './waiting/local-queue.js';
@@ -18,6 +20,7 @@ interface LockReleaserParts {
   readonly leases: LeaseRegistry;
   readonly localQueue: LocalQueue<Lock>;
   readonly pendingAcquires: PendingAcquires;
+  readonly onOverdue: LockIssuer['onOverdue'];
 }
 
 /**
@@ -27,15 +30,20 @@ interface LockReleaserParts {
 export class LockReleaser implements LockIssuer {
   readonly changes: LeaseChanges;
   readonly events: LockEvents;
+  readonly holdTimes: HoldTimes = new TimeWheel((times) => {
+    for (const time of times) time.report();
+  });
+  readonly onOverdue: LockIssuer['onOverdue'];
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
   readonly #leases: LeaseRegistry;
   readonly #localQueue: LocalQueue<Lock>;
   readonly #pendingAcquires: PendingAcquires;
 
-  constructor({ store, events, watchdog, leases, localQueue, pendingAcquires }: LockReleaserParts) {
+  constructor({ store, events, watchdog, leases, localQueue, pendingAcquires, onOverdue }: LockReleaserParts) {
     this.changes = new LeaseChanges(store, watchdog);
     this.events = events;
+    this.onOverdue = onOverdue;
     this.#store = store;
     this.#watchdog = watchdog;
     this.#leases = leases;
@@ -70,6 +78,11 @@ export class LockReleaser implements LockIssuer {
     const held = [...this.#leases].filter(({ isHeld }) => isHeld);
     for (const lease of held) lease.lose('shutdown');
     await Promise.all(held.map((lease) => this.release(lease, lease.keepMs)));
+  }
+
+  /** Reports no more locks that are held for too long. */
+  stop(): void {
+    this.holdTimes.clear();
   }
 
   /**

@@ -29,6 +29,12 @@ export interface RedisLockOptions {
    * @default no limit
    */
   readonly maxHold?: Duration;
+  /**
+   * Reports a lock that has been held for longer than this, if the call sets no `warnAfter`: a warning in the log, and an
+   * `overdue` event, once.
+   * @default none
+   */
+  readonly warnAfter?: Duration;
   /** Waiters allowed for a key in this process; one more gets `LockTimeoutError` at once. @default no limit */
   readonly maxWaiters?: number;
   /**

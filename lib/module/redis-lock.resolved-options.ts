@@ -42,7 +42,7 @@ export const DEFAULT_MODULE_OPTIONS = {
   durability: 'none',
 } as const satisfies RedisLockModuleOptions;
 
-const OF_CALLS = ['wait', 'lease', 'watchdog', 'maxHold', 'maxWaiters', 'reentrant'] as const;
+const OF_CALLS = ['wait', 'lease', 'watchdog', 'maxHold', 'warnAfter', 'maxWaiters', 'reentrant'] as const;
 
 const KNOWN: readonly string[] = [
   ...['connection', 'store', 'keyPrefix', ...OF_CALLS, 'commandTimeout', 'shutdownGrace', 'durability', 'http'],

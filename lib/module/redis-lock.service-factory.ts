@@ -1,6 +1,7 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { logger } from '../log/logger.js';
 import { httpRequests } from '../http/http-requests.js';
+import { LockReporter } from '../service/lock-reporter.js';
 import { OutageReporter } from '../service/outage-reporter.js';
 import { redisOutageLog } from './redis-lock.outage-log.js';
 import type { RedisLockOptions } from './redis-lock.options.js';
@@ -22,6 +23,7 @@ export function createLockService(name: string, options: ResolvedModuleOptions):
     callDefaults,
     shutdownGraceMs,
     outage,
+    reporter: new LockReporter(logger),
     requests: httpRequests(exceptionFactory),
     store,
   });

@@ -27,6 +27,7 @@ import { eventSubscriber } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError } from './call-errors.js';
 import { NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
+import type { LockReporter } from './lock-reporter.js';
 import type { OutageReporter } from './outage-reporter.js';
 import type { ForceUnlockOptions, LockStore } from '../store/lock-store.js';
 
@@ -39,6 +40,8 @@ export interface LockServiceParts {
   readonly shutdownGraceMs: number;
   /** Reports outages: it hears which calls fail. */
   readonly outage?: OutageReporter | undefined;
+  /** Logs single locks that operators should know of. @default nobody */
+  readonly reporter?: LockReporter | undefined;
   /** The requests that its callers answer. @default none */
   readonly requests?: RequestPort | undefined;
 }
@@ -74,7 +77,15 @@ export class LockService {
   readonly #resolvedFrozen = new WeakMap<object, ResolvedLockOptions>();
 
   /** Nest builds it: import `RedisLockModule`. @internal */
-  constructor({ name, store, callDefaults, shutdownGraceMs, outage, requests = NO_REQUESTS }: LockServiceParts) {
+  constructor({
+    name,
+    store,
+    callDefaults,
+    shutdownGraceMs,
+    outage,
+    reporter,
+    requests = NO_REQUESTS,
+  }: LockServiceParts) {
     this.moduleName = name;
     this.#store = store;
     this.#defaults = callDefaults;
@@ -89,6 +100,7 @@ export class LockService {
       events: this.#events,
       context: this.#context,
       onReply: () => outage?.succeeded(),
+      onOverdue: (lock, warnAfterMs) => reporter?.overdue(lock, warnAfterMs),
     });
     this.events = new Observable((subscriber) => {
       const listener = eventSubscriber(subscriber);

@@ -436,7 +436,7 @@ Potential solutions:
       return { providers: [Orders] };
     },
     '@WithLock on Orders.confirm(): There is no option "retries". Known options: ' +
-      'wait, lease, watchdog, maxHold, atLeast, mode, permits, label, maxWaiters, fair, reentrant, signal, onLost, ' +
+      'wait, lease, watchdog, maxHold, warnAfter, atLeast, mode, permits, label, maxWaiters, fair, reentrant, signal, onLost, ' +
       'module, onTimeout, scope.',
   ],
   [

@@ -43,6 +43,7 @@ const TERMS: Readonly<Record<string, readonly unknown[]>> = {
   lease: [],
   watchdog: [true],
   maxHold: [1.5],
+  warnAfter: [1.5],
   maxWaiters: [many],
   reentrant: [true],
 };

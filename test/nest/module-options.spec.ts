@@ -47,6 +47,8 @@ describe('options of a module', () => {
     ['watchdog', null],
     ['maxHold', 0],
     ['maxHold', 'long'],
+    ['warnAfter', 0],
+    ['warnAfter', 'late'],
     ['maxWaiters', -1],
     ['maxWaiters', 2.5],
     ['maxWaiters', 3n],
@@ -202,7 +204,15 @@ it.each<[string, () => RedisLockModuleOptions]>([
   ['an empty keyPrefix', () => ({ keyPrefix: '' })],
   [
     'limits',
-    () => ({ wait: Infinity, lease: '100ms', maxHold: 1, maxWaiters: 0, shutdownGrace: 0, commandTimeout: 10 }),
+    () => ({
+      wait: Infinity,
+      lease: '100ms',
+      maxHold: 1,
+      warnAfter: Infinity,
+      maxWaiters: 0,
+      shutdownGrace: 0,
+      commandTimeout: 10,
+    }),
   ],
 ])('a module boots with %s', async (_what, options) => {
   await expect(boot(options())).resolves.toBeUndefined();

@@ -100,6 +100,11 @@ export type LockEvent =
    * lease, so a margin far below two thirds of it tells of a slow store or a stalled process.
    */
   | (HeldLockEvent & { readonly type: 'renewed'; readonly remainingMs: number; readonly marginMs: number })
+  /**
+   * The lock has been held for longer than `warnAfter` of its call. It comes once for each lock. `token`: its owner, for
+   * `forceUnlock`.
+   */
+  | (HeldLockEvent & { readonly type: 'overdue'; readonly warnAfterMs: number; readonly token: string })
   /** The caller released the lock. */
   | (HeldLockEvent & { readonly type: 'released' })
   /** The lock ended while the caller was inside. `forced`: who released it with `forceUnlock`, and why. */

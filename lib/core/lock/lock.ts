@@ -8,6 +8,7 @@ import type { Lease } from '../lease/lease.js';
 import type { LeaseChanges } from '../lease/lease-changes.js';
 import type { HeldNews } from './lock-event.js';
 import type { Audience, LockEvents } from './lock-events.js';
+import { HoldTime, type HoldTimes } from './hold-time.js';
 import { Nesting, type NestedIn } from './lock-nesting.js';
 import type { CallSite } from '../request/call-site.js';
 import type { HeldMode } from '../request/held-mode.js';
@@ -19,6 +20,9 @@ import { OwnedSignal } from './owned-signal.js';
 export interface LockIssuer {
   readonly changes: LeaseChanges;
   readonly events: LockEvents;
+  readonly holdTimes: HoldTimes;
+  /** Called when a lock has been held for longer than its `warnAfter`. */
+  readonly onOverdue: (lock: Lock, warnAfterMs: number) => void;
   unlock(lock: Lock): Promise<boolean>;
 }
 
@@ -28,7 +32,7 @@ interface LockParts {
   /** One; or those of all locks that it is nested in. */
   readonly leases: readonly Lease[];
   readonly issuer: LockIssuer;
-  readonly request: Pick<LockRequest, 'mode' | 'sharing' | 'label' | 'site'>;
+  readonly request: Pick<LockRequest, 'mode' | 'sharing' | 'label' | 'site' | 'warnAfterMs'>;
   readonly nestedIn?: NestedIn<Lock>;
 }
 
@@ -53,6 +57,8 @@ export class Lock implements AsyncDisposable {
   #loss: LockLostError | undefined;
   /** Made when first asked for: most work never looks. */
   #signal: OwnedSignal | undefined;
+  /** Only for a lock with `warnAfter`. */
+  #holdTime: HoldTime | undefined;
   /** Made when first asked for: most locks are not nested, nor are others in them. */
   #nesting: Nesting<Lock> | undefined;
 
@@ -66,6 +72,7 @@ export class Lock implements AsyncDisposable {
     this.#site = request.site;
     this.#mode = request.sharing.startsWith('permits') ? 'permit' : request.mode;
     if (nestedIn) this.#nesting = new Nesting<Lock>(this, nestedIn);
+    if (request.warnAfterMs !== undefined) this.#measure(request.warnAfterMs);
   }
 
   /** All keys of this lock, without duplicates, in the order in which they are acquired. */
@@ -248,6 +255,7 @@ export class Lock implements AsyncDisposable {
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
   lose(reason: LostReason, forced?: ForcedUnlock): void {
     if (this.#loss) return;
+    this.#holdTime?.end();
     this.#loss = this.#error(reason, forced);
     this.#signal?.abort(this.#loss);
     this.#nesting?.loseChildren(reason, forced);
@@ -263,8 +271,24 @@ export class Lock implements AsyncDisposable {
     return Math.min(...this.leases.map(({ endsAt }) => endsAt));
   }
 
+  /** Has it reported when it is held for longer than that, unless a lock that it is nested in is reported before. */
+  #measure(warnAfterMs: number): void {
+    if (this.#isReportedBy(now() + warnAfterMs)) return;
+    this.#holdTime = new HoldTime(warnAfterMs, this.#issuer.holdTimes, () => {
+      this.#emit({ type: 'overdue', warnAfterMs, token: this.token });
+      this.#issuer.onOverdue(this, warnAfterMs);
+    });
+  }
+
+  /** Whether it, or a lock that it is nested in, is reported as held for too long by then. */
+  #isReportedBy(atMs: number): boolean {
+    if (this.#holdTime && this.#holdTime.overAt <= atMs) return true;
+    return this.#nesting?.parents.some((parent) => parent.#isReportedBy(atMs)) ?? false;
+  }
+
   #end(): Promise<boolean> {
     this.#ended = true;
+    this.#holdTime?.end();
     this.#nesting?.detach();
     return this.#nesting?.hasChildren ? this.#endAfterChildren(this.#nesting) : this.#release();
   }

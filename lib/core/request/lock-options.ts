@@ -35,6 +35,12 @@ export interface LockOptions {
    */
   readonly maxHold?: Duration;
   /**
+   * Reports the lock when it has been held for longer than this: a warning in the log, and an `overdue` event, once. A
+   * nested call is reported only if its time is over before that of the call that it is nested in. `Infinity`: never.
+   * @default the module's `warnAfter` (none)
+   */
+  readonly warnAfter?: Duration;
+  /**
    * How long the key stays locked at least after the grant, even if the work is done sooner: for jobs that must run
    * once, on hosts whose clocks differ a little. After a crash the key is free when the lease ends.
    * @default 0
@@ -89,6 +95,7 @@ export interface ResolvedLockOptions {
   readonly leaseMs: number;
   readonly watchdog: boolean;
   readonly maxHoldMs: number;
+  readonly warnAfterMs: number | undefined;
   readonly atLeastMs: number;
   readonly mode: LockMode;
   readonly permits: number | undefined;
@@ -116,6 +123,7 @@ export const DEFAULT_LOCK_OPTIONS: ResolvedLockOptions = Object.freeze({
   leaseMs: 30_000,
   watchdog: true,
   maxHoldMs: Infinity,
+  warnAfterMs: undefined,
   atLeastMs: 0,
   mode: 'exclusive',
   permits: undefined,
@@ -135,6 +143,7 @@ const READERS: { readonly [name in keyof WithLockOptions]-?: (value: never) => P
   lease: (value: Duration) => ({ leaseMs: durationMs('lease', value, { min: SMALLEST_LEASE_MS }) }),
   watchdog: (value: unknown) => ({ watchdog: booleanOption('watchdog', value) }),
   maxHold: (value: Duration) => ({ maxHoldMs: durationMs('maxHold', value, { min: 1, unlimited: true }) }),
+  warnAfter: (value: Duration) => ({ warnAfterMs: warnAfterOption(value) }),
   atLeast: (value: Duration) => ({ atLeastMs: durationMs('atLeast', value, { min: 0 }) }),
   mode: (value: unknown) => ({ mode: oneOf('mode', value, ['exclusive', 'read', 'write'] as const) }),
   permits: (value: unknown) => ({ permits: permitsOption(value) }),
@@ -192,6 +201,7 @@ export function copyOptions(options: ResolvedLockOptions): {
     leaseMs: options.leaseMs,
     watchdog: options.watchdog,
     maxHoldMs: options.maxHoldMs,
+    warnAfterMs: options.warnAfterMs,
     atLeastMs: options.atLeastMs,
     mode: options.mode,
     permits: options.permits,
@@ -242,6 +252,11 @@ function labelOption(value: unknown): string {
   if (typeof value === 'string' && value.length > 0 && value.length <= LONGEST_LABEL && isWellFormed(value))
     return value;
   throw wrongValue('label', value, `a text of 1 to ${LONGEST_LABEL} characters`);
+}
+
+function warnAfterOption(value: Duration): number | undefined {
+  const warnAfterMs = durationMs('warnAfter', value, { min: 1, unlimited: true });
+  return warnAfterMs === Infinity ? undefined : warnAfterMs;
 }
 
 function signalOption(value: unknown): AbortSignal {
