@@ -18,6 +18,8 @@ export default {
   moduleNameMapper: {
     ...(isOnIoredis5 && { '^ioredis$': 'ioredis-5' }),
     '^nest-redis-lock$': '<rootDir>/lib/index.ts',
+    '^nest-redis-lock/opentelemetry$': '<rootDir>/lib/opentelemetry/index.ts',
+    '^nest-redis-lock/prometheus$': '<rootDir>/lib/prometheus/index.ts',
     '^nest-redis-lock/terminus$': '<rootDir>/lib/terminus/index.ts',
     '^nest-redis-lock/testing$': '<rootDir>/lib/testing/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',

@@ -30,12 +30,16 @@ const typescript = {
   },
 };
 
+/** The entry points beside the main one: folders of lib/. */
+const ENTRIES = ['opentelemetry', 'prometheus', 'terminus', 'testing'];
+
 /** Whether a file belongs to one entry point only. */
-const isOfOneEntry = (id) => ['index.ts', 'testing/', 'terminus/'].some((path) => id.startsWith(join(lib, path)));
+const isOfOneEntry = (id) =>
+  ['index.ts', ...ENTRIES.map((entry) => `${entry}/`)].some((path) => id.startsWith(join(lib, path)));
 
 const bundle = await rollup({
   input: Object.fromEntries(
-    ['index', 'testing/index', 'terminus/index'].map((entry) => [entry, join(lib, `${entry}.ts`)]),
+    ['index', ...ENTRIES.map((entry) => `${entry}/index`)].map((entry) => [entry, join(lib, `${entry}.ts`)]),
   ),
   external: /^[^./]/,
   plugins: [typescript],

@@ -1,5 +1,7 @@
 import { expect, it } from '@jest/globals';
 import * as main from 'nest-redis-lock';
+import * as opentelemetry from 'nest-redis-lock/opentelemetry';
+import * as prometheus from 'nest-redis-lock/prometheus';
 import * as terminus from 'nest-redis-lock/terminus';
 import * as testing from 'nest-redis-lock/testing';
 
@@ -33,4 +35,12 @@ it('nest-redis-lock/testing exports what tests need, and nothing else', () => {
 
 it('nest-redis-lock/terminus exports its indicator, and nothing else', () => {
   expect(Object.keys(terminus)).toEqual(['LockHealthIndicator']);
+});
+
+it('nest-redis-lock/opentelemetry exports its module, and nothing else', () => {
+  expect(Object.keys(opentelemetry)).toEqual(['LockOpenTelemetryModule']);
+});
+
+it('nest-redis-lock/prometheus exports its module, and nothing else', () => {
+  expect(Object.keys(prometheus)).toEqual(['LockPrometheusModule']);
 });

@@ -90,6 +90,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['core', 'core/lock', 'core/request', 'redis/connection', 'store', 'clock', 'errors'],
   ],
   page: ['page', 'service', 'core', 'core/lock', 'store', 'clock', 'log', 'errors', ...NEST, 'rxjs'],
+  metrics: ['metrics', 'service', 'core/lock', 'log', 'errors', 'rxjs'],
+  opentelemetry: ['opentelemetry', 'metrics', 'boot', 'service', 'errors', ...NEST, '@opentelemetry/api'],
+  prometheus: ['prometheus', 'metrics', 'boot', 'service', 'errors', ...NEST, 'prom-client'],
   terminus: ['terminus', 'service', 'errors', ...NEST, '@nestjs/terminus'],
   testing: ['testing', '.', 'module', 'service', 'http', 'core/request', 'store', 'store/memory', 'errors', ...NEST],
 };

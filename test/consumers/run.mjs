@@ -125,6 +125,7 @@ async function install({ name, type, nest }, tarball, home) {
   writeReadmeApp(home);
   const dependencies = {
     ...versions('ioredis', 'reflect-metadata', 'rxjs', '@types/node', '@codegenie/serverless-express'),
+    ...versions('@opentelemetry/api', 'prom-client'),
     ...nest,
     'nest-redis-lock': `file:${tarball}`,
   };

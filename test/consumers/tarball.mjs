@@ -31,7 +31,14 @@ function assertSmall(assets) {
 
 /** The bundle with its source maps, the types of each source, and what the README refers to. */
 function filesForUsers() {
-  const bundle = ['index', 'nest-redis-lock', 'terminus/index', 'testing/index'];
+  const bundle = [
+    'index',
+    'nest-redis-lock',
+    'opentelemetry/index',
+    'prometheus/index',
+    'terminus/index',
+    'testing/index',
+  ];
   const built = [
     ...bundle.flatMap((file) => [`dist/${file}.js`, `dist/${file}.js.map`]),
     ...['index.html', 'page.js', 'page.css', 'icon.svg'].map((file) => `${ASSETS}${file}`),

@@ -17,6 +17,7 @@ import { NestFactory } from '@nestjs/core';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
+import { register } from 'prom-client';
 import {
   CurrentLock,
   InjectLocks,
@@ -27,6 +28,8 @@ import {
   RedisLockModule,
   WithLock,
 } from 'nest-redis-lock';
+import { LockOpenTelemetryModule } from 'nest-redis-lock/opentelemetry';
+import { LockPrometheusModule } from 'nest-redis-lock/prometheus';
 import { LockHealthIndicator } from 'nest-redis-lock/terminus';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
 import { requestScope } from './request-scope.js';
@@ -105,6 +108,8 @@ async function serve(redis: Redis): Promise<void> {
       RedisLockModule.forRoot({ connection }),
       RedisLockModule.forRootAsync({ name: 'borrowed', useFactory: () => ({ connection: redis }) }),
       TerminusModule,
+      LockPrometheusModule,
+      LockOpenTelemetryModule,
     ],
     providers: [
       Accounts,
@@ -141,6 +146,7 @@ async function serve(redis: Redis): Promise<void> {
     retryable: true,
   });
   await lock.unlock();
+  assert.match(await register.metrics(), /^nest_redis_lock_held\{label="Accounts\.withdraw",mode="exclusive"\} 0$/m);
   await app.close();
 }
 

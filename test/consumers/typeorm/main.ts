@@ -1,4 +1,5 @@
 // An app with TypeORM, which wants ioredis 5: it installs beside this package, and no update of a balance is lost.
+// It has none of the optional peers: it starts, and an entry that needs one says which.
 import 'reflect-metadata';
 import assert from 'node:assert/strict';
 import { Injectable, Module } from '@nestjs/common';
@@ -64,6 +65,11 @@ async function main(): Promise<void> {
   await app.close();
   assert.equal(await redis.ping(), 'PONG');
   await redis.quit();
+  for (const [entry, peer] of Object.entries({ prometheus: 'prom-client', opentelemetry: '@opentelemetry/api' }))
+    await assert.rejects(import(String(`nest-redis-lock/${entry}`)), {
+      code: 'ERR_MODULE_NOT_FOUND',
+      message: new RegExp(`Cannot find package '${peer}'`),
+    });
   console.log('works');
 }
 

@@ -1,0 +1,2 @@
+export { LockPrometheusModule } from './lock-prometheus.module.js';
+export type { LockPrometheusOptions } from './lock-prometheus.options.js';
