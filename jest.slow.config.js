@@ -7,4 +7,5 @@ export default {
   testMatch: undefined,
   testRegex: SLOW_TIER.map((path) => `${path}.*\\.ts$`),
   testPathIgnorePatterns: [],
+  globalSetup: '<rootDir>/test/support/slow-tier-installed.mjs',
 };

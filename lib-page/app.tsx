@@ -1,11 +1,12 @@
 import type { JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
-import type { HeldRow } from '../lib/page/page-snapshot.js';
+import { useEffect, useState } from 'preact/hooks';
+import type { HeldRow, PageSnapshot } from '../lib/page/page-snapshot.js';
 import { Announcer } from './frame/announcer.js';
 import { FeedLine, STALE_MS } from './frame/feed-line.js';
 import { FilterField } from './frame/filter-field.js';
 import { Navigation } from './frame/navigation.js';
 import { Notices } from './frame/notices.js';
+import { useFocusKept } from './frame/use-focus-kept.js';
 import { useFeed } from './frame/use-feed.js';
 import { useRoute } from './frame/use-route.js';
 import { hasFilter, hashOf, type View } from './feed/route.js';
@@ -33,8 +34,9 @@ export function App() {
   const { state, elapsedMs, isPaused, setPaused } = useFeed(route);
   const [asked, setAsked] = useState<HeldRow | undefined>();
   const [outcome, setOutcome] = useState('');
-  const main = useRef<HTMLElement>(null);
+  const main = useFocusKept<HTMLElement>();
   const { snapshot } = state;
+  const heldNow = asked && rowNow(asked, snapshot);
   const ViewOfRoute = VIEWS[route.view];
 
   useEffect(() => {
@@ -77,7 +79,8 @@ export function App() {
         <Announcer state={state} outcome={outcome} />
         {asked && (
           <UnlockDialog
-            holder={asked}
+            holder={heldNow ?? asked}
+            isHeld={heldNow !== undefined}
             onClose={(text) => {
               setAsked(undefined);
               setOutcome(text);
@@ -87,4 +90,10 @@ export function App() {
       </div>
     </Moment.Provider>
   );
+}
+
+/** The row of a lock in the latest data; undefined when its holder has it no longer. */
+function rowNow({ key, fence, process }: HeldRow, snapshot: PageSnapshot | undefined): HeldRow | undefined {
+  const rows = [...(snapshot?.held.items ?? []), ...(snapshot?.key?.holders.items ?? [])];
+  return rows.find((row) => row.key === key && row.fence === fence && row.process === process);
 }

@@ -10,7 +10,7 @@ export const TIMELESS = [
   'test/core/(?:late-messages|queued-work)\\.spec',
   'test/docs/(?!fencing)',
   'test/tools/',
-  'test/page-client/',
+  'test/page-client/(?!browser)',
   'test/lab/checker\\.spec',
   `test/nest/(?!(?:${[
     'default-label',

@@ -6,6 +6,7 @@ export const SLOW_TIER = [
   'test/core/hand-off\\.spec',
   'test/docs/fencing\\.spec',
   'test/lab/(?!checker)',
+  'test/page-client/browser\\.spec',
   `test/processes/(?:${[
     'force-unlock',
     'crash-succession',

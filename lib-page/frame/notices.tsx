@@ -12,7 +12,7 @@ interface NoticesProps {
 /** What everybody has to know, whatever they look at. */
 export function Notices({ state: { status, refusal, snapshot }, outcome, view }: NoticesProps) {
   return (
-    <div class="notices">
+    <section class="notices" aria-label="Notices">
       {outcome !== '' && <p class="notice">{outcome}</p>}
       {status === 'away' && (
         <p class="notice bad">
@@ -52,6 +52,6 @@ export function Notices({ state: { status, refusal, snapshot }, outcome, view }:
           Calls wait for each other in a circle. <a href={hashOf({ view: 'waits' })}>Show the deadlock</a>
         </p>
       )}
-    </div>
+    </section>
   );
 }

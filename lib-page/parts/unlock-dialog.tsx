@@ -8,12 +8,15 @@ import { nameOf, processOf } from './caller.js';
 interface UnlockDialogProps {
   /** The lock as it was when the reader asked: only that one is taken away, never its successor's. */
   readonly holder: HeldRow;
+  /** Whether it still has the lock, as far as the page knows. */
+  readonly isHeld: boolean;
   readonly onClose: (outcome: string) => void;
 }
 
 /** Asks to type the key and a reason, and then takes the lock away. */
-export function UnlockDialog({ holder, onClose }: UnlockDialogProps) {
+export function UnlockDialog({ holder, isHeld, onClose }: UnlockDialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const outcome = useRef('');
   const [typedKey, setTypedKey] = useState('');
   const [reason, setReason] = useState('');
   const [problem, setProblem] = useState('');
@@ -28,11 +31,10 @@ export function UnlockDialog({ holder, onClose }: UnlockDialogProps) {
     setIsBusy(true);
     try {
       const { unlocked } = await unlock({ key: holder.key, typedKey, fence: holder.fence, reason: reason.trim() });
-      onClose(
-        unlocked
-          ? `${holder.key} was taken away.`
-          : `${holder.key} was not taken away: its holder had released it already.`,
-      );
+      outcome.current = unlocked
+        ? `${holder.key} was taken away.`
+        : `${holder.key} was not taken away: its holder had released it already.`;
+      dialog.current?.close();
     } catch (error) {
       setIsBusy(false);
       setProblem(problemOf(error));
@@ -40,14 +42,21 @@ export function UnlockDialog({ holder, onClose }: UnlockDialogProps) {
   };
 
   return (
-    <dialog ref={dialog} aria-labelledby="unlock-title" onClose={() => onClose('')}>
+    <dialog ref={dialog} aria-labelledby="unlock-title" onClose={() => onClose(outcome.current)}>
       <form onSubmit={(event) => void submit(event)} noValidate>
         <h2 id="unlock-title">Take this lock away?</h2>
         <p>
           <bdi class="key">{holder.key}</bdi>
         </p>
         <p>
-          Held by <b>{<bdi>{nameOf(holder)}</bdi>}</b> {processOf(holder)} for <Age ms={holder.heldMs} />
+          Held by <b>{<bdi>{nameOf(holder)}</bdi>}</b>
+          {holder.host !== null && ` on ${processOf(holder)}`}
+          {holder.heldMs !== null && (
+            <>
+              {' '}
+              for <Age ms={holder.heldMs} />
+            </>
+          )}
           {holder.fence !== null && <>, fence {holder.fence}</>}. The next caller enters at once, even if the work of
           this one still runs.
         </p>
@@ -73,13 +82,13 @@ export function UnlockDialog({ holder, onClose }: UnlockDialogProps) {
           />
         </label>
         <p class="bad" role="alert">
-          {problem}
+          {isHeld ? problem : 'This holder has released it meanwhile, so there is nothing to take away.'}
         </p>
         <div class="actions">
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          <button type="submit" class="danger filled" disabled={isBusy}>
+          <button type="submit" class="danger filled" disabled={isBusy || !isHeld}>
             Take it away
           </button>
         </div>
