@@ -39,6 +39,12 @@ export default tseslint.config(
     },
   },
   {
+    files: ['sample-app/src/**/*.js'],
+    languageOptions: {
+      globals: { document: 'readonly', EventSource: 'readonly', fetch: 'readonly', setTimeout: 'readonly' },
+    },
+  },
+  {
     files: ['**/*.{js,mjs}'],
     languageOptions: {
       globals: {

@@ -31,6 +31,6 @@ export const SLOW_TIER = [
     'schedules',
     'sentinel-failovers',
   ].join('|')})\\.spec`,
-  'test/sample/(?:launcher\\.e2e|shared-pglite|shop-rounds\\.e2e)\\.spec',
+  'test/sample/(?:demo-runs\\.e2e|launcher\\.e2e|shared-pglite|shop-rounds\\.e2e)\\.spec',
   'test/store/(?:cluster|programs|quorum|simulated)\\.spec',
 ];

@@ -1,5 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { readGivenEnvironment } from '../src/config/environment.js';
+import type { DemoCommand } from '../src/demo-page/demo-messages.js';
+import { DemoStage } from './demo/demo-stage.js';
 import { reason } from './describe.js';
 import { assertPortIsFree } from './launcher/port-check.js';
 import { startServices } from './launcher/services.js';
@@ -29,6 +31,12 @@ async function launch(): Promise<void> {
 
   const app = await children.start<AppReport>(APP, { env });
   void app.ended.then(() => fail('The app has ended.'));
+
+  const stage = new DemoStage({ children, env, tell: (news) => app.send(news) });
+  app.onMessage((message) => {
+    if ((message as Partial<DemoCommand>).command === 'run') void stage.run(message as DemoCommand);
+  });
+  app.send(DemoStage.ready);
   console.log(welcome(app.report.url));
 }
 

@@ -1,11 +1,12 @@
 import { parseArgs } from 'node:util';
 import { readGivenEnvironment } from '../src/config/environment.js';
+import type { DemoOutcome } from '../src/demo-page/demo-messages.js';
 import { reason } from './describe.js';
 import { startServices } from './launcher/services.js';
 import type { AppReport } from './processes/app.process.js';
 import { ChildProcesses } from './processes/child-processes.js';
 import { Progress } from './race/progress.js';
-import { isRight, runRace, type RaceResult } from './race/race-result.js';
+import { isRight, runRace } from './race/race-result.js';
 import { report } from './race/report.js';
 import { scenariosNamed } from './scenarios/all.js';
 import { ShopClient } from './scenarios/shop-client.js';
@@ -36,8 +37,8 @@ async function race(): Promise<boolean> {
 
   const progress = new Progress();
   const apps = started.map((app) => app.report.url);
-  const shop = new ShopClient(apps, interrupted.signal, progress.answered);
-  const results: RaceResult[] = [];
+  const shop = new ShopClient(apps, interrupted.signal, { onProgress: progress.answered });
+  const results: DemoOutcome[] = [];
   for (const scenario of scenarios) {
     say(`\n${scenario.story}, over ${APPS} processes`);
     for (const lock of [false, true]) {

@@ -6,6 +6,7 @@ import { AccountsModule } from './accounts/accounts.module.js';
 import { BankModule } from './bank/bank.module.js';
 import { appConfig, type AppConfig } from './config/app.config.js';
 import { DatabaseModule } from './database/database.module.js';
+import { DemoPageModule } from './demo-page/demo-page.module.js';
 import { DemoModule } from './demo/demo.module.js';
 import { DomainErrorFilter } from './errors/domain-error.filter.js';
 import { HealthModule } from './health/health.module.js';
@@ -36,6 +37,7 @@ import { TransfersModule } from './transfers/transfers.module.js';
     InterestModule,
     ReportsModule,
     BankModule,
+    DemoPageModule,
     HealthModule,
   ],
   providers: [ConnectionCloser, { provide: APP_FILTER, useClass: DomainErrorFilter }],

@@ -19,6 +19,14 @@ export interface Started<Report> {
   readonly ended: Promise<unknown>;
 }
 
+/** A process that this one has started. */
+export interface StartedChild<Report> extends Started<Report> {
+  /** Hears what it says after its report. */
+  onMessage(listener: (message: unknown) => void): void;
+  send(message: object): void;
+  stop(): Promise<void>;
+}
+
 /** The processes this one has started, and must not leave behind. */
 export class ChildProcesses {
   readonly #children: ChildProcess[] = [];
@@ -32,7 +40,7 @@ export class ChildProcesses {
   async start<Report>(
     script: URL,
     { args = [], env = {}, quiet = false }: ChildOptions = {},
-  ): Promise<Started<Report>> {
+  ): Promise<StartedChild<Report>> {
     const child = fork(fileURLToPath(script), args, {
       env: { ...process.env, ...env },
       stdio: ['ignore', quiet ? 'ignore' : 'inherit', 'inherit', 'ipc'],
@@ -47,7 +55,13 @@ export class ChildProcesses {
     const message = once(child, 'message').then(([received]) => received as Message<Report>);
     const answer = await Promise.race([message, failure]);
     if ('failed' in answer) throw new Error(answer.failed);
-    return { report: answer.ready, ended };
+    return {
+      report: answer.ready,
+      ended,
+      onMessage: (listener) => void child.on('message', listener),
+      send: (message) => void (child.connected && child.send(message)),
+      stop: () => stopChild(child),
+    };
   }
 
   /** Stops them all, the last one started first, and ends this process. The first call decides the exit code. */

@@ -1,23 +1,9 @@
+import type { DemoOutcome } from '../../src/demo-page/demo-messages.js';
 import { isDone, type Scenario } from '../scenarios/scenario.js';
 import type { ShopClient } from '../scenarios/shop-client.js';
 
-/** A race of many callers, with the lock or without it. It is what `--json` prints. */
-export interface RaceResult {
-  readonly scenario: string;
-  readonly lock: boolean;
-  readonly expected: string;
-  readonly actual: string;
-  readonly accident: string;
-  readonly accidents: number;
-  /** How often each status was answered. */
-  readonly statuses: Readonly<Record<string, number>>;
-  /** Requests a second that did what they were asked for. */
-  readonly perSecond: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-}
-
-export async function runRace(scenario: Scenario, shop: ShopClient, lock: boolean): Promise<RaceResult> {
+/** Lets a crowd do what the scenario says, with the lock or without it. */
+export async function runRace(scenario: Scenario, shop: ShopClient, lock: boolean): Promise<DemoOutcome> {
   const start = performance.now();
   const { expected, actual, accidents, answers } = await scenario.run(shop, lock ? '' : '?unsafe=true');
   const seconds = (performance.now() - start) / 1_000;
@@ -43,7 +29,7 @@ export async function runRace(scenario: Scenario, shop: ShopClient, lock: boolea
 const REFUSALS = ['409', '422'];
 
 /** Whether the lock did its part: no accident, and no request that failed for another reason. */
-export function isRight({ accidents, statuses }: RaceResult): boolean {
+export function isRight({ accidents, statuses }: DemoOutcome): boolean {
   const counts = Object.entries(statuses);
   return (
     accidents === 0 &&

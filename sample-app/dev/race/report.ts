@@ -1,7 +1,7 @@
-import type { RaceResult } from './race-result.js';
+import type { DemoOutcome } from '../../src/demo-page/demo-messages.js';
 
 /** Returns a table with a line for each race. */
-export function report(results: readonly RaceResult[]): string {
+export function report(results: readonly DemoOutcome[]): string {
   const lines = results.map(toLine);
   const titles = Object.keys(lines[0] ?? {}) as (keyof ReturnType<typeof toLine>)[];
   const rows = [titles, ...lines.map((line) => titles.map((title) => String(line[title])))];
@@ -11,7 +11,7 @@ export function report(results: readonly RaceResult[]): string {
   return rows.map((row) => row.map(align).join('  ').trimEnd()).join('\n');
 }
 
-function toLine({ scenario, lock, expected, actual, accident, accidents, statuses, ...times }: RaceResult) {
+function toLine({ scenario, lock, expected, actual, accident, accidents, statuses, ...times }: DemoOutcome) {
   const all = Object.entries(statuses);
   const others = all.filter(([status]) => !status.startsWith('2') && status !== '409' && status !== '422');
   return {

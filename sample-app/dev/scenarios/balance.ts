@@ -5,6 +5,9 @@ const START = 10_000;
 
 export const balance: Scenario = {
   name: 'balance',
+  title: 'Account balance',
+  lock: "@WithLock('account:<id>')",
+  runsAlone: false,
   story: `${WITHDRAWALS} withdrawals of 1 at once from one account`,
   accident: 'lost updates',
 
@@ -14,12 +17,10 @@ export const balance: Scenario = {
       path: '/accounts',
       body: { owner: 'Race', balance: START },
     });
-    const answers = await shop.crowd(WITHDRAWALS, {
-      method: 'POST',
-      path: `/accounts/${id}/withdraw${query}`,
-      body: { amount: 1 },
-    });
-    const { balance } = await shop.ask<{ balance: number }>({ path: `/accounts/${id}` });
+    const balanceNow = async () => (await shop.ask<{ balance: number }>({ path: `/accounts/${id}` })).balance;
+    const withdrawal = { method: 'POST', path: `/accounts/${id}/withdraw${query}`, body: { amount: 1 } } as const;
+    const answers = await shop.crowd(WITHDRAWALS, withdrawal, { figure: balanceNow });
+    const balance = await balanceNow();
     const expected = START - answers.filter(isDone).length;
     return {
       expected: `balance ${expected}`,

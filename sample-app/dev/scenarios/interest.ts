@@ -1,23 +1,23 @@
-import { isDone, type Scenario } from './scenario.js';
+import type { Scenario } from './scenario.js';
 
 const ACCOUNTS = 5;
 const NODES = 4;
 
 export const interest: Scenario = {
   name: 'interest',
+  title: 'Nightly interest',
+  lock: "@WithLock('interest', { wait: 0, onTimeout: 'skip' })",
+  runsAlone: true,
   story: `${NODES} nodes that start the nightly interest at the same moment`,
   accident: 'payments too many',
 
   async run(shop, query) {
-    const opened = await shop.crowd(ACCOUNTS, {
-      method: 'POST',
-      path: '/accounts',
-      body: { owner: 'Race', balance: 10_000 },
-    });
+    const account = { method: 'POST', path: '/accounts', body: { owner: 'Race', balance: 10_000 } } as const;
+    const opened = Array.from({ length: ACCOUNTS }, () => shop.ask<{ id: number }>(account));
+    const ids = (await Promise.all(opened)).map(({ id }) => id);
     const day = new Date().toISOString().slice(0, 10);
     const answers = await shop.crowd(NODES, { method: 'POST', path: `/interest/runs${query}`, body: { day } });
-    const ids = opened.filter(isDone).map(({ body }) => body.id);
-    const paid = ids.map((id) => shop.ask<{ payments: number }>({ path: `/interest/accounts/${String(id)}` }));
+    const paid = ids.map((id) => shop.ask<{ payments: number }>({ path: `/interest/accounts/${id}` }));
     const payments = (await Promise.all(paid)).reduce((sum, one) => sum + one.payments, 0);
     return {
       expected: `${ACCOUNTS} payments`,

@@ -5,6 +5,9 @@ const SENT = 8;
 
 export const orders: Scenario = {
   name: 'orders',
+  title: 'An order, once',
+  lock: "@WithLock('order:<request.serial>')",
+  runsAlone: false,
   story: `one order, sent ${SENT} times at once by an impatient client`,
   accident: 'orders too many',
 

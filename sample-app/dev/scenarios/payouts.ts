@@ -4,6 +4,9 @@ const PAYOUTS = 30;
 
 export const payouts: Scenario = {
   name: 'payouts',
+  title: 'Payouts',
+  lock: "@WithLock('bank', { permits: 3 })",
+  runsAlone: true,
   story: `${PAYOUTS} payouts at once to a bank that takes 3 at a time`,
   accident: 'refused by the bank',
 

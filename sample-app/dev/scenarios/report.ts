@@ -4,6 +4,9 @@ const READERS = 40;
 
 export const report: Scenario = {
   name: 'report',
+  title: 'Report',
+  lock: "@WithLock('report', { mode: 'write' })",
+  runsAlone: true,
   story: `${READERS} readers at once of a report that takes 300 ms to make`,
   accident: 'reports made for nothing',
 

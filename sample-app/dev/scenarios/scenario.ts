@@ -1,3 +1,4 @@
+import type { DemoScenario } from '../../src/demo-page/demo-messages.js';
 import type { Answer, ShopClient } from './shop-client.js';
 
 /** What came of a scenario. */
@@ -11,12 +12,9 @@ export interface Outcome {
 }
 
 /** Something that many callers do at once, which needs a lock. */
-export interface Scenario {
-  readonly name: string;
-  /** What happens, in a line. */
-  readonly story: string;
-  /** What an accident is called, for more than one. */
-  readonly accident: string;
+export interface Scenario extends DemoScenario {
+  /** Whether it changes what other runs look at, so that it must run alone. */
+  readonly runsAlone: boolean;
   /** @param query what to add to the path, so that the lock is left out */
   run(shop: ShopClient, query: string): Promise<Outcome>;
 }

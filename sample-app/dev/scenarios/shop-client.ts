@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises';
+
 /** What an app answered, and after how long. An app that can't be reached counts as status 0. */
 export interface Answer {
   readonly status: number;
@@ -11,21 +13,43 @@ interface ShopRequest {
   readonly body?: object;
 }
 
+/** Hears how far a crowd has come. `figure`: what the data said when it was read last. */
+type OnProgress = (answered: number, of: number, figure: number | null) => void;
+
+interface CrowdOptions {
+  readonly figure?: () => Promise<number>;
+  readonly comesAgain?: boolean;
+}
+
+/** When a client that found the shop too busy comes again, in ms, and how often it tries. */
+const COMES_AGAIN_MS = 500;
+const MOST_TRIES = 20;
+
+interface ShopClientOptions {
+  readonly onProgress?: OnProgress;
+  /** Whether to read the data while a crowd is on its way. @default false */
+  readonly followsFigures?: boolean;
+}
+
+/** How long to wait between two looks at the data, in ms. */
+const LOOK_EVERY_MS = 100;
+
 /** Talks to the processes of the shop, until it is told to stop. */
 export class ShopClient {
   readonly #apps: readonly string[];
   readonly #stop: AbortSignal;
-  readonly #onAnswer: (answered: number, of: number) => void;
+  readonly #onProgress: OnProgress | undefined;
+  readonly #followsFigures: boolean;
 
-  /** @param onAnswer called for each answer to a crowd */
   constructor(
     apps: readonly string[],
     stop: AbortSignal,
-    onAnswer: (answered: number, of: number) => void = () => undefined,
+    { onProgress, followsFigures = false }: ShopClientOptions = {},
   ) {
     this.#apps = apps;
     this.#stop = stop;
-    this.#onAnswer = onAnswer;
+    this.#onProgress = onProgress;
+    this.#followsFigures = followsFigures;
   }
 
   /** @throws Error when the app does not do it */
@@ -37,16 +61,40 @@ export class ShopClient {
     return body as Body;
   }
 
-  /** Sends the same request many times at once, to all processes in turn. */
-  async crowd(size: number, request: ShopRequest): Promise<readonly Answer[]> {
+  /**
+   * Sends the same request many times at once, to all processes in turn.
+   *
+   * @param figure reads from the data what the crowd changes
+   * @param comesAgain whether a client that finds the shop too busy comes again
+   */
+  async crowd(
+    size: number,
+    request: ShopRequest,
+    { figure, comesAgain = false }: CrowdOptions = {},
+  ): Promise<readonly Answer[]> {
     let answered = 0;
-    return Promise.all(
+    let latest: number | null = null;
+    const following = new AbortController();
+    if (figure && this.#followsFigures) {
+      void follow(figure, following.signal, (value) => {
+        latest = value;
+        this.#onProgress?.(answered, size, latest);
+      });
+    }
+    const answers = await Promise.all(
       Array.from({ length: size }, async (_, turn) => {
-        const answer = await this.#send(this.#apps[turn % this.#apps.length]!, request);
-        this.#onAnswer(++answered, size);
+        const app = this.#apps[turn % this.#apps.length]!;
+        let answer = await this.#send(app, request);
+        for (let tries = 1; comesAgain && answer.status === 409 && tries < MOST_TRIES; tries++) {
+          await setTimeout(COMES_AGAIN_MS);
+          answer = await this.#send(app, request);
+        }
+        this.#onProgress?.(++answered, size, latest);
         return answer;
       }),
-    );
+    ).finally(() => following.abort());
+    if (figure && this.#followsFigures) this.#onProgress?.(size, size, await figure());
+    return answers;
   }
 
   async #send(app: string, { method = 'GET', path, body }: ShopRequest): Promise<Answer> {
@@ -61,6 +109,19 @@ export class ShopClient {
     );
     this.#stop.throwIfAborted();
     return { ...answer, ms: performance.now() - start };
+  }
+}
+
+/** Reads a figure now and then, until the signal aborts. */
+async function follow(
+  figure: () => Promise<number>,
+  signal: AbortSignal,
+  onFigure: (value: number) => void,
+): Promise<void> {
+  while (!signal.aborted) {
+    const value = await figure().catch(() => null);
+    if (value !== null && !signal.aborted) onFigure(value);
+    await setTimeout(LOOK_EVERY_MS);
   }
 }
 

@@ -6,16 +6,21 @@ const BUYERS = 120;
 
 export const stock: Scenario = {
   name: 'stock',
+  title: 'Flash sale',
+  lock: "@WithLock('sku:<sku>')",
+  runsAlone: false,
   story: `${BUYERS} buyers at once for ${PIECES} pieces`,
   accident: 'pieces sold that are not there',
 
   async run(shop, query) {
     const path = `/stock/MUG-${randomUUID().slice(0, 8).toUpperCase()}`;
     await shop.ask({ method: 'PUT', path, body: { pieces: PIECES } });
-    const answers = await shop.crowd(BUYERS, { method: 'POST', path: `${path}/buy${query}` });
-    const { sold } = await shop.ask<{ sold: number }>({ path });
+    const soldNow = async () => (await shop.ask<{ sold: number }>({ path })).sold;
+    const purchase = { method: 'POST', path: `${path}/buy${query}` } as const;
+    const answers = await shop.crowd(BUYERS, purchase, { figure: soldNow, comesAgain: true });
+    const sold = await soldNow();
     return {
-      expected: `${PIECES} sold at most`,
+      expected: `at most ${PIECES} sold`,
       actual: `${sold} sold`,
       accidents: Math.max(0, sold - PIECES),
       answers,

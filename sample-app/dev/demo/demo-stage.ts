@@ -1,0 +1,93 @@
+import type { DemoCommand, DemoNews, DemoScenario } from '../../src/demo-page/demo-messages.js';
+import { reason } from '../describe.js';
+import type { AppReport } from '../processes/app.process.js';
+import type { ChildProcesses } from '../processes/child-processes.js';
+import { runRace } from '../race/race-result.js';
+import { SCENARIOS, scenariosNamed } from '../scenarios/all.js';
+import type { Scenario } from '../scenarios/scenario.js';
+import { ShopClient } from '../scenarios/shop-client.js';
+
+const APP = new URL('../processes/app.process.js', import.meta.url);
+const PROCESSES = 3;
+
+/** How often the page hears of progress at most, in ms. */
+const TELL_EVERY_MS = 50;
+
+interface DemoStageParts {
+  readonly children: ChildProcesses;
+  /** Where the processes find the database, Redis and the bank. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly tell: (news: DemoNews) => void;
+}
+
+/** Runs demonstrations for the page: real processes, started for each and ended after it. */
+export class DemoStage {
+  readonly #parts: DemoStageParts;
+
+  constructor(parts: DemoStageParts) {
+    this.#parts = parts;
+  }
+
+  /** What the page shows before anything runs. */
+  static readonly ready: DemoNews = {
+    news: 'ready',
+    scenarios: SCENARIOS.map(({ name, title, story, lock, accident }): DemoScenario => ({
+      name,
+      title,
+      story,
+      lock,
+      accident,
+    })),
+  };
+
+  /** Never rejects: what goes wrong is told. */
+  async run({ scenario: name }: DemoCommand): Promise<void> {
+    const { tell } = this.#parts;
+    try {
+      const [scenario] = scenariosNamed(name);
+      await this.#withProcesses((apps) => this.#show(scenario!, apps));
+      tell({ news: 'ended', scenario: name });
+    } catch (error) {
+      tell({ news: 'failed', scenario: name, reason: reason(error) });
+    }
+  }
+
+  async #withProcesses(show: (apps: readonly string[]) => Promise<void>): Promise<void> {
+    const { children, env } = this.#parts;
+    // Long enough for the last of the queue, so that a demonstration shows the lock and not the patience of its clients.
+    const demo = { ...env, PORT: '0', DEMO_UNSAFE: '1', LOCK_WAIT: '60s' };
+    const starting = Array.from({ length: PROCESSES }, () =>
+      children.start<AppReport>(APP, { env: demo, quiet: true }),
+    );
+    try {
+      const started = await Promise.all(starting);
+      await show(started.map(({ report }) => report.url));
+    } finally {
+      await Promise.all(starting.map((one) => one.then((app) => app.stop()).catch(() => undefined)));
+    }
+  }
+
+  /** Without the lock and with it: at once, unless one would disturb the other. */
+  async #show(scenario: Scenario, apps: readonly string[]): Promise<void> {
+    this.#parts.tell({ news: 'began', scenario: scenario.name, processes: apps.length });
+    const half = (lock: boolean): Promise<void> => this.#showHalf(scenario, apps, lock);
+    if (!scenario.runsAlone) await Promise.all([half(false), half(true)]);
+    else for (const lock of [false, true]) await half(lock);
+  }
+
+  async #showHalf(scenario: Scenario, apps: readonly string[], lock: boolean): Promise<void> {
+    const { tell } = this.#parts;
+    const startedAt = performance.now();
+    let toldAt = -Infinity;
+    const shop = new ShopClient(apps, new AbortController().signal, {
+      followsFigures: true,
+      onProgress: (answered, of, figure) => {
+        const now = performance.now();
+        if (answered < of && now - toldAt < TELL_EVERY_MS) return;
+        toldAt = now;
+        tell({ news: 'progress', scenario: scenario.name, lock, answered, of, ms: now - startedAt, figure });
+      },
+    });
+    tell({ news: 'outcome', ...(await runRace(scenario, shop, lock)) });
+  }
+}

@@ -1,0 +1,71 @@
+import {
+  Body,
+  Controller,
+  Get,
+  Header,
+  HttpCode,
+  NotFoundException,
+  Param,
+  Post,
+  Sse,
+  StreamableFile,
+  type MessageEvent,
+} from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import { createReadStream } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { concat, defer, EMPTY, interval, map, merge, of, type Observable } from 'rxjs';
+import { DemoLink } from './demo-link.js';
+import { RunDto } from './run.dto.js';
+
+const ASSETS = new URL('assets/', import.meta.url);
+
+const TYPES: Readonly<Record<string, string>> = {
+  'page.css': 'text/css; charset=utf-8',
+  'page.js': 'text/javascript; charset=utf-8',
+};
+
+/** Keeps the connection open where a proxy would close a silent one, in ms. */
+const SIGN_OF_LIFE_MS = 15_000;
+
+const asset = (name: string): StreamableFile =>
+  new StreamableFile(createReadStream(fileURLToPath(new URL(name, ASSETS))));
+
+/** Serves the page that shows the demonstrations, and what happens in them. */
+@ApiExcludeController()
+@Controller()
+export class DemoPageController {
+  constructor(private readonly link: DemoLink) {}
+
+  @Get()
+  @Header('content-type', 'text/html; charset=utf-8')
+  @Header('cache-control', 'no-cache')
+  @Header(
+    'content-security-policy',
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-ancestors 'none'",
+  )
+  page(): StreamableFile {
+    return asset('index.html');
+  }
+
+  @Get('demo/assets/:name')
+  @Header('cache-control', 'no-cache')
+  asset(@Param('name') name: string): StreamableFile {
+    const type = Object.hasOwn(TYPES, name) ? TYPES[name] : undefined;
+    if (!type) throw new NotFoundException();
+    return new StreamableFile(createReadStream(fileURLToPath(new URL(name, ASSETS))), { type });
+  }
+
+  @Sse('demo/events')
+  events(): Observable<MessageEvent> {
+    const first = defer(() => (this.link.first ? of(this.link.first) : EMPTY));
+    const news = concat(first, this.link.news).pipe(map((data): MessageEvent => ({ data })));
+    return merge(news, interval(SIGN_OF_LIFE_MS).pipe(map((): MessageEvent => ({ type: 'alive', data: '' }))));
+  }
+
+  @Post('demo/runs')
+  @HttpCode(202)
+  run(@Body() { scenario }: RunDto): void {
+    this.link.send({ command: 'run', scenario });
+  }
+}

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import request from 'supertest';
+import { SampleStack } from './sample-stack.js';
+
+// The embedded Postgres takes seconds to start on a small machine.
+jest.setTimeout(60_000);
+
+describe('The page of the sample, without its launcher', () => {
+  let stack: SampleStack;
+  let api: string;
+
+  beforeAll(async () => {
+    stack = await SampleStack.start();
+    api = await stack.startApp();
+  });
+
+  afterAll(() => stack.stop());
+
+  it('the page allows no script but its own', async () => {
+    const { headers, text } = await request(api).get('/').expect(200).expect('content-type', /html/);
+    expect(headers['content-security-policy']).toContain("default-src 'none'; script-src 'self'");
+    expect(text).not.toMatch(/<script(?! type="module" src="demo\/assets\/page\.js")|style=|onclick=/);
+  });
+
+  it.each([
+    ['page.js', /javascript/],
+    ['page.css', /css/],
+  ])('the page gets its %s', async (name, type) => {
+    await request(api).get(`/demo/assets/${name}`).expect(200).expect('content-type', type);
+  });
+
+  it.each(['nothing.js', 'constructor', '..%2fdemo-link.ts', 'index.html'])('there is no asset %s', async (name) => {
+    await request(api).get(`/demo/assets/${name}`).expect(404);
+  });
+
+  it('the app says that a demonstration needs the launcher', async () => {
+    const { body } = await request(api).post('/demo/runs').send({ scenario: 'stock' }).expect(503);
+    expect(body.message).toContain('npm start');
+    await request(api).post('/demo/runs').send({ scenario: '../x' }).expect(400);
+  });
+});
