@@ -4,7 +4,7 @@ import type { LockStore } from '../store/lock-store.js';
 import { LeaseRegistry } from './lease/lease-registry.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { LockEvents } from './lock/lock-events.js';
-import type { Lock, LockIssuer } from './lock/lock.js';
+import type { Lock, LockReports } from './lock/lock.js';
 import { LockReleaser } from './lock-releaser.js';
 import { DeadlockDetector } from './nesting/deadlock-detector.js';
 import type { LockContext } from './nesting/lock-context.js';
@@ -27,8 +27,7 @@ interface LockAcquirerParts {
   readonly context: LockContext;
   /** Called when the store has answered a call, with or without a lock. */
   readonly onReply: () => void;
-  /** Called when a lock has been held for longer than its `warnAfter`. */
-  readonly onOverdue: LockIssuer['onOverdue'];
+  readonly reports: LockReports;
 }
 
 /**
@@ -48,7 +47,7 @@ export class LockAcquirer {
   readonly #releaser: LockReleaser;
   readonly #storeAcquirer: StoreAcquirer;
 
-  constructor({ store, events, context, onReply, onOverdue }: LockAcquirerParts) {
+  constructor({ store, events, context, onReply, reports }: LockAcquirerParts) {
     const localQueue = this.#localQueue;
     const processes = (this.processes = new Processes(store, this.#tokens.name));
     const tokens = this.#tokens;
@@ -60,7 +59,7 @@ export class LockAcquirer {
       void watchdog.verify([...leases]);
     };
     const leases = new LeaseRegistry(resync);
-    const releaser = new LockReleaser({ store, events, watchdog, leases, localQueue, pendingAcquires, onOverdue });
+    const releaser = new LockReleaser({ store, events, watchdog, leases, localQueue, pendingAcquires, reports });
     const shutdown = new Shutdown({
       leases,
       failWaiters: (refusal: LockUnavailableError) => {

@@ -8,7 +8,7 @@ import type { Watchdog } from './lease/watchdog.js';
 import { createLock } from './lock/create-lock.js';
 import type { LockEvents } from './lock/lock-events.js';
 import type { HoldTimes } from './lock/hold-time.js';
-import type { Lock, LockIssuer } from './lock/lock.js';
+import type { Lock, LockIssuer, LockReports } from './lock/lock.js';
 import { allowsHandOff } from './request/lock-request.js';
 import type { LocalQueue } from './waiting/local-queue.js';
 import type { PendingAcquires } from './waiting/pending-acquires.js';
@@ -20,7 +20,7 @@ interface LockReleaserParts {
   readonly leases: LeaseRegistry;
   readonly localQueue: LocalQueue<Lock>;
   readonly pendingAcquires: PendingAcquires;
-  readonly onOverdue: LockIssuer['onOverdue'];
+  readonly reports: LockReports;
 }
 
 /**
@@ -33,17 +33,17 @@ export class LockReleaser implements LockIssuer {
   readonly holdTimes: HoldTimes = new TimeWheel((times) => {
     for (const time of times) time.report();
   });
-  readonly onOverdue: LockIssuer['onOverdue'];
+  readonly reports: LockReports;
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
   readonly #leases: LeaseRegistry;
   readonly #localQueue: LocalQueue<Lock>;
   readonly #pendingAcquires: PendingAcquires;
 
-  constructor({ store, events, watchdog, leases, localQueue, pendingAcquires, onOverdue }: LockReleaserParts) {
+  constructor({ store, events, watchdog, leases, localQueue, pendingAcquires, reports }: LockReleaserParts) {
     this.changes = new LeaseChanges(store, watchdog);
     this.events = events;
-    this.onOverdue = onOverdue;
+    this.reports = reports;
     this.#store = store;
     this.#watchdog = watchdog;
     this.#leases = leases;

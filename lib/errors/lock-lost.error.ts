@@ -28,7 +28,8 @@ export interface ForcedUnlock {
   readonly reason?: string | undefined;
 }
 
-function byForce({ by, reason }: ForcedUnlock): string {
+/** Says who did it, and why, as a sentence without its full stop. */
+export function byForce({ by, reason }: ForcedUnlock): string {
   const who = by === undefined ? 'somebody' : quotedStart(by, 200);
   return `${who} took it away with forceUnlock()${reason === undefined ? '' : `, because ${quotedStart(reason, 200)}`}`;
 }

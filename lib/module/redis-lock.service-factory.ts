@@ -23,7 +23,7 @@ export function createLockService(name: string, options: ResolvedModuleOptions):
     callDefaults,
     shutdownGraceMs,
     outage,
-    reporter: new LockReporter(logger),
+    reports: new LockReporter(logger),
     requests: httpRequests(exceptionFactory),
     store,
   });

@@ -7,6 +7,7 @@ import { nextTurn } from '../clock/next-turn.js';
 import { LockContext, type LockNode } from '../core/nesting/lock-context.js';
 import type { LockEvent } from '../core/lock/lock-event.js';
 import { LockEvents } from '../core/lock/lock-events.js';
+import { forceUnlock } from '../core/force-unlock.js';
 import { resolveForceOptions } from '../core/request/force-options.js';
 import { inspectKey, type LockInfo } from '../core/lock-info.js';
 import { checkedKey, orderedKeys, type LockKey } from '../core/request/lock-key.js';
@@ -27,7 +28,7 @@ import { eventSubscriber } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError } from './call-errors.js';
 import { NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
-import type { LockReporter } from './lock-reporter.js';
+import { NO_REPORTS, type OperatorReports } from './lock-reporter.js';
 import type { OutageReporter } from './outage-reporter.js';
 import type { ForceUnlockOptions, LockStore } from '../store/lock-store.js';
 
@@ -40,8 +41,8 @@ export interface LockServiceParts {
   readonly shutdownGraceMs: number;
   /** Reports outages: it hears which calls fail. */
   readonly outage?: OutageReporter | undefined;
-  /** Logs single locks that operators should know of. @default nobody */
-  readonly reporter?: LockReporter | undefined;
+  /** Hears of single locks that operators should know of. @default nobody */
+  readonly reports?: OperatorReports | undefined;
   /** The requests that its callers answer. @default none */
   readonly requests?: RequestPort | undefined;
 }
@@ -72,6 +73,7 @@ export class LockService {
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
   readonly #outage: OutageReporter | undefined;
+  readonly #reports: OperatorReports;
   #methods: readonly LockedMethodInfo[] = [];
   /** The resolved options of objects that can't change, such as a decorator's. */
   readonly #resolvedFrozen = new WeakMap<object, ResolvedLockOptions>();
@@ -83,7 +85,7 @@ export class LockService {
     callDefaults,
     shutdownGraceMs,
     outage,
-    reporter,
+    reports = NO_REPORTS,
     requests = NO_REQUESTS,
   }: LockServiceParts) {
     this.moduleName = name;
@@ -92,6 +94,7 @@ export class LockService {
     this.#tryDefaults = { ...callDefaults, waitMs: 0 };
     this.#shutdownGraceMs = shutdownGraceMs;
     this.#outage = outage;
+    this.#reports = reports;
     this.requests = requests;
     this.#errors = new CallErrors({ context: this.#context, requests, outage, isEnding: () => this.isEnding });
     this.#waitSignals = waitSignalsWith(requests);
@@ -100,7 +103,7 @@ export class LockService {
       events: this.#events,
       context: this.#context,
       onReply: () => outage?.succeeded(),
-      onOverdue: (lock, warnAfterMs) => reporter?.overdue(lock, warnAfterMs),
+      reports,
     });
     this.events = new Observable((subscriber) => {
       const listener = eventSubscriber(subscriber);
@@ -213,6 +216,7 @@ export class LockService {
    * Releases a key, whoever holds it; with a `token`, only if that token owns it. For operators. The old holder's
    * signal aborts at once (within lease/3 if it can't be reached), with an error that says `by` whom and for what
    * `reason`. The next waiter gets the lock, with a larger fence.
+   * Both processes log who did it and why, with the key and the token.
    *
    * @returns false when nobody held it, or not that token
    * @throws LockUnavailableError when the store does not answer
@@ -220,13 +224,13 @@ export class LockService {
    */
   async forceUnlock(key: string, options: ForceUnlockOptions = {}): Promise<boolean> {
     const checked = resolveForceOptions(options);
-    const wasHeld = await this.#store.forceRelease(checkedKey(key), checked);
+    const tokens = await forceUnlock(this.#store, checkedKey(key), checked);
+    if (!tokens) return false;
     const { token, by, reason } = checked;
-    if (wasHeld) {
-      const unknown = { label: undefined, method: undefined, template: undefined };
-      this.#events.emit({ type: 'forced', keys: [key], ...unknown, token, by, reason });
-    }
-    return wasHeld;
+    const unknown = { label: undefined, method: undefined, template: undefined };
+    this.#events.emit({ type: 'forced', keys: [key], ...unknown, token, tokens, by, reason });
+    this.#reports.released(key, tokens, { by, reason });
+    return true;
   }
 
   /**

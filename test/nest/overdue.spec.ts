@@ -56,7 +56,7 @@ it.each([
         ),
       ),
     ]);
-    expect(lines[0]).toContain(`(token ${token}, fence `);
+    expect(lines[0]).toContain(`(token "${token}", fence `);
   },
 );
 

@@ -550,12 +550,22 @@ export function promisesOfLocks(
         there.events.subscribe((event) => told.push(event));
         const forced = { by: 'ops "Ö"', reason: 'stuck: 100 %\nsince noon' };
         expect(await there.forceUnlock('account:1', { token: lock.token, ...forced })).toBe(true);
-        expect(told).toEqual([{ type: 'forced', keys: ['account:1'], label: undefined, token: lock.token, ...forced }]);
+        expect(told).toEqual([
+          { type: 'forced', keys: ['account:1'], tokens: [lock.token], token: lock.token, ...forced },
+        ]);
         const error = (await aborted(lock.signal)) as LockLostError;
         expect(error).toMatchObject({ code: 'LOCK_LOST', reason: 'taken', forced });
         expect(error.detail).toContain(
           `${JSON.stringify(forced.by)} took it away with forceUnlock(), because ${JSON.stringify(forced.reason)}.`,
         );
+      });
+
+      it('operators learn whom they took a lock from', async () => {
+        const lock = await here.lock('account:1');
+        const told: LockEvent[] = [];
+        there.events.subscribe((event) => told.push(event));
+        expect(await there.forceUnlock('account:1')).toBe(true);
+        expect(told).toMatchObject([{ type: 'forced', token: undefined, tokens: [lock.token] }]);
       });
 
       inQueue('operators tell a holder at once that had to ask for its lock several times', async () => {

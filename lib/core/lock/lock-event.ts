@@ -107,13 +107,26 @@ export type LockEvent =
   | (HeldLockEvent & { readonly type: 'overdue'; readonly warnAfterMs: number; readonly token: string })
   /** The caller released the lock. */
   | (HeldLockEvent & { readonly type: 'released' })
-  /** The lock ended while the caller was inside. `forced`: who released it with `forceUnlock`, and why. */
-  | (HeldLockEvent & { readonly type: 'lost'; readonly reason: LostReason; readonly forced: ForcedUnlock | undefined })
+  /**
+   * The lock ended while the caller was inside. `forced`: who released it with `forceUnlock`, and why. `token`: its owner
+   * until then; undefined for the reason `unlocked`.
+   */
+  | (HeldLockEvent & {
+      readonly type: 'lost';
+      readonly reason: LostReason;
+      readonly forced: ForcedUnlock | undefined;
+      readonly token: string | undefined;
+    })
   /**
    * This process released a key with `forceUnlock`; its holder gets `lost`, with `forced`. `token`: the only owner it
-   * was to be released from.
+   * was to be released from. `tokens`: that one; or all owners that it had when the release was sent.
    */
-  | (Told & ForcedUnlock & { readonly type: 'forced'; readonly token: string | undefined });
+  | (Told &
+      ForcedUnlock & {
+        readonly type: 'forced';
+        readonly token: string | undefined;
+        readonly tokens: readonly string[];
+      });
 
 type News<Event> = Event extends HeldLockEvent ? Omit<Event, keyof HeldLockEvent> : never;
 

@@ -16,13 +16,20 @@ import { SMALLEST_LEASE_MS } from '../request/lock-options.js';
 import type { LockRequest } from '../request/lock-request.js';
 import { OwnedSignal } from './owned-signal.js';
 
+/** Tells operators of single locks. */
+export interface LockReports {
+  /** The lock has been held for longer than its `warnAfter`. */
+  overdue(lock: Lock, warnAfterMs: number): void;
+  /** The lock was lost, because somebody released it by force. */
+  takenByForce(lock: Lock, loss: LockLostError): void;
+}
+
 /** What a lock needs of whoever issued it. */
 export interface LockIssuer {
   readonly changes: LeaseChanges;
   readonly events: LockEvents;
   readonly holdTimes: HoldTimes;
-  /** Called when a lock has been held for longer than its `warnAfter`. */
-  readonly onOverdue: (lock: Lock, warnAfterMs: number) => void;
+  readonly reports: LockReports;
   unlock(lock: Lock): Promise<boolean>;
 }
 
@@ -243,7 +250,7 @@ export class Lock implements AsyncDisposable {
   /** Notes that `acquired` was emitted: later events go to the same subscribers. @internal */
   noteAcquired(audience: Audience): void {
     this.#audience = audience;
-    if (this.#loss) this.#emit({ type: 'lost', reason: this.#loss.reason, forced: this.#loss.forced });
+    if (this.#loss) this.#emitLoss(this.#loss);
   }
 
   /** Emits that the store confirmed the lease. @internal */
@@ -259,7 +266,8 @@ export class Lock implements AsyncDisposable {
     this.#loss = this.#error(reason, forced);
     this.#signal?.abort(this.#loss);
     this.#nesting?.loseChildren(reason, forced);
-    this.#emit({ type: 'lost', reason, forced });
+    this.#emitLoss(this.#loss);
+    if (forced && !this.isNested) this.#issuer.reports.takenByForce(this, this.#loss);
   }
 
   /** What people who inspect the key get to know. @internal */
@@ -276,7 +284,7 @@ export class Lock implements AsyncDisposable {
     if (this.#isReportedBy(now() + warnAfterMs)) return;
     this.#holdTime = new HoldTime(warnAfterMs, this.#issuer.holdTimes, () => {
       this.#emit({ type: 'overdue', warnAfterMs, token: this.token });
-      this.#issuer.onOverdue(this, warnAfterMs);
+      this.#issuer.reports.overdue(this, warnAfterMs);
     });
   }
 
@@ -310,6 +318,12 @@ export class Lock implements AsyncDisposable {
     if (this.#audience) void released.then((ours) => ours && this.#emit({ type: 'released' }));
     this.#nesting?.loseChildren('unlocked');
     return released;
+  }
+
+  #emitLoss({ reason, forced }: LockLostError): void {
+    // The token of a lock whose parent call has ended may be handed off to the next caller.
+    const token = reason === 'unlocked' ? undefined : this.#leases[0]!.token;
+    this.#emit({ type: 'lost', reason, forced, token });
   }
 
   #emit(news: HeldNews): void {
