@@ -26,6 +26,9 @@ import { unknownToNest } from './unknown-classes.js';
 /** The classes that any app of this process knows: an app need not use all classes of its process. */
 const knownToAnyApp = new WeakSet<object>();
 
+/** The explorer of each app. */
+const explorers = new WeakMap<ModulesContainer, LockExplorer>();
+
 /**
  * Looks through the app at boot. It wires objects that Nest did not construct itself (`useFactory`, `useValue`, guards
  * created with `new`), and refuses to start an app in which a lock would not hold. It wraps no method: `@WithLock` did
@@ -79,13 +82,14 @@ export class LockExplorer implements OnModuleInit {
     this.#list(added);
   }
 
-  /** Tells whether this explorer works for the app: of several modules, one explores for all. */
+  /**
+   * Tells whether this explorer works for the app: of several modules, one explores for all. Does not look for itself in
+   * the app, which may have something else in its place (`instrument.instanceDecorator`).
+   */
   #isFirst(): boolean {
-    for (const module of this.#modules.values()) {
-      const instance: unknown = module.providers.get(LockExplorer)?.instance;
-      if (instance) return instance === this;
-    }
-    return true;
+    const first = explorers.get(this.#modules) ?? this;
+    explorers.set(this.#modules, first);
+    return first === this;
   }
 
   #wire(modules: readonly NestModule[], discovered: readonly Discovered[]): readonly string[] {

@@ -1,15 +1,17 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { mistake } from '../errors/mistakes.js';
 import { LockService } from '../service/lock.service.js';
+import { lockServiceToken } from '../service/lock.tokens.js';
 import { providersOf } from './discovery.js';
 import { onShutdown } from './shutdown-hook.js';
 
-/** Returns the `LockService` of each `RedisLockModule` of the app. */
+/** Returns the `LockService` of each `RedisLockModule` of the app. Other providers may give it, too: they don't count. */
 export function servicesIn(modules: ModulesContainer): ReadonlySet<LockService> {
   return new Set(
-    [...providersOf(modules.values())]
-      .map(({ instance }): unknown => instance)
-      .filter((instance) => instance instanceof LockService),
+    [...providersOf(modules.values())].flatMap(({ instance, token }) => {
+      const service: unknown = instance;
+      return service instanceof LockService && token === lockServiceToken(service.moduleName) ? service : [];
+    }),
   );
 }
 

@@ -9,6 +9,14 @@ interface RoutedRequest {
   readonly routeOptions?: { readonly url?: string };
 }
 
+/** The metadata that Nest puts on handlers of server-sent events. */
+const SSE = '__sse__';
+
+/** Tells whether the handler of a request sends server-sent events. */
+export function sendsEvents(context: ExecutionContext): boolean {
+  return Reflect.hasMetadata(SSE, context.getHandler());
+}
+
 /** Names what a request runs, for the log: `POST /accounts/:id/withdraw (AccountsController.withdraw)`. */
 export function routeOf(context: ExecutionContext): string {
   const { method, route, routeOptions, url = '' } = context.switchToHttp().getRequest<RoutedRequest>();

@@ -4,16 +4,13 @@ import { type ArgumentsHost, type ExecutionContext, HttpException } from '@nestj
 import { isLockError, LockError, type LockErrorCode } from '../errors/lock.error.js';
 import { logger } from '../log/logger.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
-import { routeOf } from './handler-names.js';
+import { routeOf, sendsEvents } from './handler-names.js';
 import { keepQueuedInContext } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
 import { isClosed, isOver, onceEnded } from './response-end.js';
 
 /** The `Retry-After` of an error that has none of its own, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
-
-/** The metadata that Nest puts on handlers of server-sent events. */
-const SSE = '__sse__';
 
 /** The errors that show a mistake in the code, not load, an outage or a client's mistake. */
 const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
@@ -74,7 +71,7 @@ class HttpRequest {
       error.replaceWith(() => callExceptionFactory(factory, error, this.#context));
     const seenBefore = this.#error !== undefined;
     this.#error = error;
-    if (response.headersSent && Reflect.hasMetadata(SSE, this.#context.getHandler())) this.#guardEvents();
+    if (response.headersSent && sendsEvents(this.#context)) this.#guardEvents();
     if (seenBefore || response.headersSent) return;
 
     const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;

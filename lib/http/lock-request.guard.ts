@@ -1,6 +1,7 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { ApplicationConfig } from '@nestjs/core';
 import { enterRequest, rawResponse } from './http-request.js';
+import { tellLateListeners } from './late-close.js';
 import { keepQueuedInContext } from './queued-response.js';
 
 /**
@@ -10,6 +11,7 @@ import { keepQueuedInContext } from './queued-response.js';
 export class LockRequestGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     enterRequest(context);
+    tellLateListeners(context);
     return true;
   }
 }
@@ -22,6 +24,7 @@ export class QueuedRequestGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const response = rawResponse(context);
     if (response) keepQueuedInContext(response);
+    tellLateListeners(context);
     return true;
   }
 }

@@ -117,6 +117,26 @@ class Exports {
     return byHand;
   }
 
+  /** Its `next()` never settles, and its `return()` does not change that. */
+  @Get('stuck/:id')
+  @WithLock('export:<params.id>', { ...SCOPE, lease: '500ms' })
+  stuck() {
+    const stuck: AsyncIterableIterator<string> = {
+      next: () => {
+        note('first');
+        return new Promise(() => undefined);
+      },
+      return: async () => {
+        note('end');
+        return { done: true, value: undefined };
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+    return stuck;
+  }
+
   @Get('counted/:id')
   @WithLock('export:<params.id>', { scope: 'request', wait: '10s' })
   async *counted() {
@@ -209,6 +229,15 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     mayEnd.resolve();
     await until(isFree);
     expect(seen).toEqual(['first, inside', 'second, inside', 'end, inside']);
+  });
+
+  it('an async iterator that never goes on keeps its lock for one lease after its client has gone', async () => {
+    const sent = send('stuck/7');
+    await until(() => seen.length === 1);
+    await abort(sent);
+    expect(await isFree()).toBe(false);
+    await until(isFree);
+    expect(seen).toEqual(['first, inside', 'end, inside']);
   });
 
   it('an async iterator lets no second request in after a client has gone', async () => {

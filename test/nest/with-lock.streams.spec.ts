@@ -55,6 +55,16 @@ class Feeds {
   }
 
   @WithLock('feed')
+  async given(iterator: AsyncIterableIterator<number>) {
+    return iterator;
+  }
+
+  @WithLock('feed', { lease: '300ms' })
+  async givenForShort(iterator: AsyncIterableIterator<number>) {
+    return iterator;
+  }
+
+  @WithLock('feed')
   async givenBack(@CurrentLock() lock?: Lock) {
     await lock!.unlock();
     return source.asObservable();
@@ -335,6 +345,82 @@ describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call
     await locks.forceUnlock('feed');
     await expect(iterator.next()).rejects.toBeInstanceOf(LockLostError);
     await left.promise;
+  });
+});
+
+describe('an iterator that is no generator', () => {
+  /** Settle what each call of `next()` returns. */
+  let calls: Deferred<IteratorResult<number>>[];
+
+  /** Its calls do not wait for each other. */
+  const source: AsyncIterableIterator<number> = {
+    next: () => {
+      const call = deferred<IteratorResult<number>>();
+      calls.push(call);
+      return call.promise;
+    },
+    return: async () => ({ done: true, value: undefined }),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+
+  beforeEach(() => {
+    calls = [];
+  });
+
+  it('an iterator keeps its lock while a value is on its way to a reader that has left', async () => {
+    const iterator = await feeds.given(source);
+    const value = iterator.next();
+    const end = iterator.return!();
+    await turn();
+    expect(await isFree()).toBe(false);
+    calls[0]!.resolve({ done: false, value: 1 });
+    expect(await Promise.all([value, end])).toEqual([
+      { done: false, value: 1 },
+      { done: true, value: undefined },
+    ]);
+    expect(await isFree()).toBe(true);
+  });
+
+  it.each(['done', 'failed'])(
+    'an iterator keeps its lock until all its calls have settled, if one is %s',
+    async (how) => {
+      const iterator = await feeds.given(source);
+      const values = Promise.allSettled([iterator.next(), iterator.next(), iterator.next()]);
+      if (how === 'done') calls[2]!.resolve({ done: true, value: undefined });
+      else calls[2]!.reject(new Error('no more'));
+      await turn();
+      calls[0]!.resolve({ done: false, value: 1 });
+      await turn();
+      expect(await isFree()).toBe(false);
+      calls[1]!.resolve({ done: false, value: 2 });
+      expect((await values).map(({ status }) => status)).toEqual([
+        'fulfilled',
+        'fulfilled',
+        how === 'done' ? 'fulfilled' : 'rejected',
+      ]);
+      expect([await isFree(), await iterator.next()]).toEqual([true, { done: true, value: undefined }]);
+      expect(calls).toHaveLength(3);
+    },
+  );
+
+  it('an iterator whose value never comes keeps its lock for one lease after its reader has left', async () => {
+    const iterator = await feeds.givenForShort(source);
+    void iterator.next();
+    const end = iterator.return!();
+    await turn();
+    expect(await isFree()).toBe(false);
+    expect(await end).toEqual({ done: true, value: undefined });
+    expect(await isFree()).toBe(true);
+  });
+
+  it('a reader that waits for two values hears at once that the lock is lost', async () => {
+    const iterator = await feeds.given(source);
+    void iterator.next().catch(() => undefined);
+    await locks.forceUnlock('feed');
+    await expect(iterator.next()).rejects.toBeInstanceOf(LockLostError);
+    calls[0]!.resolve({ done: false, value: 1 });
   });
 });
 

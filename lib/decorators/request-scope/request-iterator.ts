@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { assertNotLost } from '../stream/stream-hold.js';
+import { OpenCalls } from '../stream/open-calls.js';
+import { assertNotLost, leaseMsOf } from '../stream/stream-hold.js';
 import { Turn } from './handler-turn.js';
 import type { RequestHold } from './request-hold.js';
 
@@ -8,7 +9,8 @@ type Result = IteratorResult<unknown>;
 /**
  * Lets an async iterator that a handler has returned work for the request: from its first `next()` until it is done,
  * has failed, or is left by `return()` or `throw()`. Runs it in the async context of the lock. Nest reads it after the
- * handler has returned, and leaves it when the client has gone, while its body may still run.
+ * handler has returned, and leaves it when the client has gone, while its body may still run: for one lease at most,
+ * unless it is a generator, whose `return()` waits for its body.
  */
 export class RequestIterator implements AsyncIterableIterator<unknown> {
   readonly #source: AsyncIterator<unknown>;
@@ -19,8 +21,7 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   #leave: (() => void) | undefined;
   /** The turn that the work needs. */
   #turn: Turn | Promise<Turn> | undefined;
-  /** How many calls of the source have not settled. */
-  #open = 0;
+  readonly #calls = new OpenCalls();
   #isLeft = false;
   #hasEnded = false;
 
@@ -59,7 +60,7 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
       this.#turn ??= this.#inside(() => this.#hold.takeTurn());
       if (!(this.#turn instanceof Turn)) {
         const turn = await this.#turn;
-        if (this.#isLeft || this.#hasEnded) {
+        if (this.#isDone) {
           turn.end();
           return { done: true, value: undefined };
         }
@@ -81,19 +82,17 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
 
   /** @param isLast whether the reader leaves */
   async #step(go: () => Promise<Result>, isLast: boolean): Promise<Result> {
-    this.#open++;
     try {
       const turn = this.#turn;
-      const result = await this.#inside(() => (turn instanceof Turn ? turn.run(go) : go()));
+      const result = await this.#calls.during(() => this.#inside(() => (turn instanceof Turn ? turn.run(go) : go())));
       if (result.done) this.#hasEnded = true;
       return result;
     } catch (error) {
       this.#hasEnded = true;
       throw this.#inside(() => this.#hold.requests.attachError(error));
     } finally {
-      this.#open--;
       this.#isLeft ||= isLast;
-      this.#leaveIfDone();
+      this.#leaveOnceSettled();
     }
   }
 
@@ -108,8 +107,18 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
     return this.#inside(() => this.#hold.requests.attachError(error));
   }
 
+  get #isDone(): boolean {
+    return this.#isLeft || this.#hasEnded;
+  }
+
+  #leaveOnceSettled(): void {
+    if (!this.#isDone) return;
+    const longestMs = this.#isLeft ? leaseMsOf(this.#hold.lock) : undefined;
+    this.#calls.onceSettled(() => this.#leaveIfDone(), longestMs);
+  }
+
   #leaveIfDone(): void {
-    if (this.#open > 0 || !(this.#isLeft || this.#hasEnded)) return;
+    if (!this.#isDone) return;
     if (this.#turn instanceof Turn) this.#turn.end();
     this.#turn = undefined;
     this.#leave?.();

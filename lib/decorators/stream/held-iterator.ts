@@ -1,29 +1,43 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { assertNotLost, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
+import { OpenCalls } from './open-calls.js';
+import { assertNotLost, leaseMsOf, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 
-/** Makes an async iterator keep the lock until it is done, has thrown, or was left by `return()` or `throw()`. */
+/**
+ * Makes an async iterator keep the lock until it is done, has thrown, or was left by `return()` or `throw()`, and no
+ * call of it works any more. After `return()` that is one lease later at the latest.
+ */
 export function heldIterator(source: AsyncIterator<unknown>, streamLock: StreamLock): AsyncIterableIterator<unknown> {
   const { lock, onLost, requests } = streamLock;
   const hold = new StreamHold(streamLock);
+  const calls = new OpenCalls();
   const inside = AsyncLocalStorage.snapshot();
+  let isEnding = false;
 
-  const step = async (go: () => Promise<IteratorResult<unknown>>): Promise<IteratorResult<unknown>> => {
-    if (hold.hasEnded) return { done: true, value: undefined };
+  const end = async (longestMs?: number): Promise<void> => {
+    isEnding = true;
+    if (lock.isHeld) await new Promise<void>((resolve) => calls.onceSettled(resolve, longestMs));
+    await hold.end();
+  };
+  const step = async (
+    go: () => Promise<IteratorResult<unknown>>,
+    isReturn = false,
+  ): Promise<IteratorResult<unknown>> => {
+    if (isEnding) return { done: true, value: undefined };
     try {
       hold.startReading(onLost);
-      const result = await inside(go);
+      const result = await calls.during(() => inside(go));
       if (onLost === 'throw' && !hold.hasEnded) assertNotLost(lock);
-      if (result.done) await hold.end();
+      if (result.done) await end(isReturn ? leaseMsOf(lock) : undefined);
       return result;
     } catch (error) {
-      await hold.end();
+      await end();
       if (error === lock.loss) void inside(async () => source.return?.()).catch(() => undefined);
       throw requests.attachError(error);
     }
   };
   const held: AsyncIterableIterator<unknown> = {
     next: (...sent: [] | [unknown]) => step(() => source.next(...sent)),
-    return: (value: unknown) => step(async () => source.return?.(value) ?? { done: true, value }),
+    return: (value: unknown) => step(async () => source.return?.(value) ?? { done: true, value }, true),
     throw: (error: unknown) =>
       step(() => {
         if (!source.throw) throw error;
