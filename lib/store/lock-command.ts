@@ -84,11 +84,16 @@ export interface OwnedLock {
   readonly keys: readonly string[];
   readonly token: string;
   readonly leaseMs: number;
+  /**
+   * The number of the upgrade that made a reader the writer, for as long as it relies on that: a renewal is in vain
+   * then where it is a reader again. Default: none.
+   */
+  readonly upgrade?: number;
 }
 
 /** The outcome of a renewal. Locks that it does not name were renewed. */
 export interface RenewalOutcome {
-  /** Locks that their token no longer owns, whole or in part. */
+  /** Locks that their token no longer owns, whole or in part; or not as the writer, though it has to be that. */
   readonly gone: readonly OwnedLock[];
   /** Locks whose outcome is unknown. */
   readonly unknown: readonly OwnedLock[];

@@ -252,6 +252,41 @@ describe('A grant that must be durable', () => {
     await server.stop();
   }, 20_000);
 
+  it('a server that came back with older data makes no reader the writer: it may have forgotten other readers', async () => {
+    const server = await startReplicated(1);
+    const proxy = await startProxy(server.master.port);
+    const terms: RedisLockModuleOptions = {
+      connection: proxy.url,
+      lease: 3000,
+      shutdownGrace: 0,
+      durability: { replicas: 1, timeout: 300 },
+    };
+    const service = lockService(redisStore(terms), terms);
+    await until(() => service.withLock('a', () => true).catch(() => false));
+    await service.withLock(
+      'a',
+      async (reader) => {
+        proxy.refuse();
+        await server.master.restart();
+        const restarted = new Redis(server.master.url);
+        await restarted.set('lock:a', 'nest-redis-lock:read', 'PX', 60_000);
+        await restarted.zadd('{lock:a}:holders', Date.now() + 60_000, reader.token);
+        restarted.disconnect();
+        proxy.welcome();
+        const refused = until(async () => {
+          const error: unknown = await service.withLock('a', () => 'wrote', { mode: 'write' }).catch((error) => error);
+          return error instanceof LockUnavailableError && /was started a moment ago/.test(error.detail);
+        });
+        await expect(refused).resolves.toBeUndefined();
+        expect(reader.isHeld).toBe(true);
+      },
+      { mode: 'read' },
+    );
+    await service.close();
+    await proxy.stop();
+    await server.stop();
+  }, 20_000);
+
   describe('while its master is replaced, and its holder can still reach that', () => {
     const BRIEF_LEASE_MS = 1000;
     let old: Replicated;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import { LockKeyError, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { until } from '../support/deferred.js';
+import { LockKeyError, type Lock, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
 import { waitSilently } from '../support/stores/silent-waiter.js';
@@ -42,6 +42,43 @@ describe('Shared locks in Redis', () => {
     until(async () => (await redis.zcard(`{lock:${key}}:queue`)) === count);
   const connections = async () => String(await redis.client('LIST')).match(/^id=\d+(?= .* name=nest-redis-lock )/gm)!;
   const wakeChannels = (source = '*') => redis.pubsub('CHANNELS', `{lock:}:wake:${source}`) as Promise<string[]>;
+
+  describe('a writer whose upgrade the server has forgotten, as a failover or a restart can make it,', () => {
+    /** Ends when the writer does, with what it threw. */
+    const forgottenWriter = (lease: number, work: (writer: Lock) => Promise<unknown>): Promise<unknown> =>
+      here
+        .withLock(
+          'a',
+          () =>
+            here.withLock(
+              'a',
+              async (writer) => {
+                await redis.set('lock:a', 'nest-redis-lock:read', 'KEEPTTL');
+                await work(writer);
+              },
+              { mode: 'write' },
+            ),
+          { ...read, lease },
+        )
+        .catch((error: unknown) => error);
+
+    it('is lost with the next renewal: it is a reader there, and other readers enter', async () => {
+      const reason = forgottenWriter(600, ({ signal }) => aborted(signal));
+      expect(await reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+    });
+
+    it('is lost when the connection is made anew', async () => {
+      const reason = forgottenWriter(20_000, async ({ signal }) => {
+        await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        await aborted(signal);
+      });
+      expect(await reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+    });
+
+    it('can not extend its lease', async () => {
+      expect(await forgottenWriter(20_000, (writer) => writer.extend())).toMatchObject({ reason: 'taken' });
+    });
+  });
 
   describe('dead waiters', () => {
     it('a waiter whose process died is passed over at once by those who may share the key', async () => {

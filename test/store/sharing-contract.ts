@@ -299,6 +299,26 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
           expect(await there.tryLock(KEY, read)).toBeNull();
         }
       });
+
+      it('a renewal of a lock that has to be the writer is in vain where it is a reader', async () => {
+        const raw = store();
+        const command = {
+          keys: [KEY],
+          token: 'writer:1:x.1',
+          leaseMs: 30_000,
+          sharing: 'read',
+          label: undefined,
+          queue: false,
+        } as const;
+        const gone = async (upgrade: number) => (await raw.renew([{ ...command, upgrade }])).gone.length;
+        await raw.acquire(command);
+        expect(await gone(0)).toBe(0);
+        expect(await gone(1)).toBe(1);
+        await raw.upgrade(command, 2);
+        expect([await gone(0), await gone(1), await gone(2), await gone(3)]).toEqual([0, 0, 0, 1]);
+        await raw.downgrade(command, 2);
+        expect([await gone(0), await gone(2)]).toEqual([0, 1]);
+      });
     });
 
     describe('several keys', () => {

@@ -26,8 +26,10 @@ export class LeaseChanges {
   async extend(lease: Lease, leaseMs: number): Promise<void> {
     const { details } = lease;
     const sentAt = now();
-    const { gone, unknown } = await this.#store.renew([{ keys: lease.keys, token: lease.token, leaseMs }]);
-    if (unknown.length > 0) throw new LockUnavailableError('The store could not say whether it extended the lease.');
+    const { keys, token, upgrade } = lease;
+    const { gone, unknown } = await this.#store.renew([{ keys, token, leaseMs, upgrade }]);
+    if (unknown.length > 0 || (gone.length > 0 && lease.hasEndedWriting(upgrade)))
+      throw new LockUnavailableError('The store could not say whether it extended the lease.');
     if (gone.length > 0) lease.lose('taken');
     // It may have been unlocked and handed off meanwhile: the next holder has options of its own.
     if (!lease.isHeld || lease.details?.fence !== details?.fence) return;
@@ -76,7 +78,10 @@ export class LeaseChanges {
       this.endWriting(lease);
       throw error;
     }
-    if (grant) return grant;
+    if (grant) {
+      lease.upgrade = Math.max(lease.upgrade, number);
+      return grant;
+    }
     lease.writers--;
     // Others read, or it is lost.
     const asked = [{ keys: lease.keys, token: lease.token, leaseMs: 1 }];
@@ -87,7 +92,7 @@ export class LeaseChanges {
 
   /** Makes the writer a reader again, unless another nested call writes. Tries again when the store does not answer. */
   endWriting(lease: Lease): void {
-    lease.writers--;
+    if (--lease.writers === 0) lease.upgrade = 0;
     this.#readAgain(lease, FIRST_RETRY_MS);
   }
 

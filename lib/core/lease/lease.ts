@@ -43,6 +43,8 @@ export class Lease implements OwnedLock {
   writers = 0;
   /** How often the store was asked to make the reader the writer: the number of the last such upgrade. */
   upgrades = 0;
+  /** The upgrade by which the store made it the writer, for as long as calls nested in it write; 0: none. */
+  upgrade = 0;
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
   /** Whether its token may have had the lock before, and lost it: a message about that loss must not end this lease. */
@@ -171,6 +173,14 @@ export class Lease implements OwnedLock {
       this.#confirmedMs = leaseMs;
     }
     this.#holder?.reportRenewal(marginMs);
+  }
+
+  /**
+   * Whether it no longer relies on an upgrade that a renewal named: that one may have found a reader, and said that the
+   * writer is gone.
+   */
+  hasEndedWriting(upgrade: number): boolean {
+    return upgrade > 0 && this.upgrade !== upgrade;
   }
 
   /** Tells its holder to stop. The watchdog goes on renewing it until the holder has left. */

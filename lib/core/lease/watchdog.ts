@@ -63,7 +63,10 @@ export class Watchdog {
         const asked = new Map(held.map((lease) => [asItIs(lease), lease]));
         const locks = [...asked.keys()];
         const { gone } = await (this.#store.missing?.(locks) ?? this.#store.renew(locks)).catch(() => NOTHING_KNOWN);
-        for (const one of gone) asked.get(one)!.lose('taken');
+        for (const one of gone) {
+          const lease = asked.get(one)!;
+          if (!lease.hasEndedWriting(one.upgrade ?? 0)) lease.lose('taken');
+        }
       }),
     );
   }
@@ -103,18 +106,20 @@ export class Watchdog {
 
   async #renew(leases: readonly Lease[]): Promise<void> {
     const sentAt = now();
-    const sent = leases.map(({ leaseMs }) => leaseMs);
+    const sent = leases.map(({ leaseMs, upgrade }) => ({ leaseMs, upgrade }));
     // Without a reply, neither the next try nor the end of a lease waits for one.
     const patience = timerAt(Math.min(sentAt + Math.min(...leases.map(shorter)) / 4, ...leases.map(endingOf)), () =>
       this.#planAll(leases, () => 0),
     );
     try {
       const { gone, unknown } = await this.#store.renew(leases);
-      for (const lease of gone) (lease as Lease).lose('taken');
       leases.forEach((lease, index) => {
+        const { leaseMs, upgrade } = sent[index]!;
+        const isGone = gone.includes(lease);
+        if (isGone && !lease.hasEndedWriting(upgrade)) lease.lose('taken');
         if (!lease.isHeld) return;
-        if (unknown.includes(lease)) return this.#plan(lease, now() + retryAfter(lease));
-        lease.confirm(sentAt, sent[index]!);
+        if (isGone || unknown.includes(lease)) return this.#plan(lease, now() + retryAfter(lease));
+        lease.confirm(sentAt, leaseMs);
         this.#plan(lease, this.#renewalOf(lease));
       });
     } catch {
@@ -167,10 +172,11 @@ function batches(leases: readonly Lease[]): Lease[][] {
 }
 
 /** A renewal that changes nothing: it asks for no more than is left of the lease on the server. */
-const asItIs = ({ keys, token, endsAt }: Lease): OwnedLock => ({
+const asItIs = ({ keys, token, endsAt, upgrade }: Lease): OwnedLock => ({
   keys,
   token,
   leaseMs: Math.max(1, Math.floor(endsAt - now())),
+  upgrade,
 });
 
 /** How long it is sure to last: the lease, or the time it was handed over for. */

@@ -69,7 +69,8 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     for (const lock of renewals) {
       for (const { slot, keys } of keyGroups(this.#names, lock.keys)) {
         const parts = bySlot.get(slot) ?? new Map<OwnedLock, OwnedLock>();
-        bySlot.set(slot, parts.set({ keys, token: lock.token, leaseMs: lock.leaseMs }, lock));
+        const { token, leaseMs, upgrade } = lock;
+        bySlot.set(slot, parts.set({ keys, token, leaseMs, upgrade }, lock));
       }
     }
     const slots = [...bySlot.values()];

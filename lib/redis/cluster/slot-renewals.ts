@@ -1,6 +1,6 @@
 import type { OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
 import { RefusedError } from '../connection/connection-errors.js';
-import { RENEW_IN_CLUSTER } from '../lua/renew.script.js';
+import { RENEW_IN_CLUSTER, renewedOwner } from '../lua/renew.script.js';
 import type { ClusterConnection } from './cluster-connection.js';
 import type { ClusterNames } from './cluster-names.js';
 
@@ -52,7 +52,7 @@ export class SlotRenewals {
   async #together(parts: readonly Part[], withHolders: boolean): Promise<RenewalOutcome> {
     const keys = parts.map(({ key }) => this.#names.lock(key));
     const holders = withHolders ? parts.map(({ key }) => this.#names.holders(key)) : [];
-    const args = parts.flatMap(({ lock: { token, leaseMs } }) => [token, leaseMs]);
+    const args = parts.flatMap(({ lock }) => [renewedOwner(lock), lock.leaseMs]);
     const { gone, unknown } = await this.#redis.attempt(RENEW_IN_CLUSTER, [...keys, ...holders], args);
     const lockOf = (number: number) => parts[number - 1]!.lock;
     return { gone: gone.map(lockOf), unknown: unknown.map(lockOf) };

@@ -33,6 +33,16 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
       : this.#redis.inTime((throwIfLate) => this.#acquireChecked(command, throwIfLate));
   }
 
+  /** An upgrade is a grant: the server may have forgotten other readers. */
+  override upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
+    if (this.#guard.isOver) return super.upgrade(lock, number);
+    return this.#redis.inTime(async (throwIfLate) => {
+      await this.#guard.check();
+      throwIfLate();
+      return super.upgrade(lock, number);
+    });
+  }
+
   override renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
     for (const { leaseMs } of renewals) this.#guard.noteLease(leaseMs);
     const { epoch } = this.#redis;

@@ -27,7 +27,7 @@ import { healthWarnings } from '../connection/server-check.js';
 import { HOLDERS_OF, isHolder } from '../lua/holders-of.script.js';
 import { INSPECT } from '../lua/inspect.script.js';
 import { grantOf } from '../lua/locks.script.js';
-import { RENEW } from '../lua/renew.script.js';
+import { RENEW, renewedOwner } from '../lua/renew.script.js';
 import { OtherProcesses } from '../wake/other-processes.js';
 import { WakeChannel } from '../wake/wake-channel.js';
 import { handleWakeMessage } from '../wake/wake-handler.js';
@@ -134,7 +134,7 @@ export class RedisLockStore implements QuorumNode {
       for (const key of lock.keys) {
         owners.push(lock);
         keys.push(this.#transport.names.lock(key));
-        args.push(lock.token, lock.leaseMs);
+        args.push(renewedOwner(lock), lock.leaseMs);
       }
     }
     const { gone, unknown } = await this.#transport.renewals.run(RENEW, keys, args);

@@ -3,7 +3,8 @@
 -- others. For a shared key it extends the token's own lease, and the key as far as that needs.
 --
 -- KEYS[i]            a key
--- ARGV[2i-1], [2i]   its token, its lease in ms
+-- ARGV[2i-1], [2i]   its token, its lease in ms. After the token and a space: the number of the upgrade that made its
+--                    holder the writer, if it has to be that
 -- RETURNS            {every i whose token doesn't hold its key any more, every i of which that is not known};
 --                    an error, if it is known of none
 local call, gone, unknown, now = redis.call, {}, {}, nil

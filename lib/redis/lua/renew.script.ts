@@ -1,3 +1,4 @@
+import type { OwnedLock } from '../../store/lock-store.js';
 import { LuaScript } from './lua-script.js';
 import { RENEW_IN_CLUSTER_SOURCE, RENEW_SOURCE } from './sources.generated.js';
 
@@ -12,6 +13,10 @@ export const RENEW = renewScript(RENEW_SOURCE);
 
 /** The same for the locks of one slot of a cluster. */
 export const RENEW_IN_CLUSTER = renewScript(RENEW_IN_CLUSTER_SOURCE);
+
+/** Writes whose lock is renewed, and as which writer, if it has to be one. */
+export const renewedOwner = ({ token, upgrade }: Pick<OwnedLock, 'token' | 'upgrade'>): string =>
+  upgrade ? `${token} ${upgrade}` : token;
 
 function renewScript(source: string): LuaScript<RenewReply> {
   return new LuaScript<RenewReply>({

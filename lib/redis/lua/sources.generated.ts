@@ -1076,8 +1076,17 @@ local call, gone, unknown, now = redis.call, {}, {}, nil
 local function holdersOf(i)
   return KEYS[i + #ARGV / 2] or error(redis.error_reply('TRYAGAIN Who shares it may be elsewhere.'))
 end
-local function renewShared(i, token, lease)
-  local key, holders = KEYS[i], holdersOf(i)
+local function partsOf(owner)
+  local token, upgrade = string.match(owner, '^(%S+) (%d+)$')
+  return token or owner, tonumber(upgrade)
+end
+local function isWriter(value, upgrade)
+  local writing = string.match(string.match(value, ${lua(SHARING_PATTERN)}), '^write:(%d+)$')
+  return writing and tonumber(writing) >= upgrade
+end
+local function renewShared(i, owner, lease, value)
+  local key, holders, token, upgrade = KEYS[i], holdersOf(i), partsOf(owner)
+  if upgrade and not isWriter(value, upgrade) then return false end
   if not now then
     local time = call('TIME')
     now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1092,13 +1101,14 @@ local function renewShared(i, token, lease)
   end
   return true
 end
-local function renew(i, token, lease)
+local function renew(i, owner, lease)
   local value = redis.pcall('GET', KEYS[i])
-  if value == token then
+  if value == owner then
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
     return true
   end
-  return type(value) == 'string' and string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)} and renewShared(i, token, lease)
+  return type(value) == 'string' and string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)}
+    and renewShared(i, owner, lease, value)
 end
 local failure
 for i = 1, #ARGV / 2 do
@@ -1120,8 +1130,17 @@ local call, gone, unknown, now = redis.call, {}, {}, nil
 local function holdersOf(i)
   return (string.find(KEYS[i], '{[^}]+}') and KEYS[i] or '{' .. KEYS[i] .. '}') .. ':holders'
 end
-local function renewShared(i, token, lease)
-  local key, holders = KEYS[i], holdersOf(i)
+local function partsOf(owner)
+  local token, upgrade = string.match(owner, '^(%S+) (%d+)$')
+  return token or owner, tonumber(upgrade)
+end
+local function isWriter(value, upgrade)
+  local writing = string.match(string.match(value, ${lua(SHARING_PATTERN)}), '^write:(%d+)$')
+  return writing and tonumber(writing) >= upgrade
+end
+local function renewShared(i, owner, lease, value)
+  local key, holders, token, upgrade = KEYS[i], holdersOf(i), partsOf(owner)
+  if upgrade and not isWriter(value, upgrade) then return false end
   if not now then
     local time = call('TIME')
     now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -1136,13 +1155,14 @@ local function renewShared(i, token, lease)
   end
   return true
 end
-local function renew(i, token, lease)
+local function renew(i, owner, lease)
   local value = redis.pcall('GET', KEYS[i])
-  if value == token then
+  if value == owner then
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
     return true
   end
-  return type(value) == 'string' and string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)} and renewShared(i, token, lease)
+  return type(value) == 'string' and string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)}
+    and renewShared(i, owner, lease, value)
 end
 local failure
 for i = 1, #ARGV / 2 do

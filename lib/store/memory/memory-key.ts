@@ -92,6 +92,11 @@ export class MemoryKey {
     return this.sharing === 'read' ? (this.#over.get(token) ?? 0) < upgrade : this.upgrade <= upgrade;
   }
 
+  /** Whether this upgrade, or a later one, made its holder the writer. */
+  isWrittenSince(upgrade: number): boolean {
+    return this.sharing === 'exclusive' && this.upgrade >= upgrade;
+  }
+
   /** Makes the only holder the writer. */
   write(upgrade: number): void {
     this.sharing = 'exclusive';

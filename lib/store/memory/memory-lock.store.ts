@@ -238,8 +238,8 @@ export class MemoryLockStore implements LockStore {
     return key.ahead(token);
   }
 
-  #renew({ keys, token, leaseMs }: OwnedLock): boolean {
-    const ours = this.#ours(keys, token);
+  #renew({ keys, token, leaseMs, upgrade = 0 }: OwnedLock): boolean {
+    const ours = this.#ours(keys, token).filter((key) => upgrade === 0 || this.#key(key).isWrittenSince(upgrade));
     for (const key of ours) this.#key(key).extend(token, leaseMs);
     return ours.length === keys.length;
   }

@@ -37,6 +37,25 @@ export const RENEWAL_CASES: ScriptCases = {
     expect(Number(await redis.zscore(HOLDERS, THEIRS))).toBeGreaterThan(Date.now() + 2000);
   },
 
+  'renew a writer only while it is one, by the upgrade that it names or by a later one': async ({
+    redis,
+    run,
+    share,
+  }) => {
+    const left = async () => Number(await redis.zscore(HOLDERS, MINE)) - Date.now();
+    for (const sharing of ['read', 'write:2', 'read 3 other:1:x.1']) {
+      await share(sharing, { [MINE]: 1000 });
+      expect(await run(RENEW, [A], [`${MINE} 3`, LEASE])).toEqual([[1], []]);
+      expect(await left()).toBeLessThanOrEqual(1000);
+    }
+    for (const sharing of ['write:3', 'write:10']) {
+      await share(sharing, { [MINE]: 1000 });
+      expect(await run(RENEW, [A], [`${MINE} 3`, LEASE])).toEqual([[], []]);
+      expect(await left()).toBeGreaterThan(1000);
+      expect(await run(RENEW, [A], [`${THEIRS} 3`, LEASE])).toEqual([[1], []]);
+    }
+  },
+
   'renew a share of a key in a cluster if the name of its holders is given, and report it as unknown otherwise':
     async ({ redis, run, share, locks }) => {
       await share('read', { [MINE]: 1000 });

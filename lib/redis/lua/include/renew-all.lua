@@ -1,5 +1,19 @@
-local function renewShared(i, token, lease)
-  local key, holders = KEYS[i], holdersOf(i)
+-- Returns the token of an owner that is to be the writer, and the number of the upgrade that made it that; or the owner
+-- as it is, which is a token then.
+local function partsOf(owner)
+  local token, upgrade = string.match(owner, '^(%S+) (%d+)$')
+  return token or owner, tonumber(upgrade)
+end
+
+-- Returns whether this upgrade, or a later one, made the holder of a key with this value the writer.
+local function isWriter(value, upgrade)
+  local writing = string.match(string.match(value, SHARING_PATTERN), '^write:(%d+)$')
+  return writing and tonumber(writing) >= upgrade
+end
+
+local function renewShared(i, owner, lease, value)
+  local key, holders, token, upgrade = KEYS[i], holdersOf(i), partsOf(owner)
+  if upgrade and not isWriter(value, upgrade) then return false end
   if not now then
     local time = call('TIME')
     now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -16,14 +30,15 @@ local function renewShared(i, token, lease)
   return true
 end
 
--- Returns whether the token still holds KEYS[i].
-local function renew(i, token, lease)
+-- Returns whether the owner still holds KEYS[i].
+local function renew(i, owner, lease)
   local value = redis.pcall('GET', KEYS[i])
-  if value == token then
+  if value == owner then
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
     return true
   end
-  return type(value) == 'string' and string.sub(value, 1, SHARED_LENGTH) == SHARED and renewShared(i, token, lease)
+  return type(value) == 'string' and string.sub(value, 1, SHARED_LENGTH) == SHARED
+    and renewShared(i, owner, lease, value)
 end
 
 local failure
