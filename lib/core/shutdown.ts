@@ -1,6 +1,13 @@
 import { now, timerAt } from '../clock/deadline.js';
+import { atRoot } from '../clock/root-context.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';
+
+/**
+ * How long a refusal takes at most while the app still runs, in ms. Nest may wait long for its HTTP requests; meanwhile
+ * workers fetch one job after the other, and would fail a whole queue of them.
+ */
+const REFUSAL_MS = 1000;
 
 interface ShutdownParts {
   readonly leases: LeaseRegistry;
@@ -19,6 +26,8 @@ export class Shutdown {
   #refusal: LockUnavailableError | undefined;
   #grace: { readonly endsAt: number; readonly timer: NodeJS.Timeout | undefined } | undefined;
   #ended: Promise<void> | undefined;
+  /** What refused callers wait for. */
+  #pause: { readonly over: Promise<void>; readonly end: () => void } | undefined;
 
   constructor(parts: ShutdownParts) {
     this.#parts = parts;
@@ -49,14 +58,34 @@ export class Shutdown {
     this.#parts.failWaiters(this.#refusal);
   }
 
+  /** Resolves when refused callers may hear of it: when the end begins, or after a moment. */
+  pause(): Promise<void> {
+    if (this.#ended) return Promise.resolve();
+    this.#pause ??= atRoot(() => this.#newPause());
+    return this.#pause.over;
+  }
+
   /** Waits for the held locks until the grace is over, and ends the service. */
   end(graceMs: number): Promise<void> {
     return (this.#ended ??= this.#end(graceMs));
   }
 
+  #newPause(): { readonly over: Promise<void>; readonly end: () => void } {
+    let end!: () => void;
+    const over = new Promise<void>((resolve) => (end = resolve));
+    const timer = setTimeout(() => this.#endPause(), REFUSAL_MS);
+    return { over, end: () => (clearTimeout(timer), end()) };
+  }
+
+  #endPause(): void {
+    this.#pause?.end();
+    this.#pause = undefined;
+  }
+
   async #end(graceMs: number): Promise<void> {
     const graceEndsAt = this.startGrace(graceMs);
     this.stopGranting();
+    this.#endPause();
     await this.#parts.leases.whenNoneAcquiring();
     await this.#parts.leases.whenEmpty(graceEndsAt);
     clearTimeout(this.#grace!.timer);

@@ -189,6 +189,11 @@ export function clientGoneSignal(): AbortSignal | undefined {
   return requests.getStore()?.clientGone;
 }
 
+/** Tells whether this async context handles an HTTP request that waits for its response. */
+export function isRequestRunning(): boolean {
+  return requests.getStore()?.isOver === false;
+}
+
 /** Tells whether the HTTP request of this async context has its response, or its client has gone. */
 export function isRequestOver(): boolean {
   return requests.getStore()?.isOver ?? false;

@@ -96,7 +96,13 @@ export class LockService {
     this.#outage = outage;
     this.#reports = reports;
     this.requests = requests;
-    this.#errors = new CallErrors({ context: this.#context, requests, outage, isEnding: () => this.isEnding });
+    this.#errors = new CallErrors({
+      context: this.#context,
+      requests,
+      outage,
+      isEnding: () => this.isEnding,
+      pause: () => this.#acquirer.shutdown.pause(),
+    });
     this.#waitSignals = waitSignalsWith(requests);
     this.#acquirer = new LockAcquirer({
       store,

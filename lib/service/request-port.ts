@@ -7,6 +7,8 @@ export interface RequestPort {
    * of a request.
    */
   waitSignal(): AbortSignal | undefined;
+  /** Whether there is a current request, and it is not over. */
+  isRunning(): boolean;
   /** Whether the current request has its response, or nobody waits for it any more; false outside of a request. */
   isOver(): boolean;
   /**
@@ -21,6 +23,7 @@ export interface RequestPort {
 /** For a service outside of Nest: no call belongs to a request. */
 export const NO_REQUESTS: RequestPort = {
   waitSignal: () => undefined,
+  isRunning: () => false,
   isOver: () => false,
   attachError: (error) => error,
   changesErrors: false,

@@ -47,6 +47,41 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
     await closing;
   });
 
+  it('a worker that fetches one job after the other fails few of them while the app waits for a request', async () => {
+    const [inside, goOn] = [deferred(), deferred()];
+
+    @Controller('jobs')
+    class JobsController {
+      @Get()
+      async list() {
+        inside.resolve();
+        await goOn.promise;
+        return [];
+      }
+
+      @Post()
+      @WithLock('job')
+      async run() {}
+    }
+
+    const app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [JobsController] });
+    const locks = app.get(LockService);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const slow = sent(portOf(app), agent, 'GET');
+    await inside.promise;
+    const closing = app.close();
+    await until(() => locks.isEnding);
+    const startedAt = performance.now();
+    await expect(locks.lock('job')).rejects.toBeInstanceOf(LockUnavailableError);
+    expect(performance.now() - startedAt).toBeGreaterThan(900);
+    const refused = locks.lock('job').catch((error: unknown) => error);
+    goOn.resolve();
+    expect(await slow).toEqual({ status: 200 });
+    agent.destroy();
+    await closing;
+    expect(await refused).toBeInstanceOf(LockUnavailableError);
+  });
+
   it.each(['a new connection', 'a connection that is kept alive'])(
     'a shutdown tells a handler to stop when the grace is over, and lets nobody else in until it has, on %s',
     async (connection) => {
