@@ -5,6 +5,7 @@
 export const TIMELESS = [
   'test/api/',
   'test/architecture/',
+  'test/cli/',
   // Their clocks are set by the test.
   'test/core/(?:lease-end|suspension|time-wheel)\\.spec',
   'test/core/(?:late-messages|queued-work)\\.spec',

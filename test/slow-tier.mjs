@@ -8,6 +8,9 @@ export const SLOW_TIER = [
   'test/lab/(?!checker)',
   'test/page-client/browser\\.spec',
   `test/processes/(?:${[
+    'cli-faults',
+    'cli-operate',
+    'cli-terminal',
     'force-unlock',
     'crash-succession',
     'many-waiters',

@@ -1,7 +1,7 @@
 /**
  * Compiles the library into a few files, because to load 230 small ones takes an app four times as long: all that the
- * entry points share is in `nest-redis-lock.js`. Source maps lead to the TypeScript. The compiler adds the types, one
- * file for each source.
+ * entry points share is in `nest-redis-lock.js`, which the command loads too, and in `nest.js`, for which Nest itself is
+ * needed. Source maps lead to the TypeScript. The compiler adds the types, one file for each source.
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -33,13 +33,29 @@ const typescript = {
 /** The entry points beside the main one: folders of lib/. */
 const ENTRIES = ['opentelemetry', 'prometheus', 'terminus', 'testing'];
 
-/** Whether a file belongs to one entry point only. */
+/** The command, and a process that it starts. */
+const COMMAND = ['cli/index', 'cli/watcher'];
+
+/** Whether a file belongs to one entry point only, or to the command. */
 const isOfOneEntry = (id) =>
-  ['index.ts', ...ENTRIES.map((entry) => `${entry}/`)].some((path) => id.startsWith(join(lib, path)));
+  ['index.ts', 'cli/', ...ENTRIES.map((entry) => `${entry}/`)].some((path) => id.startsWith(join(lib, path)));
+
+/** All files that the command loads, by what it and they import. */
+function loadedByCommand(getModuleInfo) {
+  const loaded = new Set(COMMAND.map((entry) => join(lib, `${entry}.ts`)));
+  for (const id of loaded) {
+    const { importedIds = [], dynamicallyImportedIds = [] } = getModuleInfo(id) ?? {};
+    for (const imported of [...importedIds, ...dynamicallyImportedIds]) loaded.add(imported);
+  }
+  return loaded;
+}
 
 const bundle = await rollup({
   input: Object.fromEntries(
-    ['index', ...ENTRIES.map((entry) => `${entry}/index`)].map((entry) => [entry, join(lib, `${entry}.ts`)]),
+    ['index', ...ENTRIES.map((entry) => `${entry}/index`), ...COMMAND].map((entry) => [
+      entry,
+      join(lib, `${entry}.ts`),
+    ]),
   ),
   external: /^[^./]/,
   plugins: [typescript],
@@ -49,13 +65,24 @@ const bundle = await rollup({
     if (log.code !== 'THIS_IS_UNDEFINED') throw new Error(log.message);
   },
 });
-await bundle.write({
+const { output } = await bundle.write({
   dir: join(root, 'dist'),
   format: 'es',
   sourcemap: true,
   minifyInternalExports: false,
   hoistTransitiveImports: false,
-  chunkFileNames: '[name].js',
-  manualChunks: (id) => (isOfOneEntry(id) ? undefined : 'nest-redis-lock'),
+  chunkFileNames: ({ name, moduleIds }) =>
+    moduleIds.some((id) => id.startsWith(join(lib, 'cli/'))) ? `cli/${name}.js` : `${name}.js`,
+  manualChunks: (id, { getModuleInfo }) => {
+    if (isOfOneEntry(id)) return undefined;
+    return loadedByCommand(getModuleInfo).has(id) ? 'nest-redis-lock' : 'nest';
+  },
 });
 await bundle.close();
+
+const NEST_IN_COMMAND = ['@nestjs/common/exceptions/http.exception.js'];
+for (const { fileName, imports = [] } of output) {
+  if (!fileName.startsWith('cli/') && fileName !== 'nest-redis-lock.js') continue;
+  const slow = imports.filter((name) => /^(@nestjs\/|nest\.js)/.test(name) && !NEST_IN_COMMAND.includes(name));
+  if (slow.length > 0) throw new Error(`${fileName} loads ${slow.join()}: the command would start 200 ms later.`);
+}

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
-import { HttpException } from '@nestjs/common';
+// Not from '@nestjs/common' itself, which takes 100 ms to load: the command of this package has no other use for Nest.
+import { HttpException } from '@nestjs/common/exceptions/http.exception.js';
 import { setLazyStack, withoutTraces } from './error-stack.js';
 
 /** The stable code of each lock error. */

@@ -89,6 +89,17 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['module', 'decorators', 'decorators/options', 'decorators/key', 'service', 'http'],
     ...['core', 'core/lock', 'core/request', 'redis/connection', 'store', 'clock', 'errors'],
   ],
+  cli: ['cli', 'cli/arguments', 'cli/run', 'cli/inspect', 'cli/unlock', 'errors'],
+  'cli/show': ['cli/show', 'core', 'service', 'errors'],
+  'cli/inspect': ['cli/show', 'cli/redis', 'cli/arguments', 'cli'],
+  'cli/unlock': ['cli/show', 'cli/redis', 'cli/arguments', 'cli', 'core'],
+  'cli/arguments': ['cli/arguments', 'cli', 'errors'],
+  'cli/redis': [
+    ...['cli/redis', 'cli/arguments', 'cli', 'module', 'service', 'redis', 'redis/connection', 'clock', 'ioredis'],
+  ],
+  'cli/run': [
+    ...['cli/run', 'cli/redis', 'cli/arguments', 'cli', 'service', 'core/lock', 'core/request', 'clock', 'errors'],
+  ],
   page: ['page', 'service', 'core', 'core/lock', 'store', 'clock', 'log', 'errors', ...NEST, 'rxjs'],
   metrics: ['metrics', 'service', 'core/lock', 'log', 'errors', 'rxjs'],
   opentelemetry: ['opentelemetry', 'metrics', 'boot', 'service', 'errors', ...NEST, '@opentelemetry/api'],

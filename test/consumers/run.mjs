@@ -76,6 +76,7 @@ try {
       if (!installed.has(dependencies))
         installed.set(dependencies, await install(app, tarball, join(folder, `app-${installed.size}`)));
       await check(app, installed.get(dependencies), nodes, { REDIS_URL: url });
+      await command(app, installed.get(dependencies), url);
     }
     await typeorm(tarball, url);
     await rollingMove(tarball, url);
@@ -147,6 +148,20 @@ async function installBeside({ name, folder: source }, packages, tarball) {
   writeFileSync(join(home, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }));
   await step(`${name}: npm install`, run('npm', ['install', '--no-fund', '--no-audit'], { cwd: home }));
   return home;
+}
+
+/** Runs the command of the package, as people type it. */
+async function command({ name }, home, url) {
+  const npx = (...args) =>
+    run('npx', ['--no-install', 'nest-redis-lock', ...args], { cwd: home, env: { ...process.env, REDIS_URL: url } });
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+  const { stdout: shown } = await step(`${name}: npx nest-redis-lock --version`, npx('--version'));
+  assert.equal(shown, `${version}\n`);
+  const { stdout: ran } = await step(
+    `${name}: npx nest-redis-lock run`,
+    npx('run', 'nightly', '--', 'sh', '-c', 'echo "locked $LOCK_KEY"'),
+  );
+  assert.equal(ran, 'locked nightly\n');
 }
 
 /** Runs an app with TypeORM on a real Postgres. */

@@ -29,11 +29,27 @@ function assertSmall(assets) {
   assert.ok(bytes > 0 && bytes < MOST_BYTES, `the assets of the lock page have ${bytes} bytes compressed`);
 }
 
+/** Those of the command: what it loads for each verb, and what verbs share. */
+const COMMAND_FILES = [
+  'exit-codes',
+  'index',
+  'inspect',
+  'open-locks',
+  'print',
+  'processes-of-lock',
+  'run',
+  'unlock',
+  'watched',
+  'watcher',
+];
+
 /** The bundle with its source maps, the types of each source, and what the README refers to. */
 function filesForUsers() {
   const bundle = [
     'index',
     'nest-redis-lock',
+    'nest',
+    ...COMMAND_FILES.map((file) => `cli/${file}`),
     'opentelemetry/index',
     'prometheus/index',
     'terminus/index',

@@ -1,0 +1,19 @@
+import { parentOf } from './processes.js';
+
+/** How often to look, in ms. */
+const LOOKS_EVERY_MS = 500;
+
+/**
+ * Calls back when npm has ended, if this process runs by `npx` or as a script of npm. npm passes SIGTERM on to its
+ * shell only, and other signals to nobody: what the shell runs would go on.
+ */
+export function whenNpmEnds(ended: () => void, env: NodeJS.ProcessEnv = process.env): void {
+  if (!env['npm_lifecycle_script']?.includes('nest-redis-lock')) return;
+  const ancestors = (): string => [process.ppid, parentOf(process.ppid)].join();
+  const first = ancestors();
+  const timer = setInterval(() => {
+    if (ancestors() === first) return;
+    clearInterval(timer);
+    ended();
+  }, LOOKS_EVERY_MS).unref();
+}

@@ -1,0 +1,79 @@
+/**
+ * Runs in a process of its own beside `nest-redis-lock run`, and kills the command when that can't: because it was
+ * killed itself, stands still, or is too busy. What to watch is in its environment: the LOCK_TOKEN of the command, its
+ * process group if it has started, and when to kill it. News are lines of stdin:
+ *
+ * - `group <id>`: the process group of the command, which has started;
+ * - `until <ms>`: when to kill it, by the monotonic clock; each such line replaces the last;
+ * - `end`: the command has ended.
+ *
+ * The end of stdin without `end` says that nobody looks after the command any more.
+ */
+import { writeSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { groupsWithToken } from './run/processes.js';
+import { sharedNow, WATCHED } from './run/watched.js';
+
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** How often to kill again, in ms, and how long after the end of stdin: the command may be just starting. */
+const [AGAIN_MS, STARTING_MS] = [20, 1000];
+
+const [token = '', startedGroup, killAt] = (process.env[WATCHED] ?? '').split(' ');
+let group = Number(startedGroup) || undefined;
+let until = Number(killAt ?? Infinity);
+let timer: NodeJS.Timeout | undefined;
+
+// It ends with the process that started it, not with a signal to everybody.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => undefined);
+
+/** @returns the groups that were killed */
+function kill(): readonly number[] {
+  const groups = group === undefined ? groupsWithToken(token) : [group];
+  return groups.filter((id) => {
+    try {
+      return process.kill(-id, 'SIGKILL');
+    } catch {
+      return false;
+    }
+  });
+}
+
+function planKill(): void {
+  clearTimeout(timer);
+  const leftMs = until - sharedNow();
+  if (leftMs <= 0) kill();
+  timer = setTimeout(planKill, leftMs <= 0 ? AGAIN_MS : Math.min(Math.ceil(leftMs), LONGEST_TIMER_MS));
+}
+
+async function abandoned(): Promise<void> {
+  const giveUpAt = sharedNow() + STARTING_MS;
+  let killed = kill();
+  while (killed.length === 0 && group === undefined && sharedNow() < giveUpAt) {
+    await sleep(AGAIN_MS);
+    killed = kill();
+  }
+  if (killed.length > 0)
+    tell(`the process that held the lock was killed, and so was its command (group ${killed.join()}).`);
+  process.exit();
+}
+
+function tell(line: string): void {
+  try {
+    writeSync(2, `nest-redis-lock: ${line}\n`);
+  } catch {
+    // Nobody reads it.
+  }
+}
+
+planKill();
+
+createInterface({ input: process.stdin })
+  .on('line', (line) => {
+    const [word, value] = line.split(' ');
+    if (word === 'end') process.exit();
+    if (word === 'group') group = Number(value);
+    if (word === 'until') until = Number(value);
+    planKill();
+  })
+  .on('close', () => void abandoned());
