@@ -17,8 +17,7 @@ export function Navigation({ route, snapshot }: NavigationProps) {
         {VIEWS.map((view) => (
           <li key={view}>
             <a href={hashOf({ view, filter: route.filter })} aria-current={view === route.view ? 'page' : undefined}>
-              {TITLES[view]}
-              {snapshot && <NumberOf view={view} snapshot={snapshot} />}
+              {TITLES[view]} {snapshot && <NumberOf view={view} snapshot={snapshot} />}
             </a>
           </li>
         ))}

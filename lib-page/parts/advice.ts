@@ -7,6 +7,9 @@ export interface Advice {
   readonly reasons: readonly string[];
 }
 
+/** A process that has not answered for longer is stalled, or gone. It is asked once a second. */
+export const SILENT_AFTER_MS = 3_000;
+
 type Facts = Pick<PageSnapshot, 'processes' | 'waitGraph'>;
 
 /** Answers "may I take it away?" for one holder of a key. */
@@ -18,13 +21,13 @@ export function adviceOn(holder: HeldRow, waiters: number, { processes, waitGrap
       'Its holder is part of a deadlock: to take one key of the circle away ends it. It ends by itself when the first of them has waited long enough.',
     );
   if (waiters === 0) reasons.push('Nobody waits for it.');
-  const isAlive = processes.some(({ id }) => id === holder.process);
-  return isAlive ? whileItRuns(holder, reasons) : withoutItsProcess(holder, reasons);
+  const answers = processes.some(({ id, silentMs }) => id === holder.process && silentMs <= SILENT_AFTER_MS);
+  return answers ? whileItRuns(holder, reasons) : withoutItsProcess(holder, reasons);
 }
 
 function whileItRuns({ fence }: HeldRow, reasons: string[]): Advice {
   return {
-    verdict: 'Its process is alive and renews the lease, so its work is probably still running. Look at that first.',
+    verdict: 'Its process is alive and answers, so its work is probably still running. Look at that first.',
     reasons: [
       ...reasons,
       'If you take it away, the next caller enters at once. The work is told to stop by its signal; work that does not listen to the signal goes on beside the next holder.',

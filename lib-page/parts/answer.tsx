@@ -66,7 +66,7 @@ export function Answer({ title, holder, firstWaiter, snapshot, onUnlock }: Answe
             <li key={reason}>{reason}</li>
           ))}
         </ul>
-        {onUnlock && (
+        {onUnlock && isShownInFull(holder) && (
           <div class="actions">
             <button type="button" class="danger" onClick={() => onUnlock(holder)}>
               Take it away…
@@ -76,6 +76,11 @@ export function Answer({ title, holder, firstWaiter, snapshot, onUnlock }: Answe
       </div>
     </section>
   );
+}
+
+/** The app shows only a part of a very long key, so nobody could type it. */
+function isShownInFull({ key, keyLength }: HeldRow): boolean {
+  return keyLength === key.length;
 }
 
 function waitersOf({ waiters }: HeldRow, first: WaitingRow | undefined) {

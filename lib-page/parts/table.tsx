@@ -126,7 +126,7 @@ function useFocusKept() {
     if (before < 0 || document.activeElement !== document.body) return;
     const rows = body.current?.rows;
     const row = rows?.[Math.min(before, rows.length - 1)];
-    const heir = row?.querySelector<HTMLElement>('a, button') ?? document.querySelector<HTMLElement>('main');
+    const heir = row?.querySelector<HTMLElement>('a, button');
     heir?.focus({ preventScroll: true });
   });
   return body;

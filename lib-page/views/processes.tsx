@@ -1,4 +1,5 @@
 import type { ProcessRow, ServerState } from '../../lib/page/page-snapshot.js';
+import { SILENT_AFTER_MS } from '../parts/advice.js';
 import { Age } from '../parts/age.js';
 import { count, duration } from '../parts/format.js';
 import { Table, type Column } from '../parts/table.js';
@@ -70,10 +71,15 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
   {
     title: 'Process',
     by: ({ id }) => id,
-    cell: ({ host, pid, isThis }) => (
+    cell: ({ host, pid, isThis, silentMs }) => (
       <>
         {host}:{pid}
         {isThis && <small>answers this page</small>}
+        {silentMs > SILENT_AFTER_MS && (
+          <small class="bad">
+            has not answered for <Age ms={silentMs} />
+          </small>
+        )}
       </>
     ),
   },

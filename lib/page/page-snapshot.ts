@@ -193,6 +193,8 @@ export interface ProcessRow {
   readonly pid: number;
   /** Whether it is the one that answers. */
   readonly isThis: boolean;
+  /** For how long it has not answered: it is stalled or stopped, and its rows are as old as that. 0 when it answers. */
+  readonly silentMs: number;
   readonly uptimeMs: number;
   readonly held: number;
   readonly waiting: number;

@@ -16,7 +16,7 @@ const holder: HeldRow = {
   },
 };
 const noWaits: PageSnapshot['waitGraph'] = { calls: { total: 0, items: [] }, edges: [], cycles: [] };
-const processes = [{ id: 'api:1:x' }] as unknown as PageSnapshot['processes'];
+const processes = [{ id: 'api:1:x', silentMs: 0 }] as unknown as PageSnapshot['processes'];
 const alive = { processes, waitGraph: noWaits };
 
 it('a holder whose process lives is to be looked at first, as its work may still run', () => {
@@ -26,6 +26,8 @@ it('a holder whose process lives is to be looked at first, as its work may still
 });
 
 it('a holder whose process does not answer may be gone: then its lease ends by itself', () => {
+  const stopped = [{ id: 'api:1:x', silentMs: 3_500 }] as unknown as PageSnapshot['processes'];
+  expect(adviceOn(holder, 1, { ...alive, processes: stopped }).verdict).toMatch(/stalled or gone/);
   const silent = { ...holder, process: null, fence: null, heldMs: null };
   expect(adviceOn(silent, 1, alive).verdict).toMatch(/stalled or gone.*Wait for that first/);
 });

@@ -35,12 +35,11 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       await shows(page, '3 min 13 s');
     });
 
-    it('polls when the stream is refused, and says so; ages tick in between', async () => {
+    it('polls when the stream is refused, and says so', async () => {
       app.be('no stream');
       app.show(withRows([holding('account:42')]));
       const page = await open(address);
       await shows(page, /^Polling, /);
-      await shows(page, '3 min 13 s');
       app.show(withRows([holding('account:43')]));
       await shows(page, 'account:43');
     });
@@ -53,6 +52,14 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       await shows(page, 'account:42');
     });
 
+    it('comes also to an address with a password in it, as of Basic authentication', async () => {
+      app.show(withRows([holding('account:42')]));
+      const page = await open(address.replace('//', '//operator:secret@'));
+      await shows(page, /^Live, /);
+      app.be('no stream');
+      await shows(page, /^Polling, /);
+    });
+
     it('says when the app is away and the data is stale, and is live again when it is back', async () => {
       app.show(withRows([holding('account:42')]));
       const page = await open(address);
@@ -60,6 +67,8 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       app.be('gone');
       await shows(page, /The app does not answer\. What you see is the last/, SILENCE);
       await shows(page, /^Stale: \d+ s old/, SILENCE);
+      // Ages tick without new data, and stand still when the data is stale.
+      await shows(page, '3 min 18 s');
       await shows(page, 'account:42');
       app.be('well');
       await shows(page, /^Live, /, SILENCE);
@@ -95,7 +104,7 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       const page = await open(`${address}#/?filter=account:42`);
       await shows(page, /Held by\s*Accounts\.withdraw\s*on\s*api-1:4711\s*for\s*3 min 12 s\./);
       await shows(page, /2 callers wait for it, the longest for\s*1 min 00 s/);
-      await shows(page, /is alive and renews the lease/);
+      await shows(page, /is alive and answers/);
       expect(app.lastAsked('events')?.get('filter')).toBe('account:42');
       expect(await page.getByRole('button', { name: 'Take it away…' }).count()).toBe(0);
     });
