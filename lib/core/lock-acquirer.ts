@@ -11,6 +11,7 @@ import type { LockContext } from './nesting/lock-context.js';
 import { NestedAcquire } from './nesting/nested-acquire.js';
 import { notReentrant, partlyHeld } from './nesting/nesting-errors.js';
 import { changedRequest, usesLocalQueue, type LockRequest, type Refusal } from './request/lock-request.js';
+import { answerTraces } from './holder-traces.js';
 import { Processes } from './processes.js';
 import { TokenSource } from './request/lock-token.js';
 import { Shutdown } from './shutdown.js';
@@ -74,6 +75,7 @@ export class LockAcquirer {
       },
     });
     const storeWait = new StoreWait({ store, localQueue, pendingAcquires, tracker });
+    answerTraces(processes, (token) => leases.get(token)?.details?.traceparent);
     this.shutdown = shutdown;
     this.#context = context;
     this.#tracker = tracker;

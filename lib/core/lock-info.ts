@@ -21,6 +21,11 @@ export interface LockHolder extends LockProcess {
   readonly fence: number | undefined;
   /** Since when it holds the lock, by its own clock. Undefined when its process did not answer in time. */
   readonly since: Date | undefined;
+  /**
+   * The trace of its lock, as W3C Trace Context writes it: the trace id is its second part. Undefined when the lock is
+   * not traced, or its process did not answer in time.
+   */
+  readonly traceparent: string | undefined;
 }
 
 export interface LockWaiter extends LockProcess {
@@ -72,5 +77,6 @@ async function describeHolder(store: LockStore, { token, leaseLeftMs }: HolderVi
     remaining: leaseLeftMs,
     fence: details?.fence,
     since: details && new Date(details.acquiredAt),
+    traceparent: details?.traceparent,
   };
 }

@@ -1,23 +1,22 @@
 import { Global, Inject, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { metrics, type MeterProvider } from '@opentelemetry/api';
+import type { MeterProvider } from '@opentelemetry/api';
 import { everyService } from '../boot/every-service.js';
-import { checkedOptions, checkedPart } from '../metrics/checked-options.js';
-import { LockMeter, MOST_LABELS } from '../metrics/lock-meter.js';
+import { LockMeter } from '../metrics/lock-meter.js';
 import type { LockService } from '../service/lock.service.js';
 import { ConfigurableModuleClass, OPENTELEMETRY_OPTIONS } from './lock-opentelemetry.module-definition.js';
 import type { LockOpenTelemetryOptions } from './lock-opentelemetry.options.js';
+import { resolveOptions } from './resolved-options.js';
 import { openTelemetryInstruments } from './opentelemetry-instruments.js';
-
-/** The name of the instrumentation scope. */
-const SCOPE = 'nest-redis-lock';
+import { SCOPE } from './scope.js';
+import { ServiceTracer } from './service-tracer.js';
 
 /** The services that are measured already, by provider. */
 const measured = new WeakMap<MeterProvider, WeakSet<LockService>>();
 
 /**
- * Measures the locks of the app for OpenTelemetry: of all its `RedisLockModule`s, whatever their names. Needs the
- * package `@opentelemetry/api`, and an SDK that is started before the app.
+ * Measures and traces the locks of the app for OpenTelemetry: of all its `RedisLockModule`s, whatever their names. Needs
+ * the package `@opentelemetry/api`, and an SDK that is started before the app.
  *
  * @example
  * ```ts
@@ -47,14 +46,17 @@ export class LockOpenTelemetryModule extends ConfigurableModuleClass {
    * @throws LockOptionsError for a wrong option
    */
   onModuleInit(): void {
-    const { meterProvider = metrics.getMeterProvider(), maxLabels = MOST_LABELS } = checkedOptions(this.#options, [
-      'meterProvider',
-      'maxLabels',
-    ]);
-    checkedPart('meterProvider', meterProvider, 'getMeter', 'a MeterProvider');
-    const services = measured.get(meterProvider) ?? new WeakSet();
-    measured.set(meterProvider, services);
-    const meter = new LockMeter(openTelemetryInstruments(meterProvider.getMeter(SCOPE)), maxLabels, services);
-    everyService(this.#modules, (service) => meter.measure(service));
+    const options = resolveOptions(this.#options);
+    const meter = options.metrics ? meterOf(options) : undefined;
+    everyService(this.#modules, (service) => {
+      meter?.measure(service);
+      if (options.traces) service.watchers.traceWith(new ServiceTracer(service, options));
+    });
   }
+}
+
+function meterOf({ meterProvider, maxLabels }: Required<LockOpenTelemetryOptions>): LockMeter {
+  const services = measured.get(meterProvider) ?? new WeakSet();
+  measured.set(meterProvider, services);
+  return new LockMeter(openTelemetryInstruments(meterProvider.getMeter(SCOPE)), maxLabels, services);
 }

@@ -1,12 +1,10 @@
 import { Observable } from 'rxjs';
-import { withCallEvents, type CallEventsOf } from '../core/lock/call-events.js';
 import { Lock } from '../core/lock/lock.js';
 import { LockAcquirer } from '../core/lock-acquirer.js';
 import { now } from '../clock/deadline.js';
 import { nextTurn } from '../clock/next-turn.js';
 import { LockContext, type LockNode } from '../core/nesting/lock-context.js';
 import type { LockEvent } from '../core/lock/lock-event.js';
-import { LockEvents } from '../core/lock/lock-events.js';
 import { forceUnlock } from '../core/force-unlock.js';
 import { resolveForceOptions } from '../core/request/force-options.js';
 import { inspectKey, type LockInfo } from '../core/lock-info.js';
@@ -27,6 +25,7 @@ import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { eventSubscriber } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError } from './call-errors.js';
+import { CallWatchers } from './call-watchers.js';
 import { NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
 import { NO_REPORTS, type OperatorReports } from './lock-reporter.js';
 import type { OutageReporter } from './outage-reporter.js';
@@ -64,8 +63,8 @@ export class LockService {
   readonly #defaults: ResolvedLockOptions;
   /** The defaults of `tryLock`, which does not wait unless a call says so. */
   readonly #tryDefaults: ResolvedLockOptions;
-  readonly #events = new LockEvents();
-  readonly #callEvents: CallEventsOf = { events: this.#events, heldKeys: () => this.#context.heldKeys() };
+  /** @internal */
+  readonly watchers = new CallWatchers(() => this.#context.heldKeys());
   readonly #acquirer: LockAcquirer;
   readonly #errors: CallErrors;
   /** One function for all calls: one for each would cost too much. */
@@ -106,15 +105,15 @@ export class LockService {
     this.#waitSignals = waitSignalsWith(requests);
     this.#acquirer = new LockAcquirer({
       store,
-      events: this.#events,
+      events: this.watchers.events,
       context: this.#context,
       onReply: () => outage?.succeeded(),
       reports,
     });
     this.events = new Observable((subscriber) => {
       const listener = eventSubscriber(subscriber);
-      this.#events.add(listener);
-      return () => this.#events.delete(listener);
+      this.watchers.events.add(listener);
+      return () => this.watchers.events.delete(listener);
     });
   }
 
@@ -234,7 +233,7 @@ export class LockService {
     if (!tokens) return false;
     const { token, by, reason } = checked;
     const unknown = { label: undefined, method: undefined, template: undefined };
-    this.#events.emit({ type: 'forced', keys: [key], ...unknown, token, tokens, by, reason });
+    this.watchers.events.emit({ type: 'forced', keys: [key], ...unknown, token, tokens, by, reason });
     this.#reports.released(key, tokens, { by, reason });
     return true;
   }
@@ -321,7 +320,7 @@ export class LockService {
   /** @internal */
   async onApplicationShutdown(): Promise<void> {
     await this.#acquirer.shutdown.end(this.#shutdownGraceMs);
-    this.#events.complete();
+    this.watchers.events.complete();
     this.#outage?.close();
   }
 
@@ -354,8 +353,8 @@ export class LockService {
   /** @throws LockKeyError, LockOptionsError */
   #acquire(key: LockKey, resolved: ResolvedLockOptions): Promise<Lock | Refusal> {
     const request = lockRequest(resolved, { keys: orderedKeys(key), waitSignals: this.#waitSignals });
-    return this.#events.hasSubscribers
-      ? withCallEvents(this.#callEvents, request, (request) => this.#acquirer.acquire(request))
+    return this.watchers.isWatching
+      ? this.watchers.watch(request, (request) => this.#acquirer.acquire(request))
       : this.#acquirer.acquire(request);
   }
 }

@@ -30,4 +30,6 @@ export interface LockDetails {
   /** When it was acquired, in ms since 1970. */
   readonly acquiredAt: number;
   readonly label: string | undefined;
+  /** The trace of the lock, as W3C Trace Context writes it; undefined when it is not traced. */
+  readonly traceparent?: string | undefined;
 }

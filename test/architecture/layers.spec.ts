@@ -102,7 +102,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   page: ['page', 'service', 'core', 'core/lock', 'store', 'clock', 'log', 'errors', ...NEST, 'rxjs'],
   metrics: ['metrics', 'service', 'core/lock', 'log', 'errors', 'rxjs'],
-  opentelemetry: ['opentelemetry', 'metrics', 'boot', 'service', 'errors', ...NEST, '@opentelemetry/api'],
+  opentelemetry: [
+    ...['opentelemetry', 'metrics', 'boot', 'service', 'core', 'core/lock', 'core/request', 'clock', 'log', 'errors'],
+    ...[...NEST, '@opentelemetry/api'],
+  ],
   prometheus: ['prometheus', 'metrics', 'boot', 'service', 'errors', ...NEST, 'prom-client'],
   terminus: ['terminus', 'service', 'errors', ...NEST, '@nestjs/terminus'],
   testing: ['testing', '.', 'module', 'service', 'http', 'core/request', 'store', 'store/memory', 'errors', ...NEST],

@@ -1,8 +1,7 @@
 import { now } from '../../clock/deadline.js';
-import { LockKeyError } from '../../errors/lock-key.error.js';
-import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { modeOf } from '../request/held-mode.js';
 import { changedRequest, type LockRequest, type Refusal } from '../request/lock-request.js';
+import { failureOf } from './call-failure.js';
 import type { LockCallEvent, LockEvent, ToldOfCall } from './lock-event.js';
 import type { LockEvents } from './lock-events.js';
 import { Lock } from './lock.js';
@@ -40,12 +39,10 @@ export async function withCallEvents(
   try {
     result = await acquire(changedRequest(request, { onWait }));
   } catch (error) {
-    const isAborted = [request.signal, ...(request.signals ?? [])].some(
-      (signal) => signal?.aborted && signal.reason === error,
-    );
+    const failure = failureOf(error, request);
     emitEnd((call) => {
-      if (isAborted) return { ...call, type: 'aborted', reason: error };
-      return isMistake(error) ? undefined : { ...call, type: 'unavailable', error };
+      if (failure === 'aborted') return { ...call, type: failure, reason: error };
+      return failure === 'mistake' ? undefined : { ...call, type: failure, error };
     });
     throw error;
   }
@@ -65,6 +62,3 @@ export async function withCallEvents(
 function toldOf({ keys, label, site, sharing }: LockRequest, id: number): ToldOfCall {
   return { id, keys, label, method: site?.method, template: site?.template, mode: modeOf(sharing) };
 }
-
-/** Whether the call itself was wrong, which is no event. */
-const isMistake = (error: unknown): boolean => error instanceof LockOptionsError || error instanceof LockKeyError;

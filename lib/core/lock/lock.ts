@@ -9,6 +9,7 @@ import type { LeaseChanges } from '../lease/lease-changes.js';
 import type { HeldNews } from './lock-event.js';
 import type { Audience, LockEvents } from './lock-events.js';
 import { HoldTime, type HoldTimes } from './hold-time.js';
+import type { HoldTrace } from './hold-trace.js';
 import { Nesting, type NestedIn } from './lock-nesting.js';
 import type { CallSite } from '../request/call-site.js';
 import type { HeldMode } from '../request/held-mode.js';
@@ -49,6 +50,8 @@ export class Lock implements AsyncDisposable {
    * Larger than the fence of every earlier holder of the key. Send it to the database and let it refuse smaller ones.
    */
   readonly fence: number;
+  /** Traces it, if somebody wants to know. @internal */
+  trace: HoldTrace | undefined;
   // Private, so that nobody who copies or prints what a lock has sends a token or a key to somebody.
   readonly #keys: readonly string[];
   readonly #leases: readonly Lease[];
@@ -268,11 +271,13 @@ export class Lock implements AsyncDisposable {
     this.#nesting?.loseChildren(reason, forced);
     this.#emitLoss(this.#loss);
     if (forced && !this.isNested) this.#issuer.reports.takenByForce(this, this.#loss);
+    this.trace?.end(this.#loss);
   }
 
   /** What people who inspect the key get to know. @internal */
   get details(): LockDetails {
-    return { fence: this.fence, acquiredAt: this.#acquiredAt, label: this.#label };
+    const traceparent = this.trace?.traceparent;
+    return { fence: this.fence, acquiredAt: this.#acquiredAt, label: this.#label, traceparent };
   }
 
   get #endsAt(): number {
@@ -315,7 +320,7 @@ export class Lock implements AsyncDisposable {
 
   #release(): Promise<boolean> {
     const released = this.#issuer.unlock(this);
-    if (this.#audience) void released.then((ours) => ours && this.#emit({ type: 'released' }));
+    if (this.#audience || this.trace) void released.then((ours) => this.#reportRelease(ours));
     this.#nesting?.loseChildren('unlocked');
     return released;
   }
@@ -324,6 +329,11 @@ export class Lock implements AsyncDisposable {
     // The token of a lock whose parent call has ended may be handed off to the next caller.
     const token = reason === 'unlocked' ? undefined : this.#leases[0]!.token;
     this.#emit({ type: 'lost', reason, forced, token });
+  }
+
+  #reportRelease(ours: boolean): void {
+    if (ours) this.#emit({ type: 'released' });
+    this.trace?.end(this.#loss);
   }
 
   #emit(news: HeldNews): void {

@@ -14,7 +14,9 @@ export class LockContext {
 
   /** Runs the work inside a lock. Call `leave` with the same node when the work has ended. */
   run<T>(node: LockNode, work: (lock: Lock) => T): T {
-    return this.#nodes.run(node, work, node.lock!);
+    const lock = node.lock!;
+    const { trace } = lock;
+    return this.#nodes.run(node, trace ? (lock) => trace.run(() => work(lock)) : work, lock);
   }
 
   enter(lock: Lock): LockNode {

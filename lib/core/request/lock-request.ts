@@ -10,7 +10,7 @@ interface CallParts {
   /** Lists the signals that end the wait. Called only when the call has to wait, and only once: use `signalsOf()`. */
   readonly waitSignals: () => readonly AbortSignal[];
   /** Called when the call begins to wait, maybe several times, if somebody wants to know. */
-  readonly onWait?: ((obstacle: Pick<Obstacle, 'holder' | 'ahead'>) => void) | undefined;
+  readonly onWait?: ((begin: WaitBegin) => void) | undefined;
   /** Whether it only waits for its turn in this process, and leaves as soon as it has it. */
   readonly leavesAtOnce?: boolean | undefined;
   /** The keys for which it keeps its turn in this process while it waits in the store. @default all */
@@ -73,6 +73,12 @@ interface Obstacle {
   readonly leaseLeftMs: number | undefined;
   /** The keys of the caller that complete a circle of calls that wait for each other. */
   readonly deadlock?: readonly string[] | undefined;
+}
+
+/** Who is in the way of a call that begins to wait. */
+export interface WaitBegin extends Pick<Obstacle, 'holder' | 'ahead'> {
+  /** The token of the holder, where it is known. */
+  readonly token: string | undefined;
 }
 
 export function describeBusy({ holder, ahead, leaseLeftMs }: Busy): Obstacle {

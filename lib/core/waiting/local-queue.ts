@@ -30,6 +30,7 @@ type Stage = 'trying' | 'waiting' | 'inside' | 'leaving';
 interface KnownLease {
   /** When it ends if nobody renews it, by the monotonic clock. */
   readonly endsAt: number;
+  readonly token: string;
 }
 
 /** A key for which a caller of this process has its turn. */
@@ -187,6 +188,11 @@ export class LocalQueue<HandedOff> {
   leaseLeftMs(key: string): number | undefined {
     const lease = this.#turns.get(key)?.lease;
     return lease && Math.max(0, lease.endsAt - now());
+  }
+
+  /** The token of the holder, as far as it is known. */
+  holderToken(key: string): string | undefined {
+    return this.#turns.get(key)?.lease?.token;
   }
 
   /** Counts a caller that waits in the store without a turn here, for as long as `waiting` lasts. */

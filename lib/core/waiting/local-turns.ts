@@ -101,7 +101,7 @@ export function enterKey<HandedOff>(
     return Promise.resolve(
       refusal('too-many-waiters', request, startedAt, { holder, ahead, leaseLeftMs: queue.leaseLeftMs(key) }),
     );
-  request.onWait?.({ holder, ahead });
+  request.onWait?.({ holder, ahead, token: queue.holderToken(key) });
   return tracker.during(request, (findDeadlock) => {
     const late = (): Refusal =>
       refusal('held', request, startedAt, {

@@ -98,13 +98,13 @@ export class StoreWait {
     const { request, startedAt, findDeadlock } = wait;
     const until = startedAt + request.waitMs;
     const signals = signalsOf(request);
-    if (pending.queue) request.onWait?.(describeBusy(refused.reply));
+    if (pending.queue) request.onWait?.({ ...describeBusy(refused.reply), token: refused.reply.holder });
     let { reply, sentAt } = refused;
     while (pending.queue && now() < until) {
       if (reply.spent) return undefined;
       pending.refused(reply);
       for (const key of turnsOf(request).slice(0, 1))
-        this.#localQueue.setLease(key, { endsAt: sentAt + reply.leaseLeftMs });
+        this.#localQueue.setLease(key, { endsAt: sentAt + reply.leaseLeftMs, token: reply.holder });
       const checkAt = nextCheckAt(reply, pending);
       const granted = await this.#sleep(pending, request, Math.min(checkAt, until), signals);
       if (granted && isFresh(granted, request, sentAt)) return { reply: granted, sentAt };

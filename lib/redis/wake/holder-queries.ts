@@ -1,4 +1,5 @@
 import type { LockDetails } from '../../store/lock-store.js';
+import { checkedTraceparent } from '../../store/traceparent.js';
 import type { Questions } from './questions.js';
 
 /** How long to wait for the reply of another process, in ms. A stalled process does not reply. */
@@ -31,12 +32,13 @@ export class HolderQueries {
 /** Reads details. Returns undefined for what is none, because every client can publish. */
 function detailsOf(json: string): LockDetails | undefined {
   try {
-    const { fence, acquiredAt, label } = JSON.parse(json) as Record<keyof LockDetails, unknown>;
+    const { fence, acquiredAt, label, traceparent } = JSON.parse(json) as Record<keyof LockDetails, unknown>;
     if (!Number.isSafeInteger(fence) || !Number.isSafeInteger(acquiredAt)) return undefined;
     return {
       fence: fence as number,
       acquiredAt: acquiredAt as number,
       label: typeof label === 'string' ? label : undefined,
+      traceparent: checkedTraceparent(traceparent),
     };
   } catch {
     return undefined;
