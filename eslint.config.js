@@ -41,7 +41,13 @@ export default tseslint.config(
   {
     files: ['sample-app/src/**/*.js'],
     languageOptions: {
-      globals: { document: 'readonly', EventSource: 'readonly', fetch: 'readonly', setTimeout: 'readonly' },
+      globals: {
+        document: 'readonly',
+        performance: 'readonly',
+        EventSource: 'readonly',
+        fetch: 'readonly',
+        setTimeout: 'readonly',
+      },
     },
   },
   {

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { readGivenEnvironment } from '../src/config/environment.js';
 import type { DemoCommand } from '../src/demo-page/demo-messages.js';
-import { DemoStage } from './demo/demo-stage.js';
+import { Demonstrations } from './demo/demonstrations.js';
 import { reason } from './describe.js';
 import { assertPortIsFree } from './launcher/port-check.js';
 import { startServices } from './launcher/services.js';
@@ -23,7 +23,9 @@ async function launch(): Promise<void> {
   const given = readGivenEnvironment(process.env);
   await assertPortIsFree(Number(given.PORT));
 
-  const { env, databaseEnded, redisEnded } = await startServices(children, given, { dataFolder: DATA_FOLDER });
+  const { env, pauseRedis, databaseEnded, redisEnded } = await startServices(children, given, {
+    dataFolder: DATA_FOLDER,
+  });
   void databaseEnded.then(() => fail('The database has ended.'));
   void redisEnded.then(() => {
     if (!children.isStopping) console.warn('Redis has ended. Requests that need a lock get 503 from now on.');
@@ -32,11 +34,11 @@ async function launch(): Promise<void> {
   const app = await children.start<AppReport>(APP, { env });
   void app.ended.then(() => fail('The app has ended.'));
 
-  const stage = new DemoStage({ children, env, tell: (news) => app.send(news) });
+  const demonstrations = new Demonstrations({ children, env, pauseRedis, tell: (news) => app.send(news) });
   app.onMessage((message) => {
-    if ((message as Partial<DemoCommand>).command === 'run') void stage.run(message as DemoCommand);
+    if ('command' in (message as object)) void demonstrations.obey(message as DemoCommand);
   });
-  app.send(DemoStage.ready);
+  app.send(Demonstrations.ready);
   console.log(welcome(app.report.url));
 }
 

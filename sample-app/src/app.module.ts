@@ -22,9 +22,10 @@ import { TransfersModule } from './transfers/transfers.module.js';
     ConfigModule.forRoot({ isGlobal: true, load: [appConfig], ignoreEnvFile: true }),
     RedisLockModule.forRootAsync({
       inject: [appConfig.KEY],
-      useFactory: ({ redisUrl, lockWait }: AppConfig) => ({
+      useFactory: ({ redisUrl, lockWait, lockLease }: AppConfig) => ({
         connection: redisUrl,
         wait: lockWait,
+        lease: lockLease,
         shutdownGrace: '5s',
       }),
     }),

@@ -36,6 +36,8 @@ describe('The page of the sample, without its launcher', () => {
   it('the app says that a demonstration needs the launcher', async () => {
     const { body } = await request(api).post('/demo/runs').send({ scenario: 'stock' }).expect(503);
     expect(body.message).toContain('npm start');
+    await request(api).post('/demo/stage').send({ action: 'start' }).expect(503);
     await request(api).post('/demo/runs').send({ scenario: '../x' }).expect(400);
+    await request(api).post('/demo/stage').send({ action: 'explode' }).expect(400);
   });
 });

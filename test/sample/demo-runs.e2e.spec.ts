@@ -44,6 +44,32 @@ describe('The page of the sample, in a browser', () => {
     expect(await page.locator('button:disabled').count()).toBe(0);
   });
 
+  it('the live stage shows where the lock goes when its holder dies, stalls, or loses Redis', async () => {
+    const page = await open(url);
+    const act = (action: string) => page.locator(`[data-action=${action}]:enabled`).click({ timeout: 30_000 });
+    const seen = (text: string) => page.locator('.seen li', { hasText: text }).waitFor({ timeout: 30_000 });
+
+    await act('start');
+    await act('kill');
+    await seen('was killed while it held the lock');
+    await seen('s after');
+    await act('stall');
+    await seen('stands still');
+    await seen('The database refused: another one has written with a larger fence.');
+    await act('add');
+    await seen('D has joined.');
+    await act('redis');
+    await seen('Redis is away');
+    await seen('Redis is back');
+
+    expect(await page.locator('.lanes tbody tr').count()).toBe(4);
+    expect(await page.locator('.lanes tr.killed').count()).toBe(1);
+    expect(await page.locator('.lost').textContent()).toBe('0');
+    await act('stop');
+    await page.getByText('The lock, live: done.').waitFor({ timeout: 30_000 });
+    expect(await page.locator('[data-action=start]:enabled').count()).toBe(1);
+  });
+
   it('a demonstration that runs is seen by everybody, and nobody can start another one', async () => {
     const [one, other] = [await open(url), await open(url)];
     await one.locator('#balance button').click();

@@ -34,7 +34,7 @@ export class SampleStack {
   /** Starts an app and returns its URL. */
   async startApp(
     options: Partial<AppConfig> = {},
-    fraudCheck: Pick<FraudCheck, 'approve'> = new FraudCheck(),
+    fraudCheck: Pick<FraudCheck, 'approve'> = new FraudCheck({ fraudCheckMs: 2 }),
   ): Promise<string> {
     const module = await Test.createTestingModule({ imports: [AppModule] })
       .overrideProvider(appConfig.KEY)

@@ -1,6 +1,7 @@
 import type { Environment } from '../../src/config/environment.js';
 import { withoutPassword } from '../describe.js';
 import type { ChildProcesses, Started } from '../processes/child-processes.js';
+import type { RedisCommand } from '../processes/redis.process.js';
 import type { ServiceReport } from '../processes/service-report.js';
 import { startBank } from '../simulated-bank.js';
 import { whyRedisIsDown } from './redis-check.js';
@@ -11,6 +12,8 @@ const REDIS = new URL('../processes/redis.process.js', import.meta.url);
 export interface Services {
   /** Where the app finds them. */
   readonly env: { readonly DATABASE_URL: string; readonly REDIS_URL: string; readonly BANK_URL: string };
+  /** Takes Redis away for a while; undefined for one that was given. */
+  readonly pauseRedis: ((ms: number) => void) | undefined;
   /** Settle when one that was started here has ended. */
   readonly databaseEnded: Promise<unknown>;
   readonly redisEnded: Promise<unknown>;
@@ -34,7 +37,8 @@ export async function startServices(
     : await children.start<ServiceReport>(DATABASE, { args: dataFolder ? [dataFolder] : [] });
   say(announcement('Database', database));
 
-  const redis = given.REDIS_URL ? theirs(given.REDIS_URL, 'REDIS_URL') : await children.start<ServiceReport>(REDIS);
+  const ownRedis = given.REDIS_URL ? undefined : await children.start<ServiceReport>(REDIS);
+  const redis = ownRedis ?? theirs(given.REDIS_URL!, 'REDIS_URL');
   say(announcement('Redis', redis));
   const problem = await whyRedisIsDown(redis.report.url);
   if (problem) console.warn(`Redis does not reply (${problem}). Until it does, requests that need a lock get 503.`);
@@ -43,6 +47,7 @@ export async function startServices(
   const bankUrl = given.BANK_URL ?? (await startBank()).url;
   return {
     env: { DATABASE_URL: database.report.url, REDIS_URL: redis.report.url, BANK_URL: bankUrl },
+    pauseRedis: ownRedis && ((ms) => ownRedis.send({ pauseMs: ms } satisfies RedisCommand)),
     databaseEnded: database.ended,
     redisEnded: redis.ended,
   };

@@ -1,4 +1,5 @@
 import { bootstrap } from '../../src/bootstrap.js';
+import { playOnStage } from '../demo/stage-actor.js';
 import { tellParent } from './run-process.js';
 
 /** What an app process tells its parent when it is ready. */
@@ -12,4 +13,5 @@ process.once('disconnect', stop);
 if (!process.connected) stop();
 
 const app = await bootstrap();
+if (process.env['ON_STAGE'] === '1') playOnStage(app);
 await tellParent<AppReport>({ ready: { url: await app.getUrl() } });

@@ -21,10 +21,13 @@ export interface Started<Report> {
 
 /** A process that this one has started. */
 export interface StartedChild<Report> extends Started<Report> {
+  readonly pid: number;
   /** Hears what it says after its report. */
   onMessage(listener: (message: unknown) => void): void;
   send(message: object): void;
   stop(): Promise<void>;
+  /** Ends it at once, by SIGKILL. */
+  kill(): void;
 }
 
 /** The processes this one has started, and must not leave behind. */
@@ -58,9 +61,11 @@ export class ChildProcesses {
     return {
       report: answer.ready,
       ended,
+      pid: child.pid!,
       onMessage: (listener) => void child.on('message', listener),
       send: (message) => void (child.connected && child.send(message)),
       stop: () => stopChild(child),
+      kill: () => void child.kill('SIGKILL'),
     };
   }
 

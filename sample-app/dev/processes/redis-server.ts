@@ -5,6 +5,8 @@ import { createServer, type AddressInfo } from 'node:net';
 export interface RedisServer {
   readonly port: number;
   readonly ended: Promise<unknown>;
+  /** Stops it for a while, as if it had vanished from the network. */
+  pause(ms: number): void;
   stop(): Promise<void>;
 }
 
@@ -29,7 +31,12 @@ export async function startRedisServer(): Promise<RedisServer | null> {
   return {
     port,
     ended,
+    pause: (ms) => {
+      redis.kill('SIGSTOP');
+      setTimeout(() => redis.kill('SIGCONT'), ms);
+    },
     stop: async () => {
+      redis.kill('SIGCONT');
       redis.kill();
       await ended;
     },

@@ -11,6 +11,10 @@ export const appConfig = registerAs('app', () => {
     redisUrl: environment.REDIS_URL ?? 'redis://127.0.0.1:6379',
     /** How long a request waits for a busy account before it gets a 409. */
     lockWait: environment.LOCK_WAIT as Duration | undefined,
+    /** How long Redis keeps a lock if its process dies. */
+    lockLease: environment.LOCK_LEASE as Duration | undefined,
+    /** How long the simulated fraud check takes, in ms. */
+    fraudCheckMs: Number(environment.FRAUD_CHECK_MS ?? 2),
     /** Where payouts go. */
     bankUrl: environment.BANK_URL,
     /** Allows `?unsafe=true`, which shows what happens without the lock. */

@@ -25,6 +25,13 @@ export class Environment {
   /** How long a request waits for a busy account before it gets a 409. The lock module checks that it is a duration. */
   readonly LOCK_WAIT?: string;
 
+  /** How long Redis keeps a lock if its process dies. The lock module checks that it is a duration. */
+  readonly LOCK_LEASE?: string;
+
+  @IsOptional()
+  @Matches(/^\d{1,5}$/, { message: 'FRAUD_CHECK_MS must be a number of milliseconds' })
+  readonly FRAUD_CHECK_MS?: string;
+
   @IsOptional()
   @IsIn(['0', '1'], { message: 'DEMO_UNSAFE must be 1, or not set' })
   readonly DEMO_UNSAFE?: string;

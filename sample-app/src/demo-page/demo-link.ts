@@ -1,6 +1,6 @@
 import { ConflictException, Injectable, ServiceUnavailableException, type OnApplicationShutdown } from '@nestjs/common';
 import { Subject, type Observable } from 'rxjs';
-import type { DemoCommand, DemoNews } from './demo-messages.js';
+import { LIVE_STAGE, type DemoCommand, type DemoNews } from './demo-messages.js';
 
 /** Talks to the launcher that has started this process, if one has. */
 @Injectable()
@@ -28,14 +28,18 @@ export class DemoLink implements OnApplicationShutdown {
    * Asks for a demonstration.
    *
    * @throws ServiceUnavailableException without a launcher
-   * @throws ConflictException while another one runs
+   * @throws ConflictException while another one runs, or when there is no live stage to act on
    */
   send(command: DemoCommand): void {
     if (!this.ready || !process.connected) {
       throw new ServiceUnavailableException('Demonstrations need the launcher. Start the shop with "npm start".');
     }
-    if (this.running) throw new ConflictException(`The demonstration "${this.running}" still runs.`);
-    this.running = command.scenario;
+    const name = command.command === 'run' ? command.scenario : LIVE_STAGE;
+    const begins = command.command === 'run' || command.action === 'start';
+    if (begins && this.running) throw new ConflictException(`The demonstration "${this.running}" still runs.`);
+    if (!begins && this.running !== LIVE_STAGE)
+      throw new ConflictException('The live stage is not running. Start it first.');
+    this.running = name;
     process.send!(command);
   }
 

@@ -1,8 +1,43 @@
 /** What the page asks for. The app passes it on to the launcher, which has the processes. */
-export interface DemoCommand {
-  readonly command: 'run';
-  /** The name of a scenario. */
-  readonly scenario: string;
+export type DemoCommand =
+  /** Runs the scenario of this name. */
+  { readonly command: 'run'; readonly scenario: string } | { readonly command: 'stage'; readonly action: StageAction };
+
+/**
+ * What can be done on the live stage. `kill`: kills the next process that gets the lock. `stall`: stops it for longer
+ * than its lease, right before its write. `redis`: takes Redis away for some seconds. `add`: starts one more process.
+ */
+export const STAGE_ACTIONS = ['start', 'kill', 'stall', 'redis', 'add', 'stop'] as const;
+export type StageAction = (typeof STAGE_ACTIONS)[number];
+
+/** What the live stage is called where a scenario has its name. */
+export const LIVE_STAGE = 'live';
+
+/** A process of the live stage. */
+export interface StageProcess {
+  readonly name: string;
+  readonly pid: number;
+  readonly state: 'running' | 'stalled' | 'killed';
+  /** Whether it holds the lock. */
+  readonly holds: boolean;
+  /** How many withdrawals it has confirmed. */
+  readonly done: number;
+}
+
+/** What the live stage looks like at the moment. */
+export interface StageView {
+  readonly processes: readonly StageProcess[];
+  /** What the database says; null before it was asked. */
+  readonly balance: number | null;
+  /** What it should say, after all withdrawals that were confirmed. */
+  readonly expected: number;
+  readonly done: number;
+  /** How many were answered 409, 503, or not at all. */
+  readonly refused: number;
+  /** The median wait for an answer, lately, in ms. */
+  readonly waitMs: number;
+  /** Whether the demonstration can take Redis away: not one that it was given. */
+  readonly ownsRedis: boolean;
 }
 
 /** A scenario, as the page shows it. */
@@ -52,5 +87,8 @@ export type DemoNews =
   | { readonly news: 'began'; readonly scenario: string; readonly processes: number }
   | ({ readonly news: 'progress' } & DemoProgress)
   | ({ readonly news: 'outcome' } & DemoOutcome)
+  | ({ readonly news: 'stage' } & StageView)
+  /** Says in words what was just seen on the live stage. */
+  | { readonly news: 'seen'; readonly text: string }
   | { readonly news: 'ended'; readonly scenario: string }
   | { readonly news: 'failed'; readonly scenario: string; readonly reason: string };

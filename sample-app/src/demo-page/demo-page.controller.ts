@@ -17,6 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { concat, defer, EMPTY, interval, map, merge, of, type Observable } from 'rxjs';
 import { DemoLink } from './demo-link.js';
 import { RunDto } from './run.dto.js';
+import { StageDto } from './stage.dto.js';
 
 const ASSETS = new URL('assets/', import.meta.url);
 
@@ -67,5 +68,11 @@ export class DemoPageController {
   @HttpCode(202)
   run(@Body() { scenario }: RunDto): void {
     this.link.send({ command: 'run', scenario });
+  }
+
+  @Post('demo/stage')
+  @HttpCode(202)
+  act(@Body() { action }: StageDto): void {
+    this.link.send({ command: 'stage', action });
   }
 }

@@ -4,9 +4,18 @@ const state = document.querySelector('#state');
 const list = document.querySelector('#scenarios');
 const template = document.querySelector('#scenario');
 
+/** How much of the past a lane shows, and how long a frame lasts, in ms. */
+const LANE_MS = 20_000;
+const FRAME_MS = 100;
+
 /** @type {Map<string, ReturnType<typeof card>>} */
 const cards = new Map();
+/** The name of what runs, if something does. */
 let running;
+/** Whether the live stage has shown itself, since it began. */
+let isOn = false;
+
+const stage = stageOf(document.querySelector('#live'));
 
 const say = (text, isWrong = false) => {
   state.textContent = text;
@@ -16,6 +25,7 @@ const say = (text, isWrong = false) => {
 const setRunning = (name) => {
   running = name;
   for (const { button } of cards.values()) button.disabled = name !== undefined;
+  stage.enable(name);
 };
 
 /** Shows a scenario, and what happens in it. */
@@ -130,21 +140,131 @@ function plotOf(element, title) {
   };
 }
 
+/** Shows the live stage: the processes, where the lock is, and what the data says. */
+function stageOf(section) {
+  const find = (selector) => section.querySelector(selector);
+  const buttons = [...section.querySelectorAll('button')];
+  const rows = new Map();
+  let frames = [];
+
+  for (const button of buttons) button.addEventListener('click', () => void act(button.dataset.action));
+
+  const row = (name) => {
+    if (rows.has(name)) return rows.get(name);
+    const element = document.createElement('tr');
+    const cells = ['', '', ''].map(() => element.insertCell());
+    const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+    svg.setAttribute('viewBox', `0 0 ${LANE_MS} 10`);
+    svg.setAttribute('preserveAspectRatio', 'none');
+    svg.setAttribute('aria-hidden', 'true');
+    cells[1].append(svg);
+    find('tbody').append(element);
+    const made = { element, svg, title: cells[0], done: cells[2] };
+    rows.set(name, made);
+    return made;
+  };
+
+  /** The times in which a process held the lock, as far as the frames tell. */
+  const held = (name, now) => {
+    const spans = [];
+    for (const { at, holders } of frames) {
+      if (!holders.has(name)) continue;
+      const x = LANE_MS - (now - at);
+      const last = spans.at(-1);
+      if (last && x - last.end < FRAME_MS * 1.8) last.end = x + FRAME_MS;
+      else spans.push({ start: x, end: x + FRAME_MS });
+    }
+    return spans.map(({ start, end }) => {
+      const rect = document.createElementNS('http://www.w3.org/2000/svg', 'rect');
+      for (const [key, value] of Object.entries({ x: start, y: 0, width: end - start, height: 10 }))
+        rect.setAttribute(key, value);
+      return rect;
+    });
+  };
+
+  return {
+    enable(name) {
+      for (const button of buttons) {
+        const isStart = button.dataset.action === 'start';
+        button.disabled = isStart ? name !== undefined : name !== 'live' || !isOn;
+      }
+    },
+    begin() {
+      isOn = false;
+      frames = [];
+      rows.clear();
+      find('tbody').replaceChildren();
+      find('.seen').replaceChildren();
+    },
+    seen({ text }) {
+      const line = document.createElement('li');
+      line.textContent = text;
+      find('.seen').append(line);
+      line.scrollIntoView({ block: 'nearest' });
+    },
+    show({ processes, balance, expected, done, refused, waitMs, ownsRedis }) {
+      find('.stage').hidden = false;
+      if (!isOn) {
+        isOn = true;
+        stage.enable(running);
+      }
+      find('[data-action=redis]').disabled = running !== 'live' || !ownsRedis;
+      const now = performance.now();
+      frames.push({ at: now, done, holders: new Set(processes.filter(({ holds }) => holds).map(({ name }) => name)) });
+      frames = frames.filter(({ at }) => now - at < LANE_MS);
+      for (const { name, pid, state, done: own } of processes) {
+        const { element, svg, title, done: count } = row(name);
+        element.className = state;
+        title.textContent = `${name} · ${pid}${state === 'running' ? '' : ` · ${state}`}`;
+        count.textContent = own;
+        svg.replaceChildren(...held(name, now));
+      }
+      const lost = balance === null ? 0 : Math.max(0, balance - expected);
+      const first = frames[0];
+      const seconds = (now - first.at) / 1000;
+      find('.balance').textContent = balance ?? '–';
+      find('.expected').textContent = expected;
+      // The balance was read a moment before the count: only a difference that stays is a loss.
+      find('.lost').textContent = lost > processes.length * 2 ? lost : 0;
+      find('.lost').classList.toggle('bad', lost > processes.length * 2);
+      find('.rate').textContent = seconds > 1 ? ((done - first.done) / seconds).toFixed(1) : '–';
+      find('.wait').textContent = `${waitMs} ms`;
+      find('.refused').textContent = refused;
+    },
+  };
+}
+
+async function act(action) {
+  if (action === 'start') {
+    stage.begin();
+    setRunning('live');
+    say('The lock, live: three processes start…');
+  }
+  await post('demo/stage', { action }, action === 'start');
+}
+
 async function run(scenario) {
   setRunning(scenario);
   say(`${cards.get(scenario).title}: three processes start…`);
+  await post('demo/runs', { scenario }, true);
+}
+
+/** @param begins whether nothing runs if this fails */
+async function post(path, body, begins) {
   try {
-    const response = await fetch('demo/runs', {
+    const response = await fetch(path, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ scenario }),
+      body: JSON.stringify(body),
     });
     if (!response.ok) throw new Error([(await response.json()).message].flat().join(' '));
   } catch (error) {
-    setRunning(undefined);
+    if (begins) setRunning(undefined);
     say(error.message, true);
   }
 }
+
+const titleOf = (scenario) => cards.get(scenario)?.title ?? 'The lock, live';
 
 const handlers = {
   ready({ scenarios }) {
@@ -154,17 +274,27 @@ const handlers = {
   began({ scenario, processes }) {
     setRunning(scenario);
     cards.get(scenario)?.begin();
-    say(`${cards.get(scenario)?.title}: the crowd comes to ${processes} processes.`);
+    say(`${titleOf(scenario)}: the crowd comes to ${processes} processes.`);
+  },
+  stage(news) {
+    if (running !== 'live') setRunning('live');
+    stage.show(news);
+  },
+  seen(news) {
+    stage.seen(news);
+    say(news.text);
   },
   progress: (news) => cards.get(news.scenario)?.progress(news),
   outcome: (news) => cards.get(news.scenario)?.outcome(news),
   ended({ scenario }) {
+    isOn = false;
     setRunning(undefined);
-    say(`${cards.get(scenario)?.title}: done. The processes have ended.`);
+    say(`${titleOf(scenario)}: done. The processes have ended.`);
   },
   failed({ scenario, reason }) {
+    isOn = false;
     setRunning(undefined);
-    say(`${cards.get(scenario)?.title ?? scenario}: ${reason}`, true);
+    say(`${titleOf(scenario)}: ${reason}`, true);
   },
 };
 

@@ -1,4 +1,4 @@
-import type { DemoCommand, DemoNews, DemoScenario } from '../../src/demo-page/demo-messages.js';
+import { LIVE_STAGE, type DemoCommand, type DemoNews, type DemoScenario } from '../../src/demo-page/demo-messages.js';
 import { reason } from '../describe.js';
 import type { AppReport } from '../processes/app.process.js';
 import type { ChildProcesses } from '../processes/child-processes.js';
@@ -6,6 +6,7 @@ import { runRace } from '../race/race-result.js';
 import { SCENARIOS, scenariosNamed } from '../scenarios/all.js';
 import type { Scenario } from '../scenarios/scenario.js';
 import { ShopClient } from '../scenarios/shop-client.js';
+import { LiveStage } from './live-stage.js';
 
 const APP = new URL('../processes/app.process.js', import.meta.url);
 const PROCESSES = 3;
@@ -13,18 +14,21 @@ const PROCESSES = 3;
 /** How often the page hears of progress at most, in ms. */
 const TELL_EVERY_MS = 50;
 
-interface DemoStageParts {
+interface DemonstrationsParts {
   readonly children: ChildProcesses;
   /** Where the processes find the database, Redis and the bank. */
   readonly env: NodeJS.ProcessEnv;
+  /** Takes Redis away for a while; undefined for one that was given. */
+  readonly pauseRedis: ((ms: number) => void) | undefined;
   readonly tell: (news: DemoNews) => void;
 }
 
 /** Runs demonstrations for the page: real processes, started for each and ended after it. */
-export class DemoStage {
-  readonly #parts: DemoStageParts;
+export class Demonstrations {
+  readonly #parts: DemonstrationsParts;
+  #stage: LiveStage | undefined;
 
-  constructor(parts: DemoStageParts) {
+  constructor(parts: DemonstrationsParts) {
     this.#parts = parts;
   }
 
@@ -41,15 +45,30 @@ export class DemoStage {
   };
 
   /** Never rejects: what goes wrong is told. */
-  async run({ scenario: name }: DemoCommand): Promise<void> {
+  async obey(command: DemoCommand): Promise<void> {
+    if (command.command === 'run') return this.#tellEndOf(command.scenario, () => this.#run(command.scenario));
+    if (command.action === 'start') return this.#tellEndOf(LIVE_STAGE, () => this.#live());
+    this.#stage?.act(command.action);
+  }
+
+  async #tellEndOf(scenario: string, run: () => Promise<void>): Promise<void> {
     const { tell } = this.#parts;
     try {
-      const [scenario] = scenariosNamed(name);
-      await this.#withProcesses((apps) => this.#show(scenario!, apps));
-      tell({ news: 'ended', scenario: name });
+      await run();
+      tell({ news: 'ended', scenario });
     } catch (error) {
-      tell({ news: 'failed', scenario: name, reason: reason(error) });
+      tell({ news: 'failed', scenario, reason: reason(error) });
     }
+  }
+
+  #run(name: string): Promise<void> {
+    const [scenario] = scenariosNamed(name);
+    return this.#withProcesses((apps) => this.#show(scenario!, apps));
+  }
+
+  async #live(): Promise<void> {
+    this.#stage = new LiveStage(this.#parts);
+    await this.#stage.run().finally(() => (this.#stage = undefined));
   }
 
   async #withProcesses(show: (apps: readonly string[]) => Promise<void>): Promise<void> {
