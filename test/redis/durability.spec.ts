@@ -112,6 +112,18 @@ describe('A grant that must be durable', () => {
     await one.close();
   });
 
+  it('a lock is renewed in the database to which the app has switched its client before the first lock', async () => {
+    const client = new Redis(servers.master.url);
+    const borrowing = durable({ connection: client });
+    await client.select(3);
+    await borrowing.withLock('a', async (lock) => {
+      await lock.extend();
+      expect(await client.exists('lock:a')).toBe(1);
+    });
+    await borrowing.close();
+    client.disconnect();
+  });
+
   it('a lock ends with its lease when too few replicas have its renewals', async () => {
     const lock = await here.lock('a', { lease: '2s' });
     const lost = aborted(lock.signal);

@@ -69,12 +69,19 @@ export function subscriberOf(client: Redis, commandTimeoutMs: number, more: Redi
   return outsideRequests(redis);
 }
 
-/** Makes a second connection to the client's server, for commands. */
+/**
+ * Makes a second connection to the client's server, for commands. It uses the database that the client uses when it is
+ * first needed: the app may switch a client that it lends until the first lock.
+ */
 export function besides({ redis }: RedisClient, commandTimeoutMs: number): RedisClient {
-  return {
-    redis: outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), db: databaseOf(redis), ...OWN })),
-    borrowed: false,
+  const second = outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), ...OWN }));
+  const connect = second.connect.bind(second);
+  let database: number | undefined;
+  second.connect = (callback) => {
+    second.options.db = database ??= databaseOf(redis);
+    return connect(callback);
   };
+  return { redis: second, borrowed: false };
 }
 
 /**
