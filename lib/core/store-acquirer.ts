@@ -119,9 +119,14 @@ export class StoreAcquirer {
     throw error;
   }
 
-  /** Whether there is a caller here that the lock could be handed off to. */
+  /**
+   * Whether there is a caller here that the lock could be handed off to. Only then it comes with many fences: fences that
+   * nobody takes make the counter run ahead of the server's clock, with which it begins when it is lost.
+   */
   #hasNextCaller(request: LockRequest): boolean {
-    return allowsHandOff(request) && this.#parts.localQueue.next(request.keys[0]!) !== undefined;
+    if (!allowsHandOff(request)) return false;
+    const next = this.#parts.localQueue.next(request.keys[0]!);
+    return next !== undefined && allowsHandOff(next) && next.leaseMs === request.leaseMs;
   }
 
   /** Makes a lock of a grant. Undefined when the grant came too late. */

@@ -57,6 +57,21 @@ describe('Hand-offs', () => {
     expect((await second).fence).toBe(first.fence + 1);
   });
 
+  it.each<[boolean, LockOptions]>([
+    [true, {}],
+    [false, { lease: '9s' }],
+    [false, { watchdog: false }],
+    [false, { atLeast: 1 }],
+  ])('a lock comes with many fences: %s, if the next caller of the process has the options %j', async (many, next) => {
+    const first = await here.lock('a', { watchdog: false });
+    const second = here.lock('a');
+    const third = here.lock('a', next);
+    await first.unlock();
+    expect((await second).token.endsWith('+')).toBe(many);
+    await (await second).unlock();
+    await (await third).unlock();
+  });
+
   it('a lock goes to another process that waits, however often callers of the first one come back', async () => {
     const order: string[] = [];
     const loop = async () => {
