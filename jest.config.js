@@ -19,6 +19,7 @@ export default {
     ...(isOnIoredis5 && { '^ioredis$': 'ioredis-5' }),
     '^nest-redis-lock$': '<rootDir>/lib/index.ts',
     '^nest-redis-lock/opentelemetry$': '<rootDir>/lib/opentelemetry/index.ts',
+    '^nest-redis-lock/page$': '<rootDir>/lib/page/index.ts',
     '^nest-redis-lock/prometheus$': '<rootDir>/lib/prometheus/index.ts',
     '^nest-redis-lock/terminus$': '<rootDir>/lib/terminus/index.ts',
     '^nest-redis-lock/testing$': '<rootDir>/lib/testing/index.ts',

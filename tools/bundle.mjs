@@ -31,7 +31,7 @@ const typescript = {
 };
 
 /** The entry points beside the main one: folders of lib/. */
-const ENTRIES = ['opentelemetry', 'prometheus', 'terminus', 'testing'];
+const ENTRIES = ['opentelemetry', 'page', 'prometheus', 'terminus', 'testing'];
 
 /** The command, and a process that it starts. */
 const COMMAND = ['cli/index', 'cli/watcher'];

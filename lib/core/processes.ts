@@ -24,12 +24,12 @@ export interface Answers {
 export class Processes {
   readonly #store: LockStore;
   /** The source of this process. */
-  readonly #own: string;
+  readonly own: string;
   readonly #answerers = new Map<string, (about: unknown) => unknown>();
 
   constructor(store: LockStore, own: string) {
     this.#store = store;
-    this.#own = own;
+    this.own = own;
   }
 
   /**
@@ -54,12 +54,12 @@ export class Processes {
   /** Finds the live processes, this one first. Never rejects. */
   async find(): Promise<FoundProcesses> {
     const { sources, unreached } = await processesOf(this.#store);
-    return { sources: [...new Set([this.#own, ...sources])], unreached };
+    return { sources: [...new Set([this.own, ...sources])], unreached };
   }
 
   /** Asks one process. Never rejects. This process answers itself, without the store. */
   async ask(source: string, question: ProcessQuestion): Promise<ProcessReply> {
-    return source === this.#own ? { answer: this.answer(question) } : askProcessOf(this.#store, source, question);
+    return source === this.own ? { answer: this.answer(question) } : askProcessOf(this.#store, source, question);
   }
 
   /** Asks all live processes the same. Never rejects. */

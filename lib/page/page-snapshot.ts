@@ -88,12 +88,8 @@ export type KeyMode = 'exclusive' | 'read' | 'permit';
 
 /** Names a key. */
 interface Keyed {
-  /**
-   * The key; of a key of more than 256 characters its beginning, and a digest that tells it from others. Such a key
-   * can't be unlocked from the page.
-   */
   readonly key: string;
-  /** How many characters the key has. */
+  /** How many characters the key has: 1,024 at most. */
   readonly keyLength: number;
 }
 
@@ -201,7 +197,9 @@ export interface ProcessRow {
   /** Locks acquired per second, over the last ten seconds. */
   readonly acquiredPerSecond: number;
   readonly lostInLastHour: number;
-  /** What was left of a lease when it was renewed, at least, in the last minute. Null without renewals. */
+  /**
+   * What was left of a lease when it was renewed: the smallest share of the last minute or two. Null without renewals.
+   */
   readonly leaseMargin: { readonly ms: number; readonly shareOfLease: number } | null;
 }
 

@@ -29,7 +29,7 @@ import { CallWatchers } from './call-watchers.js';
 import { NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
 import { NO_REPORTS, type OperatorReports } from './lock-reporter.js';
 import type { OutageReporter } from './outage-reporter.js';
-import type { ForceUnlockOptions, LockStore } from '../store/lock-store.js';
+import type { ForceUnlockOptions, KeyView, LockStore } from '../store/lock-store.js';
 
 /** The parts of a `LockService`. */
 export interface LockServiceParts {
@@ -59,6 +59,8 @@ export class LockService {
   readonly events: Observable<LockEvent>;
   /** @internal */
   readonly requests: RequestPort;
+  /** Returns the holders and waiters of a key, without asking their processes. @internal */
+  readonly storedKey = (key: string): Promise<KeyView | undefined> => this.#store.inspect(key);
   readonly #store: LockStore;
   readonly #defaults: ResolvedLockOptions;
   /** The defaults of `tryLock`, which does not wait unless a call says so. */

@@ -7,6 +7,7 @@ import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
 const ENTRIES = {
   'nest-redis-lock': 'dist/index.d.ts',
   'nest-redis-lock.opentelemetry': 'dist/opentelemetry/index.d.ts',
+  'nest-redis-lock.page': 'dist/page/index.d.ts',
   'nest-redis-lock.prometheus': 'dist/prometheus/index.d.ts',
   'nest-redis-lock.terminus': 'dist/terminus/index.d.ts',
   'nest-redis-lock.testing': 'dist/testing/index.d.ts',

@@ -51,6 +51,7 @@ function filesForUsers() {
     'nest',
     ...COMMAND_FILES.map((file) => `cli/${file}`),
     'opentelemetry/index',
+    'page/index',
     'prometheus/index',
     'terminus/index',
     'testing/index',

@@ -29,6 +29,7 @@ import {
   WithLock,
 } from 'nest-redis-lock';
 import { LockOpenTelemetryModule } from 'nest-redis-lock/opentelemetry';
+import { LockPageModule } from 'nest-redis-lock/page';
 import { LockPrometheusModule } from 'nest-redis-lock/prometheus';
 import { LockHealthIndicator } from 'nest-redis-lock/terminus';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
@@ -108,6 +109,7 @@ async function serve(redis: Redis): Promise<void> {
       RedisLockModule.forRoot({ connection }),
       RedisLockModule.forRootAsync({ name: 'borrowed', useFactory: () => ({ connection: redis }) }),
       TerminusModule,
+      LockPageModule.forRoot({ openToEverybody: true }),
       LockPrometheusModule,
       LockOpenTelemetryModule,
     ],
@@ -124,6 +126,10 @@ async function serve(redis: Redis): Promise<void> {
   await app.listen(0, '127.0.0.1');
   assert.equal((await fetch(`${await app.getUrl()}/health`)).status, 200);
   assert.equal(await (await fetch(`${await app.getUrl()}/door`)).text(), 'true');
+  assert.match(
+    await (await fetch(`${await app.getUrl()}/locks`)).text(),
+    /<script[^>]* src="\.\/locks\/assets\/page\.js"/,
+  );
   const url = `${await app.getUrl()}/accounts/42`;
   const answers = await Promise.all([200, 300].map((amount) => fetch(`${url}/withdraw/${amount}`, { method: 'POST' })));
   assert.deepEqual(

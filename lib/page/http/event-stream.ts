@@ -1,0 +1,73 @@
+import type { ServerResponse } from 'node:http';
+import { PAGE_HEADERS } from './page-headers.js';
+
+/** How long a browser waits before it connects again, in ms. */
+const RETRY_MS = 2_000;
+
+/** A connection that takes nothing for so long is closed, in ms. */
+const STUCK_MS = 30_000;
+
+/** Every stream ends after so long, in ms: the browser connects again, and the guards of the app decide again. */
+const LASTS_MS = 300_000;
+
+/**
+ * Sends server-sent events. It writes to the response of Node, because interceptors of the app would change the events
+ * of `@Sse()`, or end them. A browser that is slow misses events, so that none pile up.
+ */
+export class EventStream {
+  readonly #response: ServerResponse;
+  #stuck: NodeJS.Timeout | undefined;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  /**
+   * Sends the headers, unless an event was sent already.
+   *
+   * @param onClose called once, when either side has ended the stream
+   */
+  open(onClose: () => void): void {
+    const lasts = setTimeout(() => this.end(), LASTS_MS).unref();
+    this.#response.once('close', () => {
+      clearTimeout(lasts);
+      clearTimeout(this.#stuck);
+      onClose();
+    });
+    this.#start();
+  }
+
+  /** Sends JSON, which has no line breaks, unless an earlier event is still on its way. */
+  send(type: string, json: string): void {
+    this.#start();
+    this.#write(`event: ${type}\ndata: ${json}\n\n`);
+  }
+
+  end(): void {
+    this.#start();
+    this.#response.end();
+  }
+
+  #start(): void {
+    if (this.#response.headersSent) return;
+    // A connection that is kept when the stream has ended would hold up the end of the app.
+    this.#response.shouldKeepAlive = false;
+    this.#response.writeHead(200, {
+      ...PAGE_HEADERS,
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      // A proxy must neither keep nor compress it, or events come late.
+      'Cache-Control': 'no-store, no-transform',
+      'X-Accel-Buffering': 'no',
+    });
+    this.#write(`retry: ${RETRY_MS}\n\n`);
+  }
+
+  #write(text: string): void {
+    if (this.#stuck || this.#response.writableEnded || this.#response.write(text)) return;
+    this.#stuck = setTimeout(() => this.#response.destroy(), STUCK_MS).unref();
+    this.#response.once('drain', () => {
+      clearTimeout(this.#stuck);
+      this.#stuck = undefined;
+    });
+  }
+}

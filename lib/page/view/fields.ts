@@ -1,0 +1,26 @@
+/** Reads JSON of which nothing is known: any client of the server may publish a report. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Longer texts are cut off, in characters. */
+const LONGEST_TEXT = 1_024;
+
+/** Longer lists are cut off. */
+const LONGEST_LIST = 5_000;
+
+export const fieldsOf = (value: unknown): Fields =>
+  typeof value === 'object' && value !== null ? (value as Fields) : {};
+
+export const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value.slice(0, LONGEST_TEXT) : undefined;
+
+export const numberOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+
+/** A count or a duration: 0 where there is none. */
+export const amountOf = (value: unknown): number => Math.max(0, numberOf(value) ?? 0);
+
+export function listOf<Item>(value: unknown, read: (item: unknown) => Item): Item[] {
+  return Array.isArray(value) ? value.slice(0, LONGEST_LIST).map(read) : [];
+}
+
+export const textsOf = (value: unknown): string[] => listOf(value, (item) => textOf(item) ?? '');

@@ -1,0 +1,71 @@
+import type { KeyView as StoredKey } from '../../store/lock-store.js';
+import type { FilteredRows, KeyRows } from '../activity/process-report.js';
+import type { PageSnapshot } from '../page-snapshot.js';
+import { keyViewOf } from './key-view.js';
+import type { View } from './live-snapshots.js';
+import type { KnownProcess } from './process-book.js';
+import type { ProcessesWatch } from './processes-watch.js';
+import type { ServerWatch } from './server-watch.js';
+import { commonParts, snapshotOf } from './snapshot.js';
+
+/** What a snapshot is made from. */
+export interface SnapshotSources {
+  readonly module: string;
+  readonly actions: boolean;
+  /** The source of this process. */
+  readonly own: string;
+  readonly processes: ProcessesWatch;
+  readonly server: ServerWatch;
+  /** Reads a key from the store; undefined when it is free. Rejects when the store does not answer. */
+  readonly inspect: (key: string) => Promise<StoredKey | undefined>;
+}
+
+/** Makes the snapshots of all views at one moment, with one round of questions for all of them. */
+export async function makeSnapshots(
+  { module, actions, own, processes: watch, server, inspect }: SnapshotSources,
+  views: readonly View[],
+): Promise<readonly PageSnapshot[]> {
+  const filters = [...new Set(views.map(({ filter }) => filter))];
+  const keys = [...new Set(views.flatMap(({ key }) => (key === undefined ? [] : [key])))];
+  const [{ processes, unreached }, stored] = await Promise.all([
+    watch.ask({ filters, keys }),
+    Promise.all(keys.map((key) => storedKey(key, inspect))),
+  ]);
+  const state = await server.state(unreached);
+  const common = commonParts({
+    ...{ at: Date.now(), module, actions, own },
+    ...{ server: state, processes, times: watch.times },
+  });
+  const keyViews = keys.map((key, at) =>
+    keyViewOf(key, {
+      stored: stored[at],
+      processes: withParts(processes, ({ report, asked }) => report.keyRows[asked.keys.indexOf(key)]),
+    }),
+  );
+  return views.map(({ filter, key }) =>
+    snapshotOf(common, {
+      filter,
+      rows: withParts(processes, ({ report, asked }) => report.rows[asked.filters.indexOf(filter)]),
+      key: key === undefined ? null : keyViews[keys.indexOf(key)]!,
+    }),
+  );
+}
+
+/** What the store says of a key: null when it is free, undefined when that can't be known. */
+async function storedKey(key: string, inspect: SnapshotSources['inspect']): Promise<StoredKey | null | undefined> {
+  return inspect(key).then(
+    (stored) => stored ?? null,
+    () => undefined,
+  );
+}
+
+/** A process that was silent before a view was opened has reported nothing for it. */
+function withParts<Part extends FilteredRows | KeyRows>(
+  processes: readonly KnownProcess[],
+  partOf: (process: KnownProcess) => Part | undefined,
+): { readonly process: KnownProcess; readonly rows: Part }[] {
+  return processes.flatMap((process) => {
+    const rows = partOf(process);
+    return rows ? [{ process, rows }] : [];
+  });
+}
