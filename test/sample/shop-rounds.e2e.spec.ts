@@ -17,7 +17,7 @@ beforeAll(async () => {
   stack = await SampleStack.start();
   const options = { demoUnsafe: true, lockWait: '60s' } as const;
   const apps = [await stack.startApp(options), await stack.startApp(options)];
-  shop = new ShopClient(apps, new AbortController().signal);
+  shop = new ShopClient(apps);
 });
 
 afterAll(() => stack.stop());

@@ -98,7 +98,7 @@ export class Demonstrations {
     const { tell } = this.#parts;
     const startedAt = performance.now();
     let toldAt = -Infinity;
-    const shop = new ShopClient(apps, new AbortController().signal, {
+    const shop = new ShopClient(apps, {
       followsFigures: true,
       onProgress: (answered, of, figure) => {
         const now = performance.now();

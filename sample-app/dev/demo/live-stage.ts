@@ -25,8 +25,6 @@ const BREATH_MS = 300;
 /** A stage that nobody ends does so itself, in ms. */
 const LONGEST_MS = 300_000;
 
-const NEVER = new AbortController().signal;
-
 export interface LiveStageParts {
   readonly children: ChildProcesses;
   readonly env: NodeJS.ProcessEnv;
@@ -214,7 +212,7 @@ export class LiveStage {
   }
 
   #shop(actor: Actor): ShopClient {
-    return new ShopClient([actor.url], NEVER);
+    return new ShopClient([actor.url]);
   }
 
   #say(text: string): void {

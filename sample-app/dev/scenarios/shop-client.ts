@@ -26,6 +26,8 @@ const COMES_AGAIN_MS = 500;
 const MOST_TRIES = 20;
 
 interface ShopClientOptions {
+  /** Ends all requests when it aborts. @default they end by themselves */
+  readonly stop?: AbortSignal;
   readonly onProgress?: OnProgress;
   /** Whether to read the data while a crowd is on its way. @default false */
   readonly followsFigures?: boolean;
@@ -34,18 +36,14 @@ interface ShopClientOptions {
 /** How long to wait between two looks at the data, in ms. */
 const LOOK_EVERY_MS = 100;
 
-/** Talks to the processes of the shop, until it is told to stop. */
+/** Talks to the processes of the shop. */
 export class ShopClient {
   readonly #apps: readonly string[];
-  readonly #stop: AbortSignal;
+  readonly #stop: AbortSignal | undefined;
   readonly #onProgress: OnProgress | undefined;
   readonly #followsFigures: boolean;
 
-  constructor(
-    apps: readonly string[],
-    stop: AbortSignal,
-    { onProgress, followsFigures = false }: ShopClientOptions = {},
-  ) {
+  constructor(apps: readonly string[], { stop, onProgress, followsFigures = false }: ShopClientOptions = {}) {
     this.#apps = apps;
     this.#stop = stop;
     this.#onProgress = onProgress;
@@ -100,14 +98,14 @@ export class ShopClient {
   async #send(app: string, { method = 'GET', path, body }: ShopRequest): Promise<Answer> {
     const start = performance.now();
     const answer = await fetch(app + path, {
-      signal: this.#stop,
+      ...(this.#stop && { signal: this.#stop }),
       method,
       ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     }).then(
       async (response) => ({ status: response.status, body: parsed(await response.text()) }),
       () => ({ status: 0, body: {} }),
     );
-    this.#stop.throwIfAborted();
+    this.#stop?.throwIfAborted();
     return { ...answer, ms: performance.now() - start };
   }
 }
