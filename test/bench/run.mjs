@@ -11,6 +11,7 @@ import { boot } from './scenarios/boot.mjs';
 import { durability } from './scenarios/durability.mjs';
 import { hotKeyProcesses } from './scenarios/hot-key-processes.mjs';
 import { hotKey } from './scenarios/hot-key.mjs';
+import { page } from './scenarios/page.mjs';
 import { redlock } from './scenarios/redlock.mjs';
 import { throughput } from './scenarios/throughput.mjs';
 import { uncontended } from './scenarios/uncontended.mjs';
@@ -25,6 +26,7 @@ const SCENARIOS = {
   redlock,
   durability,
   boot,
+  page,
 };
 
 const quick = process.argv.includes('--quick');

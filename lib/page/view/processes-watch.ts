@@ -42,7 +42,8 @@ export class ProcessesWatch {
     this.#book.note({ asked: question, reports, mayLive: (source) => !isComplete || silent.has(source) }, now());
     for (const [source, { times }] of reports) this.times.noteLatest(source, times, Date.now());
     this.times.forget(Date.now(), new Set(reports.keys()));
-    await this.#askForOlderTimes(reports);
+    // Nobody waits for these: the next round has them.
+    void this.#askForOlderTimes(reports);
     return { processes: this.#book.all(now()), unreached: unreached.map(said) };
   }
 

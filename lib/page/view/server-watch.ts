@@ -18,7 +18,7 @@ export class ServerWatch {
   }
 
   /** Returns the state, by a check that is no older than five seconds; by a new one while the server is down. */
-  async state(unreached: readonly string[]): Promise<ServerState> {
+  async state(): Promise<Omit<ServerState, 'unreached'>> {
     if (now() >= this.#checkedAt + EVERY_MS || this.#downSince !== undefined) await this.#renew();
     const { isUp, up, of, errors, problems } = this.#health!;
     return {
@@ -29,7 +29,6 @@ export class ServerWatch {
       problems: [...new Set(problems)],
       checkedAgoMs: Math.round(now() - this.#checkedAt),
       downForMs: this.#downSince === undefined ? null : Math.round(now() - this.#downSince),
-      unreached,
     };
   }
 

@@ -27,14 +27,14 @@ export async function makeSnapshots(
 ): Promise<readonly PageSnapshot[]> {
   const filters = [...new Set(views.map(({ filter }) => filter))];
   const keys = [...new Set(views.flatMap(({ key }) => (key === undefined ? [] : [key])))];
-  const [{ processes, unreached }, stored] = await Promise.all([
+  const [{ processes, unreached }, state, stored] = await Promise.all([
     watch.ask({ filters, keys }),
+    server.state(),
     Promise.all(keys.map((key) => storedKey(key, inspect))),
   ]);
-  const state = await server.state(unreached);
   const common = commonParts({
     ...{ at: Date.now(), module, actions, own },
-    ...{ server: state, processes, times: watch.times },
+    ...{ server: { ...state, unreached }, processes, times: watch.times },
   });
   const keyViews = keys.map((key, at) =>
     keyViewOf(key, {
