@@ -12,7 +12,7 @@ import {
   SimpleSpanProcessor,
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
-import { getLockServiceToken, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
+import { getLockServiceToken, type LockEvent, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
 import { LockOpenTelemetryModule, type LockOpenTelemetryOptions } from 'nest-redis-lock/opentelemetry';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
 import { from, lastValueFrom, mergeMap, Observable } from 'rxjs';
@@ -311,6 +311,18 @@ describe('The options of traces', () => {
     await lock.unlock();
     await (await waiter).unlock();
     expect(asked).not.toHaveBeenCalled();
+  });
+
+  it('the event of an acquired lock names the span of the lock', async () => {
+    const { accounts, locks } = await start();
+    const told: LockEvent[] = [];
+    locks.events.subscribe((event) => told.push(event));
+    await accounts.withdraw('42');
+    const { traceId, spanId } = exporter
+      .getFinishedSpans()
+      .find(({ name }) => name === 'lock.hold')!
+      .spanContext();
+    expect(told.find(({ type }) => type === 'acquired')).toMatchObject({ traceparent: `00-${traceId}-${spanId}-01` });
   });
 
   it('inspect() tells the trace of the holder', async () => {

@@ -98,6 +98,23 @@ describe('What a process keeps for the page', () => {
     expect(margins.smallest(1e6)).toBeUndefined();
   });
 
+  it('a lock is shown with its trace while it is held, and so are its loss and its history', () => {
+    const activity = new Activity();
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const call = { id: 1, keys: ['a'], label: 'x', method: undefined, template: undefined, mode: 'exclusive' as const };
+    const lock = { ...call, fence: 1, nested: false };
+    const traceparent = `00-${traceId}-00f067aa0ba902b7-01`;
+    activity.next({ ...lock, waitedMs: 1, remainingMs: 1_000, traceparent, type: 'acquired' });
+    const report = () => new Reporter(activity, 'api:1').report({ filters: ['577b3'], keys: ['a'], slotsFrom: 0 });
+    expect(report().rows[0]!.held.items).toMatchObject([{ keys: ['a'], traceId }]);
+    activity.next({ ...lock, heldMs: 5, type: 'lost', reason: 'expired', forced: undefined, token: undefined });
+    expect(report().rows[0]).toMatchObject({ held: { total: 0 }, losses: [{ traceId }] });
+    expect(report().keyRows[0]!.history.map(({ type, traceId: id }) => [type, id])).toEqual([
+      ['lost', traceId],
+      ['acquired', traceId],
+    ]);
+  });
+
   it('a report fits into one message, with the right totals, however much there is', () => {
     const activity = new Activity();
     for (let id = 1; id <= 5_000; id++) {
@@ -110,7 +127,15 @@ describe('What a process keeps for the page', () => {
         template: undefined,
         mode: 'exclusive' as const,
       };
-      const held = { ...call, waitedMs: id, fence: id, nested: false, remainingMs: 1_000, type: 'acquired' as const };
+      const held = {
+        ...call,
+        waitedMs: id,
+        fence: id,
+        nested: false,
+        remainingMs: 1_000,
+        traceparent: undefined,
+        type: 'acquired' as const,
+      };
       const queued = {
         waitedMs: 0,
         waitMs: 1_000,

@@ -50,7 +50,8 @@ export async function withCallEvents(
     const { fence, isNested } = result;
     const { latest } = events;
     const remainingMs = result.remaining();
-    emitEnd((call) => ({ ...call, type: 'acquired', fence, nested: isNested, remainingMs }));
+    const traceparent = result.trace?.traceparent;
+    emitEnd((call) => ({ ...call, type: 'acquired', fence, nested: isNested, remainingMs, traceparent }));
     result.noteAcquired({ id: told.id, latest });
   } else {
     const { reason, waitMs, holder, ahead } = result;

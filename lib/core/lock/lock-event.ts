@@ -53,13 +53,14 @@ export interface HeldLockEvent extends ToldOfCall {
 export type LockEvent =
   /**
    * The caller has acquired the lock. `nested`: inside a call that holds the key. `remainingMs`: how long the lock lasts
-   * without a renewal.
+   * without a renewal. `traceparent`: the span of the lock, as W3C Trace Context writes it; undefined without a tracer.
    */
   | (LockCallEvent & {
       readonly type: 'acquired';
       readonly fence: number;
       readonly nested: boolean;
       readonly remainingMs: number;
+      readonly traceparent: string | undefined;
     })
   /**
    * The caller begins to wait, in this process or in the store. It comes once, however often the caller waits. `holder`:

@@ -46,8 +46,9 @@ export class Activity {
 
   /** Takes the next event. */
   readonly next = (event: LockEvent): void => {
+    const traceId = this.#traceIdOf(event);
     this.#follow(event);
-    const kept = this.#kept(event);
+    const kept = this.#kept(event, traceId ?? this.#traceIdOf(event));
     if (!kept) return;
     const isNotable = NOTABLE.has(event.type);
     for (const key of kept.keys) this.history.add(key, kept, isNotable);
@@ -109,15 +110,20 @@ export class Activity {
     return counts;
   }
 
+  /** The trace of a lock, while it is held. */
+  #traceIdOf(event: LockEvent): string | undefined {
+    return 'id' in event ? this.calls.traceIdOf(event.id) : undefined;
+  }
+
   #slotOf({ label, template }: LockEvent): ReturnType<LabelTimes['at']> {
     return this.times.at(label ?? template, Date.now());
   }
 
   /** What to keep of an event for the history of its keys; undefined for one that says nothing there. */
-  #kept(event: LockEvent): HistoryEvent | undefined {
+  #kept(event: LockEvent, traceId: string | undefined): HistoryEvent | undefined {
     const { type, label, template, method } = event;
     if (type === 'waited' || type === 'renewed') return undefined;
-    const kept = { at: now(), type, keys: event.keys, label, template, method };
+    const kept = { at: now(), type, keys: event.keys, label, template, method, traceId };
     return { ...kept, ...factsOf(event) };
   }
 }

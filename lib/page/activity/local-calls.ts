@@ -6,6 +6,8 @@ type EventOf<Type extends LockEvent['type']> = Extract<LockEvent, { readonly typ
 /** A call of this process that waits for a lock, or holds one. */
 export interface LocalCall {
   readonly event: EventOf<'queued' | 'acquired'>;
+  /** The id of the trace in which it holds the lock. */
+  readonly traceId: string | undefined;
   /** Since when it waits, or holds the lock, by the monotonic clock. */
   readonly since: number;
   /** How long its lease was when it was granted or renewed, in ms; 0 while it waits. */
@@ -43,6 +45,11 @@ export class LocalCalls {
     if (!event.nested) this.#held.set(event.id, localCall(event, event.remainingMs));
   }
 
+  /** Returns the id of the trace in which a lock is held; undefined when it is not traced, or not known. */
+  traceIdOf(id: number): string | undefined {
+    return this.#held.get(id)?.traceId;
+  }
+
   /** Returns how long the lease was that was renewed, in ms; undefined when the lock is not known. */
   renewed({ id, remainingMs }: EventOf<'renewed'>): number | undefined {
     const call = this.#held.get(id);
@@ -64,5 +71,9 @@ export class LocalCalls {
 }
 
 function localCall(event: LocalCall['event'], leaseMs: number): LocalCall {
-  return { event, since: now(), leaseMs, leaseEndsAt: now() + leaseMs, isOverdue: false };
+  const traceId = event.type === 'acquired' ? traceIdIn(event.traceparent) : undefined;
+  return { event, traceId, since: now(), leaseMs, leaseEndsAt: now() + leaseMs, isOverdue: false };
 }
+
+/** The id of the trace in a `traceparent` of W3C Trace Context: `version-trace-span-flags`. */
+const traceIdIn = (traceparent: string | undefined): string | undefined => traceparent?.split('-')[1];

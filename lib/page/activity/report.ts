@@ -81,7 +81,7 @@ export class Reporter {
   #filtered(filter: string, { held, waiting, share, nowMs }: Calls): FilteredRows {
     const { hotKeys, losses } = this.#activity;
     const fits = this.#matcher(filter);
-    const fitsCall = ({ event }: LocalCall): boolean => fits(event.keys, event);
+    const fitsCall = ({ event, traceId }: LocalCall): boolean => fits(event.keys, event, traceId);
     return {
       held: sentList(filter === '' ? held : held.filter(fitsCall), share, nowMs),
       waiting: sentList(filter === '' ? waiting : waiting.filter(fitsCall), share, nowMs),
@@ -94,7 +94,7 @@ export class Reporter {
       losses: fitting(
         losses
           .latest(nowMs)
-          .filter((loss) => fits(loss.keys, loss))
+          .filter((loss) => fits(loss.keys, loss, loss.traceId))
           .slice(0, MOST_LOSSES)
           .map((loss) => sentEvent(loss, nowMs)),
         SIDE_LISTS_FIT,
@@ -116,10 +116,10 @@ export class Reporter {
   }
 
   /** Makes a function that tells whether the filter is part of a key, or of what is known about its caller. */
-  #matcher(filter: string): (keys: readonly string[], caller: Partial<HistoryEvent>) => boolean {
+  #matcher(filter: string): (keys: readonly string[], caller: Partial<HistoryEvent>, traceId?: string) => boolean {
     if (this.#process.includes(filter)) return () => true;
     const contains = (text: string | undefined): boolean => text?.toLowerCase().includes(filter) ?? false;
-    return (keys, { label, template, method, traceId }) =>
+    return (keys, { label, template, method }, traceId) =>
       keys.some(contains) || [label, template, method, traceId].some(contains);
   }
 }
@@ -142,10 +142,10 @@ function sentList(calls: readonly LocalCall[], characters: number, nowMs: number
   return { total: keysOf(calls), items: fitting(first, characters) };
 }
 
-function sentCall({ event, since, leaseEndsAt, isOverdue }: LocalCall, nowMs: number): SentCall {
+function sentCall({ event, traceId, since, leaseEndsAt, isOverdue }: LocalCall, nowMs: number): SentCall {
   const { id, keys, label, template, method, mode } = event;
   const ms = Math.round(nowMs - since);
-  const call = { id, keys, label, template, method, mode };
+  const call = { id, keys, label, template, method, mode, traceId };
   if (event.type === 'queued') return { ...call, ms, holds: event.holding.length > 0 ? event.holding : undefined };
   const leaseLeftMs = Number.isFinite(leaseEndsAt) ? Math.round(leaseEndsAt - nowMs) : undefined;
   return { ...call, ms, fence: event.fence, leaseLeftMs, isOverdue: isOverdue || undefined };
