@@ -15,6 +15,7 @@ export const SLOW_TIER = [
     'force-unlock',
     'crash-succession',
     'many-waiters',
+    'opentelemetry',
     'order-crash',
     'paused-holder',
     'quorum',
