@@ -61,7 +61,9 @@ function filesForUsers() {
     ...['index.html', 'page.js', 'page.css', 'icon.svg'].map((file) => `${ASSETS}${file}`),
     ...filesBelow('lib', '.ts').map((file) => `dist/${file.replace(/\.ts$/, '.d.ts')}`),
   ];
-  const pages = ['.md', '.svg', '.png'].flatMap((ending) => filesBelow('docs', ending).map((file) => `docs/${file}`));
+  const pages = ['.md', '.svg', '.png', '.json', '.yml'].flatMap((ending) =>
+    filesBelow('docs', ending).map((file) => `docs/${file}`),
+  );
   return [...built, ...pages, 'package.json', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE'];
 }
 
