@@ -25,6 +25,7 @@ export type { LockKey } from './core/request/lock-key.js';
 export type { HeldMode, SharedMode } from './core/request/held-mode.js';
 export type { HeldLockEvent, LockCallEvent, LockEvent } from './core/lock/lock-event.js';
 export type { LockHolder, LockInfo, LockWaiter } from './core/lock-info.js';
+export type { ListedHolder, ListedLock, ListedWaiters, ListOptions, LockList } from './core/lock-list.js';
 export type { LockMode, LockOptions, WithLockOptions } from './core/request/lock-options.js';
 export type { Duration } from './clock/duration.js';
 export type {

@@ -5,6 +5,8 @@ import { LeaseRegistry } from './lease/lease-registry.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { LockEvents } from './lock/lock-events.js';
 import type { Lock, LockReports } from './lock/lock.js';
+import { OwnLocks } from './list/own-locks.js';
+import { LockLister } from './lock-lister.js';
 import { LockReleaser } from './lock-releaser.js';
 import { DeadlockDetector } from './nesting/deadlock-detector.js';
 import type { LockContext } from './nesting/lock-context.js';
@@ -40,6 +42,7 @@ export class LockAcquirer {
   readonly shutdown: Shutdown;
   /** The live processes that share the store. */
   readonly processes: Processes;
+  readonly lister: LockLister;
   readonly #context: LockContext;
   readonly #tokens = new TokenSource();
   readonly #localQueue = new LocalQueue<Lock>();
@@ -60,6 +63,11 @@ export class LockAcquirer {
       void watchdog.verify([...leases]);
     };
     const leases = new LeaseRegistry(resync);
+    this.lister = new LockLister({
+      store,
+      processes,
+      ownLocks: new OwnLocks({ leases, localQueue, pendingAcquires }),
+    });
     const releaser = new LockReleaser({ store, events, watchdog, leases, localQueue, pendingAcquires, reports });
     const shutdown = new Shutdown({
       leases,

@@ -1,4 +1,4 @@
-import { Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import { Lock } from '../core/lock/lock.js';
 import { LockAcquirer } from '../core/lock-acquirer.js';
 import { now } from '../clock/deadline.js';
@@ -7,6 +7,8 @@ import { LockContext, type LockNode } from '../core/nesting/lock-context.js';
 import type { LockEvent } from '../core/lock/lock-event.js';
 import { forceUnlock } from '../core/force-unlock.js';
 import { resolveForceOptions } from '../core/request/force-options.js';
+import { resolveListOptions } from '../core/list-options.js';
+import type { ListOptions, LockList } from '../core/lock-list.js';
 import { inspectKey, type LockInfo } from '../core/lock-info.js';
 import { checkedKey, orderedKeys, type LockKey } from '../core/request/lock-key.js';
 import {
@@ -22,7 +24,7 @@ import { healthOf, type StoreHealth } from '../core/store-health.js';
 import { startIfLazy } from '../core/lazy-promise.js';
 import { endOf } from '../core/stream-end.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import { eventSubscriber } from './event-subscriber.js';
+import { observableOf } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError } from './call-errors.js';
 import { CallWatchers } from './call-watchers.js';
@@ -112,11 +114,7 @@ export class LockService {
       onReply: () => outage?.succeeded(),
       reports,
     });
-    this.events = new Observable((subscriber) => {
-      const listener = eventSubscriber(subscriber);
-      this.watchers.events.add(listener);
-      return () => this.watchers.events.delete(listener);
-    });
+    this.events = observableOf(this.watchers.events);
   }
 
   /**
@@ -217,6 +215,17 @@ export class LockService {
    */
   async inspect(key: string): Promise<LockInfo | null> {
     return (await inspectKey(this.#store, checkedKey(key))) ?? null;
+  }
+
+  /**
+   * Lists the keys that are held or waited for, over all processes that share the store: who holds each since when, and
+   * who waits. It asks the live processes themselves and searches no keys. A key that a dead process held is listed
+   * while somebody waits for it. Never rejects during an outage: `unreached` says what is missing.
+   *
+   * @throws LockOptionsError for an unknown option, or a wrong value
+   */
+  async list(options: ListOptions = {}): Promise<LockList> {
+    return this.#acquirer.lister.list(resolveListOptions(options));
   }
 
   /**

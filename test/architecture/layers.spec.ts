@@ -41,8 +41,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['core/nesting', 'core/lock', 'core/waiting', 'core/lease', 'core/request'],
     ...['store', 'clock', 'errors'],
   ],
+  'core/list': ['core/list', 'core/lease', 'core/waiting', 'core/request', 'store', 'clock', 'errors'],
   core: [
-    ...['core', 'core/nesting', 'core/lock', 'core/waiting', 'core/lease', 'core/request'],
+    ...['core', 'core/list', 'core/nesting', 'core/lock', 'core/waiting', 'core/lease', 'core/request'],
     ...['store', 'clock', 'errors'],
   ],
   http: ['http', 'log', 'errors', ...NEST, 'rxjs'],

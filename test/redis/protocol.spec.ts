@@ -222,6 +222,7 @@ describe('The data in Redis', () => {
       await (await next).unlock();
     }
     expect(await limited.forceUnlock('a')).toBe(false);
+    expect((await limited.list()).unreached).toEqual([]);
     await limited.close();
     await redis.acl('DELUSER', 'locks');
   });

@@ -4,6 +4,7 @@ import { until } from '../support/deferred.js';
 import { redisStore } from '../support/stores/lock-services.js';
 import { startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
 import type { Backing } from './backing.js';
+import { promisesOfLists } from './list-contract.js';
 import { promisesOfLocks } from './lock-contract.js';
 import { promisesOfSharing } from './sharing-contract.js';
 
@@ -35,3 +36,4 @@ const start = async (): Promise<Backing> => {
 
 promisesOfLocks('a Redis Cluster', start);
 promisesOfSharing('a Redis Cluster', start);
+promisesOfLists('a Redis Cluster', start);

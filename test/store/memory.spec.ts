@@ -2,6 +2,7 @@ import { expect, it, jest } from '@jest/globals';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { until } from '../support/deferred.js';
 import type { Backing } from './backing.js';
+import { promisesOfLists } from './list-contract.js';
 import { promisesOfLocks } from './lock-contract.js';
 import { promisesOfNesting } from './nesting-contract.js';
 import { promisesOfSharing } from './sharing-contract.js';
@@ -23,6 +24,7 @@ const start = async (): Promise<Backing> => {
 
 promisesOfLocks('memory', start);
 promisesOfSharing('memory', start);
+promisesOfLists('memory', start);
 promisesOfNesting('memory', start);
 
 it('the memory store queues a crowd, and lets it poll, in time that grows with its size and no faster', async () => {

@@ -3,6 +3,7 @@ import { until } from '../support/deferred.js';
 import { trustingQuorum } from '../support/stores/lock-services.js';
 import { startRedis } from '../support/redis/redis-server.js';
 import type { Backing } from './backing.js';
+import { promisesOfLists } from './list-contract.js';
 import { promisesOfLocks } from './lock-contract.js';
 
 const start = async (): Promise<Backing> => {
@@ -30,3 +31,4 @@ async function lockKeys(clients: readonly Redis[]): Promise<string[]> {
 }
 
 promisesOfLocks('a quorum of three Redis', start, { queues: false });
+promisesOfLists('a quorum of three Redis', start, { shares: false });

@@ -4,6 +4,7 @@ import { redisStore } from '../support/stores/lock-services.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
 import { withRedis } from '../support/redis/with-redis.js';
 import type { Backing } from './backing.js';
+import { promisesOfLists } from './list-contract.js';
 import { promisesOfLocks } from './lock-contract.js';
 import { promisesOfNesting } from './nesting-contract.js';
 import { promisesOfSharing } from './sharing-contract.js';
@@ -21,4 +22,5 @@ const start = async (): Promise<Backing> => ({
 
 promisesOfLocks('one Redis', start);
 promisesOfSharing('one Redis', start);
+promisesOfLists('one Redis', start);
 promisesOfNesting('one Redis', start);

@@ -1,6 +1,7 @@
 import { now, roundedDown } from '../../clock/deadline.js';
 import type { LostReason, ForcedUnlock } from '../../errors/lock-lost.error.js';
 import type { LockDetails, OwnedLock, Sharing } from '../../store/lock-store.js';
+import type { CallSite } from '../request/call-site.js';
 import { canStartWith, turnsOf, type LockRequest } from '../request/lock-request.js';
 import type { HandOffRun } from './hand-off-run.js';
 
@@ -62,6 +63,7 @@ export class Lease implements OwnedLock {
   /** What the next renewal asks for. */
   leaseMs: number;
   #holder: Holder | undefined;
+  #site: CallSite | undefined;
   #confirmedAt = 0;
   #repliedAt = 0;
   #endsAt = 0;
@@ -122,6 +124,26 @@ export class Lease implements OwnedLock {
     return this.#holder?.details;
   }
 
+  /** The method that the call of its present holder stands on. */
+  get site(): CallSite | undefined {
+    return this.#site;
+  }
+
+  /** Since when its present holder has it, in ms since 1970. */
+  get heldSince(): number {
+    return this.#holder?.details.acquiredAt ?? Date.now();
+  }
+
+  /** Whether it is held, without a consequence if it is not. */
+  get isLive(): boolean {
+    return this.#state === 'held' && now() < this.#endsAt && this.#holder !== undefined;
+  }
+
+  /** Whether its token names its present holder only, because it is not handed off in this process. */
+  get isTokenOfOne(): boolean {
+    return this.isTokenExposed || this.fenceCount === 1 || this.sharing !== 'exclusive';
+  }
+
   /** Gives the token to somebody outside of the library. */
   exposeToken(): string {
     this.isTokenExposed = true;
@@ -153,8 +175,9 @@ export class Lease implements OwnedLock {
   }
 
   /** Makes a caller its holder. */
-  setHolder(holder: Holder, { watchdog, maxHoldMs }: LockRequest): void {
+  setHolder(holder: Holder, { site, watchdog, maxHoldMs }: LockRequest): void {
     this.#holder = holder;
+    this.#site = site;
     this.renewUntil = watchdog ? now() + maxHoldMs : -Infinity;
   }
 

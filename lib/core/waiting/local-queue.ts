@@ -1,6 +1,7 @@
 import { now } from '../../clock/deadline.js';
 import { waitFor } from '../../clock/wait-for.js';
 import type { LockRequest } from '../request/lock-request.js';
+import type { WaitingCall } from './waiting-call.js';
 import { LinkedQueue, type QueueNode } from './linked-queue.js';
 
 /** What a caller gets from the queue: its turn to acquire the lock, or the lock itself from the caller before. */
@@ -9,6 +10,7 @@ export type TurnOr<HandedOff> = HandedOff | 'turn';
 /** A caller that waits for its turn. */
 interface Waiter<HandedOff> {
   readonly request: LockRequest;
+  readonly startedAt: number;
   enter(entry: TurnOr<HandedOff>): void;
   readonly fail: (error: unknown) => void;
 }
@@ -87,11 +89,12 @@ export class LocalQueue<HandedOff> {
     }
     if (this.#closed) return Promise.reject(this.#closed.error);
     const queue = (turn.queue ??= new LinkedQueue());
+    const startedAt = now();
     let node: QueueNode<Waiter<HandedOff>>;
     return waitFor<TurnOr<HandedOff>, Late>(
       untilMs,
       signals,
-      (enter, fail) => (node = queue.add({ request, enter, fail })),
+      (enter, fail) => (node = queue.add({ request, startedAt, enter, fail })),
       () => queue.remove(node),
       late,
     );
@@ -216,6 +219,13 @@ export class LocalQueue<HandedOff> {
   /** Whether a caller of this process has the lock. */
   isInside(key: string): boolean {
     return this.#turns.get(key)?.stage === 'inside';
+  }
+
+  /** Lists the callers that wait for their turns, key by key. */
+  *waiting(): Iterable<WaitingCall> {
+    for (const [key, { queue }] of this.#turns) {
+      for (const { request, startedAt } of queue?.all() ?? []) yield { key, request, startedAt };
+    }
   }
 
   /** How many callers of this process wait for the key. */

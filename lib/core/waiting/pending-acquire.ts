@@ -1,6 +1,7 @@
 import { waitFor } from '../../clock/wait-for.js';
 import type { AcquireCommand, Busy, Granted, Sharing } from '../../store/lock-store.js';
 import type { LockRequest } from '../request/lock-request.js';
+import type { WaitingCall } from './waiting-call.js';
 
 /** A reply of the store to a pending acquire. */
 export interface AcquireReply<Reply extends Granted | Busy = Granted | Busy> {
@@ -26,6 +27,8 @@ export class PendingAcquire implements AcquireCommand {
   readonly fair: boolean;
   /** Of the present caller: one that gave up may have left this place in the queue to another. */
   waitsUntil = Infinity;
+  /** The present caller, while it waits in the store. */
+  waitingCall: Omit<WaitingCall, 'key'> | undefined = undefined;
   isQueued = false;
   wasOffered = false;
   /** Whether others wait for the lock that this is about to get: that message can arrive before the grant. */

@@ -1,6 +1,7 @@
 import type { Granted, LockStore } from '../../store/lock-store.js';
 import { usesLocalQueue, type LockRequest } from '../request/lock-request.js';
 import type { LocalQueue } from './local-queue.js';
+import type { WaitingCall } from './waiting-call.js';
 import { PendingAcquire } from './pending-acquire.js';
 
 /**
@@ -46,6 +47,7 @@ export class PendingAcquires {
    * gives up would send its successor to the back.
    */
   async giveUp(pending: PendingAcquire, request: LockRequest): Promise<void> {
+    pending.waitingCall = undefined;
     if (!pending.queue) return;
     const key = pending.keys[0]!;
     const heir = usesLocalQueue(request) && pending.keys.length === 1 ? this.#localQueue.next(key) : undefined;
@@ -97,6 +99,12 @@ export class PendingAcquires {
   markForcedAway(token: string): void {
     const pending = this.#pending.get(token);
     if (pending) pending.wasForcedAway = true;
+  }
+
+  /** Lists the calls that wait in the store. A call of several keys waits for each of them. */
+  *waiting(): Iterable<WaitingCall> {
+    for (const { keys, waitingCall } of this.#pending.values())
+      if (waitingCall) for (const key of keys) yield { key, ...waitingCall };
   }
 
   /** Wakes all that wait, to ask the store again. */

@@ -98,7 +98,10 @@ export class StoreWait {
     const { request, startedAt, findDeadlock } = wait;
     const until = startedAt + request.waitMs;
     const signals = signalsOf(request);
-    if (pending.queue) request.onWait?.({ ...describeBusy(refused.reply), token: refused.reply.holder });
+    if (pending.queue) {
+      request.onWait?.({ ...describeBusy(refused.reply), token: refused.reply.holder });
+      pending.waitingCall = { request, startedAt };
+    }
     let { reply, sentAt } = refused;
     while (pending.queue && now() < until) {
       if (reply.spent) return undefined;
