@@ -5,7 +5,7 @@
 export const SLOW_TIER = [
   'test/core/hand-off\\.spec',
   'test/docs/fencing\\.spec',
-  'test/page/page-data\\.spec',
+  'test/page/(?:browser|page-data)\\.spec',
   'test/lab/(?!checker)',
   'test/page-client/browser\\.spec',
   `test/processes/(?:${[

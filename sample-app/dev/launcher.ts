@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { readGivenEnvironment } from '../src/config/environment.js';
 import type { DemoCommand } from '../src/demo-page/demo-messages.js';
@@ -23,6 +24,7 @@ async function launch(): Promise<void> {
   const given = readGivenEnvironment(process.env);
   await assertPortIsFree(Number(given.PORT));
 
+  const opsPassword = given.OPS_PASSWORD ?? randomBytes(6).toString('base64url');
   const { env, pauseRedis, databaseEnded, redisEnded } = await startServices(children, given, {
     dataFolder: DATA_FOLDER,
   });
@@ -31,7 +33,7 @@ async function launch(): Promise<void> {
     if (!children.isStopping) console.warn('Redis has ended. Requests that need a lock get 503 from now on.');
   });
 
-  const app = await children.start<AppReport>(APP, { env });
+  const app = await children.start<AppReport>(APP, { env: { ...env, OPS_PASSWORD: opsPassword } });
   void app.ended.then(() => fail('The app has ended.'));
 
   const demonstrations = new Demonstrations({ children, env, pauseRedis, tell: (news) => app.send(news) });
@@ -39,7 +41,7 @@ async function launch(): Promise<void> {
     if ('command' in (message as object)) void demonstrations.obey(message as DemoCommand);
   });
   app.send(Demonstrations.ready);
-  console.log(welcome(app.report.url));
+  console.log(welcome(app.report.url, opsPassword));
 }
 
 process.on('SIGINT', () => children.exit(0)).on('SIGTERM', () => children.exit(0));

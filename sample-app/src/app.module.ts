@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
 import { APP_FILTER } from '@nestjs/core';
 import { RedisLockModule } from 'nest-redis-lock';
+import { LockPageModule } from 'nest-redis-lock/page';
 import { AccountsModule } from './accounts/accounts.module.js';
 import { BankModule } from './bank/bank.module.js';
 import { appConfig, type AppConfig } from './config/app.config.js';
@@ -12,6 +13,7 @@ import { DomainErrorFilter } from './errors/domain-error.filter.js';
 import { HealthModule } from './health/health.module.js';
 import { ConnectionCloser } from './http/connection-closer.js';
 import { InterestModule } from './interest/interest.module.js';
+import { OperatorGuard } from './operators/operator.guard.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { ReportsModule } from './reports/reports.module.js';
 import { StockModule } from './stock/stock.module.js';
@@ -29,6 +31,7 @@ import { TransfersModule } from './transfers/transfers.module.js';
         shutdownGrace: '5s',
       }),
     }),
+    LockPageModule.forRoot({ guards: [OperatorGuard], actions: true }),
     DatabaseModule,
     DemoModule,
     AccountsModule,

@@ -11,7 +11,7 @@ describe('The page of the sample, without its launcher', () => {
 
   beforeAll(async () => {
     stack = await SampleStack.start();
-    api = await stack.startApp();
+    api = await stack.startApp({ opsPassword: 'of the operators' });
   });
 
   afterAll(() => stack.stop());
@@ -39,5 +39,22 @@ describe('The page of the sample, without its launcher', () => {
     await request(api).post('/demo/stage').send({ action: 'start' }).expect(503);
     await request(api).post('/demo/runs').send({ scenario: '../x' }).expect(400);
     await request(api).post('/demo/stage').send({ action: 'explode' }).expect(400);
+  });
+
+  it('the page of the locks is for operators', async () => {
+    await request(api)
+      .get('/locks')
+      .expect(401)
+      .expect('www-authenticate', /^Basic /);
+    await request(api).get('/locks/snapshot').auth('ops', 'of the operator').expect(401);
+    await request(api).get('/locks').auth('ops', 'of the operators').expect(200).expect('content-type', /html/);
+    await request(api).get('/locks/assets/page.js').auth('ops', 'of the operators').expect(200);
+    const { body } = await request(api).get('/locks/snapshot').auth('ops', 'of the operators').expect(200);
+    expect(body).toMatchObject({ actions: true, server: { isUp: true } });
+  });
+
+  it('nobody sees the locks when there is no password', async () => {
+    const closed = await stack.startApp();
+    for (const password of ['', 'undefined']) await request(closed).get('/locks').auth('ops', password).expect(401);
   });
 });

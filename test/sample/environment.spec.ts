@@ -10,13 +10,14 @@ it('the sample app needs a database and nothing else', () => {
 });
 
 it('the sample app says which environment variables are wrong, all at once', () => {
-  const wrong = { REDIS_URL: 'localhost:6379', PORT: '65536', DEMO_UNSAFE: 'yes' };
+  const wrong = { REDIS_URL: 'localhost:6379', PORT: '65536', OPS_PASSWORD: 'short', DEMO_UNSAFE: 'yes' };
   expect(() => readEnvironment(wrong)).toThrow(
     new Error(
       [
         'DATABASE_URL is not set. Set it, or run `npm start`, which brings its own database.',
         'REDIS_URL must look like redis://user:password@host:6379',
         'PORT is "65536", but must be a number from 0 to 65535',
+        'OPS_PASSWORD must have 8 characters or more',
         'DEMO_UNSAFE must be 1, or not set',
       ].join('\n'),
     ),

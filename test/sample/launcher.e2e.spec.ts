@@ -55,6 +55,10 @@ it('the launcher starts all it needs, says when the port is taken, and stops all
   const { launcher, saw, ended } = launch({ PORT: '0', DATABASE_URL: '', REDIS_URL: '' });
   const [redis, api] = await Promise.all([saw(/(redis:\S+)/), saw(/Ready: (\S+)/)]);
   expect((await fetch(`${api}/docs-json`)).status).toBe(200);
+  const [locks, password] = await Promise.all([saw(/The locks, live: (\S+)/), saw(/user ops, password (\S+)\)/)]);
+  const authorization = `Basic ${Buffer.from(`ops:${password}`).toString('base64')}`;
+  expect((await fetch(locks)).status).toBe(401);
+  expect((await fetch(locks, { headers: { authorization } })).status).toBe(200);
 
   const { port } = new URL(api);
   const second = await launch({ PORT: port }).ended;

@@ -7,6 +7,8 @@ import { FraudCheck } from '../../sample-app/src/accounts/fraud-check.js';
 import { AppModule } from '../../sample-app/src/app.module.js';
 import { setUpApp } from '../../sample-app/src/app.setup.js';
 import { appConfig, type AppConfig } from '../../sample-app/src/config/app.config.js';
+import { PageAssets } from '../../lib/page/http/page-assets.js';
+import { builtPageAssets } from '../page/support/page-app.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 /** A database, a Redis and a bank, with as many sample apps on them as a test asks for. */
@@ -45,6 +47,8 @@ export class SampleStack {
         demoUnsafe: false,
         ...options,
       })
+      .overrideProvider(PageAssets)
+      .useValue(builtPageAssets())
       .overrideProvider(FraudCheck)
       .useValue(fraudCheck)
       .compile();

@@ -17,6 +17,8 @@ export const appConfig = registerAs('app', () => {
     fraudCheckMs: Number(environment.FRAUD_CHECK_MS ?? 2),
     /** Where payouts go. */
     bankUrl: environment.BANK_URL,
+    /** What lets operators see the locks, at `/locks`. Nobody does without one. */
+    opsPassword: environment.OPS_PASSWORD,
     /** Allows `?unsafe=true`, which shows what happens without the lock. */
     demoUnsafe: environment.DEMO_UNSAFE === '1',
   };

@@ -1,5 +1,5 @@
 import { plainToInstance } from 'class-transformer';
-import { IsIn, IsOptional, IsPort, Matches, validateSync, type ValidatorOptions } from 'class-validator';
+import { IsIn, IsOptional, IsPort, Matches, MinLength, validateSync, type ValidatorOptions } from 'class-validator';
 
 /** The environment variables of the app. An empty one counts as not set. */
 export class Environment {
@@ -31,6 +31,11 @@ export class Environment {
   @IsOptional()
   @Matches(/^\d{1,5}$/, { message: 'FRAUD_CHECK_MS must be a number of milliseconds' })
   readonly FRAUD_CHECK_MS?: string;
+
+  /** What operators log in with, to see the locks. */
+  @IsOptional()
+  @MinLength(8, { message: 'OPS_PASSWORD must have 8 characters or more' })
+  readonly OPS_PASSWORD?: string;
 
   @IsOptional()
   @IsIn(['0', '1'], { message: 'DEMO_UNSAFE must be 1, or not set' })

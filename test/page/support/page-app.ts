@@ -25,20 +25,27 @@ export function somePageAssets(): PageAssets {
   }
 }
 
+/** The files that the build has written. */
+export function builtPageAssets(): PageAssets {
+  return new PageAssets(new URL('../../../dist/page/assets/', import.meta.url));
+}
+
 interface PageApp {
   readonly adapter: NewAdapter;
   readonly page?: LockPageModuleOptions;
   /** What the app has besides. @default locks in memory */
   readonly metadata?: ModuleMetadata;
+  /** @default somePageAssets() */
+  readonly assets?: PageAssets;
   readonly setUp?: (app: INestApplication) => void;
 }
 
 /** Starts an app with a page, on a free port. */
-export async function startPageApp({ adapter, page, metadata, setUp }: PageApp): Promise<INestApplication> {
+export async function startPageApp({ adapter, page, metadata, assets, setUp }: PageApp): Promise<INestApplication> {
   const { imports = [LockTestingModule.forRoot({ shutdownGrace: 0 })], ...rest } = metadata ?? {};
   const module = await Test.createTestingModule({ imports: [...imports, LockPageModule.forRoot(page)], ...rest })
     .overrideProvider(PageAssets)
-    .useValue(somePageAssets())
+    .useValue(assets ?? somePageAssets())
     .compile();
   const app = module.createNestApplication(adapter(), { logger: false });
   setUp?.(app);
