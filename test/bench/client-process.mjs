@@ -5,8 +5,9 @@ const CLIENT = new URL('./client.mjs', import.meta.url);
 
 /** Starts a process that measures one contender, and answers requests such as `call('round', { sections: 1000 })`. */
 export async function startClient({ core, ...what }) {
-  const { preload } = what.contender;
+  const { preload, build } = what.contender;
   const child = fork(CLIENT, [JSON.stringify(what)], {
+    env: build ? { ...process.env, BENCH_LIB: build } : process.env,
     execArgv: ['--expose-gc', ...(preload ? ['--import', preload] : [])],
   });
   const waiting = new Map();

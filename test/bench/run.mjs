@@ -2,6 +2,7 @@
 // npm run bench -- uncontended   one scenario (or several), with full rounds; nothing is written
 // npm run bench -- --quick       few rounds: shows that it runs, and roughly where we stand
 // BENCH_LIB=/path/to/dist/index.js measures another build of the library.
+// BENCH_OTHER=/path/to/dist/index.js npm run bench -- events   measures another build beside this one.
 import { loadavg } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import redisServerInstalled from '../support/redis/redis-server-installed.mjs';
@@ -9,6 +10,7 @@ import { print, write } from './report.mjs';
 import { installRivals } from './rivals/install.mjs';
 import { boot } from './scenarios/boot.mjs';
 import { durability } from './scenarios/durability.mjs';
+import { events } from './scenarios/events.mjs';
 import { hotKeyProcesses } from './scenarios/hot-key-processes.mjs';
 import { hotKey } from './scenarios/hot-key.mjs';
 import { page } from './scenarios/page.mjs';
@@ -25,6 +27,7 @@ const SCENARIOS = {
   watchdog,
   redlock,
   durability,
+  events,
   boot,
   page,
 };

@@ -25,6 +25,18 @@ export const durable = [1, 2].map((replicas) =>
   contender('ours', `durability: ${replicas}`, `with \`durability\` of ${replicas} replica${replicas > 1 ? 's' : ''}`),
 );
 
+/** What somebody wants to hear of a lock; the first is the floor of the others. */
+export const heard = [
+  { ...withLock, name: 'nobody listens' },
+  { ...withLock, name: 'nobody listens, again' },
+  contender('ours', 'a subscriber', 'one subscriber to `events`'),
+  contender('ours', 'warnAfter', 'nobody listens, with `warnAfter`'),
+  contender('ours', 'a subscriber and warnAfter', 'one subscriber, with `warnAfter`'),
+  ...(process.env.BENCH_OTHER
+    ? [{ ...withLock, name: 'nobody listens, in the other build', build: process.env.BENCH_OTHER }]
+    : []),
+];
+
 /** Each library once, in its plainest form. */
 export const rivals = [
   contender('redis-semaphore', 'Mutex', 'redis-semaphore'),

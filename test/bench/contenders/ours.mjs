@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import { Injectable } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { decorated } from './decorated.mjs';
@@ -15,13 +16,21 @@ class Work {
   }
 }
 
+/** The memory store of the same build. */
+async function memoryStore() {
+  const build = process.env.BENCH_LIB;
+  const testing = build ? new URL('testing/index.js', pathToFileURL(build)) : 'nest-redis-lock/testing';
+  const { MemoryLockStore } = await import(testing);
+  return new MemoryLockStore();
+}
+
+/** Without a URL, locks live in memory. */
 async function boot(url, { leaseMs }, more = {}) {
   decorated(Work, 'run', WithLock('<key>'));
   Injectable()(Work);
   class App {}
-  const imports = [
-    RedisLockModule.forRoot({ connection: url, lease: leaseMs, wait: '2m', commandTimeout: '10s', ...more }),
-  ];
+  const place = url ? { connection: url } : { store: await memoryStore() };
+  const imports = [RedisLockModule.forRoot({ ...place, lease: leaseMs, wait: '2m', commandTimeout: '10s', ...more })];
   return NestFactory.createApplicationContext({ module: App, imports, providers: [Work] }, { logger: ['error'] });
 }
 
@@ -46,6 +55,16 @@ async function decorator(url, settings) {
   return { section: (key, inside) => work.run(key, inside) };
 }
 
+/** A lock of which somebody hears, or which is reported when it is held for too long. */
+const watched =
+  ({ isHeard, ...more }) =>
+  async (url, settings) => {
+    const locks = (await boot(url, settings, more)).get(LockService);
+    let heard = 0;
+    if (isHeard) locks.events.subscribe(() => heard++);
+    return { section: (key, work) => locks.withLock(key, work) };
+  };
+
 /** A grant counts when so many replicas have it. */
 const durable = (replicas) => async (url, settings) => {
   const locks = (await boot(url, settings, { durability: { replicas, timeout: '1s' } })).get(LockService);
@@ -59,5 +78,8 @@ export const forms = {
   'durability: 1': durable(1),
   'durability: 2': durable(2),
   'fair: true': fair,
+  'a subscriber': watched({ isHeard: true }),
+  warnAfter: watched({ warnAfter: '30s' }),
+  'a subscriber and warnAfter': watched({ isHeard: true, warnAfter: '30s' }),
   '@WithLock': decorator,
 };
