@@ -2,7 +2,8 @@
 // npm run bench -- uncontended   one scenario (or several), with full rounds; nothing is written
 // npm run bench -- --quick       few rounds: shows that it runs, and roughly where we stand
 // BENCH_LIB=/path/to/dist/index.js measures another build of the library.
-// BENCH_OTHER=/path/to/dist/index.js npm run bench -- events   measures another build beside this one.
+// BENCH_OTHER=dist-before/index.js npm run bench -- events   measures another build beside this one.
+// Such a build lies within this folder, so that both use the same NestJS.
 import { loadavg } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import redisServerInstalled from '../support/redis/redis-server-installed.mjs';
