@@ -179,7 +179,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     const gone = await send('42/gone', 'gone asks');
     const next = await send('42/next', 'next asks');
     expect(await failureOf(gone)).toMatchObject({ status: 499 });
-    expect(told).toEqual(['waited', 'aborted']);
+    expect(told).toEqual(['queued', 'queued', 'waited', 'aborted']);
 
     const answered = statusOf(next);
     await held.unlock();
@@ -228,7 +228,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
       store.answers.resolve();
       store.answers = undefined;
       expect(await failed).toEqual([expect.objectContaining({ status: 499 })]);
-      expect(types).toEqual(told ? ['waited', 'aborted'] : []);
+      expect(types).toEqual(told ? ['queued', 'waited', 'aborted'] : []);
       await store.release(OTHER);
       expect(ran).toEqual([]);
     },

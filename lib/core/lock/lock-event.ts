@@ -129,7 +129,10 @@ export type LockEvent =
         readonly tokens: readonly string[];
       });
 
-type News<Event> = Event extends HeldLockEvent ? Omit<Event, keyof HeldLockEvent> : never;
+type News<Event, Told> = Event extends Told ? Omit<Event, keyof Told> : never;
+
+/** What is to be said of a call besides what is known of it. */
+export type CallNews = News<LockEvent, LockCallEvent>;
 
 /** What is to be said of a lock besides what it knows itself. */
-export type HeldNews = News<LockEvent>;
+export type HeldNews = News<LockEvent, HeldLockEvent>;

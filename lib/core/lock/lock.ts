@@ -327,8 +327,7 @@ export class Lock implements AsyncDisposable {
 
   #emitLoss({ reason, forced }: LockLostError): void {
     // The token of a lock whose parent call has ended may be handed off to the next caller.
-    const token = reason === 'unlocked' ? undefined : this.#leases[0]!.token;
-    this.#emit({ type: 'lost', reason, forced, token });
+    this.#emit({ type: 'lost', reason, forced, token: reason === 'unlocked' ? undefined : this.#leases[0]!.token });
   }
 
   #reportRelease(ours: boolean): void {
@@ -338,23 +337,24 @@ export class Lock implements AsyncDisposable {
 
   #emit(news: HeldNews): void {
     if (!this.#audience) return;
-    const { keys, fence } = this;
     const { id, latest } = this.#audience;
-    this.#issuer.events.emit(
+    // Not spread: V8 takes microseconds to spread into an object of this size.
+    const event = Object.assign(
       {
-        ...news,
+        type: news.type,
         id,
-        keys,
+        keys: this.keys,
         label: this.#label,
         method: this.#site?.method,
         template: this.#site?.template,
-        mode: this.#mode === 'write' ? 'exclusive' : this.#mode,
-        fence,
+        mode: this.#mode === 'write' ? ('exclusive' as const) : this.#mode,
+        fence: this.fence,
         nested: this.isNested,
         heldMs: Date.now() - this.#acquiredAt,
       },
-      latest,
+      news,
     );
+    this.#issuer.events.emit(event, latest);
   }
 
   #optionsError(text: (lock: string) => string): LockOptionsError {

@@ -21,6 +21,7 @@ interface CallParts {
 
 /** One call for a lock: its keys, and its resolved options. */
 export interface LockRequest extends ResolvedLockOptions, CallParts {
+  onWait: CallParts['onWait'];
   /** What `waitSignals` has listed. */
   signals: readonly AbortSignal[] | undefined;
 }
