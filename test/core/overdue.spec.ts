@@ -49,11 +49,11 @@ describe('A lock with warnAfter', () => {
   });
 
   it('is not reported when it is released in time', async () => {
-    await locks.withLock('a', () => turn(), { warnAfter: 300 });
-    const lost = await locks.lock('b', { warnAfter: 300 });
+    await locks.withLock('a', () => turn(), { warnAfter: 600 });
+    const lost = await locks.lock('b', { warnAfter: 600 });
     await locks.forceUnlock('b');
     await until(() => !lost.isHeld);
-    await whileAnotherIsReported(350);
+    await whileAnotherIsReported(650);
     expect(reported()).toEqual(['other']);
   });
 
@@ -80,17 +80,13 @@ describe('A lock with warnAfter', () => {
   });
 
   it('is not reported once more for a nested call, unless the time of that is over first', async () => {
-    await locks.withLock(
-      'a',
-      async () => {
-        await locks.withLock(
-          'a',
-          () => locks.withLock('a', () => whileAnotherIsReported(), { label: 'innermost', warnAfter: 10 }),
-          { label: 'inner' },
-        );
-      },
-      { label: 'outer' },
-    );
+    const work = async () => {
+      await until(() => reported().includes('outer'));
+      await whileAnotherIsReported();
+    };
+    const innermost = () => locks.withLock('a', work, { label: 'innermost', warnAfter: 10 });
+    const inner = () => locks.withLock('a', innermost, { label: 'inner', warnAfter: 400 });
+    await locks.withLock('a', inner, { label: 'outer', warnAfter: 400 });
     expect(reported()).toEqual(['innermost', 'outer', 'other']);
     expect(overdue()[0]!.nested).toBe(true);
   });
