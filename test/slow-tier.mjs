@@ -9,6 +9,7 @@ export const SLOW_TIER = [
   'test/lab/(?!checker)',
   'test/page-client/browser\\.spec',
   `test/processes/(?:${[
+    'cli-doctor',
     'cli-faults',
     'cli-operate',
     'cli-terminal',

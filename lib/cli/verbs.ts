@@ -73,5 +73,19 @@ Exit codes: 0 released; 1 nothing was released; 69 Redis is down; 64 wrong usage
   load: async () => (await import('./unlock/unlock.js')).unlock,
 };
 
+const DOCTOR: Verb = {
+  name: 'doctor',
+  synopsis: '[options]',
+  summary: 'Examines the servers that keep the locks, and says what would go wrong',
+  takes: [0, 0],
+  options: { ...JSON_OPTION, ...REDIS_OPTIONS },
+  more: `
+It looks at version, eviction, memory, rights, the channel that wakes waiters, round trip and clock of each server,
+and takes a lock. It writes only under keys of its own, for a moment.
+
+Exit codes: 0 nothing would go wrong; 1 there are problems; 69 no server can be reached; 64 wrong usage.`,
+  load: async () => (await import('./doctor/doctor.js')).doctor,
+};
+
 /** All verbs. What they do is loaded when it is asked for, so that the help is there at once. */
-export const VERBS: readonly Verb[] = [RUN, INSPECT, UNLOCK];
+export const VERBS: readonly Verb[] = [RUN, INSPECT, UNLOCK, DOCTOR];

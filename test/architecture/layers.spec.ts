@@ -90,7 +90,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['module', 'decorators', 'decorators/options', 'decorators/key', 'service', 'http'],
     ...['core', 'core/lock', 'core/request', 'redis/connection', 'store', 'clock', 'errors'],
   ],
-  cli: ['cli', 'cli/arguments', 'cli/run', 'cli/inspect', 'cli/unlock', 'errors'],
+  cli: ['cli', 'cli/arguments', 'cli/run', 'cli/inspect', 'cli/unlock', 'cli/doctor', 'errors'],
+  'cli/doctor': [
+    ...['cli/doctor', 'cli/show', 'cli/redis', 'cli/arguments', 'cli', 'module', 'service', 'redis/connection'],
+    ...['clock', 'errors', 'ioredis'],
+  ],
   'cli/show': ['cli/show', 'core', 'service', 'errors'],
   'cli/inspect': ['cli/show', 'cli/redis', 'cli/arguments', 'cli'],
   'cli/unlock': ['cli/show', 'cli/redis', 'cli/arguments', 'cli', 'core'],

@@ -31,6 +31,7 @@ function assertSmall(assets) {
 
 /** Those of the command: what it loads for each verb, and what verbs share. */
 const COMMAND_FILES = [
+  'doctor',
   'exit-codes',
   'index',
   'inspect',
@@ -38,6 +39,7 @@ const COMMAND_FILES = [
   'print',
   'processes-of-lock',
   'run',
+  'table',
   'unlock',
   'watched',
   'watcher',

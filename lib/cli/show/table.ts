@@ -26,5 +26,5 @@ export function table(
 
 /** Shows a text of somebody else on a line; a dash, when there is none. */
 export function shownText(text: string | undefined): string {
-  return text === undefined || text === '' ? '-' : quoted(text).slice(1, -1);
+  return text === undefined || text === '' ? '-' : quoted(text).slice(1, -1).replaceAll('\\"', '"');
 }

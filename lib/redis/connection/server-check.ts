@@ -70,8 +70,9 @@ export function problemsOf(
 }
 
 function evicts(info: string): string | undefined {
-  const policy = field(info, 'maxmemory_policy');
-  if (policy === undefined || policy === 'noeviction' || Number(field(info, 'maxmemory') ?? 0) === 0) return undefined;
+  const policy = infoField(info, 'maxmemory_policy');
+  if (policy === undefined || policy === 'noeviction' || Number(infoField(info, 'maxmemory') ?? 0) === 0)
+    return undefined;
   return (
     `it evicts keys when its memory is full ("maxmemory-policy ${policy}"). ` +
     'A lock that is evicted is granted to a second holder. ' +
@@ -80,7 +81,7 @@ function evicts(info: string): string | undefined {
 }
 
 function isTooOld(info: string): string | undefined {
-  const version = field(info, 'redis_version');
+  const version = infoField(info, 'redis_version');
   if (version === undefined) return undefined;
   const [major, minor] = version.split('.').map(Number);
   if (!(major! < OLDEST.major || (major === OLDEST.major && minor! < OLDEST.minor))) return undefined;
@@ -89,14 +90,15 @@ function isTooOld(info: string): string | undefined {
 
 /** A replica in a cluster needs no warning: it replies MOVED when it is asked for a lock. */
 function isReplica(info: string): string | undefined {
-  if (field(info, 'role') !== 'slave' || field(info, 'cluster_enabled') === '1') return undefined;
-  const master = `${field(info, 'master_host')}:${field(info, 'master_port')}`;
+  if (infoField(info, 'role') !== 'slave' || infoField(info, 'cluster_enabled') === '1') return undefined;
+  const master = `${infoField(info, 'master_host')}:${infoField(info, 'master_port')}`;
   return (
     `it is a replica, of ${master}, and only a master keeps locks. ` +
     'Give the master as "connection", or the Sentinels that know it.'
   );
 }
 
-function field(info: string, name: string): string | undefined {
+/** Reads a field of `INFO`. */
+export function infoField(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 }

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { Cluster, type Redis } from 'ioredis';
+import { now } from '../../clock/deadline.js';
+import { isLockError } from '../../errors/lock.error.js';
+import { DEFAULT_MODULE_OPTIONS } from '../../module/redis-lock.resolved-options.js';
+import type { RedisConnectionsOption } from '../../redis/connection/connection-option.js';
+import { redisClient } from '../../redis/connection/redis-client.js';
+import type { LockService } from '../../service/lock.service.js';
+import type { Action } from '../arguments/verb.js';
+import { EXIT } from '../exit-codes.js';
+import { print } from '../print.js';
+import { openLocks } from '../redis/open-locks.js';
+import { redisPlace } from '../redis/redis-place.js';
+import { examineServer, type ExamineOptions } from './examine-server.js';
+import { shownFindings, type Finding } from './finding.js';
+
+/** Examines the servers that keep the locks. Ends with 1 when something would go wrong. */
+export const doctor: Action = async (given) => {
+  const { locks, commandTimeoutMs, close } = openLocks(given, { warn: () => undefined });
+  const place = redisPlace(given);
+  try {
+    const prefix = given.text('prefix') ?? DEFAULT_MODULE_OPTIONS.keyPrefix;
+    const findings = await examineAll(place.connection, { prefix, commandTimeoutMs });
+    if (findings.some(isReachable)) findings.push(await lockFinding(locks));
+    await print(given.flag('json') ? `${JSON.stringify(findings)}\n` : shownFindings(findings));
+    if (!findings.some(isReachable)) return EXIT.unavailable;
+    return findings.some(({ level }) => level === 'problem') ? EXIT.no : EXIT.ok;
+  } finally {
+    place.close();
+    await close();
+  }
+};
+
+const isReachable = ({ check, level }: Finding): boolean => check !== 'connection' || level !== 'problem';
+
+async function examineAll(
+  connection: RedisConnectionsOption,
+  shared: Pick<ExamineOptions, 'prefix' | 'commandTimeoutMs'>,
+): Promise<Finding[]> {
+  if (connection instanceof Cluster) return examineCluster(connection, shared);
+  const connections = Array.isArray(connection) ? connection : [connection];
+  const findings = await Promise.all(
+    connections.map(async (one) => {
+      const { redis } = redisClient(one, shared.commandTimeoutMs);
+      // A replica refuses what is asked of it, and would be left each time.
+      redis.options.reconnectOnError = null;
+      const findsMaster = Boolean(redis.options.sentinels);
+      try {
+        return await examineServer(redis, {
+          ...shared,
+          about: nameOf(redis),
+          findsMaster,
+          isNode: connections.length > 1,
+        });
+      } finally {
+        redis.disconnect();
+      }
+    }),
+  );
+  return findings.flat();
+}
+
+async function examineCluster(
+  cluster: Cluster,
+  shared: Pick<ExamineOptions, 'prefix' | 'commandTimeoutMs'>,
+): Promise<Finding[]> {
+  try {
+    await cluster.connect();
+  } catch (error) {
+    const text = `No node of the cluster can be reached: ${(error as Error).message}`;
+    return [{ level: 'problem', about: 'the cluster', check: 'connection', text }];
+  }
+  const masters = cluster.nodes('master');
+  const findings = await Promise.all(
+    masters.map((redis) => examineServer(redis, { ...shared, about: nameOf(redis), findsMaster: true, isNode: false })),
+  );
+  return findings.flat();
+}
+
+function nameOf({ options: { host, port, path, sentinels, name } }: Redis): string {
+  return sentinels ? `the master "${name}" behind Sentinel` : (path ?? `${host}:${port}`);
+}
+
+/** Takes a lock as an app does. */
+async function lockFinding(locks: LockService): Promise<Finding> {
+  const about = 'locks';
+  const askedAt = now();
+  try {
+    await locks.withLock(`nest-redis-lock:doctor:${randomUUID()}`, () => undefined, { wait: 0, label: 'doctor' });
+    return {
+      level: 'ok',
+      about,
+      check: 'a lock',
+      text: `It was acquired and released in ${(now() - askedAt).toFixed(1)} ms.`,
+    };
+  } catch (error) {
+    const text = isLockError(error) ? error.detail : String(error);
+    return { level: 'problem', about, check: 'a lock', text };
+  }
+}

@@ -1,0 +1,89 @@
+import { describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import type { Finding } from '../../lib/cli/doctor/finding.js';
+import { Command } from '../support/processes/command.js';
+import { startCluster } from '../support/redis/redis-cluster.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { RedisServers } from '../support/redis/redis-servers.js';
+import { withRedis } from '../support/redis/with-redis.js';
+
+const MINIMAL =
+  'resetchannels ~lock:* ~{lock:* &{lock:}:wake:* +evalsha +eval +get +set +del +exists +incrby +pttl +pexpire +zadd +zrem ' +
+  '+zrange +zrangebyscore +zremrangebyscore +zrank +zscore +zcard +time +publish +pubsub|numsub +pubsub|channels ' +
+  '+subscribe +hello +client|setname +info +ping +wait';
+
+describe('nest-redis-lock doctor', () => {
+  let server: RedisServer;
+  let redis: Redis;
+
+  withRedis((one) => ({ server, redis } = one));
+
+  async function examine(url = server.url): Promise<{ code: number; findings: Finding[]; problems: string[] }> {
+    const command = new Command(url, ['doctor', '--json']);
+    const code = await command.exit;
+    const findings = JSON.parse(command.out) as Finding[];
+    const problems = findings.filter(({ level }) => level === 'problem');
+    return { code, findings, problems: problems.map(({ check, text }) => `${check}: ${text}`) };
+  }
+
+  async function examineAs(user: string, ...rules: string[]): Promise<string[]> {
+    await redis.call('ACL', 'SETUSER', user, 'reset', 'on', '>pw', ...MINIMAL.split(' '), ...rules);
+    return (await examine(server.url.replace('redis://', `redis://${user}:pw@`))).problems;
+  }
+
+  it('doctor finds nothing wrong with a good server, and leaves nothing there', async () => {
+    const { code, findings, problems } = await examine();
+    expect([code, problems]).toEqual([0, []]);
+    const checks = findings.map(({ check }) => check);
+    expect(checks).toEqual(['server', 'restart', 'rights', 'channel', 'round trip', 'clock', 'a lock']);
+    expect((await redis.keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
+  }, 30_000);
+
+  it('doctor names each right that a user lacks, and the command that gives it', async () => {
+    expect(await examineAs('enough')).toEqual([]);
+    expect(await examineAs('less', '-zadd', '-pubsub|numsub')).toContainEqual(
+      'rights: The user "less" lacks rights. An administrator can run: ACL SETUSER less +zadd +pubsub|numsub',
+    );
+    const [rights] = await examineAs('elsewhere', 'resetkeys', 'resetchannels', '~other:*');
+    expect(rights).toContain('ACL SETUSER elsewhere ~lock:* ~{lock:* &{lock:}:wake:*');
+  }, 30_000);
+
+  it('doctor finds a server that evicts, and a replica', async () => {
+    await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
+    expect(await examine()).toMatchObject({ code: 1, problems: [expect.stringMatching(/^server: it evicts keys/)] });
+    await redis.config('SET', 'maxmemory', '0');
+    await redis.replicaof('127.0.0.1', 1);
+    const { code, problems } = await examine();
+    await redis.replicaof('NO', 'ONE');
+    expect(code).toBe(1);
+    expect(problems).toEqual([
+      expect.stringMatching(/^server: it is a replica/),
+      expect.stringMatching(/^a lock: .*READONLY/),
+    ]);
+  }, 30_000);
+
+  it('doctor ends with 69 when no server can be reached, and says why', async () => {
+    const { code, problems } = await examine('redis://127.0.0.1:1');
+    expect(code).toBe(69);
+    expect(problems).toEqual([expect.stringMatching(/^connection: connect ECONNREFUSED 127\.0\.0\.1:1\./)]);
+  }, 30_000);
+
+  it('doctor examines each node of a quorum', async () => {
+    const servers = await RedisServers.start(3);
+    await servers.kill(1);
+    const { findings, problems } = await examine(servers.urls.join(','));
+    await servers.stop();
+    const about = servers.all.map(({ port }) => `127.0.0.1:${port}`);
+    expect([...new Set(findings.map((finding) => finding.about))]).toEqual([...about, 'locks']);
+    expect(problems[0]).toMatch(/^connection: connect ECONNREFUSED/);
+  }, 30_000);
+
+  it('doctor examines each master of a cluster', async () => {
+    const cluster = await startCluster();
+    const hosts = cluster.masters.map(({ port }) => `127.0.0.1:${port}`);
+    const { code, findings, problems } = await examine(`redis+cluster://${hosts[0]}`);
+    await cluster.stop();
+    expect([code, problems]).toEqual([0, []]);
+    expect(new Set(findings.map(({ about }) => about))).toEqual(new Set([...hosts, 'locks']));
+  }, 60_000);
+});
