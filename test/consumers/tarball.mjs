@@ -63,7 +63,7 @@ function filesForUsers() {
     ...['index.html', 'page.js', 'page.css', 'icon.svg'].map((file) => `${ASSETS}${file}`),
     ...filesBelow('lib', '.ts').map((file) => `dist/${file.replace(/\.ts$/, '.d.ts')}`),
   ];
-  const pages = ['.md', '.svg', '.png', '.json', '.yml'].flatMap((ending) =>
+  const pages = ['.md', '.svg', '.png', '.gif', '.json', '.yml'].flatMap((ending) =>
     filesBelow('docs', ending).map((file) => `docs/${file}`),
   );
   return [...built, ...pages, 'package.json', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE'];
