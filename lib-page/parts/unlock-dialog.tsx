@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { TargetedSubmitEvent } from 'preact';
 import type { HeldRow } from '../../lib/page/page-snapshot.js';
 import { Refused, unlock } from '../feed/api.js';
@@ -21,7 +21,8 @@ export function UnlockDialog({ holder, isHeld, onClose }: UnlockDialogProps) {
   const [reason, setReason] = useState('');
   const [problem, setProblem] = useState('');
   const [isBusy, setIsBusy] = useState(false);
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the next key is pressed, which must not go to what is behind it.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
 
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();

@@ -154,6 +154,7 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       const page = await open(`${address}#/key/account%3A42`);
       await page.getByRole('button', { name: 'Take it away…' }).focus();
       await page.keyboard.press('Enter');
+      await page.getByRole('dialog').waitFor();
       await page.keyboard.type('account:4');
       await page.keyboard.press('Enter');
       await shows(page, /This is not the key/);
