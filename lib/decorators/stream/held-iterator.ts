@@ -2,9 +2,12 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { OpenCalls } from './open-calls.js';
 import { assertNotLost, leaseMsOf, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 
+/** How long a call may go on after `return()`, in ms: it may wait for an event that never comes. */
+const LONGEST_AFTER_RETURN_MS = 5000;
+
 /**
  * Makes an async iterator keep the lock until it is done, has thrown, or was left by `return()` or `throw()`, and no
- * call of it works any more. After `return()` that is one lease later at the latest.
+ * call of it works any more. After `return()` that is some seconds later at the latest.
  */
 export function heldIterator(source: AsyncIterator<unknown>, streamLock: StreamLock): AsyncIterableIterator<unknown> {
   const { lock, onLost, requests } = streamLock;
@@ -27,7 +30,7 @@ export function heldIterator(source: AsyncIterator<unknown>, streamLock: StreamL
       hold.startReading(onLost);
       const result = await calls.during(() => inside(go));
       if (onLost === 'throw' && !hold.hasEnded) assertNotLost(lock);
-      if (result.done) await end(isReturn ? leaseMsOf(lock) : undefined);
+      if (result.done) await end(isReturn ? Math.min(leaseMsOf(lock), LONGEST_AFTER_RETURN_MS) : undefined);
       return result;
     } catch (error) {
       await end();
