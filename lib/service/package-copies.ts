@@ -5,7 +5,7 @@ import { mistake } from '../errors/mistakes.js';
 /** The global property with the folders of all copies of the package in this process. */
 const COPIES = Symbol.for('nest-redis-lock:copies');
 /** This file: as it is written, or in the package. */
-const THIS_FILE = /[\\/](?:service[\\/]package-copies|dist[\\/]nest-redis-lock)\.\w+$/;
+const THIS_FILE = /[\\/](?:service[\\/]package-copies|dist[\\/]nest(?:-redis-lock)?)\.\w+$/;
 
 /**
  * Notes the folder of this copy of the package, and warns if another copy is loaded, too: their classes and tokens are

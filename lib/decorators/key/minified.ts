@@ -53,7 +53,7 @@ function isOnOneLine(prototype: object): boolean {
 }
 
 /** The file of `filesOfStack`: as it is written, or in the package. */
-const FIRST_FILE = /(?:errors[\\/]stack-files|dist[\\/]nest-redis-lock)\.\w+$/;
+const FIRST_FILE = /(?:errors[\\/]stack-files|dist[\\/]nest(?:-redis-lock)?)\.\w+$/;
 const OF_PACKAGE = /[\\/]node_modules[\\/]/;
 
 /**
