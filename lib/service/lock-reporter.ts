@@ -23,8 +23,9 @@ export class LockReporter implements OperatorReports {
     this.#log = log;
   }
 
-  overdue({ keys, details, token }: Lock, warnAfterMs: number): void {
-    const { label, acquiredAt, fence } = details;
+  overdue(lock: Lock, warnAfterMs: number): void {
+    const { keys, token } = lock;
+    const { label, acquiredAt, fence } = lock.details;
     this.#log.warn(
       `Held for ${Date.now() - acquiredAt} ms, longer than its "warnAfter" of ${warnAfterMs} ms: ` +
         `${lockNames(keys, label)} (token ${quoted(token)}, fence ${fence}). Look at what its work waits for: ` +
