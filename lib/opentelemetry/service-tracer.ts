@@ -16,7 +16,8 @@ interface TracerSettings {
 export class ServiceTracer implements LockTracer {
   readonly #parts: CallSpanParts;
 
-  constructor({ moduleName, processes }: LockService, { tracerProvider, acquireSpans, keys }: TracerSettings) {
+  constructor(locks: LockService, { tracerProvider, acquireSpans, keys }: TracerSettings) {
+    const { moduleName, processes } = locks;
     this.#parts = {
       tracer: tracerProvider.getTracer(SCOPE),
       module: moduleName === DEFAULT_MODULE ? undefined : moduleName,
