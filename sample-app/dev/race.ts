@@ -38,6 +38,7 @@ async function race(): Promise<boolean> {
   const progress = new Progress();
   const apps = started.map((app) => app.report.url);
   const shop = new ShopClient(apps, { stop: interrupted.signal, onProgress: progress.answered });
+  await shop.warmUp();
   const results: DemoOutcome[] = [];
   for (const scenario of scenarios) {
     say(`\n${scenario.story}, over ${APPS} processes`);

@@ -107,6 +107,7 @@ export class Demonstrations {
         tell({ news: 'progress', scenario: scenario.name, lock, answered, of, ms: now - startedAt, figure });
       },
     });
+    await shop.warmUp();
     tell({ news: 'outcome', ...(await runRace(scenario, shop, lock)) });
   }
 }

@@ -33,6 +33,9 @@ interface ShopClientOptions {
   readonly followsFigures?: boolean;
 }
 
+/** How many connections a process has to the database. */
+const CONNECTIONS = 5;
+
 /** How long to wait between two looks at the data, in ms. */
 const LOOK_EVERY_MS = 100;
 
@@ -48,6 +51,12 @@ export class ShopClient {
     this.#stop = stop;
     this.#onProgress = onProgress;
     this.#followsFigures = followsFigures;
+  }
+
+  /** Lets each process open its connections to the database, so that a crowd finds all of them ready. */
+  async warmUp(): Promise<void> {
+    const looks = this.#apps.flatMap((app) => Array.from({ length: CONNECTIONS }, () => app));
+    await Promise.all(looks.map((app) => this.#send(app, { path: '/stock/NOTHING' })));
   }
 
   /** @throws Error when the app does not do it */

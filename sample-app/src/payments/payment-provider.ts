@@ -18,7 +18,7 @@ export class PaymentProvider {
   constructor(private readonly database: Database) {}
 
   async charge({ serial, amount, idempotencyKey }: Charge): Promise<void> {
-    await setTimeout(2);
+    await setTimeout(20);
     await this.database
       .insertInto('charges')
       .values({ serial, amount, idempotency_key: idempotencyKey })
