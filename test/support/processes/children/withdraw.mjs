@@ -6,6 +6,7 @@ import { FraudCheck } from '../../../../sample-app/dist/src/accounts/fraud-check
 import { appConfig } from '../../../../sample-app/dist/src/config/app.config.js';
 import { DatabaseModule } from '../../../../sample-app/dist/src/database/database.module.js';
 import { Database } from '../../../../sample-app/dist/src/database/database.js';
+import { DemoModule } from '../../../../sample-app/dist/src/demo/demo.module.js';
 import { boot } from './locks.mjs';
 
 const [redisUrl, databaseUrl, lease, account, amount, pause, fence] = process.argv.slice(2);
@@ -17,7 +18,8 @@ const config = {
   providers: [{ provide: appConfig.KEY, useValue: { databaseUrl } }],
   exports: [appConfig.KEY],
 };
-const { app } = await boot({ connection: redisUrl, lease: Number(lease) }, [config, DatabaseModule, AccountsModule]);
+const imports = [config, DatabaseModule, DemoModule, AccountsModule];
+const { app } = await boot({ connection: redisUrl, lease: Number(lease) }, imports);
 const database = app.get(Database);
 
 const stop = () => process.kill(process.pid, 'SIGSTOP');
