@@ -8,7 +8,7 @@ import { SampleStack } from './sample-stack.js';
 // The embedded Postgres takes seconds to start on a small machine, and 20 rounds take a minute.
 jest.setTimeout(180_000);
 
-const ROUNDS = sized(4, 20);
+const ROUNDS = sized(2, 20);
 
 let stack: SampleStack;
 let shop: ShopClient;
