@@ -1,10 +1,11 @@
 import type { OnModuleDestroy } from '@nestjs/common';
+import { fieldsOf } from '../core/fields.js';
 import type { LockHolder } from '../core/lock-info.js';
 import type { LockService } from '../service/lock.service.js';
 import { Activity } from './activity/activity.js';
 import { Reporter } from './activity/report.js';
 import type { UnlockRequest } from './page-snapshot.js';
-import { amountOf, fieldsOf } from './view/fields.js';
+import { amountOf } from './view/fields.js';
 import { hostAndPid } from './view/host-and-pid.js';
 import { LiveSnapshots } from './view/live-snapshots.js';
 import { ProcessesWatch, REPORT, TIMES } from './view/processes-watch.js';

@@ -1,5 +1,6 @@
 import type { Sharing } from '../../store/lock-store.js';
 import { checkedTraceparent } from '../../store/traceparent.js';
+import { fieldsOf } from '../fields.js';
 import { LONGEST_KEY } from '../request/lock-key.js';
 import {
   LONGEST_NAME,
@@ -11,8 +12,6 @@ import {
   type OwnWaiters,
   type Place,
 } from './list-question.js';
-
-type Fields = Record<string, unknown>;
 
 const SHARINGS = /^(?:exclusive|read|permits:[1-9]\d{0,6})$/;
 
@@ -76,8 +75,6 @@ function placeOf(value: unknown): Place | undefined {
   const [since, key] = Array.isArray(value) ? (value as unknown[]) : [];
   return isNumber(since) && typeof key === 'string' ? [since, key] : undefined;
 }
-
-const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
 
 function listOf<T>(value: unknown, read: (item: unknown) => T | undefined): T[] {
   return Array.isArray(value) ? value.map(read).filter((item) => item !== undefined) : [];

@@ -1,14 +1,8 @@
-/** Reads JSON of which nothing is known: any client of the server may publish a report. */
-export type Fields = Readonly<Record<string, unknown>>;
-
 /** Longer texts are cut off, in characters. */
 const LONGEST_TEXT = 1_024;
 
 /** Longer lists are cut off. */
 const LONGEST_LIST = 5_000;
-
-export const fieldsOf = (value: unknown): Fields =>
-  typeof value === 'object' && value !== null ? (value as Fields) : {};
 
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' ? value.slice(0, LONGEST_TEXT) : undefined;

@@ -11,7 +11,8 @@ import type {
   SentList,
   SentTimes,
 } from '../activity/process-report.js';
-import { amountOf, fieldsOf, listOf, numberOf, textOf, textsOf } from './fields.js';
+import { fieldsOf } from '../../core/fields.js';
+import { amountOf, listOf, numberOf, textOf, textsOf } from './fields.js';
 
 /** Reads what a process reports. What it does not say reads as nothing. */
 export function readReport(value: unknown): ProcessReport {
