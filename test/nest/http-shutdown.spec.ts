@@ -48,22 +48,7 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
   });
 
   it('a worker that fetches one job after the other fails few of them while the app waits for a request', async () => {
-    const [inside, goOn] = [deferred(), deferred()];
-
-    @Controller('jobs')
-    class JobsController {
-      @Get()
-      async list() {
-        inside.resolve();
-        await goOn.promise;
-        return [];
-      }
-
-      @Post()
-      @WithLock('job')
-      async run() {}
-    }
-
+    const { JobsController, inside, goOn } = jobs();
     const app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [JobsController] });
     const locks = app.get(LockService);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -134,22 +119,7 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
 
 // Fastify closes its connections itself.
 it('a request that is refused because the app shuts down ends its connection, on Express', async () => {
-  const [inside, goOn] = [deferred(), deferred()];
-
-  @Controller('jobs')
-  class JobsController {
-    @Get()
-    async list() {
-      inside.resolve();
-      await goOn.promise;
-      return [];
-    }
-
-    @Post()
-    @WithLock('job')
-    async run() {}
-  }
-
+  const { JobsController, inside, goOn } = jobs();
   const [[, express]] = PLATFORMS as [(typeof PLATFORMS)[0]];
   const app = await startApp(express, { imports: [LockTestingModule.forRoot()], controllers: [JobsController] });
   const port = portOf(app);
@@ -198,6 +168,27 @@ it('a shutdown counts the grace from before the first hook of the app, which can
   await app.close();
   expect(await lost.promise).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
 });
+
+/** Jobs that are listed as soon as the test says so, and that run under a lock. */
+function jobs() {
+  const [inside, goOn] = [deferred(), deferred()];
+
+  @Controller('jobs')
+  class JobsController {
+    @Get()
+    async list() {
+      inside.resolve();
+      await goOn.promise;
+      return [];
+    }
+
+    @Post()
+    @WithLock('job')
+    async run() {}
+  }
+
+  return { JobsController, inside, goOn };
+}
 
 const portOf = (app: INestApplication) => ((app.getHttpServer() as Server).address() as AddressInfo).port;
 

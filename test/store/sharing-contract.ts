@@ -282,16 +282,17 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
     });
 
     describe('a store', () => {
+      const command = {
+        keys: [KEY],
+        token: 'writer:1:x.1',
+        leaseMs: 30_000,
+        sharing: 'read',
+        label: undefined,
+        queue: false,
+      } as const;
+
       it('nobody enters beside a writer when a copy of its command as a reader arrives late', async () => {
         const raw = store();
-        const command = {
-          keys: [KEY],
-          token: 'writer:1:x.1',
-          leaseMs: 30_000,
-          sharing: 'read',
-          label: undefined,
-          queue: false,
-        } as const;
         expect(await raw.acquire(command)).toMatchObject({ granted: true });
         expect(await raw.upgrade(command, 1)).toMatchObject({ granted: true });
         for (const queue of [false, true]) {
@@ -302,14 +303,6 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
 
       it('a renewal of a lock that has to be the writer is in vain where it is a reader', async () => {
         const raw = store();
-        const command = {
-          keys: [KEY],
-          token: 'writer:1:x.1',
-          leaseMs: 30_000,
-          sharing: 'read',
-          label: undefined,
-          queue: false,
-        } as const;
         const gone = async (upgrade: number) => (await raw.renew([{ ...command, upgrade }])).gone.length;
         await raw.acquire(command);
         expect(await gone(0)).toBe(0);
