@@ -1,25 +1,14 @@
 // Creates an order of the sample and kills itself on the way, at the step that the argument names.
-import { appConfig } from '../../../../sample-app/dist/src/config/app.config.js';
-import { DatabaseModule } from '../../../../sample-app/dist/src/database/database.module.js';
 import { Database } from '../../../../sample-app/dist/src/database/database.js';
 import { OrdersModule } from '../../../../sample-app/dist/src/orders/orders.module.js';
 import { OrdersRepository } from '../../../../sample-app/dist/src/orders/orders.repository.js';
 import { OrdersService } from '../../../../sample-app/dist/src/orders/orders.service.js';
 import { PaymentProvider } from '../../../../sample-app/dist/src/payments/payment-provider.js';
-import { DemoModule } from '../../../../sample-app/dist/src/demo/demo.module.js';
-import { boot } from './locks.mjs';
+import { bootSample } from './sample.mjs';
 
 const [redisUrl, databaseUrl, lease, order, step] = process.argv.slice(2);
 
-class Config {}
-const config = {
-  module: Config,
-  global: true,
-  providers: [{ provide: appConfig.KEY, useValue: { databaseUrl } }],
-  exports: [appConfig.KEY],
-};
-const imports = [config, DatabaseModule, DemoModule, OrdersModule];
-const { app } = await boot({ connection: redisUrl, lease: Number(lease) }, imports);
+const app = await bootSample({ redisUrl, databaseUrl, lease: Number(lease) }, OrdersModule);
 
 /** Dies here, if this is the step. Nothing runs after it. */
 function at(here) {

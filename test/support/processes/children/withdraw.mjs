@@ -3,23 +3,12 @@ import { AccountsModule } from '../../../../sample-app/dist/src/accounts/account
 import { AccountsRepository } from '../../../../sample-app/dist/src/accounts/accounts.repository.js';
 import { AccountsService } from '../../../../sample-app/dist/src/accounts/accounts.service.js';
 import { FraudCheck } from '../../../../sample-app/dist/src/accounts/fraud-check.js';
-import { appConfig } from '../../../../sample-app/dist/src/config/app.config.js';
-import { DatabaseModule } from '../../../../sample-app/dist/src/database/database.module.js';
 import { Database } from '../../../../sample-app/dist/src/database/database.js';
-import { DemoModule } from '../../../../sample-app/dist/src/demo/demo.module.js';
-import { boot } from './locks.mjs';
+import { bootSample } from './sample.mjs';
 
 const [redisUrl, databaseUrl, lease, account, amount, pause, fence] = process.argv.slice(2);
 
-class Config {}
-const config = {
-  module: Config,
-  global: true,
-  providers: [{ provide: appConfig.KEY, useValue: { databaseUrl } }],
-  exports: [appConfig.KEY],
-};
-const imports = [config, DatabaseModule, DemoModule, AccountsModule];
-const { app } = await boot({ connection: redisUrl, lease: Number(lease) }, imports);
+const app = await bootSample({ redisUrl, databaseUrl, lease: Number(lease) }, AccountsModule);
 const database = app.get(Database);
 
 const stop = () => process.kill(process.pid, 'SIGSTOP');
