@@ -3,15 +3,14 @@ import { readGivenEnvironment } from '../src/config/environment.js';
 import type { DemoOutcome } from '../src/demo-page/demo-messages.js';
 import { reason } from './describe.js';
 import { startServices } from './launcher/services.js';
-import type { AppReport } from './processes/app.process.js';
 import { ChildProcesses } from './processes/child-processes.js';
+import { startDemoShops } from './processes/demo-shops.js';
 import { Progress } from './race/progress.js';
 import { isRight, runRace } from './race/race-result.js';
 import { report } from './race/report.js';
 import { scenariosNamed } from './scenarios/all.js';
 import { ShopClient } from './scenarios/shop-client.js';
 
-const APP = new URL('processes/app.process.js', import.meta.url);
 const APPS = 4;
 
 const children = new ChildProcesses();
@@ -29,11 +28,7 @@ async function race(): Promise<boolean> {
   const { scenarios, json } = options();
   const say = json ? () => undefined : console.log;
   const services = await startServices(children, readGivenEnvironment(process.env), { say });
-  // Long enough for the last of the queue, so that the race measures the lock and not the patience of its clients.
-  const env = { ...services.env, PORT: '0', DEMO_UNSAFE: '1', LOCK_WAIT: '60s' };
-  const started = await Promise.all(
-    Array.from({ length: APPS }, () => children.start<AppReport>(APP, { env, quiet: true })),
-  );
+  const started = await Promise.all(startDemoShops(APPS, children, services.env));
 
   const progress = new Progress();
   const apps = started.map((app) => app.report.url);

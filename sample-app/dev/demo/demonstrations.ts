@@ -1,14 +1,13 @@
 import { LIVE_STAGE, type DemoCommand, type DemoNews, type DemoScenario } from '../../src/demo-page/demo-messages.js';
 import { reason } from '../describe.js';
-import type { AppReport } from '../processes/app.process.js';
 import type { ChildProcesses } from '../processes/child-processes.js';
+import { startDemoShops } from '../processes/demo-shops.js';
 import { runRace } from '../race/race-result.js';
 import { SCENARIOS, scenariosNamed } from '../scenarios/all.js';
 import type { Scenario } from '../scenarios/scenario.js';
 import { ShopClient } from '../scenarios/shop-client.js';
 import { LiveStage } from './live-stage.js';
 
-const APP = new URL('../processes/app.process.js', import.meta.url);
 const PROCESSES = 3;
 
 /** How often the page hears of progress at most, in ms. */
@@ -73,11 +72,7 @@ export class Demonstrations {
 
   async #withProcesses(show: (apps: readonly string[]) => Promise<void>): Promise<void> {
     const { children, env } = this.#parts;
-    // Long enough for the last of the queue, so that a demonstration shows the lock and not the patience of its clients.
-    const demo = { ...env, PORT: '0', DEMO_UNSAFE: '1', LOCK_WAIT: '60s' };
-    const starting = Array.from({ length: PROCESSES }, () =>
-      children.start<AppReport>(APP, { env: demo, quiet: true }),
-    );
+    const starting = startDemoShops(PROCESSES, children, env);
     try {
       const started = await Promise.all(starting);
       await show(started.map(({ report }) => report.url));
