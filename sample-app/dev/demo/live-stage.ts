@@ -43,7 +43,7 @@ export class LiveStage {
   readonly #waits: number[] = [];
   readonly #clients: Promise<void>[] = [];
   #account = '';
-  #balance: number | null = null;
+  #seen: { readonly balance: number | null; readonly lost: number } = { balance: null, lost: 0 };
   #done = 0;
   #refused = 0;
   /** What happens to the next process that gets the lock. */
@@ -189,8 +189,10 @@ export class LiveStage {
     if (!actor || this.#isLooking) return;
     this.#isLooking = true;
     try {
+      // All that was confirmed before this look is in what it sees.
+      const expected = START_BALANCE - this.#done;
       const { balance } = await this.#shop(actor).ask<{ balance: number }>({ path: this.#account });
-      this.#balance = balance;
+      this.#seen = { balance, lost: Math.max(0, balance - expected) };
     } catch {
       // It was killed meanwhile: the next look asks another one.
     } finally {
@@ -202,7 +204,7 @@ export class LiveStage {
     const sorted = [...this.#waits].sort((a, b) => a - b);
     return {
       processes: this.#actors.map(({ view }) => view),
-      balance: this.#balance,
+      ...this.#seen,
       expected: START_BALANCE - this.#done,
       done: this.#done,
       refused: this.#refused,

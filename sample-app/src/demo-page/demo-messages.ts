@@ -29,6 +29,8 @@ export interface StageView {
   readonly processes: readonly StageProcess[];
   /** What the database says; null before it was asked. */
   readonly balance: number | null;
+  /** How many withdrawals that were confirmed are not in it. */
+  readonly lost: number;
   /** What it should say, after all withdrawals that were confirmed. */
   readonly expected: number;
   readonly done: number;

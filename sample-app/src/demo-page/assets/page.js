@@ -202,7 +202,7 @@ function stageOf(section) {
       find('.seen').append(line);
       line.scrollIntoView({ block: 'nearest' });
     },
-    show({ processes, balance, expected, done, refused, waitMs, ownsRedis }) {
+    show({ processes, balance, lost, expected, done, refused, waitMs, ownsRedis }) {
       find('.stage').hidden = false;
       if (!isOn) {
         isOn = true;
@@ -219,14 +219,12 @@ function stageOf(section) {
         count.textContent = own;
         svg.replaceChildren(...held(name, now));
       }
-      const lost = balance === null ? 0 : Math.max(0, balance - expected);
       const first = frames[0];
       const seconds = (now - first.at) / 1000;
       find('.balance').textContent = balance ?? '–';
       find('.expected').textContent = expected;
-      // The balance was read a moment before the count: only a difference that stays is a loss.
-      find('.lost').textContent = lost > processes.length * 2 ? lost : 0;
-      find('.lost').classList.toggle('bad', lost > processes.length * 2);
+      find('.lost').textContent = lost;
+      find('.lost').classList.toggle('bad', lost > 0);
       find('.rate').textContent = seconds > 1 ? ((done - first.done) / seconds).toFixed(1) : '–';
       find('.wait').textContent = `${waitMs} ms`;
       find('.refused').textContent = refused;
