@@ -1,5 +1,5 @@
 import type { OnModuleDestroy } from '@nestjs/common';
-import { fieldsOf } from '../core/fields.js';
+import { fieldsOf } from '../core/list/fields.js';
 import type { LockHolder } from '../core/lock-info.js';
 import type { LockService } from '../service/lock.service.js';
 import { Activity } from './activity/activity.js';

@@ -105,7 +105,19 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'cli/run': [
     ...['cli/run', 'cli/redis', 'cli/arguments', 'cli', 'service', 'core/lock', 'core/request', 'clock', 'errors'],
   ],
-  page: ['page', 'service', 'core', 'core/lock', 'core/request', 'store', 'clock', 'log', 'errors', ...NEST],
+  page: [
+    'page',
+    'service',
+    'core',
+    'core/list',
+    'core/lock',
+    'core/request',
+    'store',
+    'clock',
+    'log',
+    'errors',
+    ...NEST,
+  ],
   metrics: ['metrics', 'service', 'core/lock', 'log', 'errors', 'rxjs'],
   opentelemetry: [
     ...['opentelemetry', 'metrics', 'boot', 'service', 'core', 'core/lock', 'core/request', 'clock', 'log', 'errors'],

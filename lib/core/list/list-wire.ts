@@ -1,6 +1,6 @@
 import type { Sharing } from '../../store/lock-store.js';
 import { checkedTraceparent } from '../../store/traceparent.js';
-import { fieldsOf } from '../fields.js';
+import { fieldsOf } from './fields.js';
 import { LONGEST_KEY } from '../request/lock-key.js';
 import {
   LONGEST_NAME,

@@ -1,6 +1,6 @@
 import { BadRequestException } from '@nestjs/common';
 import type { UnlockRequest } from '../page-snapshot.js';
-import { fieldsOf } from '../../core/fields.js';
+import { fieldsOf } from '../../core/list/fields.js';
 
 const LONGEST_REASON = 200;
 

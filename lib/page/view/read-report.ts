@@ -11,7 +11,7 @@ import type {
   SentList,
   SentTimes,
 } from '../activity/process-report.js';
-import { fieldsOf } from '../../core/fields.js';
+import { fieldsOf } from '../../core/list/fields.js';
 import { amountOf, listOf, numberOf, textOf, textsOf } from './fields.js';
 
 /** Reads what a process reports. What it does not say reads as nothing. */
