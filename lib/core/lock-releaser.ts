@@ -59,7 +59,7 @@ export class LockReleaser implements LockIssuer {
     }
     const lease = lock.leases[0]!;
     if (!lease.isHeld) {
-      void this.release(lease, lease.keepMs);
+      void this.#release(lease);
       return Promise.resolve(false);
     }
     if (this.#handOff(lease, lock)) return Promise.resolve(true);
@@ -77,7 +77,7 @@ export class LockReleaser implements LockIssuer {
   async releaseAll(): Promise<void> {
     const held = [...this.#leases].filter(({ isHeld }) => isHeld);
     for (const lease of held) lease.lose('shutdown');
-    await Promise.all(held.map((lease) => this.release(lease, lease.keepMs)));
+    await Promise.all(held.map((lease) => this.#release(lease)));
   }
 
   /** Reports no more locks that are held for too long. */
@@ -96,6 +96,11 @@ export class LockReleaser implements LockIssuer {
     } catch {
       return Promise.resolve(then(true));
     }
+  }
+
+  /** Releases a lease. The store has to try for as long as it may last there. */
+  #release({ keys, token, longestMs, keepMs }: Lease, then?: (ours: boolean) => boolean): Promise<boolean> {
+    return this.release({ keys, token, leaseMs: longestMs }, keepMs, then);
   }
 
   /** Gives the lock straight to the next caller of this process, if it may have it. */
@@ -129,7 +134,7 @@ export class LockReleaser implements LockIssuer {
     const lease = lock.leases[0]!;
     lease.startRelease();
     this.#watchdog.unwatch(lease);
-    const released = this.release(lease, lease.keepMs, (ours) => {
+    const released = this.#release(lease, (ours) => {
       if (!ours) lock.lose('taken');
       this.#leases.delete(lease);
       return !lock.loss;

@@ -1,6 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { AcquireCommand, Granted, Busy, Lock, LockOptions } from 'nest-redis-lock';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import {
+  LockUnavailableError,
+  type AcquireCommand,
+  type Granted,
+  type Busy,
+  type Lock,
+  type LockOptions,
+} from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -205,6 +212,39 @@ describe('Hand-offs', () => {
     const third = await rest[1]!;
     expect(third.token).not.toBe(token);
     expect(third.remaining()).toBeGreaterThan(200);
+  });
+
+  it.each<[string, (lock: Lock) => Promise<unknown>]>([
+    ['and set back since', (lock) => lock.extend('1h').then(() => lock.extend('10s'))],
+    [
+      'without a reply',
+      async (lock) => {
+        store.afterRenew = () => Promise.reject(new LockUnavailableError('No reply.'));
+        await lock.extend('1h').catch(() => undefined);
+      },
+    ],
+    ['by a call that nobody waits for', async (lock) => void lock.extend('1h').catch(() => undefined)],
+  ])(
+    'a lock is not handed off when its lease was extended %s: the store may keep it that long',
+    async (_how, change) => {
+      const first = here.lock('a');
+      const second = here.lock('a');
+      await change(await first);
+      await (await first).unlock();
+      const lock = await second;
+      expect(lock.remaining()).toBeLessThan(10_000);
+      expect(await store.leaseLeft('a')).toBeLessThanOrEqual(10_000);
+      await lock.unlock();
+    },
+  );
+
+  it('a lock is given back with the longest lease that it may have: a store has to try for that long', async () => {
+    const lock = await here.lock('a');
+    store.afterRenew = () => Promise.reject(new LockUnavailableError('No reply.'));
+    await expect(lock.extend('1h')).rejects.toThrow(LockUnavailableError);
+    const release = jest.spyOn(store, 'release');
+    await lock.unlock();
+    expect(release.mock.calls[0]![0]).toMatchObject({ leaseMs: 3_600_000 });
   });
 
   it('each caller has a `maxHold` of its own after a hand-off', async () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { LateCopies } from '../../lib/redis/locks/late-copies.js';
 import { Orphans } from '../../lib/redis/locks/orphans.js';
 
 describe('Orphans', () => {
@@ -24,7 +25,7 @@ describe('Orphans', () => {
     const keep = jest.fn<(lock: unknown, keepMs: number) => Promise<number>>();
     keep.mockRejectedValueOnce(new Error('away')).mockResolvedValueOnce(1);
     const orphans = new Orphans(release, keep);
-    orphans.add(lock, 2, 60_000);
+    orphans.add(lock, 2, { keepMs: 60_000 });
     await jest.advanceTimersByTimeAsync(1500);
     expect(keep.mock.calls).toEqual([
       [lock, 59_500],
@@ -41,7 +42,7 @@ describe('Orphans', () => {
     const release = jest.fn(async () => 1);
     const keep = jest.fn(async () => Promise.reject<number>(new Error('away')));
     const orphans = new Orphans(release, keep);
-    orphans.add(lock, 1, 1200);
+    orphans.add(lock, 1, { keepMs: 1200 });
     await jest.advanceTimersByTimeAsync(1000);
     expect([keep.mock.calls.length, release.mock.calls.length]).toEqual([2, 0]);
     await jest.advanceTimersByTimeAsync(1000);
@@ -52,8 +53,21 @@ describe('Orphans', () => {
   it('orphans that must stay are kept, not released, when the store is closed', async () => {
     const [release, keep] = [jest.fn(async () => 1), jest.fn(async () => 1)];
     const orphans = new Orphans(release, keep);
-    orphans.add(lock, 1, 1000);
+    orphans.add(lock, 1, { keepMs: 1000 });
     await orphans.close();
     expect([keep.mock.calls.length, release.mock.calls.length]).toEqual([1, 0]);
+  });
+
+  it('a lock whose release failed is tried for as long as it may last, also when it was acquired for less', async () => {
+    const release = jest.fn(async () => Promise.reject<number>(new Error('away')));
+    const redis = { epoch: 0 };
+    const lateCopies = new LateCopies(redis, new Orphans(release, async () => 0));
+    redis.epoch = 1;
+    lateCopies.settled({ ...lock, queue: false }, 0);
+    lateCopies.releaseFailed({ ...lock, leaseMs: 3_600_000 }, 0);
+    await jest.advanceTimersByTimeAsync(60_000);
+    release.mockClear().mockResolvedValue(1);
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(release).toHaveBeenCalled();
   });
 });

@@ -27,6 +27,8 @@ export class LeaseChanges {
     const { details } = lease;
     const sentAt = now();
     const { keys, token, upgrade } = lease;
+    // Also if no reply comes, or nobody waits for it.
+    lease.longestMs = Math.max(lease.longestMs, leaseMs);
     const { gone, unknown } = await this.#store.renew([{ keys, token, leaseMs, upgrade }]);
     if (unknown.length > 0 || (gone.length > 0 && lease.hasEndedWriting(upgrade)))
       throw new LockUnavailableError('The store could not say whether it extended the lease.');

@@ -62,6 +62,8 @@ export class Lease implements OwnedLock {
 
   /** What the next renewal asks for. */
   leaseMs: number;
+  /** The longest that the store was ever asked for: it may keep the keys for as long, whatever it has confirmed. */
+  longestMs: number;
   #holder: Holder | undefined;
   #site: CallSite | undefined;
   #confirmedAt = 0;
@@ -85,7 +87,7 @@ export class Lease implements OwnedLock {
     this.sharing = request.sharing;
     this.turns = turnsOf(request);
     this.keepFor(request.atLeastMs);
-    this.leaseMs = request.leaseMs;
+    this.leaseMs = this.longestMs = request.leaseMs;
     this.confirm(sentAt, grantedMs);
   }
 
@@ -164,11 +166,12 @@ export class Lease implements OwnedLock {
 
   /**
    * Whether it can be handed off to a caller as it is: the caller asks for the same lease, and enough of it is left to
-   * start with.
+   * start with. If the caller's process dies, the store must not keep the key for longer than that.
    */
   isGoodFor(request: LockRequest): boolean {
     return (
       request.leaseMs === this.leaseMs &&
+      request.leaseMs === this.longestMs &&
       canStartWith(this.#confirmedMs, request) &&
       now() < this.#endsAt - this.#confirmedMs / 2
     );

@@ -65,9 +65,13 @@ export class LateCopies {
     if (counted) this.#orphans.add(counted.lock, counted.copies);
   }
 
-  /** @param keepUntil until when the keys are to stay */
+  /**
+   * @param lock its lease is the longest that it may have, also when it was acquired for less
+   * @param keepUntil until when the keys are to stay
+   */
   releaseFailed(lock: Cancellation, keepUntil: number): void {
     const counted = this.#counts.take(lock);
-    this.#orphans.add(counted?.lock ?? lock, (counted?.copies ?? 0) + 1, Math.max(0, keepUntil - now()));
+    const keepMs = Math.max(0, keepUntil - now());
+    this.#orphans.add(counted?.lock ?? lock, (counted?.copies ?? 0) + 1, { keepMs, leaseMs: lock.leaseMs });
   }
 }

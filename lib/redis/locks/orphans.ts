@@ -40,12 +40,13 @@ export class Orphans {
   /**
    * @param copies how many commands may have acquired it, or may still arrive and acquire it
    * @param keepMs how long its keys must stay before they are released, in ms
+   * @param leaseMs the longest lease that it may have, in ms
    */
-  add(lock: Cancellation, copies: number, keepMs = 0): void {
+  add(lock: Cancellation, copies: number, { keepMs = 0, leaseMs = lock.leaseMs } = {}): void {
     // The end of a store fails the commands in flight.
     if (this.#isClosed) return;
     const time = now();
-    const until = Math.max(knownUntil(lock), time + keepMs);
+    const until = Math.max(knownUntil(leaseMs), time + keepMs);
     this.#orphans.set(lock, {
       until,
       keepUntil: time + keepMs,
@@ -95,7 +96,7 @@ export class Orphans {
       if (keepMs <= 0) return await this.#release(lock);
       const kept = await this.#keep(lock, keepMs);
       orphan.keepUntil = -Infinity;
-      orphan.until = knownUntil(lock);
+      orphan.until = knownUntil(lock.leaseMs);
       return kept;
     } catch {
       return 0;
@@ -115,4 +116,4 @@ export class Orphans {
 }
 
 /** Returns until when Redis may know a lock that it is asked for now. */
-const knownUntil = ({ leaseMs }: Cancellation): number => now() + Math.max(leaseMs, ALIVE_MS);
+const knownUntil = (leaseMs: number): number => now() + Math.max(leaseMs, ALIVE_MS);
