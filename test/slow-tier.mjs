@@ -29,6 +29,7 @@ export const SLOW_TIER = [
     'cluster',
     'cluster-changes',
     'durability',
+    'late-messages',
     'outage-diagnosis',
     'processes-everywhere',
     'quorum',
@@ -36,7 +37,8 @@ export const SLOW_TIER = [
     'quorum-schedules',
     'schedules',
     'sentinel-failovers',
+    'waiting',
   ].join('|')})\\.spec`,
-  'test/sample/(?:demo-runs\\.e2e|launcher\\.e2e|shared-pglite|shop-rounds\\.e2e)\\.spec',
+  'test/sample/(?:demo-runs\\.e2e|launcher\\.e2e|shared-pglite|shop(?:-rounds)?\\.e2e)\\.spec',
   'test/store/(?:cluster|programs|quorum|simulated)\\.spec',
 ];
