@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
 import { until } from '../support/deferred.js';
 import { withBrowser, type OpenPage } from '../support/browser/with-browser.js';
@@ -24,6 +25,12 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
 
   const shows = (page: Page, text: string | RegExp, options?: { timeout: number }) =>
     page.getByText(text).first().waitFor(options);
+
+  /** The page draws first, and then moves the focus and tells screen readers: so some things come a moment later. */
+  const becomes = async <T>(look: () => Promise<T>, wanted: T) => {
+    await until(async () => isDeepStrictEqual(await look(), wanted), 5_000).catch(() => undefined);
+    expect(await look()).toEqual(wanted);
+  };
 
   describe('How the data arrives', () => {
     it('is live by server-sent events', async () => {
@@ -115,7 +122,7 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       await until(() => app.lastAsked('events')?.get('filter') === 'acc & co');
       expect(page.url()).toBe(`${address}#/?filter=acc+%26+co`);
       const other = await open(page.url());
-      expect(await other.getByLabel('Filter').inputValue()).toBe('acc & co');
+      await becomes(() => other.getByLabel('Filter').inputValue(), 'acc & co');
     });
 
     it('a key has a view of its own: queue in order, history', async () => {
@@ -171,7 +178,7 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       const [{ headers, body }] = app.unlocks as [(typeof app.unlocks)[0]];
       expect(body).toEqual({ key: 'account:42', typedKey: 'account:42', fence: 7, reason: 'its worker hangs' });
       expect(headers).toMatchObject({ 'x-lock-page': 'unlock', 'content-type': 'application/json' });
-      expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('Take it away…');
+      await becomes(() => page.evaluate<string>('document.activeElement.textContent'), 'Take it away…');
     });
 
     it('Escape leaves everything as it is', async () => {
@@ -203,13 +210,13 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       await page.getByRole('link', { name: 'account:3' }).focus();
       app.show(rows(0, 3, 4));
       await shows(page, 'account:0');
-      expect(await focused(page)).toBe('account:3');
+      await becomes(() => focused(page), 'account:3');
       app.show(rows(0, 4));
       await page.getByText('account:3').waitFor({ state: 'detached' });
-      expect(await focused(page)).toBe('account:4');
+      await becomes(() => focused(page), 'account:4');
       app.show(rows());
       await shows(page, 'No lock is held now.');
-      expect(await page.evaluate('document.activeElement.tagName')).toBe('MAIN');
+      await becomes(() => page.evaluate('document.activeElement.tagName'), 'MAIN');
     });
 
     it('a thousand rows keep their elements from snapshot to snapshot', async () => {
@@ -228,9 +235,10 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       app.show(withRows([1, 30, 4].map((waiters) => holding(`account:${waiters}`, { fence: waiters, waiters }))));
       const page = await open(address);
       await page.getByRole('button', { name: 'Waiting' }).click();
-      const keys = await page.getByRole('table', { name: 'Held' }).getByRole('link').allInnerTexts();
-      expect(keys).toEqual(['account:30', 'account:4', 'account:1']);
-      expect(await page.getByRole('columnheader', { name: 'Waiting' }).getAttribute('aria-sort')).toBe('descending');
+      const keys = () => page.getByRole('table', { name: 'Held' }).getByRole('link').allInnerTexts();
+      await becomes(keys, ['account:30', 'account:4', 'account:1']);
+      const order = () => page.getByRole('columnheader', { name: 'Waiting' }).getAttribute('aria-sort');
+      await becomes(order, 'descending');
     });
   });
 
@@ -242,7 +250,7 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       server: { ...QUIET.server, isUp: false, up: 0, errors: ['ECONNREFUSED'], downForMs: 12_000 },
     });
     await shows(page, /The lock server is down\s*for 12 s/);
-    expect(await page.getByRole('status').innerText()).toBe('The lock server is down.');
+    await becomes(() => page.getByRole('status').innerText(), 'The lock server is down.');
     await page.getByRole('link', { name: 'What it says' }).click();
     await shows(page, 'ECONNREFUSED');
   });
