@@ -3,7 +3,16 @@ import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
   // The app with TypeORM is compiled where that is installed.
-  { ignores: ['**/dist/', 'node_modules/', 'coverage/', 'test/consumers/typeorm/', 'test/consumers/rolling-move/'] },
+  {
+    ignores: [
+      '**/dist/',
+      'node_modules/',
+      'coverage/',
+      'test/consumers/typeorm/',
+      'test/consumers/rolling-move/',
+      'test/consumers/opentelemetry/',
+    ],
+  },
   js.configs.recommended,
   {
     files: ['**/*.{ts,tsx}'],

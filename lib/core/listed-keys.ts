@@ -115,6 +115,7 @@ function listedWaiters(source: string, { sharing, since, ageMs, ...rest }: OwnWa
     mode: modeOf(sharing),
     permits: permitsOf(sharing),
     callers: rest.callers,
+    traceparent: rest.traceparent,
     since: new Date(since),
     waitedMs: ageMs,
   };

@@ -42,6 +42,11 @@ export interface ListedWaiters extends ListedCaller, Pick<LockHolder, 'host' | '
   readonly permits: number | undefined;
   /** How many callers these are. */
   readonly callers: number;
+  /**
+   * The trace in which the first of them waits, as W3C Trace Context writes it: the trace id is its second part.
+   * Undefined when its wait is not traced.
+   */
+  readonly traceparent: string | undefined;
   /** Since when the first of them waits, by the clock of its process. */
   readonly since: Date;
   /** How long that is, in ms. */

@@ -1,4 +1,4 @@
-import { context, ROOT_CONTEXT, TraceFlags, type Context, type Span, type Tracer } from '@opentelemetry/api';
+import { context, ROOT_CONTEXT, type Context, type Span, type Tracer } from '@opentelemetry/api';
 import { now } from '../clock/deadline.js';
 import type { CallFailure } from '../core/lock/call-failure.js';
 import type { HoldTrace } from '../core/lock/hold-trace.js';
@@ -10,7 +10,7 @@ import { LockError } from '../errors/lock.error.js';
 import { HoldSpan } from './hold-span.js';
 import { quietly } from './quietly.js';
 import { attributesOf, given, type SpanSettings } from './span-attributes.js';
-import { spanContextOf } from './traceparent.js';
+import { spanContextOf, traceparentOf } from './traceparent.js';
 
 /** What the spans of the calls of a service need. */
 export interface CallSpanParts extends SpanSettings {
@@ -41,14 +41,15 @@ export class CallSpan implements CallTrace {
     this.#call = call;
   }
 
-  queued({ token, holder }: WaitBegin): void {
-    if (this.#isQueued) return;
+  queued({ token, holder }: WaitBegin): string | undefined {
+    if (this.#isQueued) return undefined;
     this.#isQueued = true;
-    quietly(() => {
+    return quietly(() => {
       const span = this.#start();
       span.setAttributes(given('nest_redis_lock.holder', holder));
-      const isSampled = span.spanContext().traceFlags & TraceFlags.SAMPLED;
-      if (token !== undefined && isSampled) this.#linking = this.#link(span, token);
+      const traceparent = traceparentOf(span.spanContext());
+      if (token !== undefined && traceparent !== undefined) this.#linking = this.#link(span, token);
+      return traceparent;
     });
   }
 

@@ -63,6 +63,26 @@ const ROLLING_MOVE = {
   skipLibCheck: true,
 };
 
+const OPENTELEMETRY = {
+  name: 'OpenTelemetry SDK 3',
+  folder: 'opentelemetry',
+  module: 'nodenext',
+  compilers: [7],
+};
+/** Those that it runs on. */
+const OPENTELEMETRY_NODES = ALL ? ['22.15.0', '24'] : ['24'];
+const OPENTELEMETRY_PACKAGES = {
+  '@opentelemetry/api': '~1.10.0',
+  '@opentelemetry/context-async-hooks': '~3.1.0',
+  '@opentelemetry/exporter-metrics-otlp-http': '~0.301.0',
+  '@opentelemetry/exporter-trace-otlp-http': '~0.301.0',
+  '@opentelemetry/instrumentation': '~0.301.0',
+  '@opentelemetry/instrumentation-http': '~0.301.0',
+  '@opentelemetry/instrumentation-ioredis': '~0.72.0',
+  '@opentelemetry/sdk-metrics': '~3.1.0',
+  '@opentelemetry/sdk-trace': '~3.1.0',
+};
+
 redisServerInstalled();
 const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
 try {
@@ -80,6 +100,7 @@ try {
     }
     await typeorm(tarball, url);
     await rollingMove(tarball, url);
+    await openTelemetry(tarball, url);
   });
   if (ALL) await unitTest(tarball, join(folder, 'jest'));
 } finally {
@@ -189,6 +210,28 @@ async function rollingMove(tarball, url) {
   };
   const home = await installBeside(ROLLING_MOVE, { murlock: '^4.4.0', ...redlock, ...versions('ioredis') }, tarball);
   await check(ROLLING_MOVE, home, [process.execPath], { REDIS_URL: url });
+}
+
+/**
+ * Runs an app with the newest SDK of OpenTelemetry; then our specs on that: those with exporters in memory, and two
+ * instrumented apps that export by OTLP.
+ */
+async function openTelemetry(tarball, url) {
+  const packages = { ...OPENTELEMETRY_PACKAGES, ...versions('ioredis', '@nestjs/platform-express') };
+  const [home, ...nodes] = await Promise.all([
+    installBeside(OPENTELEMETRY, packages, tarball),
+    ...OPENTELEMETRY_NODES.map(node),
+  ]);
+  await check(OPENTELEMETRY, home, nodes, { REDIS_URL: url });
+  const app = join(home, 'traced-app.mjs');
+  cpSync('test/support/processes/children/traced-app.mjs', app);
+  const specs = ['test/nest/opentelemetry', 'test/redis/holder-trace', 'test/processes/opentelemetry'];
+  const jest = [
+    ...['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'],
+    ...['--config', 'test/consumers/opentelemetry/jest.config.mjs', ...specs],
+  ];
+  const env = { ...process.env, NODE_OPTIONS: '', OPENTELEMETRY_APP: home, TRACED_APP: app };
+  for (const node of nodes) await step(`${OPENTELEMETRY.name}: our specs`, run(node, jest, { env }));
 }
 
 /** Runs Jest in an app of NestJS 11, with each configuration that the guide on testing shows. */

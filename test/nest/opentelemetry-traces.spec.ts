@@ -5,13 +5,13 @@ import { context, propagation, SpanStatusCode, trace, type Tracer } from '@opent
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import {
   AlwaysOffSampler,
-  BasicTracerProvider,
+  TracerProvider,
   InMemorySpanExporter,
   ParentBasedSampler,
   type ReadableSpan,
   SimpleSpanProcessor,
   type SpanProcessor,
-} from '@opentelemetry/sdk-trace-base';
+} from '@opentelemetry/sdk-trace';
 import { getLockServiceToken, type LockEvent, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
 import { LockOpenTelemetryModule, type LockOpenTelemetryOptions } from 'nest-redis-lock/opentelemetry';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
@@ -21,14 +21,14 @@ import { deferred, turn, until } from '../support/deferred.js';
 Logger.overrideLogger(false);
 
 let exporter: InMemorySpanExporter;
-let provider: BasicTracerProvider;
+let provider: TracerProvider;
 let tracer: Tracer;
 const open: TestingModule[] = [];
 
 beforeEach(() => {
   exporter = new InMemorySpanExporter();
   trace.setGlobalTracerProvider(
-    (provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })),
+    (provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] })),
   );
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   tracer = trace.getTracer('test');
@@ -262,7 +262,7 @@ describe('The options of traces', () => {
     await silent.locks.withLock('1', () => undefined);
     expect(spans()).toEqual([]);
     const own = new InMemorySpanExporter();
-    const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(own)] });
+    const tracerProvider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter: own })] });
     const traced = await start({ metrics: false, tracerProvider });
     await traced.locks.withLock('1', () => undefined);
     expect(own.getFinishedSpans().map(({ name }) => name)).toEqual(['lock.hold']);
@@ -291,7 +291,7 @@ describe('The options of traces', () => {
       throw new Error('no traces today');
     };
     const processor = { onStart: broken, onEnd: broken, forceFlush: async () => {}, shutdown: async () => {} };
-    const tracerProvider = new BasicTracerProvider({ spanProcessors: [processor satisfies SpanProcessor] });
+    const tracerProvider = new TracerProvider({ spanProcessors: [processor satisfies SpanProcessor] });
     const { locks } = await start({ tracerProvider });
     await expect(locks.withLock('1', () => 'done')).resolves.toBe('done');
     const lock = await locks.lock('1');
@@ -302,7 +302,7 @@ describe('The options of traces', () => {
 
   it('an unsampled call asks nobody for a link, and names no trace to others', async () => {
     const sampler = new ParentBasedSampler({ root: new AlwaysOffSampler() });
-    const { locks } = await start({ tracerProvider: new BasicTracerProvider({ sampler }) });
+    const { locks } = await start({ tracerProvider: new TracerProvider({ sampler }) });
     const asked = jest.spyOn(locks.processes, 'ask');
     const lock = await locks.lock('1');
     const waiter = locks.lock('1');

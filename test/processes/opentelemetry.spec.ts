@@ -35,6 +35,9 @@ interface Export {
   readonly resourceMetrics?: readonly { readonly scopeMetrics: readonly Scope[] }[];
 }
 
+/** The app; a copy elsewhere runs on the packages that are installed there: test/consumers/run.mjs. */
+const APP = process.env['TRACED_APP'] ?? 'traced-app.mjs';
+
 let redis: RedisServer;
 /** Hears what the processes ask each other. */
 let ears: Redis;
@@ -67,7 +70,7 @@ afterEach(async () => {
 
 async function start(name: string) {
   const { port } = receiver.address() as AddressInfo;
-  const child = new TestChild('traced-app.mjs', redis.url, `http://127.0.0.1:${port}`, name);
+  const child = new TestChild(APP, redis.url, `http://127.0.0.1:${port}`, name);
   children.push(child);
   return { child, url: await child.message<string>() };
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { TracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace';
 import { holderTrace } from '../../lib/core/holder-traces.js';
 import type { Processes } from '../../lib/core/processes.js';
 import { ServiceTracer } from '../../lib/opentelemetry/service-tracer.js';
@@ -26,7 +26,7 @@ afterEach(async () => {
 function process(isTraced = true): ClosableLockService {
   const service = lockService(redisStore({ connection: url }), { shutdownGrace: 0 });
   open.push(service);
-  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  const tracerProvider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
   if (isTraced)
     service.watchers.traceWith(new ServiceTracer(service, { tracerProvider, acquireSpans: 'queued', keys: false }));
   return service;
@@ -62,6 +62,21 @@ it('to ask for the trace of a lock does not keep its process from handing it off
   const info = await here.inspect('job');
   expect(info!.holder.traceparent).toBe(await holderTrace(here.processes, lease!.token));
   expect(lease!.isTokenExposed).toBe(true);
+});
+
+it('list() names the trace in which each caller waits, in whatever process, and none without a span', async () => {
+  const [here, there, untraced] = [process(), process(), process(false)];
+  const held = await there.lock('job');
+  const waiters = [here, untraced].map((service) => service.lock('job'));
+  const waiting = async () => (await there.list()).locks[0]!.waiters;
+  await until(async () => (await waiting()).length === 2);
+  const named = (await waiting()).map(({ traceparent }) => traceparent).filter((one) => one !== undefined);
+  await held.unlock();
+  for (const waiter of waiters) void waiter.then((lock) => lock.unlock());
+  await Promise.all(waiters);
+  await acquired();
+  const { traceId, spanId } = spans('lock.acquire')[0]!.spanContext();
+  expect(named).toEqual([`00-${traceId}-${spanId}-01`]);
 });
 
 it('the span of a waiter has no link when the holder is not traced, or is another tool', async () => {

@@ -57,9 +57,10 @@ function holderOf(value: unknown): OwnHolder | undefined {
 }
 
 function waitersOf(value: unknown): OwnWaiters | undefined {
-  const { sharing, callers } = fieldsOf(value);
+  const { sharing, callers, traceparent } = fieldsOf(value);
   const caller = callerOf(value);
-  return caller && isSharing(sharing) && isCount(callers) ? { ...caller, sharing, callers } : undefined;
+  if (!caller || !isSharing(sharing) || !isCount(callers)) return undefined;
+  return { ...caller, sharing, callers, traceparent: checkedTraceparent(traceparent) };
 }
 
 function callerOf(value: unknown): Omit<OwnHolder, 'fence' | 'remainingMs' | 'traceparent' | 'token'> | undefined {

@@ -6,6 +6,7 @@ import type { CallSite } from '../request/call-site.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { LocalQueue } from '../waiting/local-queue.js';
 import type { PendingAcquires } from '../waiting/pending-acquires.js';
+import { waitTrace } from '../waiting/wait-traces.js';
 import type { WaitingCall } from '../waiting/waiting-call.js';
 import { globMatcher } from './glob.js';
 import {
@@ -167,6 +168,7 @@ function groups(waits: WaitingCall[], { date, time }: Moment): OwnWaiters[] {
         sharing,
         label,
         ...siteOf(request),
+        traceparent: waitTrace(request),
         callers: 1,
         since: date - ageMs,
         ageMs,

@@ -1,5 +1,6 @@
 import { now } from '../../clock/deadline.js';
 import { changedRequest, type LockRequest, type Refusal, type WaitBegin } from '../request/lock-request.js';
+import { noteWaitTrace } from '../waiting/wait-traces.js';
 import { failureOf } from './call-failure.js';
 import type { HoldTrace } from './hold-trace.js';
 import type { LockTracer } from './lock-tracer.js';
@@ -13,7 +14,8 @@ export async function withCallTrace(
 ): Promise<Lock | Refusal> {
   const trace = tracer.startCall({ request, startedAt: now() });
   const onWait = (begin: WaitBegin): void => {
-    trace.queued(begin);
+    const traceparent = trace.queued(begin);
+    if (traceparent !== undefined) noteWaitTrace(request, traceparent);
     request.onWait?.(begin);
   };
   let result: Lock | Refusal;

@@ -3,7 +3,7 @@ import type { LockRequest } from '../request/lock-request.js';
 /** A call that waits for a key. */
 export interface WaitingCall {
   readonly key: string;
-  readonly request: Pick<LockRequest, 'sharing' | 'label' | 'site'>;
+  readonly request: LockRequest;
   /** When it began to wait, by the monotonic clock. */
   readonly startedAt: number;
 }

@@ -1,20 +1,22 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { until } from '../deferred.js';
 
 const CHILDREN = fileURLToPath(new URL('./children/', import.meta.url));
 
 /**
- * A real process that runs `test/support/processes/children/<script>` against the built package, and talks by messages.
+ * A real process that runs `test/support/processes/children/<script>`, or a script with an absolute path, against the
+ * built package, and talks by messages.
  */
 export class TestChild {
   readonly process: ChildProcess;
   readonly #killIt = () => void this.process.kill('SIGKILL');
 
   constructor(script: string, ...args: (string | number)[]) {
-    this.process = fork(CHILDREN + script, args.map(String), {
+    this.process = fork(resolve(CHILDREN, script), args.map(String), {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       execArgv: [],
     });

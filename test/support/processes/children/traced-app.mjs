@@ -10,15 +10,15 @@ import { registerInstrumentations } from '@opentelemetry/instrumentation';
 import { HttpInstrumentation } from '@opentelemetry/instrumentation-http';
 import { IORedisInstrumentation } from '@opentelemetry/instrumentation-ioredis';
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
-import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 
 const [redisUrl, otlpUrl, name] = process.argv.slice(2);
 
 // As the guides of OpenTelemetry say: all this before the app.
 register('@opentelemetry/instrumentation/hook.mjs', import.meta.url);
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-const spans = new BatchSpanProcessor(new OTLPTraceExporter({ url: `${otlpUrl}/v1/traces` }));
-const tracerProvider = new BasicTracerProvider({ spanProcessors: [spans] });
+const spans = new BatchSpanProcessor({ exporter: new OTLPTraceExporter({ url: `${otlpUrl}/v1/traces` }) });
+const tracerProvider = new TracerProvider({ spanProcessors: [spans] });
 trace.setGlobalTracerProvider(tracerProvider);
 const exporter = new OTLPMetricExporter({ url: `${otlpUrl}/v1/metrics` });
 const meterProvider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter })] });
