@@ -17,12 +17,12 @@ export const SLOW_TIER = [
     'crash-succession',
     'many-waiters',
     'opentelemetry',
-    'order-crash',
     'paused-holder',
     'quorum',
     'readers-writers',
     'semaphore',
     'several-keys',
+    'shop-crash',
     'stopped-waiter',
   ].join('|')})\\.spec`,
   `test/redis/(?:${[

@@ -161,6 +161,12 @@ describe('interest', () => {
     apis.pop();
   });
 
+  it('an account that can hold no more does not end the run for the others', async () => {
+    await database.query('update accounts set balance = $2 where id = $1', [accounts[0], Number.MAX_SAFE_INTEGER - 5]);
+    await send('/interest/runs', { day }).expect(200);
+    expect(await balances()).toEqual([Number.MAX_SAFE_INTEGER, 10_100, 10_100]);
+  });
+
   it('a node whose run a newer one has taken over can not go on', async () => {
     await send('/interest/runs', { day }).expect(200);
     await database.query('update interest_runs set fence = $2, paid_up_to = 0 where day = $1', [day, 2 ** 52]);

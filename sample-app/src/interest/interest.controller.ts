@@ -21,7 +21,7 @@ export class InterestController {
   @Post('runs')
   @HttpCode(200)
   @ApiOkResponse({ type: InterestRunDto })
-  @ApiErrors(400, 409, 422, 503)
+  @ApiErrors(400, 409, 503)
   async run(@Body() { day }: DayDto, @Query() query: UnsafeQuery): Promise<InterestRunDto> {
     const paid = this.unsafeDemo.isAskedFor(query)
       ? await this.interest.payAllUnsafe(day)

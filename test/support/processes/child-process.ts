@@ -47,6 +47,11 @@ export class TestChild {
   /** Stops it (SIGSTOP); resolves when it stands still. */
   async stop(): Promise<void> {
     this.process.kill('SIGSTOP');
+    await this.stopped();
+  }
+
+  /** Resolves when it stands still: it may stop itself. */
+  async stopped(): Promise<void> {
     await until(() => /^State:\s+T/m.test(readFileSync(`/proc/${this.process.pid}/status`, 'utf8')));
   }
 

@@ -3,8 +3,8 @@ import { DatabaseModule } from '../../../../sample-app/dist/src/database/databas
 import { DemoModule } from '../../../../sample-app/dist/src/demo/demo.module.js';
 import { boot } from './locks.mjs';
 
-/** Boots one module of the sample, with its database. */
-export async function bootSample({ redisUrl, databaseUrl, lease }, module) {
+/** Boots some modules of the sample, with its database. */
+export async function bootSample({ redisUrl, databaseUrl, lease }, ...modules) {
   class Config {}
   const config = {
     module: Config,
@@ -12,6 +12,6 @@ export async function bootSample({ redisUrl, databaseUrl, lease }, module) {
     providers: [{ provide: appConfig.KEY, useValue: { databaseUrl } }],
     exports: [appConfig.KEY],
   };
-  const { app } = await boot({ connection: redisUrl, lease }, [config, DatabaseModule, DemoModule, module]);
+  const { app } = await boot({ connection: redisUrl, lease }, [config, DatabaseModule, DemoModule, ...modules]);
   return app;
 }
