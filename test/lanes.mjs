@@ -25,7 +25,7 @@ export const TIMELESS = [
     'with-lock\\.loss',
     'with-lock\\.streams',
   ].join('|')})\\.spec)`,
-  'test/redis/(?:ioredis-version|older-servers|orphans|wake-channel)\\.spec',
+  'test/redis/(?:fence-floor|ioredis-version|older-servers|orphans|wake-channel)\\.spec',
   'test/sample/environment\\.spec',
   'test/tools/',
 ];

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockUnavailableError, type AcquireCommand, type Granted } from 'nest-redis-lock';
+import { LockUnavailableError, type AcquireCommand, type Busy, type Granted, type OwnedLock } from 'nest-redis-lock';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
 import { aborted } from '../support/deferred.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
@@ -50,5 +50,47 @@ describe('A lock on two of three nodes, while the third one has it too but will 
     nodes[0]!.isDown = true;
     expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
     await locks.close();
+  });
+});
+
+/** A node whose grants arrive when the lock is being released: with the reply to that, or one tick later. */
+class SlowNode extends MemoryNode {
+  releases = 0;
+  readonly #grantsComeLater: boolean;
+  #deliver!: () => void;
+  readonly #delivered = new Promise<void>((resolve) => (this.#deliver = resolve));
+
+  constructor(grantsComeLater: boolean) {
+    super();
+    this.#grantsComeLater = grantsComeLater;
+  }
+
+  override async acquire(command: AcquireCommand): Promise<Granted | Busy> {
+    const reply = super.acquire(command);
+    await this.#delivered;
+    return reply;
+  }
+
+  override release(lock: OwnedLock): Promise<boolean> {
+    this.releases++;
+    if (this.#grantsComeLater) setImmediate(this.#deliver);
+    else this.#deliver();
+    void super.release(lock);
+    return Promise.resolve(true);
+  }
+}
+
+describe('A lock that is released before all nodes have replied', () => {
+  it.each([
+    ['once on a node whose grant arrives with the reply to that', false, 1],
+    ['once more on a node whose grant arrives later', true, 2],
+  ])('a lock is released %s', async (_what, grantsComeLater, releases) => {
+    const slow = new SlowNode(grantsComeLater);
+    const store = new QuorumLockStore([new MemoryNode(), new MemoryNode(), slow]);
+    const command = { keys: ['a'], leaseMs: 60_000, sharing: 'exclusive', label: undefined } as const;
+    const { token } = (await store.acquire({ ...command, token: 'caller.1', queue: false })) as Granted;
+    expect(await store.release({ keys: ['a'], token: token!, leaseMs: 60_000 })).toBe(true);
+    await store.close();
+    expect(slow.releases).toBe(releases);
   });
 });

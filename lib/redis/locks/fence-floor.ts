@@ -32,9 +32,11 @@ export class FenceFloor {
   readonly #sendAlone: () => void;
   #advancedAt = -Infinity;
   #advancedInEpoch = -1;
-  /** Every later fence must be larger than this number; and the number that the server was sent last. */
+  /** Every later fence must be larger than this number; and the number that the server knows, or was sent. */
   #floor = 0;
   #sent = 0;
+  /** When the server must be sent the floor at the latest, on our clock. */
+  #raiseBy = 0;
   #raising: NodeJS.Timeout | undefined;
 
   /** @param sendAlone sends a call that has no other operations */
@@ -49,8 +51,17 @@ export class FenceFloor {
    */
   raise(fence: number): void {
     if (fence <= this.#floor) return;
+    if (this.#sent >= this.#floor) this.#raiseBy = now() + RAISE_WITHIN_MS;
     this.#floor = fence;
-    this.#raising ??= atRoot(() => setTimeout(() => this.#raiseAlone(), RAISE_WITHIN_MS).unref());
+    if (this.#sent < fence) this.#raising ??= this.#raiseAfter(RAISE_WITHIN_MS);
+  }
+
+  /**
+   * Notes that the server gave this fence: its counter is there already. In a quorum that is mostly so on all nodes. By
+   * hand, a raise with each release makes an uncontended lock a quarter slower.
+   */
+  gave(fence: number): void {
+    if (fence > this.#sent) this.#sent = fence;
   }
 
   /**
@@ -75,9 +86,17 @@ export class FenceFloor {
     clearTimeout(this.#raising);
   }
 
+  #raiseAfter(ms: number): NodeJS.Timeout {
+    return atRoot(() => setTimeout(() => this.#raiseAlone(), ms).unref());
+  }
+
   #raiseAlone(): void {
     this.#raising = undefined;
-    if (this.#sent < this.#floor) this.#sendAlone();
+    if (this.#sent >= this.#floor) return;
+    // A call may have carried the floor that the timer was for, and this is a later one.
+    const leftMs = this.#raiseBy - now();
+    if (leftMs > 0) this.#raising = this.#raiseAfter(leftMs);
+    else this.#sendAlone();
   }
 
   /** Whether some time has passed, or this may be another server than before. */

@@ -1,5 +1,5 @@
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { hasLocalWaiters } from '../../store/lock-store.js';
+import { fenceCountFor, hasLocalWaiters } from '../../store/lock-store.js';
 import type { Connection } from '../connection/connection.js';
 import { RefusedError } from '../connection/connection-errors.js';
 import { ScriptCall, type ScriptArguments } from '../connection/script-call.js';
@@ -153,9 +153,18 @@ export class LockBatch {
     for (let index = 0; index < length; index++) {
       // Another number of replies is not to these operations: none of it may pass for a grant.
       const decoded = this.target.script.decode(replies ? replies[index] : `${String(reply)}, to ${length} operations`);
-      if (decoded instanceof Error) operations[index]!.failed(this.#redis.refused(decoded));
-      else operations[index]!.done(decoded);
+      const operation = operations[index]!;
+      if (decoded instanceof Error) operation.failed(this.#redis.refused(decoded));
+      else {
+        if (this.target.isNode && typeof decoded === 'number') this.#noteFences(operation, decoded);
+        operation.done(decoded);
+      }
     }
+  }
+
+  /** Notes the fences that a node of a quorum gave. */
+  #noteFences({ verb, lock: { token } }: LockOperation, reply: number): void {
+    if (verb === 'try' || verb === 'poll') this.#fenceFloor.gave(Math.abs(reply) + fenceCountFor(token) - 1);
   }
 
   /** @internal */

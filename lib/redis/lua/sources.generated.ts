@@ -68,14 +68,16 @@ export const LOCKS_IN_CLUSTER_SOURCE = (WAKE_CHANNELS: string): string => `
 local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 3, 1
 local advanceTo, counterTtl
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
-  local least, time = ARGV[3], call('TIME')
-  time = time[1] * 1000000 + time[2]
-  if ARGV[1] == 'clock' then least = string.format('%.0f', math.max(least, time)) end
-  counterTtl = string.format('%.0f', ${lua(COUNTER_TTL_MS)} + math.max(0, least - time) / 1000)
-  local last = redis.pcall('GET', fenceCounter)
+  local least, isClock, last = ARGV[3], ARGV[1] == 'clock', redis.pcall('GET', fenceCounter)
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
-  local isBehind = not last or last >= 2^53 or last < tonumber(least)
-  if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
+  if isClock or not last or last >= 2^53 or last < tonumber(least) then
+    local time = call('TIME')
+    time = time[1] * 1000000 + time[2]
+    if isClock then least = string.format('%.0f', math.max(least, time)) end
+    counterTtl = string.format('%.0f', ${lua(COUNTER_TTL_MS)} + math.max(0, least - time) / 1000)
+    local isBehind = not last or last >= 2^53 or last < tonumber(least)
+    if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
+  end
   nextArg = 4
 end
 local operationCount = (#ARGV - nextArg + 1) / 3
@@ -545,14 +547,16 @@ export const LOCKS_SOURCE: string = `
 local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 2, 1
 local advanceTo, counterTtl
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
-  local least, time = ARGV[3], call('TIME')
-  time = time[1] * 1000000 + time[2]
-  if ARGV[1] == 'clock' then least = string.format('%.0f', math.max(least, time)) end
-  counterTtl = string.format('%.0f', ${lua(COUNTER_TTL_MS)} + math.max(0, least - time) / 1000)
-  local last = redis.pcall('GET', fenceCounter)
+  local least, isClock, last = ARGV[3], ARGV[1] == 'clock', redis.pcall('GET', fenceCounter)
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
-  local isBehind = not last or last >= 2^53 or last < tonumber(least)
-  if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
+  if isClock or not last or last >= 2^53 or last < tonumber(least) then
+    local time = call('TIME')
+    time = time[1] * 1000000 + time[2]
+    if isClock then least = string.format('%.0f', math.max(least, time)) end
+    counterTtl = string.format('%.0f', ${lua(COUNTER_TTL_MS)} + math.max(0, least - time) / 1000)
+    local isBehind = not last or last >= 2^53 or last < tonumber(least)
+    if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
+  end
   nextArg = 4
 end
 local operationCount = (#ARGV - nextArg + 1) / 3

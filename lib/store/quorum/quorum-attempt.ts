@@ -67,7 +67,11 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   #releaseBehind(node: QuorumNode, at: number, lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
     const released = lock(node);
     const look = () => {
-      if (this.#states[at] === 'asked') void this.#nodes.watched(this.#releaseGranted(node, at, lock));
+      if (this.#states[at] !== 'asked') return;
+      // Both replies may have arrived together, the other one first, and have further promises to pass. No later
+      // reply comes before the next tick.
+      const passed = new Promise<void>((resolve) => process.nextTick(resolve));
+      void this.#nodes.watched(passed.then(() => this.#states[at] === 'asked' && this.#releaseGranted(node, at, lock)));
     };
     released.then(look, look);
     return released;
