@@ -12,12 +12,14 @@
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { groupsWithToken } from './run/processes.js';
+import { processesOfSession, sessionsWithToken, signalSession } from './run/processes.js';
 import { sharedNow, WATCHED } from './run/watched.js';
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** How often to kill again, in ms, and how long after the end of stdin: the command may be just starting. */
 const [AGAIN_MS, STARTING_MS] = [20, 1000];
+/** How long to wait for what was killed, in ms: who runs this one inside of another lock must not release that before. */
+const DYING_MS = 5000;
 
 const [token = '', startedGroup, killAt] = (process.env[WATCHED] ?? '').split(' ');
 let group = Number(startedGroup) || undefined;
@@ -27,16 +29,10 @@ let timer: NodeJS.Timeout | undefined;
 // It ends with the process that started it, not with a signal to everybody.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => undefined);
 
-/** @returns the groups that were killed */
+/** @returns the groups that were killed, with all that is in their sessions */
 function kill(): readonly number[] {
-  const groups = group === undefined ? groupsWithToken(token) : [group];
-  return groups.filter((id) => {
-    try {
-      return process.kill(-id, 'SIGKILL');
-    } catch {
-      return false;
-    }
-  });
+  const groups = group === undefined ? sessionsWithToken(token) : [group];
+  return groups.filter((id) => signalSession(id, 'SIGKILL'));
 }
 
 function planKill(): void {
@@ -55,6 +51,11 @@ async function abandoned(): Promise<void> {
   }
   if (killed.length > 0)
     tell(`the process that held the lock was killed, and so was its command (group ${killed.join()}).`);
+  const exitAt = sharedNow() + DYING_MS;
+  while (killed.some((id) => processesOfSession(id)?.length) && sharedNow() < exitAt) {
+    killed.forEach((id) => signalSession(id, 'SIGKILL'));
+    await sleep(AGAIN_MS);
+  }
   process.exit();
 }
 

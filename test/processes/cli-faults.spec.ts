@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { until } from '../support/deferred.js';
-import { Command, isRunning } from '../support/processes/command.js';
+import { Command, COMMAND, isRunning } from '../support/processes/command.js';
 import { clock } from '../support/processes/contenders.js';
 import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 import type { RedisServer } from '../support/redis/redis-server.js';
@@ -216,6 +216,39 @@ describe('nest-redis-lock run, when things go wrong', () => {
     expect(grantedAt - startedAt).toBeGreaterThan(3900);
     expect(command.err).toMatch(/has run for 4\.0 s \(--max-hold\)/);
   }, 30_000);
+
+  it.each(['--max-hold', 'SIGSTOP', 'SIGKILL'])(
+    'what makes a process group of its own, as timeout(1) does, belongs to the command: %s',
+    async (fault) => {
+      const inItsGroup = ['sh', '-c', 'timeout 60 "$0" "$@"; true', ...STUBBORN];
+      const limit = fault === '--max-hold' ? ['--max-hold', '1s', '--grace', '300ms'] : [];
+      const command = run(...limit, '--', ...inItsGroup);
+      const pid = await command.said('started');
+      if (fault !== '--max-hold') command.signal(fault as NodeJS.Signals);
+      const grantedAt = await nextGrant();
+      expect(lastAlive(command)).toBeLessThan(grantedAt);
+      expect(isRunning(pid)).toBe(false);
+    },
+    30_000,
+  );
+
+  it('a signal reaches what has made a process group of its own, too', async () => {
+    const command = run('--', 'sh', '-c', 'timeout 60 sh -c "echo started; exec sleep 60"');
+    await command.said('started');
+    command.signal('SIGTERM');
+    expect(await command.exit).toBe(143);
+  }, 30_000);
+
+  it('a run inside of a run: the outer lock stays until the inner command has been killed', async () => {
+    for (let round = 0; round < 3; round++) {
+      const inner = [process.execPath, COMMAND, 'run', `inner ${round}`, '--', ...STUBBORN];
+      const command = run('--max-hold', '1s', '--grace', '200ms', '--', ...inner);
+      await command.said('started');
+      const grantedAt = await nextGrant();
+      expect(await command.exit).toBe(77);
+      expect(lastAlive(command)).toBeLessThan(grantedAt);
+    }
+  }, 60_000);
 
   it('the wrapper is stopped for longer than the lease: the command is killed before the next holder gets in', async () => {
     const command = run('--', ...STUBBORN);

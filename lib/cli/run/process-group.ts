@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, exitCodeOf } from '../exit-codes.js';
-import { liveProcesses } from './processes.js';
+import { processesOfSession, processesWith, signalSession } from './processes.js';
+import { INSIDE } from './watched.js';
 
-/** How often to look whether a group is gone, in ms: first, and at most. */
+/** How often to look whether all is gone, in ms: first, and at most. */
 const [LOOKS_FIRST_MS, LOOKS_EVERY_MS] = [5, 250];
 
 /** A command that can't be started. */
@@ -23,15 +24,19 @@ export class NotStartedError extends Error {
 
 /**
  * A command in a process group of its own, with what it has started in turn. It is the leader of a new session, too: a
- * process group beside that of the terminal would be stopped when it reads from there.
+ * process group beside that of the terminal would be stopped when it reads from there. What it starts may make groups of
+ * their own, as `timeout` does; so all that is in the session belongs to it.
  */
 export class ProcessGroup {
   readonly id: number;
   /** Resolves with the exit code of the command itself when that has ended: 128 + n for a signal. */
   readonly commandEnded: Promise<number>;
+  readonly #token: string;
+  #isKilled = false;
 
-  private constructor(id: number, commandEnded: Promise<number>) {
+  private constructor(id: number, token: string, commandEnded: Promise<number>) {
     this.id = id;
+    this.#token = token;
     this.commandEnded = commandEnded;
   }
 
@@ -49,40 +54,45 @@ export class ProcessGroup {
       const commandEnded = new Promise<number>((resolve) =>
         child.once('exit', (code, signal) => resolve(signal ? exitCodeOf(signal) : code!)),
       );
-      return new ProcessGroup(child.pid, commandEnded);
+      return new ProcessGroup(child.pid, env['LOCK_TOKEN'] ?? '', commandEnded);
     } catch (error) {
       return Promise.reject(new NotStartedError(file, error as Error));
     }
   }
 
-  /** Sends a signal to all processes of the group. */
+  /** Sends a signal to all processes of the session. */
   signal(signal: NodeJS.Signals): void {
-    try {
-      process.kill(-this.id, signal);
-    } catch {
-      // None is left.
-    }
+    this.#isKilled ||= signal === 'SIGKILL';
+    signalSession(this.id, signal);
   }
 
-  /** Resolves when the command and all that it has started in its group have ended. */
+  /** Resolves when the command and all that it has started in its session have ended. */
   async gone(): Promise<void> {
-    for (let waitMs = LOOKS_FIRST_MS; this.#isAlive; waitMs = Math.min(2 * waitMs, LOOKS_EVERY_MS)) await sleep(waitMs);
+    for (let waitMs = LOOKS_FIRST_MS; this.#isAlive; waitMs = Math.min(2 * waitMs, LOOKS_EVERY_MS)) {
+      // What was just about to make a group of its own may have missed it.
+      if (this.#isKilled) this.signal('SIGKILL');
+      await sleep(waitMs);
+    }
   }
 
   get #isAlive(): boolean {
+    const { members } = this;
+    if (members) return members.length > 0;
     try {
-      process.kill(-this.id, 0);
+      return process.kill(-this.id, 0);
     } catch (error) {
       // EPERM: only processes of another user are left.
-      if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+      return (error as NodeJS.ErrnoException).code === 'EPERM';
     }
-    return this.members?.length !== 0;
   }
 
-  /** The processes of the group that have not ended. Undefined where there is no /proc. */
+  /**
+   * The processes of the session that have not ended. When all have, those that kill in turn what `run` has started in
+   * it, in a session of its own. Undefined where there is no /proc.
+   */
   get members(): readonly number[] | undefined {
-    return liveProcesses()
-      ?.filter(({ group }) => group === this.id)
-      .map(({ pid }) => pid);
+    const own = processesOfSession(this.id);
+    const members = own?.length === 0 ? processesWith(INSIDE, this.#token) : own;
+    return members?.map(({ pid }) => pid);
   }
 }

@@ -5,6 +5,7 @@ interface Process {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
+  readonly session: number;
 }
 
 /**
@@ -20,10 +21,38 @@ export function liveProcesses(): readonly Process[] | undefined {
   }
 }
 
-/** Finds the process groups whose processes have this LOCK_TOKEN in their environment. */
-export function groupsWithToken(token: string): readonly number[] {
-  const found = liveProcesses()?.filter(({ pid }) => environmentOf(pid).includes(`LOCK_TOKEN=${token}\0`)) ?? [];
-  return [...new Set(found.map(({ group }) => group))];
+/** Lists the processes that have this in their environment; undefined where there is no /proc. */
+export const processesWith = (variable: string, value: string): readonly Process[] | undefined =>
+  liveProcesses()?.filter(({ pid }) => environmentOf(pid).includes(`\0${variable}=${value}\0`));
+
+/** Finds the sessions whose processes have this LOCK_TOKEN in their environment. */
+export const sessionsWithToken = (token: string): readonly number[] => [
+  ...new Set(processesWith('LOCK_TOKEN', token)?.map(({ session }) => session)),
+];
+
+/** Lists the processes of a session that have not ended; undefined where there is no /proc. */
+export const processesOfSession = (id: number): readonly Process[] | undefined =>
+  liveProcesses()?.filter(({ session }) => session === id);
+
+/**
+ * Sends a signal to the process groups of a session: to that of its leader, and to those that others have made in it,
+ * as `timeout` and shells with job control do. Where there is no /proc, only to that of the leader.
+ *
+ * @returns whether there was any
+ */
+export function signalSession(id: number, signal: NodeJS.Signals): boolean {
+  const isSent = signalGroup(id, signal);
+  const groups = new Set(processesOfSession(id)?.map(({ group }) => group));
+  groups.delete(id);
+  return [...groups].map((group) => signalGroup(group, signal)).includes(true) || isSent;
+}
+
+function signalGroup(id: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(-id, signal);
+  } catch {
+    return false; // none is left
+  }
 }
 
 /** Finds the parent of a process; undefined where there is no /proc. */
@@ -33,10 +62,11 @@ export function parentOf(pid: number): number | undefined {
 
 function liveProcess(name: string): Process[] {
   try {
-    // "pid (name) state parent group …", and a name may contain anything.
+    // "pid (name) state parent group session …", and a name may contain anything.
     const stat = readFileSync(`/proc/${name}/stat`, 'latin1');
-    const [state, parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return state === 'Z' || state === 'X' ? [] : [{ pid: Number(name), parent: Number(parent), group: Number(group) }];
+    const [state, ...ids] = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 4);
+    const [parent, group, session] = ids.map(Number) as [number, number, number];
+    return state === 'Z' || state === 'X' ? [] : [{ pid: Number(name), parent, group, session }];
   } catch {
     return []; // it has ended meanwhile
   }
@@ -44,7 +74,7 @@ function liveProcess(name: string): Process[] {
 
 function environmentOf(pid: number): string {
   try {
-    return `${readFileSync(`/proc/${pid}/environ`, 'latin1')}\0`;
+    return `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}\0`;
   } catch {
     return ''; // another user's
   }
