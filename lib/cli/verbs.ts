@@ -29,8 +29,8 @@ const RUN: Verb = {
     ...REDIS_OPTIONS,
   },
   more: `
-The command runs without a shell, in its own process group, with LOCK_KEY, LOCK_FENCE and LOCK_TOKEN in its environment.
-Signals are passed on to the group. The lock is released when all of the group has ended.
+The command runs without a shell, in its own session, with LOCK_KEY, LOCK_FENCE and LOCK_TOKEN in its environment.
+Signals are passed on to the session. The lock is released when all of the session has ended.
 
 Exit codes: that of the command; 128 + n if signal n ended it; 75 somebody else holds the lock; 69 Redis is down;
 77 the lock was lost, or --max-hold was over; 64 wrong usage; 126, 127 the command can't be run, or does not exist.

@@ -37,9 +37,17 @@ function kill(): readonly number[] {
 
 function planKill(): void {
   clearTimeout(timer);
-  const leftMs = until - sharedNow();
-  if (leftMs <= 0) kill();
-  timer = setTimeout(planKill, leftMs <= 0 ? AGAIN_MS : Math.min(Math.ceil(leftMs), LONGEST_TIMER_MS));
+  // If this process itself stood still, the news that put the end off wait in its pipe: they are read before the immediate.
+  timer = setTimeout(
+    () => setImmediate(killInTime),
+    Math.min(Math.max(0, Math.ceil(until - sharedNow())), LONGEST_TIMER_MS),
+  );
+}
+
+function killInTime(): void {
+  if (until > sharedNow()) return planKill();
+  kill();
+  timer = setTimeout(killInTime, AGAIN_MS);
 }
 
 async function abandoned(): Promise<void> {

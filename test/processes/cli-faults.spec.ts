@@ -274,6 +274,22 @@ describe('nest-redis-lock run, when things go wrong', () => {
     expect(await command.exit).toBe(77);
   }, 30_000);
 
+  it('a watcher that stood still for longer than the lease reads that it was renewed before it kills', async () => {
+    const command = run('--', ...STUBBORN);
+    const pid = await command.said('started');
+    const watcher = await watcherOf(command);
+    // It has heard of the command, and when to kill it.
+    await sleep(1000);
+    process.kill(watcher, 'SIGSTOP');
+    await sleep(4500);
+    process.kill(watcher, 'SIGCONT');
+    const alive = command.out.length;
+    await until(() => command.out.length > alive + 1000);
+    expect(isRunning(pid)).toBe(true);
+    command.signal('SIGKILL');
+    await until(() => !isRunning(pid));
+  }, 30_000);
+
   it('kill -9 of the wrapper takes the command with it, and all that it has started', async () => {
     const command = run('--', ...WITH_GRANDCHILD);
     const grandchild = await command.said('started');

@@ -37,6 +37,7 @@ export class HeldCommand {
   readonly #options: HeldCommandOptions;
   readonly #stopListening: () => void;
   readonly #killIfLeft = () => this.#group.signal('SIGKILL');
+  #renewals = 0;
   #term: NodeJS.Timeout | undefined;
   #kill: NodeJS.Timeout | undefined;
   #maxHold: NodeJS.Timeout | undefined;
@@ -65,7 +66,13 @@ export class HeldCommand {
     this.#options.watcher.killIn(killMs);
     this.#disarm();
     if (killMs > LONGEST_TIMER_MS) return;
-    this.#term = setTimeout(() => this.#losing(killMs - termMs), termMs);
+    const renewals = this.#renewals;
+    // If this process stood still, the news that put this off may have come: they are read before the immediate.
+    const unlessRenewed = (work: () => void) => () => setImmediate(() => renewals === this.#renewals && work());
+    this.#term = setTimeout(
+      unlessRenewed(() => this.#losing(killMs - termMs)),
+      termMs,
+    );
     this.#kill = setTimeout(() => this.#ending(), killMs);
   }
 
@@ -129,6 +136,7 @@ export class HeldCommand {
   }
 
   #disarm(): void {
+    this.#renewals++;
     clearTimeout(this.#term);
     clearTimeout(this.#kill);
   }

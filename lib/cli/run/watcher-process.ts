@@ -65,7 +65,7 @@ export class WatcherProcess {
     this.#process = watcher;
     watcher.unref();
     watcher.stdin.on('error', () => undefined);
-    watcher.on('error', () => undefined);
+    watcher.once('error', () => this.#ended());
     watcher.once('exit', () => this.#ended());
   }
 
