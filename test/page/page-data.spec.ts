@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
 import { LockTimeoutError, type LockService } from 'nest-redis-lock';
 import { LockPage } from '../../lib/page/lock-page.js';
 import type { PageSnapshot } from '../../lib/page/page-snapshot.js';
@@ -201,6 +202,47 @@ describe('What the page shows', () => {
     await there.locks.close();
     const { labels } = await snapshotThat(here, ({ totals }) => totals.processes === 1);
     expect(labels.items).toMatchObject([{ label: 'Once', acquired: 1 }]);
+  });
+
+  it('a client that forges reports makes no sum anything else than a number, and fills no memory', async () => {
+    const here = process();
+    const forger = new Redis(redis.url);
+    const ears = new Redis(redis.url);
+    closes.push(() => Promise.resolve([forger, ears].forEach((one) => one.disconnect())));
+    const [channel] = (await forger.pubsub('CHANNELS', 'lock:*')) as string[];
+    const mine = channel!.replace(here.locks.processes.own, 'evil:1:x');
+    const now = Math.floor(Date.now() / 10_000);
+    let rounds = 0;
+    ears.on('message', (_channel: string, message: string) => {
+      const [, id, json] = /^ask (\S+) (.*)$/s.exec(message) ?? [];
+      if (!id) return;
+      rounds++;
+      const counts = '[1,1e308,1,1e308]';
+      const label = (name: string, slot: number) =>
+        `["${name}",[${slot},1e308,1e308,1,1,1e308,${counts},1e308,${counts}]]`;
+      const labels = Array.from({ length: 500 }, (_, at) => label(`${rounds} ${at}`, now + 1e6 + rounds));
+      labels.push(...Array.from({ length: 500 }, (_, at) => label(`now ${rounds} ${at}`, now)));
+      const hot = '{"key":"k","acquired":1e308,"timeouts":1e308,"waitedMs":1e308}';
+      const rows = `{"held":{"total":1e308,"items":[{"id":1,"keys":["__proto__"],"ms":1e308}]},"hotKeys":[${hot},${hot}]}`;
+      const report =
+        `{"held":1e308,"waiting":"many","lostByReason":{"__proto__":1e308,"constructor":1,"toString":2},` +
+        `"rows":[${rows}],"times":{"from":0,"labels":[${labels.join()}]}}`;
+      const { replyTo } = JSON.parse(json!) as { replyTo: string };
+      void forger.publish(replyTo, `answer ${id} ${report}`);
+    });
+    await ears.subscribe(mine);
+    await here.locks.withLock('honest', () => undefined, { label: 'Honest' });
+    const shown = await snapshotThat(
+      here,
+      ({ totals, labels }) =>
+        totals.processes === 2 && rounds > 4 && labels.items.some((one) => one.label === 'Honest'),
+    );
+    const asSent = JSON.stringify(shown);
+    expect(shown.losses.byReason).toEqual(JSON.parse('{"__proto__":0,"constructor":1,"toString":2}'));
+    expect(shown.hotKeys.every(({ waitedMs }) => Number.isFinite(waitedMs))).toBe(true);
+    expect(shown.labels.items.every(({ wait, hold }) => wait.count !== null && hold.count !== null)).toBe(true);
+    expect(shown.labels.total).toBeLessThan(150);
+    expect(asSent.length).toBeLessThan(300_000);
   });
 
   it('nobody is asked anything while nobody looks, and once a second however many look', async () => {

@@ -7,8 +7,9 @@ const LONGEST_LIST = 5_000;
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' ? value.slice(0, LONGEST_TEXT) : undefined;
 
+/** Any client can send numbers: sums of them must stay numbers. */
 export const numberOf = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+  typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : undefined;
 
 /** A count or a duration: 0 where there is none. */
 export const amountOf = (value: unknown): number => Math.max(0, numberOf(value) ?? 0);

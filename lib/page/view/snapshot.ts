@@ -133,10 +133,11 @@ function graphCalls(process: KnownProcess): GraphCall[] {
 }
 
 function lostByReason(processes: readonly KnownProcess[]): Record<string, number> {
-  const sums: Record<string, number> = {};
+  const sums = new Map<string, number>();
   for (const { report } of processes)
-    for (const [reason, count] of Object.entries(report.lostByReason)) sums[reason] = (sums[reason] ?? 0) + count;
-  return sums;
+    for (const [reason, count] of Object.entries(report.lostByReason))
+      sums.set(reason, (sums.get(reason) ?? 0) + count);
+  return Object.fromEntries(sums);
 }
 
 const lost = (byReason: Readonly<Record<string, number>>): number =>

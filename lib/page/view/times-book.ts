@@ -4,6 +4,8 @@ import type { SentTimes } from '../activity/process-report.js';
 import type { Cut, LabelRow, Slots, Times } from '../page-snapshot.js';
 
 const MOST_LABELS = 50;
+/** More labels of one process than these are left out: it counts all but 50 as `other` itself. */
+const MOST_LABELS_OF_PROCESS = 100;
 /** How many labels come with series. */
 const MOST_SERIES = 12;
 
@@ -49,11 +51,15 @@ export class TimesBook {
     }
   }
 
+  /** Slots that are over, or still to come by the clock here, would stay: a clock may be wrong, and any client may send. */
   #add(source: string, { labels }: SentTimes): void {
+    const last = this.#known.get(source)?.to ?? -Infinity;
     let byLabel = this.#bySource.get(source);
     if (!byLabel) this.#bySource.set(source, (byLabel = new Map<string, Map<number, SentSlot>>()));
     for (const [label, slot] of labels) {
       const slots = byLabel.get(label);
+      if (slot[0] <= last - SLOTS || slot[0] > last + 1) continue;
+      if (!slots && byLabel.size >= MOST_LABELS_OF_PROCESS) continue;
       if (slots) slots.set(slot[0], slot);
       else byLabel.set(label, new Map([[slot[0], slot]]));
     }
