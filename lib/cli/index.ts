@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 import { main } from './main.js';
-import { say } from './say.js';
+import { allSaid, say } from './say.js';
 
+const exitCode = await main(process.argv.slice(2), say);
+await allSaid();
 // Nothing that is still open may keep the process.
-process.exit(await main(process.argv.slice(2), say));
+process.exit(exitCode);

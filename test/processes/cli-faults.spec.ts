@@ -347,6 +347,20 @@ describe('nest-redis-lock run, when things go wrong', () => {
     expect(await command.exit).toBe(0);
   }, 30_000);
 
+  it('the lock is renewed also while nobody reads what the wrapper has to say', async () => {
+    const flood = 'head -c 10000000 /dev/zero >&2 & echo started; sleep 5; kill $!; echo done; exit 4';
+    const command = run('--', 'sh', '-c', flood);
+    command.process.stderr!.pause();
+    await command.said('started');
+    proxy.refuse();
+    await sleep(800);
+    proxy.welcome();
+    await command.said('done');
+    command.process.stderr!.resume();
+    expect(await command.exit).toBe(4);
+    expect(command.err).toContain("can't be reached");
+  }, 30_000);
+
   it('nothing runs on when all is over', async () => {
     const command = run('--', 'sh', '-c', 'echo started $$');
     const pid = await command.said('started');
