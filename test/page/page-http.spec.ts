@@ -207,6 +207,13 @@ describe.each(PLATFORMS)('The page on %s', (platform, adapter) => {
       expect(await statusOf('/locks/snapshot', { headers })).toBe(403);
       expect(await statusOf('/locks/events', { headers })).toBe(403);
     }
+    // Without TLS, a browser sends no "Sec-Fetch-Site".
+    const withoutTls: Record<string, string>[] = [{}, { 'x-forwarded-host': 'evil.example' }];
+    for (const more of withoutTls) {
+      const headers = { origin: 'http://evil.example', ...more };
+      expect(await statusOf('/locks/snapshot', { headers })).toBe(403);
+      expect(await statusOf('/locks/events', { headers })).toBe(403);
+    }
   });
 
   describe('asked to unlock a key', () => {
@@ -259,6 +266,7 @@ describe.each(PLATFORMS)('The page on %s', (platform, adapter) => {
         { 'sec-fetch-site': 'none' },
         { origin: 'https://evil.example' },
         { origin: 'null' },
+        { origin: 'http://evil.example', 'x-forwarded-host': 'evil.example' },
         { 'x-lock-page': '' },
         { 'content-type': 'text/plain' },
         { 'content-type': 'application/x-www-form-urlencoded' },

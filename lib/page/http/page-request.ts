@@ -16,6 +16,8 @@ export interface HttpRequest {
   /** What the guard of the app has set. */
   readonly user?: unknown;
   readonly raw?: IncomingMessage;
+  /** The name by which the server was asked; by which its proxy was, if the app trusts that. */
+  readonly hostname?: string;
 }
 
 /** A response of Express, which is one of Node; or of Fastify, which has one. */
@@ -46,9 +48,9 @@ export function baseFor(request: HttpRequest): string {
  * Refuses what another site makes the browser send: that site could not read the reply by itself, but an app that
  * allows other origins would let it.
  */
-export function refuseOtherSites({ headers }: HttpRequest): void {
-  const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+export function refuseOtherSites(request: HttpRequest): void {
+  const site = request.headers['sec-fetch-site'];
+  if ((site !== undefined && site !== 'same-origin' && site !== 'none') || isFromElsewhere(request))
     throw new ForbiddenException('This request comes from another site.');
 }
 
@@ -56,11 +58,10 @@ export function refuseOtherSites({ headers }: HttpRequest): void {
  * Refuses what a form or a script of another site could send: no form sends such a header, or JSON, and a script has to
  * ask before, which says where it is from.
  */
-export function refuseForgery({ headers }: HttpRequest): void {
+export function refuseForgery(request: HttpRequest): void {
+  const { headers } = request;
   const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin')
-    throw new ForbiddenException('This request comes from another site.');
-  if (site === undefined && headers.origin !== undefined && !isOwn(headers.origin, headers))
+  if ((site !== undefined && site !== 'same-origin') || isFromElsewhere(request))
     throw new ForbiddenException('This request comes from another site.');
   if (headers['x-lock-page'] !== 'unlock')
     throw new ForbiddenException('This request lacks the header "x-lock-page: unlock".');
@@ -68,11 +69,19 @@ export function refuseForgery({ headers }: HttpRequest): void {
     throw new ForbiddenException('This request has another content type than application/json.');
 }
 
-/** Whether an origin is that of this server, or of the proxy before it. */
-function isOwn(origin: string, headers: IncomingHttpHeaders): boolean {
-  const forwarded = headers['x-forwarded-host'];
-  const host = URL.canParse(origin) ? new URL(origin).host : undefined;
-  return host !== undefined && [headers.host, headers[':authority'], forwarded].includes(host);
+/** Whether the origin is not that of this server, nor of its proxy. Without TLS, a browser says nothing else. */
+function isFromElsewhere({ headers, hostname }: HttpRequest): boolean {
+  const { origin, host } = headers;
+  if (headers['sec-fetch-site'] !== undefined || origin === undefined) return false;
+  if (!URL.canParse(origin)) return true;
+  const from = new URL(origin);
+  if ([host, headers[':authority']].includes(from.host)) return false;
+  // A script could send `X-Forwarded-Host`, too. So the app says whether it comes from a proxy that it trusts.
+  const isForwarded = hostname !== undefined && hostname !== nameIn(host);
+  return !(isForwarded && hostname === from.hostname);
 }
+
+/** A host without its port. */
+const nameIn = (host: string | undefined): string | undefined => host?.replace(/:\d+$/, '');
 
 const urlOf = ({ url, originalUrl }: HttpRequest): URL => new URL(originalUrl ?? url, 'http://localhost');
