@@ -209,8 +209,9 @@ describe('What the page shows', () => {
     const forger = new Redis(redis.url);
     const ears = new Redis(redis.url);
     closes.push(() => Promise.resolve([forger, ears].forEach((one) => one.disconnect())));
-    const [channel] = (await forger.pubsub('CHANNELS', 'lock:*')) as string[];
-    const mine = channel!.replace(here.locks.processes.own, 'evil:1:x');
+    let channels: string[] = [];
+    await until(async () => (channels = (await forger.pubsub('CHANNELS', 'lock:*')) as string[]).length === 1);
+    const mine = channels[0]!.replace(here.locks.processes.own, 'evil:1:x');
     const now = Math.floor(Date.now() / 10_000);
     let rounds = 0;
     ears.on('message', (_channel: string, message: string) => {
