@@ -210,7 +210,7 @@ describe('What the page shows', () => {
     const ears = new Redis(redis.url);
     closes.push(() => Promise.resolve([forger, ears].forEach((one) => one.disconnect())));
     let channels: string[] = [];
-    await until(async () => (channels = (await forger.pubsub('CHANNELS', 'lock:*')) as string[]).length === 1);
+    await until(async () => (channels = (await forger.pubsub('CHANNELS', '*:wake:*')) as string[]).length === 1);
     const mine = channels[0]!.replace(here.locks.processes.own, 'evil:1:x');
     const now = Math.floor(Date.now() / 10_000);
     let rounds = 0;

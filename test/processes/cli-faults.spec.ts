@@ -356,7 +356,7 @@ describe('nest-redis-lock run, when things go wrong', () => {
 
   it('the lock is renewed also while nobody reads what the wrapper has to say', async () => {
     const flood = 'head -c 10000000 /dev/zero >&2 & echo started; sleep 5; kill $!; echo done; exit 4';
-    const command = run('--', 'sh', '-c', flood);
+    const command = run('--grace', '100ms', '--', 'sh', '-c', flood);
     command.process.stderr!.pause();
     await command.said('started');
     proxy.refuse();
