@@ -1,5 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { expect, it } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { BUCKETS } from '../../lib/metrics/lock-instruments.js';
 import { prometheusInstruments } from '../../lib/prometheus/prometheus-instruments.js';
 import { Registry } from 'prom-client';
@@ -54,6 +57,49 @@ it('the dashboard has panels with different ids, each with a query and a place o
   ])
     expect(new Set(panels.map(of)).size).toBe(panels.length);
   for (const { targets } of panels) expect(targets.every(({ expr }) => expr.includes('nest_redis_lock_'))).toBe(true);
+});
+
+describe('The schema of Grafana', () => {
+  const { text } = files.find(({ name }) => name.endsWith('.json'))!;
+  const mistakes = [
+    ['"showLegend": true,', ''],
+    ['"displayMode": "table"', '"displayMode": "tables"'],
+    ['"showPoints"', '"showPoint"'],
+    ['"mode": "thresholds"', '"mode": "threshold"'],
+    ['"gridPos": {', '"gridPos": { "width": 3,'],
+  ] as const;
+  let folder: string;
+  /** What the compiler says of the dashboard, and of copies with one mistake each. */
+  let output: string;
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'grafana-dashboard-'));
+    const type = `import(${JSON.stringify(resolve('test/docs/grafana-dashboard.js'))}).WrittenDashboard`;
+    const dashboards = [text, ...mistakes.map(([right, wrong]) => text.replace(right, wrong))];
+    const sources = dashboards.map((json, at) => {
+      const source = join(folder, `dashboard-${at}.ts`);
+      writeFileSync(source, `export const dashboard: ${type} = ${json};`);
+      return source;
+    });
+    const options = ['--noEmit', '--strict', '--skipLibCheck', '--ignoreConfig', '--module', 'nodenext'];
+    output = spawnSync(resolve('node_modules/.bin/tsc'), [...options, ...sources], { encoding: 'utf8' }).stdout;
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const problems = (at: number) => output.split('\n').filter((line) => line.includes(`dashboard-${at}.ts(`));
+
+  it('the dashboard has all that the schema of Grafana asks for, and nothing that it does not know', () => {
+    expect(problems(0)).toEqual([]);
+    expect(output.match(/error TS/g)).toHaveLength(mistakes.length);
+  });
+
+  it.each(mistakes.map(([right, wrong], at) => ({ right, wrong, at: at + 1 })))(
+    'the schema finds $wrong instead of $right',
+    ({ right, at }) => {
+      expect(text).toContain(right);
+      expect(problems(at)).toHaveLength(1);
+    },
+  );
 });
 
 it('the guide says what the buckets are', () => {
