@@ -66,6 +66,8 @@ class HttpRequest {
    */
   failedWith(error: LockError, factory: LockExceptionFactory | undefined): void {
     const response = this.#response;
+    // Node 20 may run what comes before the guard of the next request on a connection in the context of the last one.
+    if (isOver(response)) return;
     // An error of another copy of the package may not have `replaceWith`.
     if (factory && error instanceof LockError && !MISTAKES.has(error.code))
       error.replaceWith(() => callExceptionFactory(factory, error, this.#context));

@@ -30,6 +30,7 @@ import {
   WithLock,
 } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+import { Agent } from 'node:http';
 import { interval, map, type Observable, take } from 'rxjs';
 import request from 'supertest';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -167,10 +168,11 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     options: object = {},
     filters: ExceptionFilter[] = [],
     controllers: Type[] = [AccountsController],
+    setUp: (app: INestApplication) => void = () => undefined,
   ) {
     const imports = [LockTestingModule.forRoot({ wait: 0, shutdownGrace: 0, exceptionFactory, ...options })];
     app = await startApp(adapter, { imports, controllers, providers: [Accounts] }, (app) =>
-      app.useGlobalFilters(...filters),
+      setUp(app.useGlobalFilters(...filters)),
     );
   }
 
@@ -227,6 +229,21 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     expect((await post('42/handled').expect(201)).body).toEqual({ code: 'LOCK_TIMEOUT', isTimeout: true });
     await post('42/skipped').expect(201);
     expect(seen).toEqual([[409, expect.stringContaining('"account:42"'), '/accounts/42/service', 'service']]);
+  });
+
+  it('exceptionFactory is not called for a middleware, also not with the last request of the connection', async () => {
+    const factory = jest.fn<LockExceptionFactory>(() => new HttpException('Made', 423));
+    let isLocked = false;
+    const middleware = (_request: unknown, _response: unknown, next: (error?: unknown) => void): void =>
+      isLocked ? void hold().catch(next) : next();
+    await start(factory, {}, [], [AccountsController], (app) => app.use(middleware));
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    await post('1/service').agent(agent).expect(201);
+    isLocked = true;
+    await hold();
+    await post('1/service').agent(agent).expect(409);
+    agent.destroy();
+    expect(factory).not.toHaveBeenCalled();
   });
 
   it("the app's own filter gets the lock error, with the response of exceptionFactory", async () => {
