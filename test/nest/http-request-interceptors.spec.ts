@@ -12,6 +12,9 @@ import {
 import { LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
+import http, { type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { catchError, concatMap, EMPTY, from, map, merge, mergeMap, NEVER, type Observable, of, throwError } from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, until } from '../support/deferred.js';
@@ -58,6 +61,15 @@ class Begins implements NestInterceptor {
 class WaitsForEver implements NestInterceptor {
   intercept(_context: unknown, next: CallHandler): Observable<unknown> {
     return next.handle().pipe(concatMap(() => (events.emit('works'), NEVER)));
+  }
+}
+
+/** Waits for what only its client can send, as for the rest of an upload, before it calls the handler. */
+class ReadsUpload implements NestInterceptor {
+  async intercept(_context: unknown, next: CallHandler): Promise<Observable<unknown>> {
+    events.emit('works');
+    await once(events, 'uploaded');
+    return next.handle();
   }
 }
 
@@ -123,6 +135,20 @@ class Orders {
     return this.#handle();
   }
 
+  @Get('upload')
+  @UseInterceptors(ReadsUpload)
+  @WithLock(KEY, { scope: 'request', lease: '2s' })
+  upload() {
+    return this.#handle();
+  }
+
+  @Get('commit-for-nobody')
+  @UseInterceptors(Commits)
+  @WithLock(KEY, { scope: 'request', lease: '100ms' })
+  commitForNobody() {
+    return this.#handle();
+  }
+
   @Get('silent')
   @UseInterceptors(Commits)
   @WithLock(KEY, { scope: 'request' })
@@ -177,6 +203,15 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
   const isFree = async () => !(await locks.isLocked(KEY));
   const get = (path: string) => request(app.getHttpServer()).get(`/${path}`);
 
+  /** Sends a request whose client goes as soon as an interceptor works for it. */
+  async function leaveWhenItWorks(path: string): Promise<void> {
+    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+    const works = once(events, 'works');
+    const sent = http.get({ port, host: '127.0.0.1', path: `/${path}`, agent: false }).on('error', () => undefined);
+    await works;
+    sent.destroy();
+  }
+
   it.each([
     ['commit', ['handler', 'work']],
     ['commit-of-observable', ['handler', 'work']],
@@ -195,6 +230,21 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
   it('an interceptor inside the lock keeps it for a lease at most when another has answered', async () => {
     await get('for-ever').expect(408);
     await until(isFree);
+  });
+
+  it('an interceptor that waits for its client keeps the lock for a lease at most when that has gone', async () => {
+    await leaveWhenItWorks('upload');
+    await until(isFree);
+    expect(ran).toEqual([]);
+  });
+
+  it('an interceptor that works after the handler keeps the lock to its end when the client has gone', async () => {
+    await leaveWhenItWorks('commit-for-nobody');
+    await sleep(500); // several leases: nothing may happen in them
+    expect(await isFree()).toBe(false);
+    goOn.resolve();
+    await until(isFree);
+    expect(ran).toEqual(['handler', 'work']);
   });
 
   it('an Observable of the handler does not keep the lock when nobody reads it any more', async () => {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import {
   type CallHandler,
   Controller,
+  type ExecutionContext,
   Get,
   type INestApplication,
   type NestInterceptor,
@@ -10,7 +11,7 @@ import {
 } from '@nestjs/common';
 import { LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import { defer, EMPTY, from, merge, mergeMap, type Observable, retry, toArray } from 'rxjs';
+import { concatMap, defer, EMPTY, from, merge, mergeMap, type Observable, retry, toArray } from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -64,6 +65,22 @@ class Hasty implements NestInterceptor {
   }
 }
 
+interface Order {
+  readonly params: { id: string };
+}
+
+/** Calls the handler for one order after the other. */
+class InTurn implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const { params } = context.switchToHttp().getRequest<Order>();
+    const call = (id: string) => {
+      params.id = id;
+      return next.handle();
+    };
+    return from(['7', '8', '7']).pipe(concatMap(call), toArray());
+  }
+}
+
 const SCOPE = { scope: 'request', wait: '5s' } as const;
 
 // An interceptor above the lock runs inside it.
@@ -114,6 +131,14 @@ class Orders {
     await goOn.promise;
   }
 
+  // Below the lock, so it runs outside.
+  @Get('several/:id')
+  @WithLock('order:<params.id>', SCOPE)
+  @UseInterceptors(InTurn)
+  async several(@Param('id') id: string) {
+    return `${id} in ${locks.current()!.key}`;
+  }
+
   @Get('itself/:id')
   @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
   async itself(@Param('id') id: string): Promise<string> {
@@ -158,6 +183,12 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
     const { status, body } = await get('busy');
     expect([status, (body as { code: string }).code, runs]).toEqual([409, 'LOCK_TIMEOUT', 1]);
     expect(await isFree()).toBe(false);
+  });
+
+  it('a try of a handler has the lock of its own key when an interceptor has changed the request', async () => {
+    const { body } = await get('several');
+    expect(body).toEqual(['7 in order:7', '8 in order:8', '7 in order:7']);
+    await until(async () => !(await locks.isLocked('order:8')));
   });
 
   it('a try of a handler does not wait for itself', async () => {

@@ -37,6 +37,11 @@ export class RequestHold {
   #working = 0;
   #hasResponded = false;
   #isOver = false;
+  #hasCalledHandler = false;
+  /** The interceptors that are at work, as their readers see them. */
+  readonly #readings = new Set<Subscription>();
+  /** Ends them when the request is over, if the handler has not been called by then. */
+  #limit: NodeJS.Timeout | undefined;
   /** How many Observables of the handler are read. */
   #streams = 0;
   /** What goes on though nobody reads it any more. */
@@ -83,21 +88,30 @@ export class RequestHold {
   }
 
   /**
-   * Notes that something begins to work for the request. Checks the lock again, because pipes and interceptors may have
-   * run since it was taken.
+   * Notes that the interceptors inside the lock begin to work, until their reader has what they make.
    *
-   * @returns a function that notes the end of that work
    * @throws LockLostError when the lock is not held any more
    */
-  enter(): () => void {
-    this.#refuseUnread();
-    if (this.#isOver) throw clientGone();
-    try {
-      this.lock.assertHeld();
-    } catch (error) {
-      throw this.requests.attachError(error);
-    }
-    return this.work();
+  enter(reading: Subscription): void {
+    const leave = this.#enter();
+    this.#readings.add(reading);
+    reading.add(() => {
+      this.#readings.delete(reading);
+      leave();
+    });
+  }
+
+  /**
+   * Notes that the handler is called.
+   *
+   * @returns a function that notes the end of its work
+   * @throws LockLostError when the lock is not held any more
+   */
+  enterHandler(): () => void {
+    const leave = this.#enter();
+    this.#hasCalledHandler = true;
+    clearTimeout(this.#limit);
+    return leave;
   }
 
   /**
@@ -164,6 +178,24 @@ export class RequestHold {
     else assertNotLost(this.lock);
   }
 
+  /**
+   * Notes that something begins to work for the request. Checks the lock again, because pipes and interceptors may have
+   * run since it was taken.
+   *
+   * @returns a function that notes the end of that work
+   * @throws LockLostError when the lock is not held any more
+   */
+  #enter(): () => void {
+    this.#refuseUnread();
+    if (this.#isOver) throw clientGone();
+    try {
+      this.lock.assertHeld();
+    } catch (error) {
+      throw this.requests.attachError(error);
+    }
+    return this.work();
+  }
+
   /** Ends what nobody reads any more when it goes on to the handler. */
   #refuseUnread(): void {
     if (!this.#unread) return;
@@ -172,9 +204,22 @@ export class RequestHold {
   }
 
   #endIfDone(): void {
-    if (!this.#hasResponded || this.#working > 0) return;
+    if (!this.#hasResponded) return;
+    if (this.#working > 0) return this.#limitReadings();
+    clearTimeout(this.#limit);
     this.#isOver = true;
     this.#resolve();
+  }
+
+  /**
+   * Gives interceptors and pipes that come before the handler one lease more when the request is over: they may wait for
+   * their client, such as for the rest of an upload, and Nest goes on reading them for a client that has gone.
+   */
+  #limitReadings(): void {
+    if (this.#hasCalledHandler) return;
+    this.#limit ??= setTimeout(() => {
+      for (const reading of [...this.#readings]) reading.unsubscribe();
+    }, leaseMsOf(this.lock)).unref();
   }
 }
 

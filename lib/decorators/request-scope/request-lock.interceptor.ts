@@ -13,6 +13,7 @@ import { endedBy, keyOrAttachedError } from '../call/call-parts.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { isObservable } from '../stream/stream-kind.js';
 import { currentHold, insideHold, RequestHold } from './request-hold.js';
+import { RequestHolds } from './request-holds.js';
 import { responseUnlessLost } from './request-stream.js';
 
 /** A handler with `scope: 'request'`, as its requests need to know it. */
@@ -38,11 +39,8 @@ export const isRequestLock = (type: unknown): boolean => typeof type === 'functi
 export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, id: object): new () => NestInterceptor {
   const { onTimeout, lockOptions, module } = options;
   const { onLost = 'throw' } = lockOptions;
-  /**
-   * The hold of each response: an interceptor around this one may try the handler again. While the first try still
-   * works, the second waits for the lock.
-   */
-  const holds = new WeakMap<ServerResponse, RequestHold>();
+  /** An interceptor around this one may try the handler again. While the first try still works, the second waits. */
+  const holds = new RequestHolds();
 
   const handle = (hold: RequestHold, next: CallHandler): Observable<unknown> =>
     insideHold(hold, () => responseUnlessLost(hold, next.handle(), onLost));
@@ -55,16 +53,22 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
       const response = rawResponse(context);
       if (!response) return Promise.reject(notARequest(name));
       return insideRequest(context, () => {
-        const hold = holds.get(response);
-        return hold?.isIdle
+        // Made anew for each try: an interceptor may have changed what it is made from.
+        const key = keyOrAttachedError(keyOf, context, this.locks.requests);
+        const hold = holds.idle(response, key);
+        return hold
           ? Promise.resolve(this.locks.goOn(hold, () => handle(hold, next)))
-          : this.#inLock(context, response, next);
+          : this.#inLock(key, context, response, next);
       });
     }
 
-    #inLock(context: ExecutionContext, response: ServerResponse, next: CallHandler): Promise<Observable<unknown>> {
+    #inLock(
+      key: LockKey,
+      context: ExecutionContext,
+      response: ServerResponse,
+      next: CallHandler,
+    ): Promise<Observable<unknown>> {
       const { requests } = this.locks;
-      const key = keyOrAttachedError(keyOf, context, requests);
       const over = new AbortController();
       // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
       // handler is no reason.
@@ -76,7 +80,7 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
           began = true;
           const takeTurn = () => this.locks.takeTurn(lock, lockOptions);
           const hold = new RequestHold({ handler: id, lock, takeTurn, response, outer: currentHold(), requests });
-          holds.set(response, hold);
+          holds.add(response, hold);
           resolve(handle(hold, next));
           return hold.ended;
         };

@@ -27,7 +27,7 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
     const call = (turn: Turn): unknown => {
       let leave: () => void;
       try {
-        leave = hold.enter();
+        leave = hold.enterHandler();
       } catch (error) {
         turn.end();
         // Returned as a promise, as the handler itself would have failed.

@@ -47,10 +47,9 @@ export function responseUnlessLost(
   const inside = AsyncLocalStorage.snapshot();
   return new Observable((subscriber) => {
     const outside = AsyncLocalStorage.snapshot();
-    const leave = hold.enter();
     const reading = new Subscription();
     const response = untilUnsubscribed(source, reading, inside);
-    reading.add(leave);
+    hold.enter(reading);
     let hasEnded = false;
     subscriber.add(() => (hasEnded ? reading.unsubscribe() : hold.goOnUnread(reading)));
     const unlessLost = (send: () => void, cause?: unknown): void => {
