@@ -14,8 +14,22 @@ import { LockTestingModule } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
 import http, { type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { catchError, concatMap, EMPTY, from, map, merge, mergeMap, NEVER, type Observable, of, throwError } from 'rxjs';
+import {
+  catchError,
+  concatMap,
+  EMPTY,
+  filter,
+  firstValueFrom,
+  from,
+  map,
+  merge,
+  mergeMap,
+  NEVER,
+  type Observable,
+  of,
+  skip,
+  throwError,
+} from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -144,7 +158,7 @@ class Orders {
 
   @Get('commit-for-nobody')
   @UseInterceptors(Commits)
-  @WithLock(KEY, { scope: 'request', lease: '100ms' })
+  @WithLock(KEY, { scope: 'request', lease: '1s' })
   commitForNobody() {
     return this.#handle();
   }
@@ -239,8 +253,10 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
   });
 
   it('an interceptor that works after the handler keeps the lock to its end when the client has gone', async () => {
+    const renewals = locks.events.pipe(filter(({ type }) => type === 'renewed'));
+    const renewedForMoreThanALease = firstValueFrom(renewals.pipe(skip(4)));
     await leaveWhenItWorks('commit-for-nobody');
-    await sleep(500); // several leases: nothing may happen in them
+    await renewedForMoreThanALease;
     expect(await isFree()).toBe(false);
     goOn.resolve();
     await until(isFree);
