@@ -46,6 +46,22 @@ describe('Questions to all processes over Redis', () => {
     expect([...bySource].sort()).toEqual((await Promise.all(expected)).sort());
   });
 
+  it('a process that keeps its locks in another database of the server is not meant', async () => {
+    const inDatabase = async (db: number) => serviceOn({ connection: `${server.url}/${db}` });
+    const lent = new Redis(server.url, { db: 1 });
+    const [asker, mate, stranger] = [await inDatabase(1), await serviceOn({ connection: lent }), await inDatabase(0)];
+    for (const one of [asker, mate, stranger]) one.processes.on('state', () => services.indexOf(one));
+    const { bySource, unreached } = await asker.processes.askAll(STATE);
+    expect([...bySource.values()].sort()).toEqual([services.indexOf(asker), services.indexOf(mate)]);
+    expect(unreached).toEqual([]);
+    const lock = await stranger.lock('a');
+    expect((await asker.list()).locks).toEqual([]);
+    expect((await mate.list()).total).toBe(0);
+    expect((await stranger.list()).total).toBe(1);
+    await lock.unlock();
+    lent.disconnect();
+  });
+
   it('it looks for processes by their channels, whatever is in the key prefix, and at no key', async () => {
     const keyPrefix = 'a [b]*?\\{c} ';
     const [asker, other] = [await serviceOn({ keyPrefix }), await serviceOn({ keyPrefix })];
@@ -146,6 +162,7 @@ describe('Questions to all processes over Redis', () => {
       `ask 1 ${JSON.stringify({ ...question, to: 'somebody else' })}`,
       `ask 1 ${JSON.stringify({ ...question, to: 7 })}`,
       `ask 1 ${JSON.stringify({ ...question, replyTo: 'elsewhere' })}`,
+      `ask 1 ${JSON.stringify({ ...question, database: 1, replyTo: 'elsewhere' })}`,
       `ask 1 ${JSON.stringify({ ...question, about: 'x'.repeat(2 * LONGEST_ANSWER) })}`,
       'answer',
       'answer 1 {}',

@@ -21,6 +21,7 @@ const TRY_AGAIN_MS = 100;
  */
 export class ClusterConnection extends Connection {
   readonly server = 'cluster';
+  readonly database = 0;
   readonly findsMaster = true;
   readonly #cluster: Cluster;
   readonly #topology: Topology;

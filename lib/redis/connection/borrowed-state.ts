@@ -27,6 +27,11 @@ export class BorrowedState {
     this.#report = report;
   }
 
+  /** The database where the locks live. */
+  get database(): number {
+    return this.#database ?? databaseOf(this.#redis);
+  }
+
   /** Says why no command may be sent now, and what to do about it; undefined when one may. */
   get problem(): string | undefined {
     const problem = this.#findProblem();

@@ -20,6 +20,8 @@ export interface ServerReply {
 export abstract class Connection implements Outcome {
   /** Names the server in messages. */
   abstract readonly server: string;
+  /** The number of the database that it uses. */
+  abstract readonly database: number;
   /** Whether the client finds the master by itself. */
   abstract readonly findsMaster: boolean;
   /**

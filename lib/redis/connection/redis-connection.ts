@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { PUBLISH } from '../lua/publish.script.js';
-import { BorrowedState } from './borrowed-state.js';
+import { BorrowedState, databaseOf } from './borrowed-state.js';
 import { CircuitBreaker } from './circuit-breaker.js';
 import { Connection } from './connection.js';
 import { notDone } from './connection-errors.js';
@@ -60,6 +60,10 @@ export class RedisConnection extends Connection {
   get server(): string {
     const { host, port, path, sentinels, name } = this.#redis.options;
     return sentinels ? `master "${name}" behind Sentinel` : (path ?? `${host}:${port}`);
+  }
+
+  get database(): number {
+    return this.#state ? this.#state.database : databaseOf(this.#redis);
   }
 
   get epoch(): number {

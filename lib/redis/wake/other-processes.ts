@@ -44,6 +44,11 @@ export class OtherProcesses {
     return this.#parts.names.wakeChannel('');
   }
 
+  /** The database of the locks. */
+  get database(): number {
+    return this.#parts.redis.database;
+  }
+
   /** Asks the process of a token what it knows about its lock. */
   async describe(token: string): Promise<LockDetails | undefined> {
     const { listeners, names } = this.#parts;
@@ -67,7 +72,7 @@ export class OtherProcesses {
     const { listeners, names } = this.#parts;
     const own = listeners.source;
     if (own === undefined || !(await this.#canHear())) return 'unavailable';
-    const question = { kind, about, to: source, replyTo: names.wakeChannel(own) };
+    const question = { kind, about, to: source, replyTo: names.wakeChannel(own), database: this.database };
     return this.processQueries.ask(names.wakeChannel(source), question);
   }
 

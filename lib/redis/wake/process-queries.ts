@@ -10,6 +10,11 @@ export interface AskedQuestion extends ProcessQuestion {
   readonly to: string;
   /** The channel for the answer. */
   readonly replyTo: string;
+  /**
+   * The database of the locks that it is about: channels are those of all databases. Undefined in a question of an
+   * older version.
+   */
+  readonly database: number | undefined;
 }
 
 /** Asks other processes questions of any kind, and answers theirs. */
@@ -27,6 +32,11 @@ export class ProcessQueries {
     return typeof outcome === 'object' ? { answer: answerOf(outcome.text) } : outcome;
   }
 
+  /** Says that this process has nothing to do with the database of a question. */
+  answerElsewhere(id: string, replyTo: string): void {
+    this.#questions.reply(replyTo, `elsewhere ${id}`);
+  }
+
   /** Answers a question of another process. An answer that is too long is left out. */
   answer(id: string, replyTo: string, answer: unknown): void {
     const json = JSON.stringify(answer) ?? '';
@@ -36,9 +46,9 @@ export class ProcessQueries {
 
 /** Reads a question of another process. Returns undefined for what is none, because every client can publish. */
 export function askedQuestion(json: string): AskedQuestion | undefined {
-  const { kind, about, to, replyTo } = (parsed(json) ?? {}) as Record<keyof AskedQuestion, unknown>;
-  const texts = [kind, to, replyTo];
-  return texts.every((text) => typeof text === 'string') ? ({ kind, about, to, replyTo } as AskedQuestion) : undefined;
+  const { kind, about, to, replyTo, database } = (parsed(json) ?? {}) as Record<keyof AskedQuestion, unknown>;
+  if (![kind, to, replyTo].every((text) => typeof text === 'string')) return undefined;
+  return { kind, about, to, replyTo, database: Number.isInteger(database) ? database : undefined } as AskedQuestion;
 }
 
 const answerOf = (json: string): unknown => (json === '' ? undefined : parsed(json));

@@ -58,6 +58,11 @@ export class Questions {
     this.#open.get(id)?.({ text });
   }
 
+  /** Notes that the process which was asked is none of those that were meant. */
+  repliedElsewhere(id: string): void {
+    this.#open.get(id)?.('gone');
+  }
+
   close(): void {
     for (const done of this.#open.values()) done('unavailable');
   }

@@ -33,6 +33,8 @@ export function handleWakeMessage(text: string, targets: WakeTargets): void {
     }
     case 'ask':
       return answer(message.question, message.asked, targets);
+    case 'elsewhere':
+      return others.questions.repliedElsewhere(message.question);
     case 'reply':
       return others.questions.replied(message.question, message.text);
   }
@@ -42,5 +44,7 @@ export function handleWakeMessage(text: string, targets: WakeTargets): void {
 function answer(id: string, json: string, { listeners, others }: WakeTargets): void {
   const question = askedQuestion(json);
   if (!question?.replyTo.startsWith(others.channelPrefix) || !listeners.sources.includes(question.to)) return;
+  if (question.database !== undefined && question.database !== others.database)
+    return others.processQueries.answerElsewhere(id, question.replyTo);
   others.processQueries.answer(id, question.replyTo, listeners.answer(question.to, question));
 }

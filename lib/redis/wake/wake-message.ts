@@ -27,6 +27,8 @@ export type WakeMessage =
   | { readonly what: 'describe'; readonly token: string; readonly question: string; readonly channel: string }
   /** Another process asks something else, as JSON. */
   | { readonly what: 'ask'; readonly question: string; readonly asked: string }
+  /** The process that was asked uses another database. */
+  | { readonly what: 'elsewhere'; readonly question: string }
   /** The reply to a question, as JSON. */
   | { readonly what: 'reply'; readonly question: string; readonly text: string };
 
@@ -70,6 +72,7 @@ export function wakeMessage(text: string): WakeMessage | undefined {
   if (what === 'contended' || what === 'offered') return { what, token: words.join(' ') };
   if (what === 'describe') return { what, token: first, question: second, channel: words.slice(2).join(' ') };
   if (what === 'ask') return { what, question: first, asked: words.slice(1).join(' ') };
+  if (what === 'elsewhere') return { what, question: first };
   if (what === 'described' || what === 'answer')
     return { what: 'reply', question: first, text: words.slice(1).join(' ') };
   return undefined;
