@@ -11,6 +11,7 @@ export const SLOW_TIER = [
   `test/processes/(?:${[
     'cli-doctor',
     'cli-faults',
+    'cli-ls',
     'cli-operate',
     'cli-terminal',
     'force-unlock',

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 /** What the command says by its exit code. Where BSD's sysexits.h has a code for it, it is that one. */
 export const EXIT = {
   ok: 0,
-  /** `doctor` found a problem; `inspect` and `unlock` found no lock. */
+  /** `doctor` found a problem; `inspect` and `unlock` found no lock; to `ls`, not all answered. */
   no: 1,
   /** EX_USAGE: the command line is wrong. */
   usage: 64,

@@ -42,6 +42,27 @@ Exit codes: that of the command; 128 + n if signal n ended it; 75 somebody else 
 
 const JSON_OPTION: Options = { json: { help: 'Prints JSON, for programs' } };
 
+const LS: Verb = {
+  name: 'ls',
+  synopsis: '[pattern] [options]',
+  summary: 'Lists who holds which key since when, and how many wait, over all processes',
+  takes: [0, 1],
+  options: {
+    older: { value: '<duration>', help: 'Lists only keys that are held, or waited for, for at least this long' },
+    limit: { value: '<number>', help: 'Lists at most so many keys, those that are held the longest. Default: 1000' },
+    ...JSON_OPTION,
+    ...REDIS_OPTIONS,
+  },
+  more: `
+A pattern is one of Redis: *, ?, [abc]. Put quotes around it, or the shell reads it.
+It asks the live processes, and does not search Redis. What did not answer is named on stderr.
+
+Exit codes: 0 the list is complete; 1 not all answered, so that locks may be missing; 69 Redis is down; 64 wrong usage.
+
+  nest-redis-lock ls 'account:*' --older 1m`,
+  load: async () => (await import('./ls/ls.js')).ls,
+};
+
 const INSPECT: Verb = {
   name: 'inspect',
   synopsis: '<key> [options]',
@@ -88,4 +109,4 @@ Exit codes: 0 nothing would go wrong; 1 there are problems; 69 no server can be 
 };
 
 /** All verbs. What they do is loaded when it is asked for, so that the help is there at once. */
-export const VERBS: readonly Verb[] = [RUN, INSPECT, UNLOCK, DOCTOR];
+export const VERBS: readonly Verb[] = [RUN, LS, INSPECT, UNLOCK, DOCTOR];

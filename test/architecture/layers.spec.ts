@@ -90,7 +90,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['module', 'decorators', 'decorators/options', 'decorators/key', 'service', 'http'],
     ...['core', 'core/lock', 'core/request', 'redis/connection', 'store', 'clock', 'errors'],
   ],
-  cli: ['cli', 'cli/arguments', 'cli/run', 'cli/inspect', 'cli/unlock', 'cli/doctor', 'errors'],
+  cli: [...['cli', 'cli/arguments', 'cli/run', 'cli/ls', 'cli/inspect', 'cli/unlock', 'cli/doctor', 'errors']],
+  'cli/ls': ['cli/ls', 'cli/show', 'cli/redis', 'cli/arguments', 'cli', 'service', 'core', 'errors'],
   'cli/doctor': [
     ...['cli/doctor', 'cli/show', 'cli/redis', 'cli/arguments', 'cli', 'module', 'service', 'redis/connection'],
     ...['clock', 'errors', 'ioredis'],

@@ -31,6 +31,9 @@ describe('The command line', () => {
     [['run', 'a', '--wait', 'soon', '--', 'true'], /^"--wait" is "soon", but must be a duration of at least 0 ms/],
     [['run', 'a', '-E', '256', '--', 'true'], /^--busy-code is "256", but must be a whole number from 0 to 255\./],
     [['run', 'a', '--lease', '1s', '--grace', '1s', '--', 'true'], /^--grace is 1000 ms, but must be at most half/],
+    [['ls', 'a', 'b'], /^"b" is one word too many/],
+    [['ls', '--older', 'soon'], /^"--older" is "soon", but must be a duration of at least 0 ms/],
+    [['ls', '--limit', '0'], /^--limit is "0", but must be a whole number from 1 to 100000\./],
     [['run', 'a', '--redis', '', '--', 'true'], /^--redis is empty: set REDIS_URL/],
   ])('%j is refused with 64, and one line that says what to type', async (words, line) => {
     expect(await said(...words)).toEqual([64, expect.stringMatching(line)]);

@@ -6,9 +6,9 @@ import { shownText, table } from './table.js';
 export function shownLock({ key, mode, permits, holders, waiters }: LockInfo): string {
   const kind = permits === undefined ? mode : `${permits} permits`;
   const head = `${shownText(key)} (${kind})\n\nHeld by\n`;
-  const held = table(HOLDER_HEADS, holders.map(holderRow), '  ');
+  const held = table(HOLDER_HEADS, holders.map(holderRow), { indent: '  ' });
   if (waiters.length === 0) return `${head}${held}\nNobody waits.\n`;
-  return `${head}${held}\nWaiting, the first one next\n${table(['PROCESS', 'LABEL', 'MODE', 'TOKEN'], waiters.map(waiterRow), '  ')}`;
+  return `${head}${held}\nWaiting, the first one next\n${table(['PROCESS', 'LABEL', 'MODE', 'TOKEN'], waiters.map(waiterRow), { indent: '  ' })}`;
 }
 
 /** What is left to know of a holder whose process does not answer. */
