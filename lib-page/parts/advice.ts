@@ -7,13 +7,10 @@ export interface Advice {
   readonly reasons: readonly string[];
 }
 
-/** A process that has not answered for longer is stalled, or gone. It is asked once a second. */
-export const SILENT_AFTER_MS = 3_000;
-
-type Facts = Pick<PageSnapshot, 'processes' | 'waitGraph'>;
+type Facts = Pick<PageSnapshot, 'waitGraph'>;
 
 /** Answers "may I take it away?" for one holder of a key. */
-export function adviceOn(holder: HeldRow, waiters: number, { processes, waitGraph }: Facts): Advice {
+export function adviceOn(holder: HeldRow, waiters: number, { waitGraph }: Facts): Advice {
   const reasons: string[] = [];
   if (holder.isOverdue) reasons.push('It is held longer than its “warnAfter”.');
   if (isInDeadlock(holder, waitGraph))
@@ -21,8 +18,9 @@ export function adviceOn(holder: HeldRow, waiters: number, { processes, waitGrap
       'Its holder is part of a deadlock: to take one key of the circle away ends it. It ends by itself when the first of them has waited long enough.',
     );
   if (waiters === 0) reasons.push('Nobody waits for it.');
-  const answers = processes.some(({ id, silentMs }) => id === holder.process && silentMs <= SILENT_AFTER_MS);
-  return answers ? whileItRuns(holder, reasons) : withoutItsProcess(holder, reasons);
+  return holder.process !== null && !holder.isSilent
+    ? whileItRuns(holder, reasons)
+    : withoutItsProcess(holder, reasons);
 }
 
 function whileItRuns({ fence }: HeldRow, reasons: string[]): Advice {

@@ -25,7 +25,7 @@ function idOf({ key, process, fence }: HeldRow): string {
 
 const COLUMNS: readonly Column<HeldRow>[] = [
   { title: 'Key', by: ({ key }) => key, cell: ({ key, mode }) => <KeyCell name={key} mode={mode} /> },
-  { title: 'Held by', by: nameOf, isWide: true, cell: (row) => <CallerName who={row} /> },
+  { title: 'Held by', by: nameOf, isWide: true, cell: (row) => <Holder row={row} /> },
   {
     title: 'Held for',
     isNumber: true,
@@ -52,6 +52,15 @@ const COLUMNS: readonly Column<HeldRow>[] = [
     cell: ({ traceId }) => <TraceId id={traceId} />,
   },
 ];
+
+function Holder({ row }: { readonly row: HeldRow }) {
+  return (
+    <>
+      <CallerName who={row} />
+      {row.isSilent && <small class="bad">its process does not answer</small>}
+    </>
+  );
+}
 
 function KeyCell({ name, mode }: { readonly name: string; readonly mode: string }) {
   return (

@@ -1,5 +1,4 @@
 import type { ProcessRow, ServerState } from '../../lib/page/page-snapshot.js';
-import { SILENT_AFTER_MS } from '../parts/advice.js';
 import { Age } from '../parts/age.js';
 import { count, duration } from '../parts/format.js';
 import { Table, type Column } from '../parts/table.js';
@@ -71,11 +70,12 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
   {
     title: 'Process',
     by: ({ id }) => id,
-    cell: ({ host, pid, isThis, silentMs }) => (
+    cell: ({ host, pid, isThis, hasPage, isSilent, silentMs }) => (
       <>
         {host}:{pid}
         {isThis && <small>answers this page</small>}
-        {silentMs > SILENT_AFTER_MS && (
+        {!hasPage && !isSilent && <small>without LockPageModule</small>}
+        {isSilent && (
           <small class="bad">
             has not answered for <Age ms={silentMs} />
           </small>
@@ -83,28 +83,40 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
       </>
     ),
   },
-  { title: 'Up for', isNumber: true, by: ({ uptimeMs }) => uptimeMs, cell: ({ uptimeMs }) => <Age ms={uptimeMs} /> },
-  { title: 'Holds', isNumber: true, by: ({ held }) => held, cell: ({ held }) => count(held) },
-  { title: 'Waits', isNumber: true, by: ({ waiting }) => waiting, cell: ({ waiting }) => count(waiting) },
+  {
+    title: 'Up for',
+    isNumber: true,
+    by: ({ uptimeMs }) => uptimeMs,
+    cell: ({ uptimeMs }) => (uptimeMs === null ? <Untold /> : <Age ms={uptimeMs} />),
+  },
+  { title: 'Holds', isNumber: true, by: ({ held }) => held, cell: ({ held }) => countOrUntold(held) },
+  { title: 'Waits', isNumber: true, by: ({ waiting }) => waiting, cell: ({ waiting }) => countOrUntold(waiting) },
   {
     title: 'Locks per second',
     isNumber: true,
     by: ({ acquiredPerSecond }) => acquiredPerSecond,
-    cell: ({ acquiredPerSecond }) => (acquiredPerSecond < 10 ? acquiredPerSecond.toFixed(1) : count(acquiredPerSecond)),
+    cell: ({ acquiredPerSecond: rate }) => (rate === null ? <Untold /> : rate < 10 ? rate.toFixed(1) : count(rate)),
   },
   {
     title: 'Lost in the last hour',
     isNumber: true,
     by: ({ lostInLastHour }) => lostInLastHour,
-    cell: ({ lostInLastHour }) => <span class={lostInLastHour > 0 ? 'bad' : ''}>{count(lostInLastHour)}</span>,
+    cell: ({ lostInLastHour }) => <span class={lostInLastHour ? 'bad' : ''}>{countOrUntold(lostInLastHour)}</span>,
   },
   {
     title: 'Lease margin',
     isNumber: true,
     by: ({ leaseMargin }) => leaseMargin?.shareOfLease ?? null,
-    cell: ({ leaseMargin }) => <Margin margin={leaseMargin} />,
+    cell: ({ leaseMargin, hasPage }) => (hasPage ? <Margin margin={leaseMargin} /> : <Untold />),
   },
 ];
+
+/** Stands for what only a process with `LockPageModule` counts, or what one has not answered. */
+function Untold() {
+  return <span class="muted">–</span>;
+}
+
+const countOrUntold = (value: number | null) => (value === null ? <Untold /> : count(value));
 
 function Margin({ margin }: { readonly margin: ProcessRow['leaseMargin'] }) {
   if (!margin) return <span class="muted">no renewals</span>;

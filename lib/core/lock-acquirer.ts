@@ -5,6 +5,9 @@ import { LeaseRegistry } from './lease/lease-registry.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { LockEvents } from './lock/lock-events.js';
 import type { Lock, LockReports } from './lock/lock.js';
+import { CALLS } from './list/calls-question.js';
+import { readCallsQuestion } from './list/calls-wire.js';
+import { OwnCalls } from './list/own-calls.js';
 import { OwnLocks } from './list/own-locks.js';
 import { LockLister } from './lock-lister.js';
 import { LockReleaser } from './lock-releaser.js';
@@ -63,11 +66,10 @@ export class LockAcquirer {
       void watchdog.verify([...leases]);
     };
     const leases = new LeaseRegistry(resync);
-    this.lister = new LockLister({
-      store,
-      processes,
-      ownLocks: new OwnLocks({ leases, localQueue, pendingAcquires }),
-    });
+    const own = { leases, localQueue, pendingAcquires };
+    this.lister = new LockLister({ store, processes, ownLocks: new OwnLocks(own) });
+    const ownCalls = new OwnCalls({ ...own, process: tokens.holder });
+    processes.on(CALLS, (about) => ownCalls.answer(readCallsQuestion(about)));
     const releaser = new LockReleaser({ store, events, watchdog, leases, localQueue, pendingAcquires, reports });
     const shutdown = new Shutdown({
       leases,

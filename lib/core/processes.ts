@@ -62,9 +62,9 @@ export class Processes {
     return source === this.own ? { answer: this.answer(question) } : askProcessOf(this.#store, source, question);
   }
 
-  /** Asks all live processes the same. Never rejects. */
-  async askAll(question: ProcessQuestion): Promise<Answers> {
-    const found = await this.find();
+  /** Asks all live processes the same; or only those that were found before. Never rejects. */
+  async askAll(question: ProcessQuestion, before?: FoundProcesses): Promise<Answers> {
+    const found = before ?? (await this.find());
     const bySource = new Map<string, unknown>();
     const unreached = [...found.unreached];
     await forEachOf(found.sources, async (source) => {

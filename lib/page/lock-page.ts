@@ -7,11 +7,14 @@ import { Reporter } from './activity/report.js';
 import type { UnlockRequest } from './page-snapshot.js';
 import { amountOf } from './view/fields.js';
 import { hostAndPid } from './view/host-and-pid.js';
-import { LiveSnapshots } from './view/live-snapshots.js';
+import { LiveSnapshots, type View } from './view/live-snapshots.js';
 import { ProcessesWatch, REPORT, TIMES } from './view/processes-watch.js';
 import { readQuestion } from './view/read-report.js';
 import { ServerWatch } from './view/server-watch.js';
 import { makeSnapshots } from './view/snapshot-maker.js';
+
+/** How often it asks all processes while somebody looks, in ms. */
+const EVERY_MS = 1_000;
 
 /** What became of a request to unlock a key. */
 export type UnlockOutcome = 'unlocked' | 'free' | 'other holder';
@@ -24,7 +27,8 @@ export class LockPage implements OnModuleDestroy {
   readonly #locks: LockService;
   readonly #processes: ProcessesWatch;
 
-  constructor(locks: LockService, actions: boolean) {
+  /** @param everyMs how often it asks all processes while somebody looks */
+  constructor(locks: LockService, actions: boolean, everyMs = EVERY_MS) {
     this.#locks = locks;
     this.#processes = new ProcessesWatch(locks.processes);
     this.actions = actions;
@@ -43,9 +47,9 @@ export class LockPage implements OnModuleDestroy {
       server: new ServerWatch(() => locks.health()),
       inspect: (key: string) => locks.storedKey(key),
     };
-    this.live = new LiveSnapshots(async (views) =>
-      (await makeSnapshots(sources, views)).map((snapshot) => JSON.stringify(snapshot)),
-    );
+    const make = async (views: readonly View[]): Promise<string[]> =>
+      (await makeSnapshots(sources, views)).map((snapshot) => JSON.stringify(snapshot));
+    this.live = new LiveSnapshots(make, everyMs);
   }
 
   /** Ends all streams: the server of the app waits for its connections before it closes. */
@@ -71,6 +75,6 @@ export class LockPage implements OnModuleDestroy {
   /** Whether a holder is the one that the user has seen. A process that is silent now may have told its fence before. */
   #isSeen({ fence, host, pid, instance }: LockHolder, { key, fence: seen }: UnlockRequest): boolean {
     if (fence !== undefined || seen === null) return (fence ?? null) === seen;
-    return this.#processes.hasReported(`${host}:${pid}:${instance}`, key, seen);
+    return this.#processes.hasNamed(`${host}:${pid}:${instance}`, key, seen);
   }
 }

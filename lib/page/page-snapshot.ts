@@ -25,7 +25,7 @@ export interface PageSnapshot {
   /** The keys that were waited for most in the last minutes; then those that were acquired most often. */
   readonly hotKeys: readonly HotKey[];
   readonly losses: Losses;
-  /** The living processes of the app, by host and pid. */
+  /** The living processes that use the locks, by host and pid. */
   readonly processes: readonly ProcessRow[];
   readonly waitGraph: WaitGraph;
   /** The view of one key, if the request names one. */
@@ -105,6 +105,8 @@ export interface HeldRow extends Keyed, Caller {
   readonly waiters: number;
   /** Whether it is held longer than its `warnAfter`. */
   readonly isOverdue: boolean;
+  /** Whether its process does not answer: it is stalled, stopped or gone. */
+  readonly isSilent: boolean;
 }
 
 export interface WaitingRow extends Keyed, Caller {
@@ -181,7 +183,7 @@ export interface LossRow extends Keyed, Caller {
   readonly why: string | null;
 }
 
-/** A living process of the app: one `LockService`. */
+/** A living process that uses the locks: one `LockService`. What only `LockPageModule` counts is null without it. */
 export interface ProcessRow {
   /** Names the process and its `LockService`: `host:pid:instance`. */
   readonly id: string;
@@ -189,14 +191,19 @@ export interface ProcessRow {
   readonly pid: number;
   /** Whether it is the one that answers. */
   readonly isThis: boolean;
-  /** For how long it has not answered: it is stalled or stopped, and its rows are as old as that. 0 when it answers. */
+  /** Whether it imports `LockPageModule`: otherwise only its calls are known. */
+  readonly hasPage: boolean;
+  /** Whether it does not answer: it is stalled or stopped. */
+  readonly isSilent: boolean;
+  /** For how long it has not answered: its rows are as old as that. 0 when it answers. */
   readonly silentMs: number;
-  readonly uptimeMs: number;
-  readonly held: number;
-  readonly waiting: number;
+  readonly uptimeMs: number | null;
+  /** Null when it has been silent since it was asked first. */
+  readonly held: number | null;
+  readonly waiting: number | null;
   /** Locks acquired per second, over the last ten seconds. */
-  readonly acquiredPerSecond: number;
-  readonly lostInLastHour: number;
+  readonly acquiredPerSecond: number | null;
+  readonly lostInLastHour: number | null;
   /**
    * What was left of a lease when it was renewed: the smallest share of the last minute or two. Null without renewals.
    */

@@ -13,11 +13,11 @@ const holder: HeldRow = {
     pid: 1,
     traceId: null,
     isOverdue: false,
+    isSilent: false,
   },
 };
 const noWaits: PageSnapshot['waitGraph'] = { calls: { total: 0, items: [] }, edges: [], cycles: [] };
-const processes = [{ id: 'api:1:x', silentMs: 0 }] as unknown as PageSnapshot['processes'];
-const alive = { processes, waitGraph: noWaits };
+const alive = { waitGraph: noWaits };
 
 it('a holder whose process lives is to be looked at first, as its work may still run', () => {
   const { verdict, reasons } = adviceOn(holder, 1, alive);
@@ -26,8 +26,7 @@ it('a holder whose process lives is to be looked at first, as its work may still
 });
 
 it('a holder whose process does not answer may be gone: then its lease ends by itself', () => {
-  const stopped = [{ id: 'api:1:x', silentMs: 3_500 }] as unknown as PageSnapshot['processes'];
-  expect(adviceOn(holder, 1, { ...alive, processes: stopped }).verdict).toMatch(/stalled or gone/);
+  expect(adviceOn({ ...holder, isSilent: true }, 1, alive).verdict).toMatch(/stalled or gone/);
   const silent = { ...holder, process: null, fence: null, heldMs: null };
   expect(adviceOn(silent, 1, alive).verdict).toMatch(/stalled or gone.*Wait for that first/);
 });
@@ -45,7 +44,7 @@ it('there is no hurry for a key that nobody waits for', () => {
 it('a holder in a deadlock is named so, and only that one', () => {
   const call = { ...holder, id: 'a', holds: ['account:42'], waitsFor: ['account:1'], waitingMs: 1 };
   const waitGraph = { ...noWaits, calls: { total: 1, items: [call] }, cycles: [['a', 'b']] };
-  const reasonsOf = (key: string) => adviceOn({ ...holder, key }, 1, { processes, waitGraph }).reasons.join(' ');
+  const reasonsOf = (key: string) => adviceOn({ ...holder, key }, 1, { waitGraph }).reasons.join(' ');
   expect(reasonsOf('account:42')).toMatch(/deadlock/);
   expect(reasonsOf('account:43')).not.toMatch(/deadlock/);
 });

@@ -16,8 +16,8 @@ export const QUIET: PageSnapshot = {
   losses: { total: 0, byReason: {}, items: [] },
   processes: [
     {
-      ...{ id: 'api-1:4711:a', host: 'api-1', pid: 4711, isThis: true, uptimeMs: 60_000, silentMs: 0 },
-      ...{ held: 0, waiting: 0, acquiredPerSecond: 0, lostInLastHour: 0 },
+      ...{ id: 'api-1:4711:a', host: 'api-1', pid: 4711, isThis: true, hasPage: true, uptimeMs: 60_000 },
+      ...{ isSilent: false, silentMs: 0, held: 0, waiting: 0, acquiredPerSecond: 0, lostInLastHour: 0 },
       leaseMargin: { ms: 19_500, shareOfLease: 0.65 },
     },
   ],
@@ -33,7 +33,7 @@ const CALLER = {
 export function holding(key: string, more: Partial<HeldRow> = {}): HeldRow {
   return {
     ...{ key, keyLength: key.length, mode: 'exclusive', heldMs: 192_000, leaseLeftMs: 21_000, fence: 7, waiters: 0 },
-    ...{ ...CALLER, isOverdue: false, ...more },
+    ...{ ...CALLER, isOverdue: false, isSilent: false, ...more },
   };
 }
 

@@ -1,33 +1,33 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockTimeoutError, type LockService } from 'nest-redis-lock';
 import { LockPage } from '../../lib/page/lock-page.js';
 import type { PageSnapshot } from '../../lib/page/page-snapshot.js';
 import type { View } from '../../lib/page/view/live-snapshots.js';
 import { deferred, until } from '../support/deferred.js';
-import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { TestChild } from '../support/processes/child-process.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { withRedis } from '../support/redis/with-redis.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+
+/** A tenth of what it is in an app. */
+const EVERY_MS = 100;
 
 const ALL: View = { filter: '', key: undefined };
 
 describe('What the page shows', () => {
   let redis: RedisServer;
+  let client: Redis;
+  withRedis((one) => ([redis, client] = [one.server, one.redis]));
   const closes: (() => Promise<unknown>)[] = [];
 
-  beforeAll(async () => {
-    redis = await startRedis();
-  });
-  afterAll(() => redis.stop());
-  afterEach(async () => {
-    await Promise.all(closes.splice(0).map((close) => close()));
-    await redis.restart();
-  });
+  afterEach(() => Promise.all(closes.splice(0).map((close) => close())));
 
   /** Starts what a process of the app has. */
   function process(options = {}): { readonly locks: ClosableLockService; readonly page: LockPage } {
     const locks = lockService(redisStore({ connection: redis.url, ...options }), { shutdownGrace: 0, ...options });
     locks.onApplicationBootstrap();
-    const page = new LockPage(locks, false);
+    const page = new LockPage(locks, false, EVERY_MS);
     closes.push(async () => {
       page.onModuleDestroy();
       await locks.close();
@@ -130,7 +130,7 @@ describe('What the page shows', () => {
       locks.withLock(own, async () => {
         bothHold[at]!.resolve();
         await bothHold[1 - at]!.promise;
-        await locks.withLock(other, () => undefined, { wait: '5s' });
+        await locks.withLock(other, () => undefined, { wait: '1s' });
       });
     const calls = Promise.allSettled([call(here, ['1', '2'], 0), call(there, ['2', '1'], 1)]);
     const { waitGraph } = await snapshotThat(here, (snapshot) => snapshot.waitGraph.calls.total === 2);
@@ -213,21 +213,22 @@ describe('What the page shows', () => {
     await until(async () => (channels = (await forger.pubsub('CHANNELS', '*:wake:*')) as string[]).length === 1);
     const mine = channels[0]!.replace(here.locks.processes.own, 'evil:1:x');
     const now = Math.floor(Date.now() / 10_000);
-    let rounds = 0;
+    let asked = 0;
     ears.on('message', (_channel: string, message: string) => {
       const [, id, json] = /^ask (\S+) (.*)$/s.exec(message) ?? [];
       if (!id) return;
-      rounds++;
+      asked++;
       const counts = '[1,1e308,1,1e308]';
       const label = (name: string, slot: number) =>
         `["${name}",[${slot},1e308,1e308,1,1,1e308,${counts},1e308,${counts}]]`;
-      const labels = Array.from({ length: 500 }, (_, at) => label(`${rounds} ${at}`, now + 1e6 + rounds));
-      labels.push(...Array.from({ length: 500 }, (_, at) => label(`now ${rounds} ${at}`, now)));
+      const labels = Array.from({ length: 500 }, (_, at) => label(`${asked} ${at}`, now + 1e6 + asked));
+      labels.push(...Array.from({ length: 500 }, (_, at) => label(`now ${asked} ${at}`, now)));
       const hot = '{"key":"k","acquired":1e308,"timeouts":1e308,"waitedMs":1e308}';
-      const rows = `{"held":{"total":1e308,"items":[{"id":1,"keys":["__proto__"],"ms":1e308}]},"hotKeys":[${hot},${hot}]}`;
+      const lists = '{"held":{"total":1e308,"items":[{"id":1,"keys":["__proto__"],"ms":1e308}]}}';
       const report =
-        `{"held":1e308,"waiting":"many","lostByReason":{"__proto__":1e308,"constructor":1,"toString":2},` +
-        `"rows":[${rows}],"times":{"from":0,"labels":[${labels.join()}]}}`;
+        `{"held":1e308,"waiting":"many","byText":[${lists}],"queues":[["__proto__",1e308]],"nested":[{"holds":[1e308]}],` +
+        `"lostByReason":{"__proto__":1e308,"constructor":1,"toString":2},"byFilter":[{"hotKeys":[${hot},${hot}]}],` +
+        `"times":{"from":0,"labels":[${labels.join()}]}}`;
       const { replyTo } = JSON.parse(json!) as { replyTo: string };
       void forger.publish(replyTo, `answer ${id} ${report}`);
     });
@@ -236,7 +237,7 @@ describe('What the page shows', () => {
     const shown = await snapshotThat(
       here,
       ({ totals, labels }) =>
-        totals.processes === 2 && rounds > 4 && labels.items.some((one) => one.label === 'Honest'),
+        totals.processes === 2 && asked > 8 && labels.items.some((one) => one.label === 'Honest'),
     );
     const asSent = JSON.stringify(shown);
     expect(shown.losses.byReason).toEqual(JSON.parse('{"__proto__":0,"constructor":1,"toString":2}'));
@@ -246,19 +247,69 @@ describe('What the page shows', () => {
     expect(asSent.length).toBeLessThan(300_000);
   });
 
-  it('nobody is asked anything while nobody looks, and once a second however many look', async () => {
+  it('a process without the page is shown with its locks; when it stops, the page says so until its lease is over', async () => {
+    const child = new TestChild('hold.mjs', redis.url, 'account:42', 4_000, '{"label":"nightly"}');
+    closes.push(() => child.kill());
+    await child.message();
+    const here = process();
+    const next = here.locks.lock('account:42', { label: 'payout' });
+    const { pid } = child.process;
+    const before = await snapshotThat(here, ({ totals }) => totals.held === 1 && totals.waiting === 1);
+    const row = { key: 'account:42', label: 'nightly', pid, waiters: 1 };
+    expect(before.held).toMatchObject({ total: 1, items: [{ ...row, isSilent: false }] });
+    const one = { pid, hasPage: false, isSilent: false, held: 1, waiting: 0, uptimeMs: null, leaseMargin: null };
+    expect(before.processes.find(({ isThis }) => !isThis)).toMatchObject(one);
+    expect(before.server.unreached).toEqual([]);
+
+    await child.stop();
+    const stopped = await snapshotThat(here, ({ held }) => held.items.some(({ isSilent }) => isSilent));
+    expect(stopped.held).toMatchObject({ total: 1, items: [row] });
+    expect(stopped.held.items[0]!.leaseLeftMs).toBeLessThan(2_500);
+    expect(stopped.processes.find(({ isThis }) => !isThis)).toMatchObject({ pid, isSilent: true, held: 1 });
+    expect(stopped.server.unreached).toEqual([
+      expect.stringMatching(/:\d+ did not answer in time: it is stalled, stopped/),
+    ]);
+
+    await (await next).unlock();
+    const after = await snapshotThat(here, ({ totals }) => totals.waiting === 0 && totals.held === 0);
+    expect(after).toMatchObject({ held: { total: 0 }, processes: { length: 2 } });
+  });
+
+  it('a process that was stopped before anybody looked is listed, and Redis tells who holds what others wait for', async () => {
+    const child = new TestChild('hold.mjs', redis.url, 'account:42', 30_000);
+    closes.push(() => child.kill());
+    await child.message();
+    await child.stop();
+    const here = process();
+    await client.set('lock:tool', 'another tool', 'PX', 60_000);
+    const abort = new AbortController();
+    closes.unshift(() => Promise.resolve(abort.abort()));
+    for (const key of ['account:42', 'tool'])
+      void here.locks.lock(key, { signal: abort.signal }).catch(() => undefined);
+    const { held, processes } = await snapshotThat(
+      here,
+      ({ totals }) => totals.waiting === 2 && totals.held === 2 && totals.processes === 2,
+    );
+    const unknown = { label: null, fence: null, heldMs: null, traceId: null, waiters: 1 };
+    expect(held.total).toBe(2);
+    expect(held.items.find(({ key }) => key === 'tool')).toMatchObject({ ...unknown, process: null, isSilent: false });
+    expect(held.items.find(({ key }) => key === 'account:42')).toMatchObject({
+      ...{ ...unknown, pid: child.process.pid, isSilent: true, leaseLeftMs: expect.any(Number) },
+    });
+    expect(processes.find(({ isThis }) => !isThis)).toMatchObject({
+      pid: child.process.pid,
+      held: null,
+      waiting: null,
+    });
+  });
+
+  it('nobody is asked anything while nobody looks, and all are asked once however many look', async () => {
     const { locks, page } = process();
-    let rounds = 0;
-    const askAll = locks.processes.askAll.bind(locks.processes);
-    locks.processes.askAll = (question) => {
-      rounds++;
-      return askAll(question);
-    };
+    const find = jest.spyOn(locks.processes, 'find');
     const stops = Array.from({ length: 20 }, () =>
       page.live.follow(ALL, { next: () => undefined, end: () => undefined }),
     );
-    await until(() => Promise.resolve(rounds === 3));
-    expect(rounds).toBe(3);
+    await until(() => Promise.resolve(find.mock.calls.length === 3));
     for (const stop of stops) stop();
     const looks = await Promise.all([page.live.poll(ALL), page.live.poll(ALL)]);
     expect(looks[0]).toBe(looks[1]);

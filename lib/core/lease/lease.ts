@@ -14,6 +14,9 @@ const END_STEP = 1 / 256;
 /** What the lease needs to know of the lock of the caller that holds it. */
 interface Holder {
   readonly details: LockDetails;
+  readonly acquiredAt: Date;
+  /** Measures how long it is held; undefined without `warnAfter`. */
+  readonly holdTime: { readonly isOver: boolean } | undefined;
   lose(reason: LostReason, forced?: ForcedUnlock): void;
   /** @param marginMs how much of the lease was left without this renewal */
   reportRenewal(marginMs: number): void;
@@ -131,9 +134,14 @@ export class Lease implements OwnedLock {
     return this.#site;
   }
 
+  /** Whether its present holder has it for longer than its `warnAfter`. */
+  get isOverdue(): boolean {
+    return this.#holder?.holdTime?.isOver ?? false;
+  }
+
   /** Since when its present holder has it, in ms since 1970. */
   get heldSince(): number {
-    return this.#holder?.details.acquiredAt ?? Date.now();
+    return this.#holder?.acquiredAt.getTime() ?? Date.now();
   }
 
   /** Whether it is held, without a consequence if it is not. */

@@ -6,8 +6,9 @@ import type { CallSite } from '../request/call-site.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { LocalQueue } from '../waiting/local-queue.js';
 import type { PendingAcquires } from '../waiting/pending-acquires.js';
-import { waitTrace } from '../waiting/wait-traces.js';
+import { waitNotes } from '../waiting/wait-notes.js';
 import type { WaitingCall } from '../waiting/waiting-call.js';
+import { First } from './first.js';
 import { globMatcher } from './glob.js';
 import {
   LONGEST_NAME,
@@ -48,6 +49,9 @@ interface Found {
 /** How much of an answer its keys may take; the rest is for what stands around them. */
 const MOST_CHARACTERS = LONGEST_ANSWER - 10_000;
 
+/** More keys than these never fit: none takes less than a hundred characters. */
+const MOST_KEYS = MOST_CHARACTERS / 100;
+
 /** How many callers are named of a key whose callers have long names. */
 const FEW_NAMED = 5;
 
@@ -62,21 +66,24 @@ export class OwnLocks {
   /** Answers with as many keys as fit into one message. */
   answer(question: ListQuestion): ListAnswer {
     const moment = { date: Date.now(), time: now() };
-    const found = this.#find(question, moment);
+    const { first, total } = this.#find(question, moment);
     const keys: OwnKey[] = [];
     let characters = 0;
     let count = 0;
-    for (; count < found.length && keys.length < question.limit; count++) {
-      const { own, length } = ownKey(found[count]!, moment);
+    for (; count < first.length && keys.length < question.limit; count++) {
+      const { own, length } = ownKey(first[count]!, moment);
       characters += length + 1;
       if (characters > MOST_CHARACTERS && count > 0) break;
       keys.push(own);
     }
-    return { keys, total: found.length, next: count < found.length ? placeOf(found[count - 1]!) : undefined };
+    return { keys, total, next: count < total ? placeOf(first[count - 1]!) : undefined };
   }
 
-  /** Finds the keys that are asked for, since the longest time first. */
-  #find({ match, olderThanMs, keys, after }: ListQuestion, { date, time }: Moment): Found[] {
+  /** Finds the keys that are asked for, since the longest time first: as many as may fit, and how many there are. */
+  #find(
+    { match, olderThanMs, keys, after }: ListQuestion,
+    { date, time }: Moment,
+  ): { readonly first: readonly Found[]; readonly total: number } {
     const { leases, localQueue, pendingAcquires } = this.#parts;
     const isNamed = keys && new Set(keys);
     const isMatch = globMatcher(match);
@@ -98,8 +105,17 @@ export class OwnLocks {
     }
     for (const waits of [localQueue.waiting(), pendingAcquires.waiting()])
       for (const wait of waits) find(wait.key, sinceOf(wait), time - wait.startedAt)?.waits.push(wait);
-    const wanted = [...found.values()].filter((one) => one.ageMs >= olderThanMs && (!after || isBehind(one, after)));
-    return wanted.sort((one, other) => one.since - other.since || (one.key < other.key ? -1 : 1));
+    const first = new First<Found>(
+      MOST_KEYS,
+      (one, other) => one.since - other.since || (one.key < other.key ? -1 : 1),
+    );
+    let total = 0;
+    for (const one of found.values()) {
+      if (one.ageMs < olderThanMs || (after && !isBehind(one, after))) continue;
+      total++;
+      first.add(one);
+    }
+    return { first: first.items(), total };
   }
 }
 
@@ -168,7 +184,7 @@ function groups(waits: WaitingCall[], { date, time }: Moment): OwnWaiters[] {
         sharing,
         label,
         ...siteOf(request),
-        traceparent: waitTrace(request),
+        traceparent: waitNotes(request).traceparent,
         callers: 1,
         since: date - ageMs,
         ageMs,

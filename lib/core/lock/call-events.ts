@@ -1,6 +1,7 @@
 import { now } from '../../clock/deadline.js';
 import { modeOf } from '../request/held-mode.js';
 import type { LockRequest, Refusal } from '../request/lock-request.js';
+import { noteWait } from '../waiting/wait-notes.js';
 import { failureOf } from './call-failure.js';
 import type { CallNews, LockCallEvent, LockEvent } from './lock-event.js';
 import type { LockEvents } from './lock-events.js';
@@ -33,7 +34,9 @@ export async function withCallEvents(
   request.onWait = ({ holder, ahead }) => {
     if (queuedFor !== undefined) return;
     queuedFor = events.latest;
-    emit({ type: 'queued', waitMs: request.waitMs, holder, ahead, holding: heldKeys() }, now() - startedAt);
+    const holding = heldKeys();
+    noteWait(request, { id, holding });
+    emit({ type: 'queued', waitMs: request.waitMs, holder, ahead, holding }, now() - startedAt);
   };
   let result: Lock | Refusal;
   try {

@@ -1,6 +1,6 @@
 import { now } from '../../clock/deadline.js';
 import { changedRequest, type LockRequest, type Refusal, type WaitBegin } from '../request/lock-request.js';
-import { noteWaitTrace } from '../waiting/wait-traces.js';
+import { noteWait } from '../waiting/wait-notes.js';
 import { failureOf } from './call-failure.js';
 import type { HoldTrace } from './hold-trace.js';
 import type { LockTracer } from './lock-tracer.js';
@@ -15,7 +15,7 @@ export async function withCallTrace(
   const trace = tracer.startCall({ request, startedAt: now() });
   const onWait = (begin: WaitBegin): void => {
     const traceparent = trace.queued(begin);
-    if (traceparent !== undefined) noteWaitTrace(request, traceparent);
+    if (traceparent !== undefined) noteWait(request, { traceparent });
     request.onWait?.(begin);
   };
   let result: Lock | Refusal;

@@ -24,8 +24,12 @@ export class HoldTime {
     times.add(this.#reportAt, this);
   }
 
+  get isOver(): boolean {
+    return now() > this.overAt;
+  }
+
   /** Ends with the lock. Work that blocks the process may end before a timer could have reported it. */
   end(): void {
-    if (this.#times.delete(this.#reportAt, this) && now() > this.overAt) this.report();
+    if (this.#times.delete(this.#reportAt, this) && this.isOver) this.report();
   }
 }

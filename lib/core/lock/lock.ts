@@ -52,6 +52,8 @@ export class Lock implements AsyncDisposable {
   readonly fence: number;
   /** Traces it, if somebody wants to know. @internal */
   trace: HoldTrace | undefined;
+  /** Only of a lock with `warnAfter`. @internal */
+  holdTime: HoldTime | undefined;
   // Private, so that nobody who copies or prints what a lock has sends a token or a key to somebody.
   readonly #keys: readonly string[];
   readonly #leases: readonly Lease[];
@@ -67,8 +69,6 @@ export class Lock implements AsyncDisposable {
   #loss: LockLostError | undefined;
   /** Made when first asked for: most work never looks. */
   #signal: OwnedSignal | undefined;
-  /** Only for a lock with `warnAfter`. */
-  #holdTime: HoldTime | undefined;
   /** Made when first asked for: most locks are not nested, nor are others in them. */
   #nesting: Nesting<Lock> | undefined;
 
@@ -265,7 +265,7 @@ export class Lock implements AsyncDisposable {
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
   lose(reason: LostReason, forced?: ForcedUnlock): void {
     if (this.#loss) return;
-    this.#holdTime?.end();
+    this.holdTime?.end();
     this.#loss = this.#error(reason, forced);
     this.#signal?.abort(this.#loss);
     this.#nesting?.loseChildren(reason, forced);
@@ -287,7 +287,7 @@ export class Lock implements AsyncDisposable {
   /** Has it reported when it is held for longer than that, unless a lock that it is nested in is reported before. */
   #measure(warnAfterMs: number): void {
     if (this.#isReportedBy(now() + warnAfterMs)) return;
-    this.#holdTime = new HoldTime(warnAfterMs, this.#issuer.holdTimes, () => {
+    this.holdTime = new HoldTime(warnAfterMs, this.#issuer.holdTimes, () => {
       this.#emit({ type: 'overdue', warnAfterMs, token: this.token });
       this.#issuer.reports.overdue(this, warnAfterMs);
     });
@@ -295,13 +295,13 @@ export class Lock implements AsyncDisposable {
 
   /** Whether it, or a lock that it is nested in, is reported as held for too long by then. */
   #isReportedBy(atMs: number): boolean {
-    if (this.#holdTime && this.#holdTime.overAt <= atMs) return true;
+    if (this.holdTime && this.holdTime.overAt <= atMs) return true;
     return this.#nesting?.parents.some((parent) => parent.#isReportedBy(atMs)) ?? false;
   }
 
   #end(): Promise<boolean> {
     this.#ended = true;
-    this.#holdTime?.end();
+    this.holdTime?.end();
     this.#nesting?.detach();
     return this.#nesting?.hasChildren ? this.#endAfterChildren(this.#nesting) : this.#release();
   }

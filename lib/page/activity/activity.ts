@@ -1,10 +1,10 @@
 import { now } from '../../clock/deadline.js';
 import type { LockEvent } from '../../core/lock/lock-event.js';
+import { HeldCalls } from './held-calls.js';
 import { HotKeys } from './hot-keys.js';
 import { KeyHistory, type KeptEvent } from './key-history.js';
 import { LabelTimes } from './label-times.js';
 import { LeaseMargins } from './lease-margins.js';
-import { LocalCalls } from './local-calls.js';
 import { LossLog } from './loss-log.js';
 import { RollingSum } from './rolling-sum.js';
 
@@ -32,7 +32,7 @@ const NOTABLE = new Set<LockEvent['type']>(['lost', 'forced', 'timeout', 'unavai
 
 /** Keeps what the locks of this process do, in bounded memory, from the events of its `LockService`. */
 export class Activity {
-  readonly calls = new LocalCalls();
+  readonly calls = new HeldCalls();
   readonly times = new LabelTimes();
   readonly hotKeys = new HotKeys();
   readonly history = new KeyHistory<HistoryEvent>();
@@ -55,14 +55,12 @@ export class Activity {
     if (event.type === 'lost') this.losses.add(kept.detail!, kept);
   };
 
-  /** Follows which calls wait and hold, and counts. */
+  /** Follows which locks are held, and counts. */
   #follow(event: LockEvent): void {
     switch (event.type) {
-      case 'queued':
-        return this.calls.queued(event);
       case 'waited':
         this.#waited = event.id;
-        return this.calls.stoppedWaiting(event.id);
+        return;
       case 'acquired':
         this.calls.acquired(event);
         this.acquired.add(1, now());
@@ -81,8 +79,6 @@ export class Activity {
         return;
       case 'renewed':
         return this.#renewed(event);
-      case 'overdue':
-        return this.calls.overdue(event.id);
       case 'lost':
         this.#slotOf(event).lost++;
         return this.#ended(event);

@@ -1,29 +1,33 @@
-import { MOST_HISTORY, MOST_ROWS } from '../activity/report-limits.js';
-import type { KeyRows } from '../activity/process-report.js';
+import { MOST_CALLS, type CallLists } from '../../core/list/calls-question.js';
+import { MOST_HISTORY } from '../activity/report-limits.js';
+import type { SentEvent } from '../activity/process-report.js';
 import type { Cut, HeldRow, KeyMode, KeyView, WaitingRow } from '../page-snapshot.js';
 import { permitsOf, type KeyView as StoredKey, type Sharing } from '../../store/lock-store.js';
 import { hostAndPid } from './host-and-pid.js';
 import type { KnownProcess } from './process-book.js';
-import { heldRows, keyed, keyEvent, waitingRows } from './rows.js';
+import { heldRows, keyed, keyEvent, mayBeHeld, waitingRows } from './rows.js';
 
 /** What is known of a key. */
 interface KnownKey {
   /** What the store says; null when the key is free there, undefined when that is not known. */
   readonly stored: StoredKey | null | undefined;
-  readonly processes: readonly { readonly process: KnownProcess; readonly rows: KeyRows }[];
+  readonly answering: ReadonlySet<string>;
+  readonly calls: readonly { readonly process: KnownProcess; readonly part: CallLists }[];
+  readonly histories: readonly { readonly process: KnownProcess; readonly part: readonly SentEvent[] }[];
 }
 
 /** Puts together what the store and the processes know of a key. */
-export function keyViewOf(key: string, { stored, processes }: KnownKey): KeyView {
-  const waiting = processes.flatMap(({ process, rows }) =>
-    rows.waiting.items.flatMap((call) => waitingRows(process, call).filter((row) => row.key === key)),
+export function keyViewOf(key: string, { stored, calls, histories, answering }: KnownKey): KeyView {
+  const waiting = calls.flatMap(({ process, part }) =>
+    part.waiting.items.flatMap((call) => waitingRows(process, call).filter((row) => row.key === key)),
   );
-  const held = processes.flatMap(({ process, rows }) =>
-    rows.held.items.flatMap((call) => heldRows(process, call, () => waiting.length).filter((row) => row.key === key)),
+  const held = calls.flatMap(({ process, part }) =>
+    part.held.items.flatMap((call) => heldRows(process, call, () => waiting.length).filter((row) => row.key === key)),
   );
-  const holders = stored ? storedHolders(stored, held, { key, waiters: waiting.length }) : stored === null ? [] : held;
+  const about = { key, waiters: waiting.length, answering };
+  const holders = stored ? storedHolders(stored, held, about) : stored === null ? [] : held.filter(mayBeHeld);
   const waiters = inOrder(waiting, stored?.waiters.map(({ token }) => sourceOf(token)) ?? []);
-  const history = processes.flatMap(({ process, rows }) => rows.history.map((event) => keyEvent(process, event)));
+  const history = histories.flatMap(({ process, part }) => part.map((event) => keyEvent(process, event)));
   return {
     ...keyed(key),
     isHeld: holders.length > 0,
@@ -35,11 +39,18 @@ export function keyViewOf(key: string, { stored, processes }: KnownKey): KeyView
   };
 }
 
+interface StoredAbout {
+  readonly key: string;
+  readonly waiters: number;
+  /** The processes that have answered just now. */
+  readonly answering: ReadonlySet<string>;
+}
+
 /** The holders that the store names, with what their processes say of them. */
-function storedHolders(
+export function storedHolders(
   { holders, sharing }: StoredKey,
   held: readonly HeldRow[],
-  { key, waiters }: { readonly key: string; readonly waiters: number },
+  { key, waiters, answering }: StoredAbout,
 ): HeldRow[] {
   const left = [...held];
   return holders.map(({ token, leaseLeftMs }) => {
@@ -50,7 +61,12 @@ function storedHolders(
     if (known) return { ...known, ...lease };
     const process = source === undefined ? { host: null, pid: null } : hostAndPid(source);
     const unknown = { label: null, template: null, method: null, traceId: null, heldMs: null, fence: null };
-    const facts = { mode: modeOf(sharing), waiters, isOverdue: false };
+    const facts = {
+      mode: modeOf(sharing),
+      waiters,
+      isOverdue: false,
+      isSilent: source !== undefined && !answering.has(source),
+    };
     return { ...keyed(key), ...unknown, ...process, process: source ?? null, ...facts, ...lease };
   });
 }
@@ -68,7 +84,7 @@ function inOrder(waiting: readonly WaitingRow[], queue: readonly (string | undef
   return [...first, ...left].map((row, at) => ({ ...row, place: at + 1 }));
 }
 
-const cut = <Row>(rows: readonly Row[]): Cut<Row> => ({ total: rows.length, items: rows.slice(0, MOST_ROWS) });
+const cut = <Row>(rows: readonly Row[]): Cut<Row> => ({ total: rows.length, items: rows.slice(0, MOST_CALLS) });
 
 const modeOf = (sharing: Sharing): KeyMode => (sharing === 'read' || sharing === 'exclusive' ? sharing : 'permit');
 

@@ -2,9 +2,6 @@ import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import { logger } from '../../log/logger.js';
 
-/** How often snapshots are made at most, in ms. */
-const EVERY_MS = 1_000;
-
 /** For how long a view that was polled is kept up to date, in ms. */
 const POLLED_FOR_MS = 5_000;
 
@@ -42,14 +39,17 @@ export class TooManyViewsError extends Error {}
 /** Makes snapshots once a second for all who look, and only while somebody does. */
 export class LiveSnapshots {
   readonly #make: MakeSnapshots;
+  readonly #everyMs: number;
   readonly #views = new Map<string, OpenView>();
   #timer: NodeJS.Timeout | undefined;
   #isMaking = false;
   #madeAt = -Infinity;
   #isClosed = false;
 
-  constructor(make: MakeSnapshots) {
+  /** @param everyMs how often snapshots are made at most */
+  constructor(make: MakeSnapshots, everyMs: number) {
     this.#make = make;
+    this.#everyMs = everyMs;
   }
 
   /**
@@ -61,7 +61,7 @@ export class LiveSnapshots {
   follow(view: View, viewer: Viewer): () => void {
     const open = this.#open(view);
     open.viewers.add(viewer);
-    if (open.latest && now() < open.latest.at + EVERY_MS) viewer.next(open.latest.json);
+    if (open.latest && now() < open.latest.at + this.#everyMs) viewer.next(open.latest.json);
     if (this.#isClosed) viewer.end();
     this.#schedule();
     return () => void open.viewers.delete(viewer);
@@ -110,7 +110,7 @@ export class LiveSnapshots {
 
   #schedule(): void {
     if (this.#timer || this.#isMaking || this.#isClosed) return;
-    const inMs = Math.max(0, this.#madeAt + EVERY_MS - now());
+    const inMs = Math.max(0, this.#madeAt + this.#everyMs - now());
     this.#timer = atRoot(() => setTimeout(() => void this.#turn(), inMs).unref());
   }
 

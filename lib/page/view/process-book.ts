@@ -1,14 +1,26 @@
-import type { ProcessReport, ReportQuestion } from '../activity/process-report.js';
+import type { CallsAnswer } from '../../core/list/calls-question.js';
+import type { ProcessReport } from '../activity/process-report.js';
 import { hostAndPid } from './host-and-pid.js';
 
-/** What a process has reported, and when. */
+/** What the processes are asked once a second. */
+export interface Asked {
+  /** The texts by which the viewers filter. */
+  readonly filters: readonly string[];
+  /** The keys that they look at. */
+  readonly keys: readonly string[];
+}
+
+/** What a process has answered, and when. */
 export interface KnownProcess {
   /** The source of its tokens: `host:pid:instance`. */
   readonly source: string;
   readonly host: string;
   readonly pid: number;
-  readonly report: ProcessReport;
-  /** What it was asked then: the rows of its report are in this order. */
+  /** Its calls. Undefined when it has been silent since it was asked first. */
+  readonly calls: CallsAnswer | undefined;
+  /** Its past. Undefined of one without `LockPageModule`. */
+  readonly report: ProcessReport | undefined;
+  /** What it was asked then: its answers are in this order. */
   readonly asked: Asked;
   /** For how long it has not answered, in ms; 0 when it has answered just now. */
   readonly silentMs: number;
@@ -18,39 +30,44 @@ export interface KnownProcess {
 interface AskedRound {
   readonly asked: Asked;
   /** By source. */
+  readonly calls: ReadonlyMap<string, CallsAnswer>;
   readonly reports: ReadonlyMap<string, ProcessReport>;
-  /** Tells which of the others may live, although they did not answer. */
-  readonly mayLive: (source: string) => boolean;
+  /** Those that live, and did not answer. */
+  readonly silent: ReadonlySet<string>;
+  /** Whether all others have ended: false when it could not be found out which processes live. */
+  readonly isComplete: boolean;
 }
 
-/** A process is forgotten when it has been silent for so long, in ms. */
+type Known = Pick<KnownProcess, 'calls' | 'report' | 'asked'> & { readonly at: number };
+
+/** A process that may have ended is forgotten when it has been silent for so long, in ms. */
 const FORGOTTEN_AFTER_MS = 600_000;
 
-type Asked = Pick<ReportQuestion, 'filters' | 'keys'>;
-
-/** Keeps the last report of each living process. One that is silent still holds what it held. */
+/** Keeps the last answers of each living process. One that is silent still holds what it held. */
 export class ProcessBook {
-  readonly #reports = new Map<string, Pick<KnownProcess, 'report' | 'asked'> & { readonly at: number }>();
+  readonly #known = new Map<string, Known>();
 
-  /** When the last round of questions was. */
-  #roundAt = 0;
+  /** Who answered the last round of questions. */
+  #answered: ReadonlyMap<string, unknown> = new Map();
 
   /** Notes a round of questions. */
-  note({ asked, reports, mayLive }: AskedRound, nowMs: number): void {
-    for (const [source, { at }] of this.#reports)
-      if (!mayLive(source) || nowMs > at + FORGOTTEN_AFTER_MS) this.#reports.delete(source);
-    this.#roundAt = nowMs;
-    for (const [source, report] of reports) this.#reports.set(source, { report, asked, at: nowMs });
+  note({ asked, calls, reports, silent, isComplete }: AskedRound, nowMs: number): void {
+    for (const [source, { at }] of this.#known)
+      if (!silent.has(source) && (isComplete || nowMs > at + FORGOTTEN_AFTER_MS)) this.#known.delete(source);
+    this.#answered = calls;
+    for (const source of silent)
+      if (!this.#known.has(source)) this.#known.set(source, { calls: undefined, report: undefined, asked, at: nowMs });
+    for (const [source, answer] of calls)
+      this.#known.set(source, { calls: answer, report: reports.get(source), asked, at: nowMs });
   }
 
   /** Returns all processes, by host and pid. */
   all(nowMs: number): KnownProcess[] {
-    const known = [...this.#reports].map(([source, { report, asked, at }]) => ({
+    const known = [...this.#known].map(([source, { at, ...rest }]) => ({
       source,
       ...hostAndPid(source),
-      report,
-      asked,
-      silentMs: at === this.#roundAt ? 0 : nowMs - at,
+      ...rest,
+      silentMs: this.#answered.has(source) ? 0 : Math.max(1, nowMs - at),
     }));
     return known.sort((a, b) => (a.host === b.host ? a.pid - b.pid : a.host < b.host ? -1 : 1));
   }

@@ -1,17 +1,19 @@
 import { now } from '../../clock/deadline.js';
+import { CALLS } from '../../core/list/calls-question.js';
 import type { Processes } from '../../core/processes.js';
 import type { Unreached } from '../../store/lock-store.js';
-import type { ProcessReport, ReportQuestion } from '../activity/process-report.js';
 import { slotAt } from '../activity/label-times.js';
-import { ProcessBook, type KnownProcess } from './process-book.js';
+import type { ProcessReport, ReportQuestion } from '../activity/process-report.js';
+import { ProcessBook, type Asked, type KnownProcess } from './process-book.js';
+import { readCalls } from './read-calls.js';
 import { readReport, readTimes } from './read-report.js';
 import { TimesBook } from './times-book.js';
 
-/** The kinds of question that the page asks. */
+/** The kinds of question that only processes with a page answer. */
 export const REPORT = 'page.report';
 export const TIMES = 'page.times';
 
-type AskProcesses = Pick<Processes, 'ask' | 'askAll'>;
+type AskProcesses = Pick<Processes, 'find' | 'ask' | 'askAll'>;
 
 /** What is known of the processes after a round of questions. */
 export interface Round {
@@ -31,26 +33,35 @@ export class ProcessesWatch {
   }
 
   /** Asks all processes once. Never rejects. */
-  async ask(question: Omit<ReportQuestion, 'slotsFrom'>): Promise<Round> {
+  async ask(asked: Asked): Promise<Round> {
+    const found = await this.#asker.find();
     // The slot before may have grown since it was asked for.
-    const about: ReportQuestion = { ...question, slotsFrom: slotAt(Date.now()) - 1 };
-    const { bySource, unreached } = await this.#asker.askAll({ kind: REPORT, about });
-    const reports = new Map([...bySource].map(([source, answer]) => [source, readReport(answer)] as const));
-    // A server that does not answer names no processes: those that were there may still be.
-    const isComplete = unreached.every(({ what }) => what === 'process');
-    const silent = new Set(unreached.flatMap(silentSource));
-    this.#book.note({ asked: question, reports, mayLive: (source) => !isComplete || silent.has(source) }, now());
+    const about: ReportQuestion = { ...asked, slotsFrom: slotAt(Date.now()) - 1 };
+    const [{ bySource, unreached }, reported] = await Promise.all([
+      this.#asker.askAll({ kind: CALLS, about: { texts: asked.filters, keys: asked.keys } }, found),
+      this.#asker.askAll({ kind: REPORT, about }, found),
+    ]);
+    const reports = read(reported.bySource, readReport);
+    this.#book.note(
+      {
+        ...{ asked, calls: read(bySource, readCalls), reports },
+        silent: new Set(unreached.flatMap(silentSource)),
+        // A server that does not answer names no processes: those that were there may still be.
+        isComplete: unreached.every(({ what }) => what === 'process'),
+      },
+      now(),
+    );
     for (const [source, { times }] of reports) this.times.noteLatest(source, times, Date.now());
     this.times.forget(Date.now(), new Set(reports.keys()));
     // Nobody waits for these: the next round has them.
     void this.#askForOlderTimes(reports);
-    return { processes: this.#book.all(now()), unreached: unreached.map(said) };
+    return { processes: this.#book.all(now()), unreached: unreached.map(({ message }) => message) };
   }
 
-  /** Whether the last report of a process named this lock. */
-  hasReported(source: string, key: string, fence: number): boolean {
-    const known = this.#book.all(now()).find((process) => process.source === source);
-    const lists = known ? [...known.report.rows, ...known.report.keyRows] : [];
+  /** Whether the last answer of a process named this lock. */
+  hasNamed(source: string, key: string, fence: number): boolean {
+    const known = this.#book.all(now()).find((process) => process.source === source)?.calls;
+    const lists = known ? [...known.byText, ...known.byKey] : [];
     return lists.some(({ held }) => held.items.some((call) => call.fence === fence && call.keys.includes(key)));
   }
 
@@ -68,13 +79,15 @@ export class ProcessesWatch {
   }
 }
 
+function read<Answer>(
+  bySource: ReadonlyMap<string, unknown>,
+  reader: (answer: unknown) => Answer,
+): ReadonlyMap<string, Answer> {
+  return new Map([...bySource].map(([source, answer]) => [source, reader(answer)] as const));
+}
+
 /** The source of a process that lives and did not answer. */
 function silentSource({ what, host, pid, instance, reason }: Unreached): string[] {
   const isSilent = what === 'process' && (reason === 'silent' || reason === 'unavailable');
   return isSilent && host !== undefined ? [`${host}:${pid}:${instance}`] : [];
-}
-
-function said({ what, name, reason, message }: Unreached): string {
-  if (what !== 'process' || reason !== 'unsupported') return message;
-  return `The process ${name} does not import LockPageModule, so its locks are missing here.`;
 }

@@ -1,17 +1,14 @@
+import { fieldsOf } from '../../core/list/fields.js';
 import type { SparseCounts } from '../activity/histogram.js';
 import type { SentLabel, SentSlot } from '../activity/label-times.js';
 import type {
-  FilteredRows,
-  KeyRows,
+  FilteredPast,
   ProcessReport,
   ReportQuestion,
-  SentCall,
   SentEvent,
   SentHotKey,
-  SentList,
   SentTimes,
 } from '../activity/process-report.js';
-import { fieldsOf } from '../../core/list/fields.js';
 import { amountOf, listOf, numberOf, textOf, textsOf } from './fields.js';
 
 /** Reads what a process reports. What it does not say reads as nothing. */
@@ -20,8 +17,6 @@ export function readReport(value: unknown): ProcessReport {
   const margin = fieldsOf(report['leaseMargin']);
   return {
     uptimeMs: amountOf(report['uptimeMs']),
-    held: amountOf(report['held']),
-    waiting: amountOf(report['waiting']),
     acquiredPerSecond: amountOf(report['acquiredPerSecond']),
     lostByReason: Object.fromEntries(
       Object.entries(fieldsOf(report['lostByReason']))
@@ -31,13 +26,8 @@ export function readReport(value: unknown): ProcessReport {
     leaseMargin: report['leaseMargin']
       ? { ms: amountOf(margin['ms']), shareOfLease: amountOf(margin['shareOfLease']) }
       : undefined,
-    rows: listOf(report['rows'], readRows),
-    keyRows: listOf(report['keyRows'], readKeyRows),
-    queues: listOf(report['queues'], (item) => {
-      const [key, waiting] = listOf(item, (part) => part);
-      return [textOf(key) ?? '', amountOf(waiting)] as const;
-    }),
-    waitingHolders: listOf(report['waitingHolders'], readCall),
+    byFilter: listOf(report['byFilter'], readFiltered),
+    histories: listOf(report['histories'], (events) => listOf(events, readEvent)),
     times: readTimes(report['times']),
   };
 }
@@ -65,47 +55,21 @@ function readLabel(value: unknown): SentLabel {
 
 const readCounts = (value: unknown): SparseCounts => listOf(value, amountOf);
 
-function readRows(value: unknown): FilteredRows {
-  const { held, waiting, hotKeys, losses } = fieldsOf(value);
-  return {
-    held: readList(held),
-    waiting: readList(waiting),
-    hotKeys: listOf(hotKeys, readHotKey),
-    losses: listOf(losses, readEvent),
-  };
-}
-
-function readKeyRows(value: unknown): KeyRows {
-  const { held, waiting, history } = fieldsOf(value);
-  return { held: readList(held), waiting: readList(waiting), history: listOf(history, readEvent) };
-}
-
-function readList(value: unknown): SentList<SentCall> {
-  const { total, items } = fieldsOf(value);
-  return { total: amountOf(total), items: listOf(items, readCall) };
-}
-
-function readCall(value: unknown): SentCall {
-  const call = fieldsOf(value);
-  const { mode } = call;
-  return {
-    ...readCaller(value),
-    id: amountOf(call['id']),
-    mode: mode === 'read' || mode === 'permit' ? mode : 'exclusive',
-    ms: amountOf(call['ms']),
-    fence: numberOf(call['fence']),
-    leaseLeftMs: numberOf(call['leaseLeftMs']),
-    isOverdue: call['isOverdue'] === true ? true : undefined,
-    holds: call['holds'] ? textsOf(call['holds']) : undefined,
-  };
+function readFiltered(value: unknown): FilteredPast {
+  const { hotKeys, losses } = fieldsOf(value);
+  return { hotKeys: listOf(hotKeys, readHotKey), losses: listOf(losses, readEvent) };
 }
 
 function readEvent(value: unknown): SentEvent {
   const event = fieldsOf(value);
   return {
-    ...readCaller(value),
     type: textOf(event['type']) ?? '',
+    keys: textsOf(event['keys']),
     agoMs: amountOf(event['agoMs']),
+    label: textOf(event['label']),
+    template: textOf(event['template']),
+    method: textOf(event['method']),
+    traceId: textOf(event['traceId']),
     fence: numberOf(event['fence']),
     waitedMs: numberOf(event['waitedMs']),
     heldMs: numberOf(event['heldMs']),
@@ -123,16 +87,5 @@ function readHotKey(value: unknown): SentHotKey {
     timeouts: amountOf(timeouts),
     waitedMs: amountOf(waitedMs),
     label: textOf(label),
-  };
-}
-
-function readCaller(value: unknown): Pick<SentCall, 'keys' | 'label' | 'template' | 'method' | 'traceId'> {
-  const { keys, label, template, method, traceId } = fieldsOf(value);
-  return {
-    keys: textsOf(keys),
-    label: textOf(label),
-    template: textOf(template),
-    method: textOf(method),
-    traceId: textOf(traceId),
   };
 }

@@ -1,18 +1,20 @@
-import type { SentCall, SentEvent, SentHotKey } from '../activity/process-report.js';
+import type { OwnCall } from '../../core/list/calls-question.js';
+import type { SentEvent, SentHotKey } from '../activity/process-report.js';
 import { hottest, addTo, type KeyCounts } from '../activity/hot-keys.js';
 import type { HeldRow, HotKey, KeyEvent, LossRow, WaitingRow } from '../page-snapshot.js';
 import type { KnownProcess } from './process-book.js';
 
+/** A process that has not answered for so long, in ms, is stalled or stopped. It is asked once a second. */
+const SILENT_AFTER_MS = 2_000;
+
+/** Whether it has missed more than one question: one alone may be a short pause. */
+export const isSilent = ({ silentMs }: Pick<KnownProcess, 'silentMs'>): boolean => silentMs > SILENT_AFTER_MS;
+
 type Caller = Pick<HeldRow, 'label' | 'template' | 'method' | 'process' | 'host' | 'pid' | 'traceId'>;
 
 /** The rows of a lock: one for each key. A process that is silent may have held it longer by now. */
-export function heldRows(
-  process: KnownProcess,
-  call: SentCall,
-  waitersOf: (key: string) => number,
-): readonly HeldRow[] {
+export function heldRows(process: KnownProcess, call: OwnCall, waitersOf: (key: string) => number): readonly HeldRow[] {
   const leaseLeftMs = call.leaseLeftMs === undefined ? null : call.leaseLeftMs - process.silentMs;
-  if (process.silentMs > 0 && leaseLeftMs !== null && leaseLeftMs <= 0) return [];
   return call.keys.map((key) => ({
     ...keyed(key),
     ...callerOf(process, call),
@@ -22,11 +24,15 @@ export function heldRows(
     fence: call.fence ?? null,
     waiters: waitersOf(key),
     isOverdue: call.isOverdue ?? false,
+    isSilent: isSilent(process),
   }));
 }
 
+/** Whether a lock may still be held, by the last word of its process. */
+export const mayBeHeld = ({ leaseLeftMs }: HeldRow): boolean => leaseLeftMs === null || leaseLeftMs > 0;
+
 /** The rows of a call that waits: one for each key. */
-export function waitingRows(process: KnownProcess, call: SentCall): readonly WaitingRow[] {
+export function waitingRows(process: KnownProcess, call: OwnCall): readonly WaitingRow[] {
   return call.keys.map((key) => ({
     ...keyed(key),
     ...callerOf(process, call),
@@ -78,7 +84,7 @@ export const keyed = (key: string): { readonly key: string; readonly keyLength: 
 
 export function callerOf(
   { source, host, pid }: Pick<KnownProcess, 'source' | 'host' | 'pid'>,
-  { label, template, method, traceId }: Pick<SentCall, 'label' | 'template' | 'method' | 'traceId'>,
+  { label, template, method, traceId }: Pick<OwnCall, 'label' | 'template' | 'method' | 'traceId'>,
 ): Caller {
   return {
     label: label ?? null,

@@ -1,6 +1,6 @@
 import type { KeyView as StoredKey } from '../../store/lock-store.js';
-import type { FilteredRows, KeyRows } from '../activity/process-report.js';
 import type { PageSnapshot } from '../page-snapshot.js';
+import { doubtfulRows, sourcesOf } from './doubtful.js';
 import { keyViewOf } from './key-view.js';
 import type { View } from './live-snapshots.js';
 import type { KnownProcess } from './process-book.js';
@@ -32,20 +32,24 @@ export async function makeSnapshots(
     server.state(),
     Promise.all(keys.map((key) => storedKey(key, inspect))),
   ]);
+  const doubtful = await doubtfulRows(processes, inspect);
   const common = commonParts({
-    ...{ at: Date.now(), module, actions, own },
+    ...{ at: Date.now(), module, actions, own, doubtful },
     ...{ server: { ...state, unreached }, processes, times: watch.times },
   });
   const keyViews = keys.map((key, at) =>
     keyViewOf(key, {
       stored: stored[at],
-      processes: withParts(processes, ({ report, asked }) => report.keyRows[asked.keys.indexOf(key)]),
+      answering: sourcesOf(processes),
+      calls: partsOf(processes, ({ calls, asked }) => calls?.byKey[asked.keys.indexOf(key)]),
+      histories: partsOf(processes, ({ report, asked }) => report?.histories[asked.keys.indexOf(key)]),
     }),
   );
   return views.map(({ filter, key }) =>
     snapshotOf(common, {
       filter,
-      rows: withParts(processes, ({ report, asked }) => report.rows[asked.filters.indexOf(filter)]),
+      calls: partsOf(processes, ({ calls, asked }) => calls?.byText[asked.filters.indexOf(filter)]),
+      past: partsOf(processes, ({ report, asked }) => report?.byFilter[asked.filters.indexOf(filter)]),
       key: key === undefined ? null : keyViews[keys.indexOf(key)]!,
     }),
   );
@@ -59,13 +63,13 @@ async function storedKey(key: string, inspect: SnapshotSources['inspect']): Prom
   );
 }
 
-/** A process that was silent before a view was opened has reported nothing for it. */
-function withParts<Part extends FilteredRows | KeyRows>(
+/** A process that was silent before a view was opened has said nothing for it. */
+function partsOf<Part>(
   processes: readonly KnownProcess[],
   partOf: (process: KnownProcess) => Part | undefined,
-): { readonly process: KnownProcess; readonly rows: Part }[] {
+): { readonly process: KnownProcess; readonly part: Part }[] {
   return processes.flatMap((process) => {
-    const rows = partOf(process);
-    return rows ? [{ process, rows }] : [];
+    const part = partOf(process);
+    return part ? [{ process, part }] : [];
   });
 }

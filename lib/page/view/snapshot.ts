@@ -1,8 +1,10 @@
-import { MOST_HOT_KEYS, MOST_LOSSES, MOST_ROWS } from '../activity/report-limits.js';
-import type { FilteredRows } from '../activity/process-report.js';
+import { MOST_CALLS, type CallLists } from '../../core/list/calls-question.js';
+import { MOST_HOT_KEYS, MOST_LOSSES } from '../activity/report-limits.js';
+import type { FilteredPast } from '../activity/process-report.js';
 import type { Cut, KeyView, PageSnapshot, ProcessRow, ServerState, Totals } from '../page-snapshot.js';
+import { sourcesOf, waitersIn, type StoredRows } from './doubtful.js';
 import type { KnownProcess } from './process-book.js';
-import { callerOf, heldRows, hotKeyRows, lossRows, waitingRows } from './rows.js';
+import { callerOf, heldRows, hotKeyRows, isSilent, lossRows, mayBeHeld, waitingRows } from './rows.js';
 import type { TimesBook } from './times-book.js';
 import { waitGraphOf, type GraphCall } from './wait-graph.js';
 
@@ -16,66 +18,78 @@ export interface Moment {
   readonly server: ServerState;
   readonly processes: readonly KnownProcess[];
   readonly times: TimesBook;
+  /** The holders of keys of which the processes say too little. */
+  readonly doubtful: StoredRows;
 }
 
 /** The parts of a snapshot that are the same for all who look. */
 export type CommonParts = Omit<PageSnapshot, 'filter' | 'held' | 'waiting' | 'hotKeys' | 'losses' | 'key'> & {
   readonly byReason: Readonly<Record<string, number>>;
   readonly waitersOf: (key: string) => number;
+  readonly doubtful: StoredRows;
+  /** The processes that have answered just now. */
+  readonly answering: ReadonlySet<string>;
 };
 
 /** Puts together what is the same for all who look. */
-export function commonParts({ at, module, actions, own, server, processes, times }: Moment): CommonParts {
-  const queues = new Map<string, number>();
-  for (const { report } of processes)
-    for (const [key, waiting] of report.queues) queues.set(key, (queues.get(key) ?? 0) + waiting);
+export function commonParts({ at, module, actions, own, server, processes, times, doubtful }: Moment): CommonParts {
   return {
     at,
     module,
     actions,
     server,
-    totals: totalsOf(processes),
+    totals: totalsOf(processes, doubtful),
     labels: times.labels(at),
     slots: times.slots(at),
     processes: processes.map((process) => processRow(process, own)),
     waitGraph: waitGraphOf(processes.flatMap(graphCalls)),
     byReason: lostByReason(processes),
-    waitersOf: (key) => queues.get(key) ?? 0,
+    waitersOf: waitersIn(processes),
+    answering: sourcesOf(processes),
+    doubtful,
   };
 }
 
 /** What one viewer looks at. */
 export interface ViewRows {
   readonly filter: string;
-  /** What each process reports for the filter. */
-  readonly rows: readonly { readonly process: KnownProcess; readonly rows: FilteredRows }[];
+  /** What the processes say for the filter. */
+  readonly calls: readonly { readonly process: KnownProcess; readonly part: CallLists }[];
+  readonly past: readonly { readonly process: KnownProcess; readonly part: FilteredPast }[];
   readonly key: KeyView | null;
 }
 
 /** Puts together a snapshot for one view. */
 export function snapshotOf(
-  { byReason, waitersOf, ...common }: CommonParts,
-  { filter, rows, key }: ViewRows,
+  { byReason, waitersOf, doubtful, answering, ...common }: CommonParts,
+  { filter, calls, past, key }: ViewRows,
 ): PageSnapshot {
-  const held = rows.flatMap(({ process, rows }) =>
-    rows.held.items.flatMap((call) => heldRows(process, call, waitersOf)),
+  const waiting = calls.flatMap(({ process, part }) =>
+    part.waiting.items.flatMap((call) => waitingRows(process, call)),
   );
-  const waiting = rows.flatMap(({ process, rows }) => rows.waiting.items.flatMap((call) => waitingRows(process, call)));
-  const losses = rows.flatMap(({ process, rows }) => rows.losses.flatMap((loss) => lossRows(process, loss)));
-  const total = (of: 'held' | 'waiting'): number => rows.reduce((sum, { rows }) => sum + rows[of].total, 0);
+  const named = calls.flatMap(({ process, part }) =>
+    part.held.items.flatMap((call) => heldRows(process, call, waitersOf)),
+  );
+  // The store knows better what a silent process holds.
+  const held = named.filter((row) => answering.has(row.process!) || (!doubtful.has(row.key) && mayBeHeld(row)));
+  const wanted = new Set([...named, ...waiting].map(({ key }) => key));
+  const others = [...doubtful].flatMap(([key, rows]) => (wanted.has(key) ? rows : []));
+  const losses = past.flatMap(({ process, part }) => part.losses.flatMap((loss) => lossRows(process, loss)));
+  const total = (of: 'held' | 'waiting'): number => calls.reduce((sum, { part }) => sum + part[of].total, 0);
   return {
     ...common,
     filter,
+    // Nobody knows since when those are held that no process claims: they are in doubt, so they come first.
     held: cut(
-      held.sort((a, b) => b.heldMs! - a.heldMs!),
-      total('held'),
+      [...others, ...held].sort((a, b) => (b.heldMs ?? Infinity) - (a.heldMs ?? Infinity)),
+      total('held') + held.length + others.length - named.length,
     ),
     waiting: cut(
       waiting.sort((a, b) => b.waitingMs - a.waitingMs),
       total('waiting'),
     ),
     hotKeys: hotKeyRows(
-      rows.flatMap(({ rows }) => rows.hotKeys),
+      past.flatMap(({ part }) => part.hotKeys),
       MOST_HOT_KEYS,
     ),
     losses: {
@@ -90,39 +104,42 @@ export function snapshotOf(
 /** Cuts rows off. A lock of several keys may make more rows than were counted. */
 const cut = <Row>(rows: readonly Row[], total: number): Cut<Row> => ({
   total: Math.max(total, rows.length),
-  items: rows.slice(0, MOST_ROWS),
+  items: rows.slice(0, MOST_CALLS),
 });
 
-function totalsOf(processes: readonly KnownProcess[]): Totals {
-  const sum = (of: (process: KnownProcess) => number): number =>
-    processes.reduce((sum, process) => sum + of(process), 0);
+function totalsOf(processes: readonly KnownProcess[], doubtful: StoredRows): Totals {
+  const sum = (of: (process: KnownProcess) => number | undefined): number =>
+    processes.reduce((sum, process) => sum + (of(process) ?? 0), 0);
   return {
-    held: sum(({ report }) => report.held),
-    waiting: sum(({ report }) => report.waiting),
-    acquiredPerSecond: rounded(sum(({ report }) => report.acquiredPerSecond)),
-    lostInLastHour: sum(({ report }) => lost(report.lostByReason)),
+    held: sum(({ calls, silentMs }) => (silentMs > 0 ? 0 : calls?.held)) + [...doubtful.values()].flat().length,
+    waiting: sum(({ calls }) => calls?.waiting),
+    acquiredPerSecond: rounded(sum(acquiredPerSecond)),
+    lostInLastHour: sum(({ report }) => lost(report)),
     processes: processes.length,
   };
 }
 
-function processRow({ source, host, pid, report, silentMs }: KnownProcess, own: string): ProcessRow {
+function processRow(process: KnownProcess, own: string): ProcessRow {
+  const { source, host, pid, calls, report, silentMs } = process;
   return {
     id: source,
     host,
     pid,
     isThis: source === own,
+    hasPage: report !== undefined,
+    isSilent: isSilent(process),
     silentMs,
-    uptimeMs: report.uptimeMs + silentMs,
-    held: report.held,
-    waiting: report.waiting,
-    acquiredPerSecond: silentMs > 0 ? 0 : rounded(report.acquiredPerSecond),
-    lostInLastHour: lost(report.lostByReason),
-    leaseMargin: report.leaseMargin ?? null,
+    uptimeMs: report ? report.uptimeMs + silentMs : null,
+    held: calls?.held ?? null,
+    waiting: calls?.waiting ?? null,
+    acquiredPerSecond: report ? rounded(acquiredPerSecond(process)) : null,
+    lostInLastHour: report ? lost(report) : null,
+    leaseMargin: report?.leaseMargin ?? null,
   };
 }
 
 function graphCalls(process: KnownProcess): GraphCall[] {
-  return process.report.waitingHolders.map((call) => ({
+  return (process.calls?.nested ?? []).map((call) => ({
     ...callerOf(process, call),
     id: `${process.source}#${call.id}`,
     mode: call.mode,
@@ -135,12 +152,15 @@ function graphCalls(process: KnownProcess): GraphCall[] {
 function lostByReason(processes: readonly KnownProcess[]): Record<string, number> {
   const sums = new Map<string, number>();
   for (const { report } of processes)
-    for (const [reason, count] of Object.entries(report.lostByReason))
+    for (const [reason, count] of Object.entries(report?.lostByReason ?? {}))
       sums.set(reason, (sums.get(reason) ?? 0) + count);
   return Object.fromEntries(sums);
 }
 
-const lost = (byReason: Readonly<Record<string, number>>): number =>
-  Object.values(byReason).reduce((sum, count) => sum + count, 0);
+const lost = (report: KnownProcess['report']): number =>
+  Object.values(report?.lostByReason ?? {}).reduce((sum, count) => sum + count, 0);
+
+const acquiredPerSecond = ({ report, silentMs }: KnownProcess): number =>
+  silentMs > 0 ? 0 : (report?.acquiredPerSecond ?? 0);
 
 const rounded = (perSecond: number): number => Math.round(perSecond * 10) / 10;
