@@ -64,6 +64,8 @@ export class LiveFeed {
       this.#received('live', JSON.parse(data) as PageSnapshot);
       this.#expectEvent();
     });
+    // The stream is over, so that the app can decide again who may see it.
+    events.addEventListener('again', () => this.#listen());
     events.addEventListener('error', () => this.#loseEvents());
     if (!this.#polling) this.#expectEvent();
   }

@@ -1,7 +1,8 @@
 import type { HeldRow } from '../../lib/page/page-snapshot.js';
 import { hashOf } from '../feed/route.js';
 
-export type Who = Pick<HeldRow, 'label' | 'method' | 'template' | 'host' | 'pid' | 'traceId'>;
+export type Who = Pick<HeldRow, 'label' | 'method' | 'template' | 'host' | 'pid' | 'traceId'> &
+  Partial<Pick<HeldRow, 'isSilent'>>;
 
 /** Names a call: its label, and the process that it runs in. */
 export function CallerName({ who }: { readonly who: Who }) {
@@ -13,10 +14,9 @@ export function CallerName({ who }: { readonly who: Who }) {
   );
 }
 
-export function nameOf({ label, method, host, pid }: Who): string {
-  return (
-    label ?? method ?? (pid === null && host === null ? 'another tool, or a process that does not answer' : 'no label')
-  );
+export function nameOf({ label, method, host, isSilent }: Who): string {
+  if (host === null) return 'another tool, or a process that does not answer';
+  return label ?? method ?? (isSilent ? 'an unknown caller' : 'no label');
 }
 
 export function processOf({ host, pid }: Pick<Who, 'host' | 'pid'>): string {

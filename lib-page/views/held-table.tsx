@@ -8,7 +8,7 @@ import { Table, type Column } from '../parts/table.js';
 interface HeldTableProps {
   readonly title: string;
   readonly rows: readonly HeldRow[];
-  readonly nothing: string;
+  readonly nothing: ComponentChildren;
   readonly note?: ComponentChildren;
   /** Adds a button to each row. Undefined where locks may not be taken away. */
   readonly onUnlock?: ((holder: HeldRow) => void) | undefined;

@@ -1,4 +1,5 @@
 import type { HeldRow } from '../../lib/page/page-snapshot.js';
+import { hashOf } from '../feed/route.js';
 import { Answer } from '../parts/answer.js';
 import { KeyLink } from '../parts/caller.js';
 import { HeldTable } from './held-table.js';
@@ -7,10 +8,9 @@ import type { ViewProps } from './view-props.js';
 import { WaitingTable } from './waiting-table.js';
 
 /** The first view: what is held, and who waits. When the filter leaves one lock, it is answered for in full. */
-export function LocksView({ snapshot, onUnlock }: ViewProps) {
+export function LocksView({ snapshot, route, onUnlock }: ViewProps) {
   const { held, waiting, filter } = snapshot;
   const only = filter === '' ? undefined : onlyOf(held.items);
-  const without = filter === '' ? '' : ` that has “${filter}” in it`;
   return (
     <>
       {only && (
@@ -25,15 +25,25 @@ export function LocksView({ snapshot, onUnlock }: ViewProps) {
       <HeldTable
         title="Held"
         rows={held.items}
-        nothing={filter === '' ? 'No lock is held now.' : `No lock${without} is held now.`}
+        nothing={filter === '' ? 'No lock is held now.' : <NothingFound typed={route.filter} />}
         note={cutNote(held, 'held longest')}
       />
       <WaitingTable
         title="Waiting"
         rows={waiting.items}
-        nothing={filter === '' ? 'Nobody waits.' : `Nobody waits for a key${without}.`}
+        nothing={filter === '' ? 'Nobody waits.' : `Nobody waits for a key that has “${filter}” in it.`}
         note={cutNote(waiting, 'that wait longest')}
       />
+    </>
+  );
+}
+
+/** A key that no process claims can be found by its whole name only. */
+function NothingFound({ typed }: { readonly typed: string }) {
+  return (
+    <>
+      No process holds a lock that has “{typed}” in it. Is that the whole key?{' '}
+      <a href={hashOf({ view: 'key', key: typed })}>Ask the lock server</a>
     </>
   );
 }

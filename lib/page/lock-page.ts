@@ -5,6 +5,7 @@ import type { LockService } from '../service/lock.service.js';
 import { Activity } from './activity/activity.js';
 import { Reporter } from './activity/report.js';
 import type { UnlockRequest } from './page-snapshot.js';
+import { PAGE_TIMES, type PageTimes } from './page-times.js';
 import { amountOf } from './view/fields.js';
 import { hostAndPid } from './view/host-and-pid.js';
 import { LiveSnapshots, type View } from './view/live-snapshots.js';
@@ -12,9 +13,6 @@ import { ProcessesWatch, REPORT, TIMES } from './view/processes-watch.js';
 import { readQuestion } from './view/read-report.js';
 import { ServerWatch } from './view/server-watch.js';
 import { makeSnapshots } from './view/snapshot-maker.js';
-
-/** How often it asks all processes while somebody looks, in ms. */
-const EVERY_MS = 1_000;
 
 /** What became of a request to unlock a key. */
 export type UnlockOutcome = 'unlocked' | 'free' | 'other holder';
@@ -24,14 +22,15 @@ export class LockPage implements OnModuleDestroy {
   readonly live: LiveSnapshots;
   /** Whether it may unlock keys. */
   readonly actions: boolean;
+  readonly times: PageTimes;
   readonly #locks: LockService;
   readonly #processes: ProcessesWatch;
 
-  /** @param everyMs how often it asks all processes while somebody looks */
-  constructor(locks: LockService, actions: boolean, everyMs = EVERY_MS) {
+  constructor(locks: LockService, actions: boolean, times: Partial<PageTimes> = {}) {
     this.#locks = locks;
     this.#processes = new ProcessesWatch(locks.processes);
     this.actions = actions;
+    this.times = { ...PAGE_TIMES, ...times };
     const { processes } = locks;
     const { host, pid } = hostAndPid(processes.own);
     const activity = new Activity();
@@ -49,7 +48,7 @@ export class LockPage implements OnModuleDestroy {
     };
     const make = async (views: readonly View[]): Promise<string[]> =>
       (await makeSnapshots(sources, views)).map((snapshot) => JSON.stringify(snapshot));
-    this.live = new LiveSnapshots(make, everyMs);
+    this.live = new LiveSnapshots(make, this.times.everyMs);
   }
 
   /** Ends all streams: the server of the app waits for its connections before it closes. */

@@ -90,6 +90,18 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       await page.getByRole('button', { name: 'Reload' }).waitFor();
     });
 
+    it('goes on without a word when the stream is over and the app lets it in again, and ends when it does not', async () => {
+      const page = await open(address);
+      await shows(page, /^Live, /);
+      const before = app.timesAsked('events');
+      app.askAgain('well');
+      app.show(withRows([holding('account:43')]));
+      await shows(page, 'account:43');
+      expect([app.timesAsked('events'), app.timesAsked('snapshot')]).toEqual([before + 1, 0]);
+      app.askAgain('forbidden');
+      await shows(page, /your session has ended/);
+    });
+
     it('stands still while it is paused', async () => {
       app.show(withRows([holding('account:42')]));
       const page = await open(address);

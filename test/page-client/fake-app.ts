@@ -43,10 +43,20 @@ export class FakeApp {
     return this.#asked.findLast(({ pathname }) => pathname === `/locks/${route}`)?.searchParams;
   }
 
+  timesAsked(route: string): number {
+    return this.#asked.filter(({ pathname }) => pathname === `/locks/${route}`).length;
+  }
+
   /** Sends it to all pages at once, and to those that ask from now on. */
   show(snapshot: PageSnapshot): void {
     this.#snapshot = snapshot;
     for (const stream of this.#streams) this.#send(stream);
+  }
+
+  /** Asks all browsers to connect again, as the app does now and then; and behaves so from now on. */
+  askAgain(mood: Mood): void {
+    this.#mood = mood;
+    for (const stream of this.#streams) stream.end('event: again\ndata: {}\n\n');
   }
 
   /** Ends all streams, and behaves so from now on. */

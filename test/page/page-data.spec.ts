@@ -10,9 +10,6 @@ import type { RedisServer } from '../support/redis/redis-server.js';
 import { withRedis } from '../support/redis/with-redis.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 
-/** A tenth of what it is in an app. */
-const EVERY_MS = 100;
-
 const ALL: View = { filter: '', key: undefined };
 
 describe('What the page shows', () => {
@@ -27,7 +24,7 @@ describe('What the page shows', () => {
   function process(options = {}): { readonly locks: ClosableLockService; readonly page: LockPage } {
     const locks = lockService(redisStore({ connection: redis.url, ...options }), { shutdownGrace: 0, ...options });
     locks.onApplicationBootstrap();
-    const page = new LockPage(locks, false, EVERY_MS);
+    const page = new LockPage(locks, false, { everyMs: 100 });
     closes.push(async () => {
       page.onModuleDestroy();
       await locks.close();
@@ -42,14 +39,19 @@ describe('What the page shows', () => {
     view = ALL,
   ): Promise<PageSnapshot> {
     const found = deferred<PageSnapshot>();
+    let latest = '';
+    const patience = setTimeout(() => found.reject(new Error(`No snapshot fits; the latest is ${latest}`)), 10_000);
     const stop = page.live.follow(view, {
       next: (json) => {
-        const snapshot = JSON.parse(json) as PageSnapshot;
+        const snapshot = JSON.parse((latest = json)) as PageSnapshot;
         if (fits(snapshot)) found.resolve(snapshot);
       },
       end: () => found.reject(new Error('The page has ended.')),
     });
-    return found.promise.finally(stop);
+    return found.promise.finally(() => {
+      clearTimeout(patience);
+      stop();
+    });
   }
 
   const idOf = (locks: LockService) => locks.processes.own;
@@ -279,8 +281,9 @@ describe('What the page shows', () => {
     const child = new TestChild('hold.mjs', redis.url, 'account:42', 30_000);
     closes.push(() => child.kill());
     await child.message();
-    await child.stop();
     const here = process();
+    await until(async () => (await here.locks.processes.find()).sources.length === 2);
+    await child.stop();
     await client.set('lock:tool', 'another tool', 'PX', 60_000);
     const abort = new AbortController();
     closes.unshift(() => Promise.resolve(abort.abort()));

@@ -172,6 +172,25 @@ describe.each(PLATFORMS)('The page on %s', (platform, adapter) => {
     expect(second!.at - first!.at).toBeGreaterThan(900);
   });
 
+  it('a stream ends after its time, so that the guards decide again: whose session is over sees no more', async () => {
+    const sessions = new Set(['ada']);
+    const guard: CanActivate = {
+      canActivate: (context) =>
+        sessions.has(context.switchToHttp().getRequest<{ headers: Record<string, string> }>().headers['x-session']!),
+    };
+    const { get, statusOf } = await start({ page: { guards: [guard] }, times: { streamMs: 100 } });
+    const headers = { 'x-session': 'ada' };
+    const sent: string[] = [];
+    for await (const { type } of events(await get('/locks/events', { headers }))) sent.push(type);
+    expect(sent).toEqual(['snapshot', 'again']);
+    const again = events(await get('/locks/events', { headers }));
+    expect((await again.next()).value!.type).toBe('snapshot');
+    sessions.delete('ada');
+    expect((await again.next()).value!.type).toBe('again');
+    expect((await again.next()).done).toBe(true);
+    expect(await statusOf('/locks/events', { headers })).toBe(403);
+  });
+
   it('the streams end when the app shuts down, and do not hold it up', async () => {
     const { app, get } = await start();
     const stream = events(await get('/locks/events'));

@@ -7,19 +7,19 @@ const RETRY_MS = 2_000;
 /** A connection that takes nothing for so long is closed, in ms. */
 const STUCK_MS = 30_000;
 
-/** Every stream ends after so long, in ms: the browser connects again, and the guards of the app decide again. */
-const LASTS_MS = 300_000;
-
 /**
  * Sends server-sent events. It writes to the response of Node, because interceptors of the app would change the events
  * of `@Sse()`, or end them. A browser that is slow misses events, so that none pile up.
  */
 export class EventStream {
   readonly #response: ServerResponse;
+  readonly #lastsMs: number;
   #stuck: NodeJS.Timeout | undefined;
 
-  constructor(response: ServerResponse) {
+  /** @param lastsMs how long it lasts at most, in ms. At its end an event `again` asks the browser to connect again */
+  constructor(response: ServerResponse, lastsMs: number) {
     this.#response = response;
+    this.#lastsMs = lastsMs;
   }
 
   /**
@@ -28,7 +28,11 @@ export class EventStream {
    * @param onClose called once, when either side has ended the stream
    */
   open(onClose: () => void): void {
-    const lasts = setTimeout(() => this.end(), LASTS_MS).unref();
+    const lasts = setTimeout(() => {
+      // Without data a browser would ignore the event.
+      this.send('again', '{}');
+      this.end();
+    }, this.#lastsMs).unref();
     this.#response.once('close', () => {
       clearTimeout(lasts);
       clearTimeout(this.#stuck);

@@ -91,7 +91,7 @@ export class LockPageController {
   @Get('events')
   events(@Req() request: HttpRequest, @Res() response: HttpResponse): void {
     refuseOtherSites(request);
-    const stream = new EventStream(rawOf(response));
+    const stream = new EventStream(rawOf(response), this.#page.times.streamMs);
     const stop = this.#follow(request, {
       next: (snapshot) => stream.send('snapshot', snapshot),
       end: () => stream.end(),
