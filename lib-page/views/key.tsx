@@ -78,7 +78,11 @@ function sentenceOn({ isHeld, mode, permits, holders }: KeyFacts): string {
 const HISTORY: readonly Column<KeyEvent>[] = [
   { title: 'What', cell: ({ type, detail }) => <What type={type} detail={detail} /> },
   { title: 'Ago', isNumber: true, cell: ({ agoMs }) => <Age ms={agoMs} /> },
-  { title: 'Who', isWide: true, cell: (row) => <CallerName who={row} /> },
+  {
+    title: 'Who',
+    isWide: true,
+    cell: (row) => <CallerName who={row.type === 'forced' ? { ...row, label: 'forceUnlock' } : row} />,
+  },
   { title: 'Waited', isNumber: true, cell: ({ waitedMs }) => (waitedMs === null ? '–' : duration(waitedMs)) },
   { title: 'Held', isNumber: true, cell: ({ heldMs }) => (heldMs === null ? '–' : duration(heldMs)) },
   { title: 'Fence', isNumber: true, cell: ({ fence }) => fence ?? '–' },

@@ -31,7 +31,7 @@ export function LocksView({ snapshot, route, onUnlock }: ViewProps) {
       <WaitingTable
         title="Waiting"
         rows={waiting.items}
-        nothing={filter === '' ? 'Nobody waits.' : `Nobody waits for a key that has “${filter}” in it.`}
+        nothing={filter === '' ? 'Nobody waits.' : `Nobody waits for a key that has “${route.filter}” in it.`}
         note={cutNote(waiting, 'that wait longest')}
       />
     </>
