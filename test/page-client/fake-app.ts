@@ -66,7 +66,8 @@ export class FakeApp {
   }
 
   #send(stream: ServerResponse): void {
-    stream.write(`event: snapshot\ndata: ${JSON.stringify(this.#snapshot)}\n\n`);
+    // One that has ended closes a little later.
+    if (!stream.writableEnded) stream.write(`event: snapshot\ndata: ${JSON.stringify(this.#snapshot)}\n\n`);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -45,13 +45,14 @@ export class OwnCalls {
     const held = [...leases].filter(({ isLive }) => isLive);
     const waiting = [...localQueue.waiting(), ...pendingAcquires.waiting()];
     const characters = LISTS_FIT / Math.max(1, texts.length + keys.length) / 2;
+    const calls = { held, waiting, characters, moment: { date: Date.now(), time: now() } };
     return {
       held: keysOf(held),
       waiting: waiting.length,
-      byText: texts.map((text) => this.#withText(text, { held, waiting, characters })),
-      byKey: keys.map((key) => ofKey(key, { held, waiting, characters })),
+      byText: texts.map((text) => this.#withText(text, calls)),
+      byKey: keys.map((key) => ofKey(key, calls)),
       queues: fitting(queuesOf(waiting), SIDE_LISTS_FIT),
-      nested: fitting(nestedOf(waiting), SIDE_LISTS_FIT),
+      nested: fitting(nestedOf(calls), SIDE_LISTS_FIT),
     };
   }
 
@@ -62,8 +63,8 @@ export class OwnCalls {
       [label, method, template, traceId].some(contains);
     return lists({
       ...calls,
-      held: calls.held.filter((lease) => lease.keys.some(contains) || isOf(heldCall(lease))),
-      waiting: calls.waiting.filter((wait) => contains(wait.key) || isOf(waitingCall(wait))),
+      held: calls.held.filter((lease) => lease.keys.some(contains) || isOf(heldCall(lease, calls.moment))),
+      waiting: calls.waiting.filter((wait) => contains(wait.key) || isOf(waitingCall(wait, calls.moment))),
     });
   }
 }
@@ -73,27 +74,40 @@ interface Calls {
   readonly held: readonly Lease[];
   readonly waiting: readonly WaitingCall[];
   readonly characters: number;
+  readonly moment: Moment;
+}
+
+/** One moment for a whole answer, so that those who came together stay in their order. */
+interface Moment {
+  /** The time of day, and the monotonic time, in ms. */
+  readonly date: number;
+  readonly time: number;
 }
 
 const keysOf = (leases: readonly Lease[]): number => leases.reduce((sum, { keys }) => sum + keys.length, 0);
 
-const ofKey = (key: string, { held, waiting, characters }: Calls): CallLists =>
+const ofKey = (key: string, { held, waiting, ...rest }: Calls): CallLists =>
   lists({
+    ...rest,
     held: held.filter(({ keys }) => keys.includes(key)),
     waiting: waiting.filter((wait) => wait.key === key),
-    characters,
   });
 
-function lists({ held, waiting, characters }: Calls): CallLists {
+function lists({ held, waiting, characters, moment }: Calls): CallLists {
   const list = (total: number, calls: readonly OwnCall[]): CallList => ({ total, items: fitting(calls, characters) });
+  const longestHeld = firstOf(held, (one, other) => one.heldSince - other.heldSince);
+  const longestWaiting = firstOf(waiting, (one, other) => one.startedAt - other.startedAt);
   return {
-    held: list(keysOf(held), firstOf(held, (one, other) => one.heldSince - other.heldSince).map(heldCall)),
-    waiting: list(waiting.length, longestWaiting(waiting).map(waitingCall)),
+    held: list(
+      keysOf(held),
+      longestHeld.map((lease) => heldCall(lease, moment)),
+    ),
+    waiting: list(
+      waiting.length,
+      longestWaiting.map((wait) => waitingCall(wait, moment)),
+    ),
   };
 }
-
-const longestWaiting = (waiting: readonly WaitingCall[]): readonly WaitingCall[] =>
-  firstOf(waiting, (one, other) => one.startedAt - other.startedAt);
 
 function firstOf<Item>(items: readonly Item[], compare: (one: Item, other: Item) => number): readonly Item[] {
   const first = new First(MOST_CALLS, compare);
@@ -101,13 +115,13 @@ function firstOf<Item>(items: readonly Item[], compare: (one: Item, other: Item)
   return first.items();
 }
 
-function heldCall(lease: Lease): OwnCall {
+function heldCall(lease: Lease, { date, time }: Moment): OwnCall {
   const { fence, label, traceparent } = lease.details!;
-  const leftMs = lease.endsAt - now();
+  const leftMs = lease.endsAt - time;
   return {
     keys: lease.keys,
     mode: modeOf(lease.sharing),
-    ms: Math.max(0, Date.now() - lease.heldSince),
+    ms: Math.max(0, date - lease.heldSince),
     label,
     ...siteOf(lease.site),
     traceId: traceIdIn(traceparent),
@@ -117,12 +131,12 @@ function heldCall(lease: Lease): OwnCall {
   };
 }
 
-function waitingCall({ key, request, startedAt }: WaitingCall): OwnCall {
+function waitingCall({ key, request, startedAt }: WaitingCall, { time }: Moment): OwnCall {
   const { id, holding, traceparent } = waitNotes(request);
   return {
     keys: [key],
     mode: modeOf(request.sharing),
-    ms: Math.round(now() - startedAt),
+    ms: Math.round(time - startedAt),
     label: request.label,
     ...siteOf(request.site),
     traceId: traceIdIn(traceparent),
@@ -145,14 +159,14 @@ function queuesOf(waiting: readonly WaitingCall[]): (readonly [string, number])[
 }
 
 /** Those that hold something while they wait: one for each call, with all keys that it waits for. */
-function nestedOf(waiting: readonly WaitingCall[]): OwnCall[] {
+function nestedOf({ waiting, moment }: Calls): OwnCall[] {
   const byId = new Map<number, { readonly call: OwnCall; readonly keys: string[] }>();
   for (const wait of waiting) {
     const { id, holding = [] } = waitNotes(wait.request);
     if (id === undefined || holding.length === 0) continue;
     const known = byId.get(id);
     if (known) known.keys.push(wait.key);
-    else if (byId.size < MOST_NESTED) byId.set(id, { call: waitingCall(wait), keys: [wait.key] });
+    else if (byId.size < MOST_NESTED) byId.set(id, { call: waitingCall(wait, moment), keys: [wait.key] });
   }
   return [...byId.values()].map(({ call, keys }) => ({ ...call, keys }));
 }
