@@ -238,8 +238,7 @@ describe('What the page shows', () => {
     await here.locks.withLock('honest', () => undefined, { label: 'Honest' });
     const shown = await snapshotThat(
       here,
-      ({ totals, labels }) =>
-        totals.processes === 2 && asked > 8 && labels.items.some((one) => one.label === 'Honest'),
+      ({ totals, labels }) => totals.processes === 2 && asked > 8 && labels.items.some((one) => one.label === 'Honest'),
     );
     const asSent = JSON.stringify(shown);
     expect(shown.losses.byReason).toEqual(JSON.parse('{"__proto__":0,"constructor":1,"toString":2}'));

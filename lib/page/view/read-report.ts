@@ -47,7 +47,9 @@ function readLabel(value: unknown): SentLabel {
   const [label, slot] = listOf(value, (part) => part);
   const [number, timeouts, unavailable, aborted, lost, waitSum, wait, holdSum, hold] = listOf(slot, (part) => part);
   const sent: SentSlot = [
-    ...([number, timeouts, unavailable, aborted, lost].map(amountOf) as [number, number, number, number, number]),
+    // Slots between the slots would be without end.
+    Math.floor(amountOf(number)),
+    ...[timeouts, unavailable, aborted, lost].map(amountOf),
     ...[amountOf(waitSum), readCounts(wait), amountOf(holdSum), readCounts(hold)],
   ] as unknown as SentSlot;
   return [textOf(label) ?? '', sent];
