@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { readGivenEnvironment } from '../src/config/environment.js';
 import type { DemoOutcome } from '../src/demo-page/demo-messages.js';
-import { reason } from './describe.js';
+import { reason } from '../src/errors/reason.js';
 import { startServices } from './launcher/services.js';
 import { ChildProcesses } from './processes/child-processes.js';
 import { startDemoShops } from './processes/demo-shops.js';

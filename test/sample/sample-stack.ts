@@ -19,17 +19,25 @@ export class SampleStack {
     readonly redis: RedisServer,
     readonly databaseUrl: string,
     readonly bank: SimulatedBank,
-    readonly stopDatabase: () => Promise<void>,
+    /** Stops and starts as a server does: its address and its data stay. */
+    readonly database: { stop(): Promise<void>; start(): Promise<void>; destroy(): Promise<void> },
   ) {}
 
   static async start(): Promise<SampleStack> {
     const database = new SharedPglite();
-    const server = new PGLiteSocketServer({ db: database, host: '127.0.0.1', port: 0, maxConnections: 100 });
+    const open = (port: number) =>
+      new PGLiteSocketServer({ db: database, host: '127.0.0.1', port, maxConnections: 100 });
+    let server = open(0);
     await server.start();
+    const port = Number(server.getServerConn().split(':').at(-1));
     const databaseUrl = `postgres://postgres:postgres@${server.getServerConn()}/postgres`;
-    return new SampleStack(await startRedis(), databaseUrl, await startBank(), async () => {
-      await server.stop();
-      await database.close();
+    return new SampleStack(await startRedis(), databaseUrl, await startBank(), {
+      stop: () => server.stop(),
+      start: () => (server = open(port)).start(),
+      destroy: async () => {
+        await server.stop();
+        await database.close();
+      },
     });
   }
 
@@ -63,6 +71,6 @@ export class SampleStack {
     for (const app of this.#apps) await app.close();
     await this.bank.stop();
     await this.redis.stop();
-    await this.stopDatabase();
+    await this.database.destroy();
   }
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@je
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import request from 'supertest';
+import { until } from '../support/deferred.js';
 import { SampleStack } from './sample-stack.js';
 
 // The embedded Postgres takes seconds to start on a small machine.
@@ -16,6 +17,7 @@ beforeAll(async () => {
   stack = await SampleStack.start();
   apis = [await stack.startApp({ demoUnsafe: true }), await stack.startApp({ demoUnsafe: true })];
   database = new pg.Client(stack.databaseUrl);
+  database.on('error', () => {}); // one test stops the database
   await database.connect();
 });
 
@@ -223,5 +225,24 @@ describe('the bank', () => {
     const { body } = await request(alone).post('/payouts').send(payout).expect(502);
     expect(body.message).toBe('The bank did not take the payout: BANK_URL is not set.');
     await send('/payouts', { ...payout, iban: 'mine' }).expect(400);
+  });
+});
+
+describe('the health of the shop', () => {
+  const both = ['locks', 'database'];
+
+  it.each([
+    { away: 'database', stop: () => stack.database.stop(), start: () => stack.database.start() },
+    { away: 'locks', stop: () => stack.redis.kill(), start: () => stack.redis.restart() },
+  ])('says 503 while one of both is away ($away), which one, and is good again by itself', async (one) => {
+    await one.stop();
+    const { body } = await get('/health').expect(503);
+    expect(Object.keys(body.error)).toEqual([one.away]);
+    expect(body.error[one.away]).toMatchObject({ status: 'down', message: expect.stringMatching(/./) });
+    expect(Object.keys(body.info)).toEqual(both.filter((name) => name !== one.away));
+
+    await one.start();
+    await until(async () => (await get('/health')).status === 200);
+    await send('/accounts', { owner: 'Ada', balance: 1 }).expect(201);
   });
 });

@@ -1,5 +1,5 @@
 import { LIVE_STAGE, type DemoCommand, type DemoNews, type DemoScenario } from '../../src/demo-page/demo-messages.js';
-import { reason } from '../describe.js';
+import { reason } from '../../src/errors/reason.js';
 import type { ChildProcesses } from '../processes/child-processes.js';
 import { startDemoShops } from '../processes/demo-shops.js';
 import { runRace } from '../race/race-result.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DemoNews, StageAction, StageView } from '../../src/demo-page/demo-messages.js';
-import { reason } from '../describe.js';
+import { reason } from '../../src/errors/reason.js';
 import type { ChildProcesses } from '../processes/child-processes.js';
 import { ShopClient, type Answer } from '../scenarios/shop-client.js';
 import { startActor, type Actor, type LateWrite } from './stage-processes.js';

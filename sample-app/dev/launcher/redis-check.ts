@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { reason } from '../describe.js';
+import { reason } from '../../src/errors/reason.js';
 
 /** Asks Redis for a sign of life. Returns null when it gives one, otherwise the reason. */
 export async function whyRedisIsDown(url: string): Promise<string | null> {

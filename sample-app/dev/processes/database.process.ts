@@ -1,6 +1,6 @@
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import { relative } from 'node:path';
-import { reason } from '../describe.js';
+import { reason } from '../../src/errors/reason.js';
 import { claimFolder } from './claim-folder.js';
 import type { ServiceReport } from './service-report.js';
 import { runProcess } from './run-process.js';

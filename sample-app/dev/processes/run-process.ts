@@ -1,4 +1,4 @@
-import { reason } from '../describe.js';
+import { reason } from '../../src/errors/reason.js';
 
 export interface Running<Report> {
   /** What the parent is told once this process is ready. */

@@ -1,4 +1,5 @@
 import { Migrator } from 'kysely';
+import { reason } from '../errors/reason.js';
 import type { Database } from './database.js';
 import * as accounts from './migrations/0001-accounts.js';
 import * as fence from './migrations/0002-fence.js';
@@ -11,9 +12,4 @@ export async function migrate(database: Database): Promise<void> {
   const migrator = new Migrator({ db: database, provider: { getMigrations: async () => migrations } });
   const { error } = await migrator.migrateToLatest();
   if (error instanceof Error) throw new Error(`The database cannot be used: ${reason(error)}`, { cause: error });
-}
-
-/** Returns the message of an error. A refused connection to a name with several addresses has only a code. */
-function reason(error: Error): string {
-  return error.message || (error as NodeJS.ErrnoException).code || error.name;
 }

@@ -3,6 +3,7 @@ import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/term
 import { sql } from 'kysely';
 import { setTimeout } from 'node:timers/promises';
 import { Database } from '../database/database.js';
+import { reason } from '../errors/reason.js';
 
 /** How long the database may take to answer, in ms. */
 const PATIENCE_MS = 2_000;
@@ -22,7 +23,7 @@ export class DatabaseHealthIndicator {
       const answered = await Promise.race([answer, setTimeout(PATIENCE_MS, undefined, { signal: late.signal })]);
       return answered ? indicator.up() : indicator.down({ message: `no answer within ${PATIENCE_MS} ms` });
     } catch (error) {
-      return indicator.down({ message: (error as Error).message });
+      return indicator.down({ message: reason(error) });
     } finally {
       late.abort();
     }
