@@ -246,8 +246,11 @@ describe('the documentation', () => {
     ]);
     const locked = ['/accounts/{id}/deposit', '/accounts/{id}/withdraw', '/transfers', '/stock/{sku}/buy', '/orders'];
     for (const path of [...locked, '/interest/runs', '/payouts']) {
-      expect(Object.keys(body.paths[path].post.responses)).toEqual(expect.arrayContaining(['409', '503']));
+      const { responses } = body.paths[path].post;
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(['409', '503']));
+      for (const status of [409, 503]) expect(Object.keys(responses[status].headers)).toEqual(['Retry-After']);
     }
+    for (const path of locked) expect(Object.keys(body.paths[path].post.responses)).toContain('422');
   });
 
   it('the sample says at /health that locks can be acquired', async () => {

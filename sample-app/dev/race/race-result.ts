@@ -19,6 +19,7 @@ export async function runRace(scenario: Scenario, shop: ShopClient, lock: boolea
     accident: scenario.accident,
     accidents,
     statuses,
+    cameAgain: answers.reduce((sum, { cameAgain }) => sum + cameAgain, 0),
     perSecond: Math.round(answers.filter(isDone).length / seconds),
     p50Ms: percentile(0.5),
     p99Ms: percentile(0.99),

@@ -11,7 +11,7 @@ export function report(results: readonly DemoOutcome[]): string {
   return rows.map((row) => row.map(align).join('  ').trimEnd()).join('\n');
 }
 
-function toLine({ scenario, lock, expected, actual, accident, accidents, statuses, ...times }: DemoOutcome) {
+function toLine({ scenario, lock, expected, actual, accident, accidents, statuses, cameAgain, ...times }: DemoOutcome) {
   const all = Object.entries(statuses);
   const others = all.filter(([status]) => !status.startsWith('2') && status !== '409' && status !== '422');
   return {
@@ -20,7 +20,7 @@ function toLine({ scenario, lock, expected, actual, accident, accidents, statuse
     expected,
     actual,
     accidents: accidents === 0 ? 'none' : `${accidents} ${accident}`,
-    '409s': statuses[409] ?? 0,
+    '409s': cameAgain + (statuses[409] ?? 0),
     'other errors': others.reduce((sum, [, count]) => sum + count, 0),
     'done/s': times.perSecond,
     'p50 ms': times.p50Ms,

@@ -76,6 +76,8 @@ export interface DemoOutcome {
   readonly accidents: number;
   /** How often each status was answered. */
   readonly statuses: Readonly<Record<string, number>>;
+  /** How often somebody found the shop too busy (409), and came again. */
+  readonly cameAgain: number;
   /** Requests a second that did what they were asked for. */
   readonly perSecond: number;
   readonly p50Ms: number;

@@ -35,9 +35,23 @@ class ErrorDto {
   readonly retryAfter?: number;
 }
 
+const RETRY_AFTER = {
+  'Retry-After': {
+    description: 'When the same request may be sent again, in seconds. Not set when the lock was lost.',
+    schema: { type: 'integer' as const },
+  },
+};
+
 /** Documents the errors that a route can return. */
 export function ApiErrors(...statuses: (keyof typeof MEANINGS)[]): MethodDecorator {
   return applyDecorators(
-    ...statuses.map((status) => ApiResponse({ status, description: MEANINGS[status], type: ErrorDto })),
+    ...statuses.map((status) =>
+      ApiResponse({
+        status,
+        description: MEANINGS[status],
+        type: ErrorDto,
+        ...((status === 409 || status === 503) && { headers: RETRY_AFTER }),
+      }),
+    ),
   );
 }
