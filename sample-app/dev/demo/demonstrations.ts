@@ -34,10 +34,11 @@ export class Demonstrations {
   /** What the page shows before anything runs. */
   static readonly ready: DemoNews = {
     news: 'ready',
-    scenarios: SCENARIOS.map(({ name, title, story, lock, accident }): DemoScenario => ({
+    scenarios: SCENARIOS.map(({ name, title, story, why, lock, accident }): DemoScenario => ({
       name,
       title,
       story,
+      why,
       lock,
       accident,
     })),

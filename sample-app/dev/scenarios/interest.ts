@@ -1,14 +1,14 @@
 import type { Scenario } from './scenario.js';
 
 const ACCOUNTS = 5;
-const STARTS = 4;
 
 export const interest: Scenario = {
   name: 'interest',
   title: 'Nightly interest',
   lock: "@WithLock('interest', { wait: 0, onTimeout: 'skip' })",
   runsAlone: true,
-  story: `${STARTS} nodes start the nightly interest at the same moment`,
+  story: 'all processes start the nightly interest at the same moment',
+  why: 'Without the lock, each process pays everybody. With it, one pays, and the others leave.',
   accident: 'payments too many',
 
   async run(shop, query) {
@@ -16,7 +16,7 @@ export const interest: Scenario = {
     const opened = Array.from({ length: ACCOUNTS }, () => shop.ask<{ id: number }>(account));
     const ids = (await Promise.all(opened)).map(({ id }) => id);
     const day = new Date().toISOString().slice(0, 10);
-    const answers = await shop.crowd(STARTS, { method: 'POST', path: `/interest/runs${query}`, body: { day } });
+    const answers = await shop.crowd(shop.processes, { method: 'POST', path: `/interest/runs${query}`, body: { day } });
     const paid = ids.map((id) => shop.ask<{ payments: number }>({ path: `/interest/accounts/${id}` }));
     const payments = (await Promise.all(paid)).reduce((sum, one) => sum + one.payments, 0);
     return {

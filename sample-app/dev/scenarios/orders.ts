@@ -9,6 +9,7 @@ export const orders: Scenario = {
   lock: "@WithLock('order:<request.serial>')",
   runsAlone: false,
   story: `one order, sent ${SENT} times at once by an impatient client`,
+  why: 'Without the lock, each copy finds no order yet, so that each makes one and charges the customer. With it, the first makes the order, and the others get the same answer.',
   accident: 'orders too many',
 
   async run(shop, query) {
@@ -18,9 +19,11 @@ export const orders: Scenario = {
     const { charges } = await shop.ask<{ charges: number }>({ path: `/orders/${body.serial}/charges` });
     return {
       expected: '1 order, 1 charge',
-      actual: `${created} created, ${charges} charged`,
+      actual: `${count(created, 'order')}, ${count(charges, 'charge')}`,
       accidents: Math.max(Math.abs(created - 1), Math.abs(charges - 1)),
       answers,
     };
   },
 };
+
+const count = (many: number, what: string): string => `${many} ${what}${many === 1 ? '' : 's'}`;

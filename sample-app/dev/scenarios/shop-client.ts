@@ -58,6 +58,11 @@ export class ShopClient {
     this.#followsFigures = followsFigures;
   }
 
+  /** How many there are. */
+  get processes(): number {
+    return this.#apps.length;
+  }
+
   /** Lets each process open its connections to the database, so that a crowd finds all of them ready. */
   async warmUp(): Promise<void> {
     const looks = this.#apps.flatMap((app) => Array.from({ length: CONNECTIONS }, () => app));

@@ -48,6 +48,8 @@ export interface DemoScenario {
   readonly title: string;
   /** What is about to happen. */
   readonly story: string;
+  /** What goes wrong without the lock, and what the lock does about it. */
+  readonly why: string;
   /** The lock, as it stands in the code. */
   readonly lock: string;
   /** What an accident is called, for more than one. */

@@ -29,12 +29,12 @@ const setRunning = (name) => {
 };
 
 /** Shows a scenario, and what happens in it. */
-function card({ name, title, story, lock }) {
+function card({ name, title, story, why, lock }) {
   const section = template.content.firstElementChild.cloneNode(true);
   const find = (selector) => section.querySelector(selector);
   section.id = name;
   find('h2').textContent = title;
-  find('.story').textContent = `${story[0].toUpperCase()}${story.slice(1)}.`;
+  find('.story').textContent = `${story[0].toUpperCase()}${story.slice(1)}. ${why}`;
   find('.lock').textContent = lock;
   const button = find('button');
   button.addEventListener('click', () => void run(name));
@@ -86,8 +86,8 @@ function half(element) {
       const isRight = accidents === 0;
       verdict.className = `verdict ${isRight ? 'good' : 'bad'}`;
       verdict.textContent = isRight
-        ? `No accident: ${actual}`
-        : `${accidents} ${accident}: ${actual}. Expected: ${expected}`;
+        ? `No accident: ${actual}.`
+        : `${accidents} ${accident}: ${actual}. It should be: ${expected}.`;
     },
   };
 }
