@@ -51,7 +51,8 @@ export class LiveStage {
   #added = 0;
   #killed: { readonly victim: Actor; readonly at: number } | undefined;
   #redisBackAt = Infinity;
-  #isLooking = false;
+  /** The look at the balance that is under way. */
+  #looking: Promise<void> | undefined;
 
   constructor(parts: LiveStageParts) {
     this.#parts = parts;
@@ -73,13 +74,15 @@ export class LiveStage {
       const longest = sleep(LONGEST_MS, undefined, { signal }).catch(() => undefined);
       void longest.then(() => this.#ending.abort());
       while (!signal.aborted) {
-        void this.#look();
+        this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
         this.#parts.tell({ news: 'stage', ...this.#view() });
         await sleep(TELL_EVERY_MS);
       }
     } finally {
       this.#ending.abort();
       await Promise.all(this.#clients);
+      await this.#looking;
+      if (this.#account) await this.#tellTheEnd();
       await Promise.all(this.#actors.map((actor) => actor.stop()));
     }
   }
@@ -186,8 +189,7 @@ export class LiveStage {
   /** Reads the balance from a process that lives, one look at a time. */
   async #look(): Promise<void> {
     const actor = this.#actors.find(({ view }) => view.state === 'running');
-    if (!actor || this.#isLooking) return;
-    this.#isLooking = true;
+    if (!actor) return;
     try {
       // All that was confirmed before this look is in what it sees.
       const expected = START_BALANCE - this.#done;
@@ -195,9 +197,13 @@ export class LiveStage {
       this.#seen = { balance, lost: Math.max(0, balance - expected) };
     } catch {
       // It was killed meanwhile: the next look asks another one.
-    } finally {
-      this.#isLooking = false;
     }
+  }
+
+  /** So that the page ends with what is in the database. */
+  async #tellTheEnd(): Promise<void> {
+    await this.#look();
+    this.#parts.tell({ news: 'stage', ...this.#view() });
   }
 
   #view(): StageView {

@@ -36,7 +36,7 @@ export interface StageView {
   readonly done: number;
   /** How many were answered 409, 503, or not at all. */
   readonly refused: number;
-  /** The median wait for an answer, lately, in ms. */
+  /** The median time to an answer, lately, in ms. */
   readonly waitMs: number;
   /** Whether the demonstration can take Redis away: not one that it was given. */
   readonly ownsRedis: boolean;

@@ -7,6 +7,8 @@ const template = document.querySelector('#scenario');
 /** How much of the past a lane shows, and how long a frame lasts, in ms. */
 const LANE_MS = 20_000;
 const FRAME_MS = 100;
+/** Over how long a rate is taken, in ms. */
+const RATE_MS = 2_000;
 
 /** @type {Map<string, ReturnType<typeof card>>} */
 const cards = new Map();
@@ -141,12 +143,48 @@ function plotOf(element, title) {
   };
 }
 
+/** Draws how a figure of the live stage changes, over the same time as the lanes. */
+function sparkOf(element, what) {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  svg.setAttribute('viewBox', `0 0 ${LANE_MS} 100`);
+  svg.setAttribute('preserveAspectRatio', 'none');
+  svg.setAttribute('role', 'img');
+  const line = document.createElementNS('http://www.w3.org/2000/svg', 'polyline');
+  svg.append(line);
+  const scale = document.createElement('span');
+  element.append(svg, scale);
+  /** @param points `age` in ms, and `value` */
+  return (points) => {
+    const most = Math.max(0, ...points.map(({ value }) => value));
+    const y = (value) => 96 - (value / (most || 1)) * 92;
+    line.setAttribute('points', points.map(({ age, value }) => `${LANE_MS - age},${y(value)}`).join(' '));
+    scale.textContent = `0 to ${most < 10 ? most.toFixed(1) : Math.round(most)}, the last 20 seconds`;
+    svg.setAttribute('aria-label', `${what}: ${scale.textContent}`);
+  };
+}
+
 /** Shows the live stage: the processes, where the lock is, and what the data says. */
 function stageOf(section) {
   const find = (selector) => section.querySelector(selector);
   const buttons = [...section.querySelectorAll('button')];
   const rows = new Map();
   let frames = [];
+  const plots = {
+    rate: sparkOf(find('[data-plot=rate]'), 'withdrawals a second'),
+    wait: sparkOf(find('[data-plot=wait]'), 'time to an answer, in ms'),
+  };
+
+  /** Withdrawals a second, over the last seconds before each frame. */
+  const rates = () => {
+    let from = 0;
+    return frames.flatMap(({ at, done }, frame) => {
+      while (at - frames[from + 1]?.at >= RATE_MS) from++;
+      const first = frames[from];
+      return at - first.at < RATE_MS || from === frame
+        ? []
+        : [{ at, value: (done - first.done) / ((at - first.at) / 1000) }];
+    });
+  };
 
   for (const button of buttons) button.addEventListener('click', () => void act(button.dataset.action));
 
@@ -211,7 +249,12 @@ function stageOf(section) {
       }
       find('[data-action=redis]').disabled = running !== 'live' || !ownsRedis;
       const now = performance.now();
-      frames.push({ at: now, done, holders: new Set(processes.filter(({ holds }) => holds).map(({ name }) => name)) });
+      frames.push({
+        at: now,
+        done,
+        waitMs,
+        holders: new Set(processes.filter(({ holds }) => holds).map(({ name }) => name)),
+      });
       frames = frames.filter(({ at }) => now - at < LANE_MS);
       for (const { name, pid, state, done: own } of processes) {
         const { element, svg, title, done: count } = row(name);
@@ -220,13 +263,15 @@ function stageOf(section) {
         count.textContent = own;
         svg.replaceChildren(...held(name, now));
       }
-      const first = frames[0];
-      const seconds = (now - first.at) / 1000;
+      const age = ({ at, value }) => ({ age: now - at, value });
+      const perSecond = rates();
+      plots.rate(perSecond.map(age));
+      plots.wait(frames.map(({ at, waitMs }) => age({ at, value: waitMs })));
       find('.balance').textContent = balance ?? '–';
       find('.expected').textContent = expected;
       find('.lost').textContent = lost;
       find('.lost').classList.toggle('bad', lost > 0);
-      find('.rate').textContent = seconds > 1 ? ((done - first.done) / seconds).toFixed(1) : '–';
+      find('.rate').textContent = perSecond.at(-1)?.value.toFixed(1) ?? '–';
       find('.wait').textContent = `${waitMs} ms`;
       find('.refused').textContent = refused;
     },
