@@ -2,6 +2,9 @@ import { ConflictException, Injectable, ServiceUnavailableException, type OnAppl
 import { Subject, type Observable } from 'rxjs';
 import { LIVE_STAGE, type DemoCommand, type DemoNews } from './demo-messages.js';
 
+/** What a page that is opened in the middle of a demonstration must hear, too. */
+const REMEMBERED: readonly DemoNews['news'][] = ['starts', 'began', 'outcome', 'seen'];
+
 /** Talks to the launcher that has started this process, if one has. */
 @Injectable()
 export class DemoLink implements OnApplicationShutdown {
@@ -9,6 +12,8 @@ export class DemoLink implements OnApplicationShutdown {
   /** What the page needs to know when it is opened. */
   private ready: DemoNews | undefined;
   private running: string | undefined;
+  /** What has happened in the demonstration that runs, but for how far it has come. */
+  private soFar: DemoNews[] = [];
   private readonly listen = (message: unknown): void => this.hear(message as Partial<DemoNews> | null);
 
   constructor() {
@@ -19,9 +24,9 @@ export class DemoLink implements OnApplicationShutdown {
     return this.subject;
   }
 
-  /** Returns what the page shows at first; undefined when no launcher has started this process. */
-  get first(): DemoNews | undefined {
-    return this.ready;
+  /** Returns what a page that is opened now shows at first; nothing when no launcher has started this process. */
+  get first(): readonly DemoNews[] {
+    return this.ready ? [this.ready, ...this.soFar] : [];
   }
 
   /**
@@ -39,7 +44,10 @@ export class DemoLink implements OnApplicationShutdown {
     if (begins && this.running) throw new ConflictException(`The demonstration "${this.running}" still runs.`);
     if (!begins && this.running !== LIVE_STAGE)
       throw new ConflictException('The live stage is not running. Start it first.');
-    this.running = name;
+    if (begins) {
+      this.running = name;
+      this.hear({ news: 'starts', scenario: name });
+    }
     process.send!(command);
   }
 
@@ -52,7 +60,11 @@ export class DemoLink implements OnApplicationShutdown {
     if (!message?.news) return;
     const news = message as DemoNews;
     if (news.news === 'ready') this.ready = news;
-    if (news.news === 'ended' || news.news === 'failed') this.running = undefined;
+    if (news.news === 'ended' || news.news === 'failed') {
+      this.running = undefined;
+      this.soFar = [];
+    }
+    if (REMEMBERED.includes(news.news)) this.soFar.push(news);
     this.subject.next(news);
   }
 }

@@ -89,6 +89,8 @@ export interface DemoOutcome {
 /** What the launcher tells, and the page shows. */
 export type DemoNews =
   | { readonly news: 'ready'; readonly scenarios: readonly DemoScenario[] }
+  /** Somebody has asked for it: its processes start. */
+  | { readonly news: 'starts'; readonly scenario: string }
   /** `processes`: how many take part. */
   | { readonly news: 'began'; readonly scenario: string; readonly processes: number }
   | ({ readonly news: 'progress' } & DemoProgress)

@@ -14,7 +14,7 @@ import {
 import { ApiExcludeController } from '@nestjs/swagger';
 import { createReadStream } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { concat, defer, EMPTY, interval, map, merge, of, type Observable } from 'rxjs';
+import { concat, defer, from, interval, map, merge, type Observable } from 'rxjs';
 import { DemoLink } from './demo-link.js';
 import { RunDto } from './run.dto.js';
 import { StageDto } from './stage.dto.js';
@@ -59,7 +59,7 @@ export class DemoPageController {
 
   @Sse('demo/events')
   events(): Observable<MessageEvent> {
-    const first = defer(() => (this.link.first ? of(this.link.first) : EMPTY));
+    const first = defer(() => from(this.link.first));
     const news = concat(first, this.link.news).pipe(map((data): MessageEvent => ({ data })));
     return merge(news, interval(SIGN_OF_LIFE_MS).pipe(map((): MessageEvent => ({ type: 'alive', data: '' }))));
   }

@@ -279,22 +279,17 @@ function stageOf(section) {
 }
 
 async function act(action) {
-  if (action === 'start') {
-    stage.begin();
-    setRunning('live');
-    say('The lock, live: three processes start…');
-  }
-  await post('demo/stage', { action }, action === 'start');
+  await post('demo/stage', { action }, action === 'start' ? 'live' : undefined);
 }
 
 async function run(scenario) {
-  setRunning(scenario);
-  say(`${cards.get(scenario).title}: three processes start…`);
-  await post('demo/runs', { scenario }, true);
+  await post('demo/runs', { scenario }, scenario);
 }
 
-/** @param begins whether nothing runs if this fails */
+/** @param begins what runs then, if it does not fail */
 async function post(path, body, begins) {
+  const before = running;
+  if (begins) setRunning(begins);
   try {
     const response = await fetch(path, {
       method: 'POST',
@@ -303,7 +298,7 @@ async function post(path, body, begins) {
     });
     if (!response.ok) throw new Error([(await response.json()).message].flat().join(' '));
   } catch (error) {
-    if (begins) setRunning(undefined);
+    if (begins) setRunning(before);
     say(error.message, true);
   }
 }
@@ -315,8 +310,12 @@ const handlers = {
     for (const scenario of scenarios) if (!cards.has(scenario.name)) cards.set(scenario.name, card(scenario));
     if (!running) say('Ready.');
   },
-  began({ scenario, processes }) {
+  starts({ scenario }) {
     setRunning(scenario);
+    if (scenario === 'live') stage.begin();
+    say(`${titleOf(scenario)}: three processes start…`);
+  },
+  began({ scenario, processes }) {
     cards.get(scenario)?.begin();
     say(`${titleOf(scenario)}: the crowd comes to ${processes} processes.`);
   },
