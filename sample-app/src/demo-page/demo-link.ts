@@ -1,4 +1,10 @@
-import { ConflictException, Injectable, ServiceUnavailableException, type OnApplicationShutdown } from '@nestjs/common';
+import {
+  ConflictException,
+  Injectable,
+  NotFoundException,
+  ServiceUnavailableException,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
 import { Subject, type Observable } from 'rxjs';
 import { LIVE_STAGE, type DemoCommand, type DemoNews } from './demo-messages.js';
 
@@ -10,7 +16,7 @@ const REMEMBERED: readonly DemoNews['news'][] = ['starts', 'began', 'outcome', '
 export class DemoLink implements OnApplicationShutdown {
   private readonly subject = new Subject<DemoNews>();
   /** What the page needs to know when it is opened. */
-  private ready: DemoNews | undefined;
+  private ready: Extract<DemoNews, { news: 'ready' }> | undefined;
   private running: string | undefined;
   /** What has happened in the demonstration that runs, but for how far it has come. */
   private soFar: DemoNews[] = [];
@@ -33,12 +39,15 @@ export class DemoLink implements OnApplicationShutdown {
    * Asks for a demonstration.
    *
    * @throws ServiceUnavailableException without a launcher
+   * @throws NotFoundException when there is no such scenario
    * @throws ConflictException while another one runs, or when there is no live stage to act on
    */
   send(command: DemoCommand): void {
     if (!this.ready || !process.connected) {
       throw new ServiceUnavailableException('Demonstrations need the launcher. Start the shop with "npm start".');
     }
+    if (command.command === 'run' && !this.ready.scenarios.some(({ name }) => name === command.scenario))
+      throw new NotFoundException(`There is no scenario "${command.scenario}".`);
     const name = command.command === 'run' ? command.scenario : LIVE_STAGE;
     const begins = command.command === 'run' || command.action === 'start';
     if (begins && this.running) throw new ConflictException(`The demonstration "${this.running}" still runs.`);
