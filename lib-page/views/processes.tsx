@@ -44,7 +44,7 @@ function Server({
       </p>
       <Sentences title="Errors" texts={errors} />
       <Sentences title="Problems" texts={problems} />
-      <Sentences title="Not reached, so rows are missing" texts={unreached} />
+      <Sentences title="Not reached: rows may be missing or old" texts={unreached} />
     </section>
   );
 }

@@ -6,6 +6,7 @@ import { LockService, RedisLockModule, type Lock } from 'nest-redis-lock';
 import { PLATFORMS } from '../nest/http-app.js';
 import { withBrowser, type OpenPage } from '../support/browser/with-browser.js';
 import { aborted } from '../support/deferred.js';
+import { TestChild } from '../support/processes/child-process.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { builtPageAssets, startPageApp } from './support/page-app.js';
 
@@ -168,6 +169,34 @@ describe('The lock page in Chromium, in a real app on Redis', () => {
         const page = await openAt('?filter=Dead%3A1');
         await page.getByRole('link', { name: 'Ask the lock server' }).click(PATIENCE);
         await shows(page, /Held by\s*another tool/);
+      });
+
+      it('a stopped process is silent, and its lock is not free; when it goes on, it answers again', async () => {
+        const child = new TestChild('hold.mjs', server.url, 'account:46', 30_000, '{"label":"nightly"}');
+        try {
+          await child.message();
+          const page = await openAt('key/account%3A46');
+          await shows(page, /Held by\s*nightly\s*on .+:\d+/);
+          await shows(page, /is alive and answers/);
+          const list = await openAt();
+          const row = rowsOf(list, 'Held').filter({ hasText: 'account:46' });
+          await row.waitFor(PATIENCE);
+
+          await child.stop();
+          await row.filter({ hasText: 'its process does not answer' }).waitFor(PATIENCE);
+          await shows(page, /Held by\s*nightly/);
+          await shows(page, /Its process did not answer: it is stalled or gone/);
+          await shows(page, /:\d+ did not answer in time/);
+          await list.getByRole('link', { name: /^Processes/ }).click();
+          const stopped = rowsOf(list, 'Processes').filter({ hasText: String(child.process.pid) });
+          await stopped.filter({ hasText: /has not answered for\s*\d+ s/ }).waitFor(PATIENCE);
+
+          child.goOn();
+          await shows(page, /is alive and answers/);
+          await stopped.filter({ hasNotText: 'has not answered' }).waitFor(PATIENCE);
+        } finally {
+          await child.kill();
+        }
       });
 
       it('two calls that wait for each other are a deadlock, until the first gives up', async () => {

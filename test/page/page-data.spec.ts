@@ -226,7 +226,8 @@ describe('What the page shows', () => {
       const labels = Array.from({ length: 500 }, (_, at) => label(`${asked} ${at}`, now + 1e6 + asked));
       labels.push(...Array.from({ length: 500 }, (_, at) => label(`now ${asked} ${at}`, now)));
       const hot = '{"key":"k","acquired":1e308,"timeouts":1e308,"waitedMs":1e308}';
-      const lists = '{"held":{"total":1e308,"items":[{"id":1,"keys":["__proto__"],"ms":1e308}]}}';
+      const keys = JSON.stringify(['__proto__', 'x'.repeat(2_000)]);
+      const lists = `{"held":{"total":1e308,"items":[{"id":1,"keys":${keys},"ms":1e308}]}}`;
       const report =
         `{"held":1e308,"waiting":"many","byText":[${lists}],"queues":[["__proto__",1e308]],"nested":[{"holds":[1e308]}],` +
         `"lostByReason":{"__proto__":1e308,"constructor":1,"toString":2},"byFilter":[{"hotKeys":[${hot},${hot}]}],` +
@@ -245,6 +246,7 @@ describe('What the page shows', () => {
     expect(shown.hotKeys.every(({ waitedMs }) => Number.isFinite(waitedMs))).toBe(true);
     expect(shown.labels.items.every(({ wait, hold }) => wait.count !== null && hold.count !== null)).toBe(true);
     expect(shown.labels.total).toBeLessThan(150);
+    expect(shown.held.items.map(({ key }) => key)).toEqual(['__proto__', 'x'.repeat(1_024)]);
     expect(asSent.length).toBeLessThan(300_000);
   });
 
