@@ -37,6 +37,8 @@ describe('A release by force leaves a trace', () => {
     apps = [one.app, other.app];
     [holder, operator] = [one.locks, other.locks];
     [ofHolder, ofOperator] = [one.events, other.events];
+    // They hear of each other by messages.
+    await until(async () => ((await redis.pubsub('CHANNELS', '*')) as string[]).length === 2);
     lines = [];
     Logger.overrideLogger({ log: () => undefined, error: () => undefined, warn: (line: string) => lines.push(line) });
   });
