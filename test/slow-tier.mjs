@@ -14,6 +14,7 @@ export const SLOW_TIER = [
     'cli-ls',
     'cli-operate',
     'cli-terminal',
+    'cli-watch',
     'force-unlock',
     'crash-succession',
     'many-waiters',

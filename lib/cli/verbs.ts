@@ -50,6 +50,7 @@ const LS: Verb = {
   options: {
     older: { value: '<duration>', help: 'Lists only keys that are held, or waited for, for at least this long' },
     limit: { value: '<number>', help: 'Lists at most so many keys, those that are held the longest. Default: 1000' },
+    watch: { help: 'Lists them anew each second, on the whole terminal; q ends it. With --json: a line each second' },
     ...JSON_OPTION,
     ...REDIS_OPTIONS,
   },
@@ -61,6 +62,31 @@ Exit codes: 0 the list is complete; 1 not all answered, so that locks may be mis
 
   nest-redis-lock ls 'account:*' --older 1m`,
   load: async () => (await import('./ls/ls.js')).ls,
+};
+
+const WATCH: Verb = {
+  name: 'watch',
+  synopsis: '[pattern] [options]',
+  summary: 'Prints what changes about locks, as lines of JSON, until it is ended',
+  takes: [0, 1],
+  options: {
+    every: { value: '<duration>', help: 'How often it looks. What lasts for less can stay unseen. Default: 1s' },
+    older: { value: '<duration>', help: 'Follows only keys that are held, or waited for, for at least this long' },
+    ...REDIS_OPTIONS,
+  },
+  more: `
+It asks the live processes again and again, as "ls" does, and tells the differences between two looks. "event" is:
+  held      when it was first seen, the lock was held already
+  acquired  somebody has acquired the lock since the last look
+  ended     the lock was released or lost
+  orphaned  its process has ended, and Redis keeps the lock until its lease ends
+  waiting   another number of callers wait; "before" is the last one
+  unreached, reached: a process or a server does not answer, or does so again
+
+Exit codes: 0 its reader has left; 128 + n ended by signal n; 69 Redis is down when it starts; 64 wrong usage.
+
+  nest-redis-lock watch 'account:*' | jq -r 'select(.event == "acquired") | .key'`,
+  load: async () => (await import('./watch/watch.js')).watch,
 };
 
 const INSPECT: Verb = {
@@ -109,4 +135,4 @@ Exit codes: 0 nothing would go wrong; 1 there are problems; 69 no server can be 
 };
 
 /** All verbs. What they do is loaded when it is asked for, so that the help is there at once. */
-export const VERBS: readonly Verb[] = [RUN, LS, INSPECT, UNLOCK, DOCTOR];
+export const VERBS: readonly Verb[] = [RUN, LS, WATCH, INSPECT, UNLOCK, DOCTOR];

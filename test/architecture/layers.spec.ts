@@ -90,18 +90,23 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['module', 'decorators', 'decorators/options', 'decorators/key', 'service', 'http'],
     ...['core', 'core/lock', 'core/request', 'redis/connection', 'store', 'clock', 'errors'],
   ],
-  cli: [...['cli', 'cli/arguments', 'cli/run', 'cli/ls', 'cli/inspect', 'cli/unlock', 'cli/doctor', 'errors']],
-  'cli/ls': ['cli/ls', 'cli/show', 'cli/redis', 'cli/arguments', 'cli', 'service', 'core', 'errors'],
+  cli: [
+    ...['cli', 'cli/arguments', 'cli/run', 'cli/ls', 'cli/watch', 'cli/inspect', 'cli/unlock', 'cli/doctor'],
+    ...['clock', 'errors'],
+  ],
+  'cli/ls': ['cli/ls', 'cli/show', 'cli/redis', 'cli/arguments', 'cli', 'service', 'core'],
+  'cli/watch': ['cli/watch', 'cli/show', 'cli/redis', 'cli/arguments', 'cli', 'core', 'core/request', 'clock'],
   'cli/doctor': [
     ...['cli/doctor', 'cli/show', 'cli/redis', 'cli/arguments', 'cli', 'module', 'service', 'redis/connection'],
     ...['clock', 'errors', 'ioredis'],
   ],
-  'cli/show': ['cli/show', 'core', 'service', 'errors'],
+  'cli/show': ['cli/show', 'cli/redis', 'cli/arguments', 'core', 'service', 'errors'],
   'cli/inspect': ['cli/show', 'cli/redis', 'cli/arguments', 'cli'],
   'cli/unlock': ['cli/show', 'cli/redis', 'cli/arguments', 'cli', 'core'],
   'cli/arguments': ['cli/arguments', 'cli', 'errors'],
   'cli/redis': [
-    ...['cli/redis', 'cli/arguments', 'cli', 'module', 'service', 'redis', 'redis/connection', 'clock', 'ioredis'],
+    ...['cli/redis', 'cli/arguments', 'cli', 'module', 'service', 'core', 'redis', 'redis/connection'],
+    ...['clock', 'errors', 'ioredis'],
   ],
   'cli/run': [
     ...['cli/run', 'cli/redis', 'cli/arguments', 'cli', 'service', 'core/lock', 'core/request', 'clock', 'errors'],

@@ -1,11 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { stripVTControlCharacters } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
+import type { Lock } from 'nest-redis-lock';
 import { until } from '../support/deferred.js';
 import { COMMAND } from '../support/processes/command.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 import { withRedis } from '../support/redis/with-redis.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 
 const [CTRL_C, CTRL_Z, CTRL_D] = ['\x03', '\x1a', '\x04'];
 
@@ -23,7 +27,10 @@ describe('nest-redis-lock on a terminal', () => {
 
   /** Types and runs this on a terminal of its own. */
   function start(args: string): void {
-    const line = `${process.execPath} ${COMMAND} ${args}`;
+    shell(`${process.execPath} ${COMMAND} ${args}`);
+  }
+
+  function shell(line: string): void {
     terminal = spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
       env: { ...process.env, SHELL: '/bin/sh', REDIS_URL: server.url },
     });
@@ -100,4 +107,75 @@ describe('nest-redis-lock on a terminal', () => {
     },
     30_000,
   );
+
+  describe('ls --watch', () => {
+    const LEAVES = '\x1b[?1049l';
+    const LS = `${process.execPath} ${COMMAND} ls --watch`;
+    let proxy: TcpProxy;
+    let locks: ClosableLockService;
+    let lock: Lock;
+
+    beforeEach(async () => {
+      proxy = await startProxy(server.port);
+      locks = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
+      lock = await locks.lock('account:42', { label: 'transfer' });
+    });
+    afterEach(async () => {
+      await locks.close();
+      await proxy.stop();
+    });
+
+    /** What was drawn last. */
+    const screen = () => stripVTControlCharacters(shown.slice(shown.lastIndexOf('\x1b[H')));
+    const draws = (text: RegExp) => until(() => text.test(screen()));
+    /** Runs this, and says how the terminal is before and after it. */
+    const settings = (command: string) => `stty cols 80 rows 9; stty -g; ${command}; echo "ended $?"; stty -g`;
+
+    it.each([
+      ['q', 'q', 0],
+      ['Ctrl-C', CTRL_C, 130],
+    ])(
+      'shows what changes, and %s gives the terminal back as it was',
+      async (_, key, code) => {
+        shell(settings(LS));
+        await draws(/1 key, 0 callers wait .*account:42 +held .* 0 +transfer/s);
+        const next = locks.lock('account:42', { fair: true, label: 'book' });
+        await draws(/1 key, 1 caller waits .* 1 +transfer/s);
+        await lock.unlock();
+        await next;
+        await draws(/1 key, 0 callers wait .* 0 +book/s);
+        for (let n = 0; n < 9; n++) await locks.lock(`account:${n}`);
+        await draws(/10 keys.*… and 5 more/s);
+        expect(screen().split('\r\n').length).toBe(9);
+        type(key);
+        await once(terminal, 'exit');
+        const [before, after] = shown.split(/[\r\n]+/).filter((line) => /^[\da-f:]{40,}$/.test(line));
+        expect(after).toBe(before);
+        expect(shown.slice(shown.indexOf(LEAVES) + LEAVES.length)).toMatch(new RegExp(`^ended ${code}\r\n`));
+      },
+      30_000,
+    );
+
+    it('goes on while Redis is away', async () => {
+      start(`ls --watch --timeout 300ms --redis ${proxy.url}`);
+      await draws(/account:42/);
+      proxy.refuse();
+      await draws(/not known/);
+      proxy.welcome();
+      await draws(/account:42/);
+      type('q');
+      expect(await once(terminal, 'exit')).toEqual([0, null]);
+    }, 30_000);
+
+    it('Ctrl-Z gives the terminal to the shell, and fg goes on', async () => {
+      shell(`set -m; ${LS}; echo stopped; stty -a; fg`);
+      await draws(/account:42/);
+      type(CTRL_Z);
+      await shows('stopped');
+      await until(() => /stopped[^]*account:42/.test(shown));
+      expect(shown.slice(shown.indexOf('stopped'))).toMatch(/^stopped\r\n[^]* icanon /);
+      type('q');
+      expect(await once(terminal, 'exit')).toEqual([0, null]);
+    }, 30_000);
+  });
 });

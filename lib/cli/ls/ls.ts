@@ -1,34 +1,64 @@
-import type { LockList } from '../../core/lock-list.js';
+import type { ListOptions, LockList } from '../../core/lock-list.js';
 import type { LockService } from '../../service/lock.service.js';
-import { detailOf } from '../../errors/lock.error.js';
+import { UsageError } from '../arguments/usage.error.js';
 import type { Action } from '../arguments/verb.js';
-import { EXIT, exitCodeFor } from '../exit-codes.js';
+import { Ending } from '../ending.js';
+import { EXIT } from '../exit-codes.js';
 import { print } from '../print.js';
 import { openLocks } from '../redis/open-locks.js';
+import { outageOf } from '../redis/outage-of.js';
+import type { Say } from '../say.js';
+import { listRequest } from '../show/list-request.js';
 import { shownLocks, type Display } from '../show/listed-locks.js';
 import { unreachedLines } from '../show/unreached.js';
-import { listRequest } from './list-request.js';
+import { liveTable, REFRESH_MS } from './live-table.js';
 
 /** Lists who holds which key, and who waits. Ends with 1 when something could not be reached. */
 export const ls: Action = async (given, say) => {
   const request = listRequest(given);
-  const { locks, close } = openLocks(given, { warn: say });
+  const [isWatch, isJson] = [given.flag('watch'), given.flag('json')];
+  if (isWatch && !isJson && !isScreen())
+    throw new UsageError(
+      '--watch draws on a terminal, and this is none. Give --json for a list each second, or use "watch".',
+    );
+  // While the terminal is drawn on, nothing else may be written there.
+  const notes: string[] = [];
+  const { locks, close } = openLocks(given, { warn: isWatch ? (line) => notes.push(line) : say });
   try {
-    const list = await locks.list(request);
-    await print(given.flag('json') ? `${JSON.stringify(list)}\n` : shownList(list));
-    const { length } = list.locks;
-    if (length < list.total)
-      say(`Only the ${length} of ${list.total} that are held the longest are listed: see --limit.`);
-    const outage = await outageOf(locks, list);
-    for (const line of outage === undefined ? unreachedLines(list.unreached) : [outage]) say(line);
-    if (outage !== undefined) return EXIT.unavailable;
-    if (list.unreached.length > 0) return EXIT.no;
-    if (list.total === 0 && !given.flag('json')) say('Nobody holds such a lock, or waits for one.');
-    return EXIT.ok;
+    if (!isWatch) return await listOnce(locks, request, { isJson, say });
+    const ending = new Ending();
+    return isJson ? await listAgain(locks, request, ending) : await liveTable(locks, request, ending);
   } finally {
+    for (const note of notes) say(note);
     await close();
   }
 };
+
+interface Once {
+  readonly isJson: boolean;
+  readonly say: Say;
+}
+
+async function listOnce(locks: LockService, request: ListOptions, { isJson, say }: Once): Promise<number> {
+  const list = await locks.list(request);
+  const { length } = list.locks;
+  await print(isJson ? `${JSON.stringify(list)}\n` : shownList(list));
+  if (length < list.total)
+    say(`Only the ${length} of ${list.total} that are held the longest are listed: see --limit.`);
+  const outage = await outageOf(locks, list);
+  for (const line of outage === undefined ? unreachedLines(list.unreached) : [outage]) say(line);
+  if (outage !== undefined) return EXIT.unavailable;
+  if (list.unreached.length > 0) return EXIT.no;
+  if (list.total === 0 && !isJson) say('Nobody holds such a lock, or waits for one.');
+  return EXIT.ok;
+}
+
+/** Prints a list each second, as a line of JSON. */
+const listAgain = (locks: LockService, request: ListOptions, ending: Ending): Promise<number> =>
+  ending.repeat(REFRESH_MS, async () => {
+    const list = await locks.list(request);
+    if (!(await print(`${JSON.stringify(list)}\n`))) ending.end(EXIT.ok);
+  });
 
 function shownList({ locks }: LockList): string {
   if (locks.length === 0) return '';
@@ -37,21 +67,11 @@ function shownList({ locks }: LockList): string {
     .join('');
 }
 
+const isScreen = (): boolean => process.stdout.isTTY && process.env['TERM'] !== 'dumb';
+
 function display(): Display {
   const { stdout } = process;
   return stdout.isTTY
-    ? { columns: stdout.columns, hasColours: stdout.hasColors() }
+    ? { columns: stdout.columns || undefined, hasColours: stdout.hasColors() }
     : { columns: undefined, hasColours: false };
-}
-
-/** Says why the servers that keep the locks do not answer, or too few of them. Undefined if they do. */
-async function outageOf(locks: LockService, { unreached }: LockList): Promise<string | undefined> {
-  if (!unreached.some(({ what }) => what === 'server')) return undefined;
-  try {
-    await locks.isLocked('nest-redis-lock:ls');
-    return undefined;
-  } catch (error) {
-    if (exitCodeFor(error) !== EXIT.unavailable) throw error;
-    return detailOf(error as Error);
-  }
 }

@@ -1,0 +1,188 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { ListedHolder, ListedLock, ListedWaiters, LockList } from 'nest-redis-lock';
+import { LockChanges } from '../../lib/cli/watch/lock-changes.js';
+import type { Stored } from '../../lib/cli/watch/look.js';
+
+const KEY = 'account:42';
+const [FIRST, SECOND] = ['aaaaaaaaaaaaaaaa', 'bbbbbbbbbbbbbbbb'];
+/** The time between two looks. */
+const SINCE_MS = 1000;
+
+const token = (instance: string): string => `api:1:${instance}.1`;
+
+function holder(
+  instance: string | undefined,
+  fence: number | undefined,
+  given: Partial<ListedHolder> = {},
+): ListedHolder {
+  const isKnown = fence !== undefined;
+  const caller = { label: undefined, method: undefined, template: undefined, traceparent: undefined };
+  return {
+    ...{ token: undefined, host: 'api', pid: 1, instance, fence, ...caller, remaining: 9000 },
+    ...{ since: isKnown ? new Date() : undefined, heldMs: isKnown ? 10 : undefined },
+    ...given,
+  };
+}
+
+/** What only the store says of a holder. */
+const unclaimed = (instance: string): ListedHolder => holder(instance, undefined, { token: token(instance) });
+
+const waiters = (instance: string, callers: number): ListedWaiters => ({
+  ...{
+    host: 'api',
+    pid: 2,
+    instance,
+    label: undefined,
+    method: undefined,
+    template: undefined,
+    traceparent: undefined,
+  },
+  ...{ mode: 'exclusive', permits: undefined, callers, since: new Date(), waitedMs: 5 },
+});
+
+const lock = (holders: ListedHolder[], groups: ListedWaiters[] = [], given: Partial<ListedLock> = {}): ListedLock => ({
+  ...{ key: KEY, mode: 'exclusive', permits: undefined, holders, holderCount: holders.length, waiters: groups },
+  waiterCount: groups.reduce((sum, { callers }) => sum + callers, 0),
+  ...given,
+});
+
+const silent = (instance: string): LockList['unreached'][number] => ({
+  ...{ what: 'process', name: 'api:1', host: 'api', pid: 1, instance, reason: 'silent' },
+  message: 'The process api:1 did not answer.',
+});
+const noServer: LockList['unreached'][number] = {
+  what: 'server',
+  name: 'redis',
+  reason: 'unavailable',
+  message: 'Down.',
+};
+
+describe('The changes between two looks', () => {
+  let changes: LockChanges;
+  let stored: Stored | Error;
+  let asked: number;
+  let looks: number;
+
+  beforeEach(() => {
+    [asked, looks, stored] = [0, 0, []];
+    changes = new LockChanges(async () => {
+      asked++;
+      if (stored instanceof Error) throw stored;
+      return stored;
+    });
+  });
+
+  /** Takes a look, and returns what it tells. */
+  async function look(
+    locks: ListedLock[],
+    { unreached = [], live = [FIRST, SECOND], total = locks.length }: Partial<LockList> & { live?: string[] } = {},
+  ): Promise<string[]> {
+    const sinceMs = looks++ === 0 ? 0 : SINCE_MS;
+    const told = await changes.next({ list: { locks, total, unreached }, live: new Set(live), sinceMs });
+    return told.map((change) => {
+      if ('what' in change) return `${change.event} ${change.name}`;
+      if (change.event === 'waiting') return `waiting ${change.before} → ${change.waiterCount}`;
+      return `${change.event} ${change.holder.fence ?? change.holder.token}`;
+    });
+  }
+
+  it('tells what is held at first, then who comes, goes and waits; and nothing when nothing changes', async () => {
+    expect(await look([lock([holder(FIRST, 1)])])).toEqual(['held 1']);
+    expect(await look([lock([holder(FIRST, 1, { heldMs: 500 })])])).toEqual([]);
+    expect(await look([lock([holder(FIRST, 1)], [waiters(SECOND, 2)])])).toEqual(['waiting 0 → 2']);
+    expect(await look([lock([holder(SECOND, 2)], [waiters(SECOND, 1)])])).toEqual([
+      'ended 1',
+      'acquired 2',
+      'waiting 2 → 1',
+    ]);
+    expect(await look([])).toEqual(['ended 2', 'waiting 1 → 0']);
+    expect(await look([])).toEqual([]);
+    expect(asked).toBe(0);
+  });
+
+  it('tells of a caller that has acquired the key again, in the same process', async () => {
+    await look([lock([holder(FIRST, 1)])]);
+    expect(await look([lock([holder(FIRST, 5)])])).toEqual(['ended 1', 'acquired 5']);
+  });
+
+  it('tells of each of those that share a key', async () => {
+    const readers = (...fences: number[]) =>
+      lock(
+        fences.map((fence) => holder(FIRST, fence)),
+        [],
+        { mode: 'read' },
+      );
+    await look([readers(1, 2)]);
+    expect(await look([readers(2, 3)])).toEqual(['ended 1', 'acquired 3']);
+  });
+
+  it('calls a lock that is older than the last look held, not acquired', async () => {
+    await look([], { unreached: [silent(FIRST)] });
+    expect(await look([lock([holder(FIRST, 1, { heldMs: 60_000 })])])).toEqual(['reached api:1', 'held 1']);
+  });
+
+  it('a process that does not answer keeps its locks and waiters, as long as Redis has them', async () => {
+    await look([lock([holder(FIRST, 1)], [waiters(FIRST, 2)])]);
+    stored = [{ token: token(FIRST), leaseLeftMs: 5000 }];
+    expect(await look([], { unreached: [silent(FIRST)] })).toEqual(['unreached api:1']);
+    expect(await look([lock([unclaimed(FIRST)], [waiters(SECOND, 1)])], { unreached: [silent(FIRST)] })).toEqual([
+      'waiting 2 → 3',
+    ]);
+    expect(await look([lock([holder(FIRST, 1)], [waiters(FIRST, 2), waiters(SECOND, 1)])])).toEqual(['reached api:1']);
+    stored = [];
+    expect(await look([], { unreached: [silent(FIRST)] })).toEqual(['unreached api:1', 'ended 1', 'waiting 3 → 2']);
+  });
+
+  it('a lock of a process that has died is orphaned until Redis has it no more', async () => {
+    await look([lock([holder(FIRST, 1)])]);
+    stored = [{ token: token(FIRST), leaseLeftMs: 5000 }];
+    expect(await look([], { live: [SECOND] })).toEqual(['orphaned 1']);
+    expect(await look([], { live: [SECOND] })).toEqual([]);
+    expect(await look([lock([unclaimed(FIRST)], [waiters(SECOND, 1)])], { live: [SECOND] })).toEqual(['waiting 0 → 1']);
+    expect(await look([lock([holder(SECOND, 2)])], { live: [SECOND] })).toEqual([
+      `ended ${token(FIRST)}`,
+      'acquired 2',
+      'waiting 1 → 0',
+    ]);
+  });
+
+  it('a process that has ended and released before is not orphaned', async () => {
+    await look([lock([holder(FIRST, 1)])]);
+    expect(await look([], { live: [SECOND] })).toEqual(['ended 1']);
+  });
+
+  it('a holder that only Redis knows has ended when Redis says so, not when nobody waits any more', async () => {
+    const other = holder(undefined, undefined, { token: 'another tool', host: undefined, pid: undefined });
+    stored = [{ token: 'another tool', leaseLeftMs: 5000 }];
+    expect(await look([])).toEqual([]);
+    expect(await look([lock([other], [waiters(SECOND, 1)])])).toEqual(['held another tool', 'waiting 0 → 1']);
+    expect(await look([])).toEqual(['waiting 1 → 0']);
+    stored = [];
+    expect(await look([])).toEqual(['ended another tool']);
+  });
+
+  it('while a server can not be reached, or too many keys are there, what is missing goes on', async () => {
+    await look([lock([holder(FIRST, 1)], [waiters(SECOND, 2)])]);
+    stored = new Error('no connection');
+    expect(await look([], { unreached: [noServer], live: [] })).toEqual(['unreached redis']);
+    expect(await look([], { unreached: [noServer], live: [] })).toEqual([]);
+    stored = [{ token: token(FIRST), leaseLeftMs: 5000 }];
+    expect(await look([], { total: 1 })).toEqual(['reached redis']);
+    expect(await look([])).toEqual(['ended 1', 'waiting 2 → 0']);
+  });
+
+  it('says so when the reason changes why something can not be reached, and when it can be again', async () => {
+    expect(await look([], { unreached: [noServer] })).toEqual(['unreached redis']);
+    expect(await look([], { unreached: [{ ...noServer, reason: 'unsubscribed' }] })).toEqual(['unreached redis']);
+    expect(await look([])).toEqual(['reached redis']);
+  });
+
+  it('another holder of an exclusive key ends the lock of one that does not answer', async () => {
+    await look([lock([holder(FIRST, 1)])]);
+    expect(await look([lock([holder(SECOND, 2)])], { unreached: [silent(FIRST)] })).toEqual([
+      'unreached api:1',
+      'ended 1',
+      'acquired 2',
+    ]);
+  });
+});
