@@ -113,6 +113,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   page: [
     'page',
+    'http',
     'service',
     'core',
     'core/list',

@@ -1,3 +1,5 @@
+import { EventEmitter, once } from 'node:events';
+import { get as getByNode, type IncomingMessage } from 'node:http';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import {
   type CanActivate,
@@ -45,6 +47,19 @@ class OperatorGuard implements CanActivate {
 class AdminGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     return context.switchToHttp().getRequest<{ headers: Record<string, string> }>().headers['x-user'] === 'admin';
+  }
+}
+
+/** A guard that decides when the client has left. */
+class SlowGuard implements CanActivate {
+  static readonly news = new EventEmitter();
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const { socket, headers } = context.switchToHttp().getRequest<IncomingMessage>();
+    if (!headers['x-leaves']) return true;
+    SlowGuard.news.emit('asked');
+    await once(socket, 'close');
+    return true;
   }
 }
 
@@ -220,6 +235,19 @@ describe.each(PLATFORMS)('The page on %s', (platform, adapter) => {
     expect(await statusOf('/locks/events?filter=one-more')).toBe(429);
     expect(await statusOf('/locks/snapshot?filter=7')).toBe(200);
     for (const { body } of streams) await body!.cancel();
+  });
+
+  it('a client that leaves while the guards decide is not shown anything for ever', async () => {
+    const { url, statusOf } = await start({ page: { guards: [SlowGuard] } });
+    for (let at = 0; at < 8; at++) {
+      const asked = once(SlowGuard.news, 'asked');
+      const request = getByNode(`${url}/locks/events?filter=${at}`, { headers: { 'x-leaves': 'yes' } });
+      const failed = new Promise((resolve) => request.once('error', resolve));
+      await asked;
+      request.destroy();
+      await failed;
+    }
+    expect(await statusOf('/locks/snapshot?filter=one-more')).toBe(200);
   });
 
   it('other sites read nothing, though the app allows other origins', async () => {

@@ -1,4 +1,6 @@
 import type { ServerResponse } from 'node:http';
+import { destroyOnceReset } from '../../http/reset-stream.js';
+import { isClosed, onceEnded } from '../../http/response-end.js';
 import { PAGE_HEADERS } from './page-headers.js';
 
 /** How long a browser waits before it connects again, in ms. */
@@ -25,19 +27,24 @@ export class EventStream {
   /**
    * Sends the headers, unless an event was sent already.
    *
-   * @param onClose called once, when either side has ended the stream
+   * @param onClose called once, when either side has ended the stream, or had before
    */
   open(onClose: () => void): void {
+    const response = this.#response;
     const lasts = setTimeout(() => {
       // Without data a browser would ignore the event.
       this.send('again', '{}');
       this.end();
     }, this.#lastsMs).unref();
-    this.#response.once('close', () => {
+    const closed = (): void => {
       clearTimeout(lasts);
       clearTimeout(this.#stuck);
       onClose();
-    });
+    };
+    // The client may have left while the guards decided: then no event tells of it any more.
+    if (isClosed(response)) return closed();
+    destroyOnceReset(response);
+    onceEnded(response, closed);
     this.#start();
   }
 
