@@ -15,6 +15,7 @@ import { LockService, type LockEvent } from 'nest-redis-lock';
 import { map } from 'rxjs';
 import type { PageSnapshot, UnlockRequest } from '../../lib/page/page-snapshot.js';
 import { PLATFORMS } from '../nest/http-app.js';
+import { until } from '../support/deferred.js';
 import { events } from './support/event-source.js';
 import { startPageApp } from './support/page-app.js';
 
@@ -235,6 +236,16 @@ describe.each(PLATFORMS)('The page on %s', (platform, adapter) => {
     expect(await statusOf('/locks/events?filter=one-more')).toBe(429);
     expect(await statusOf('/locks/snapshot?filter=7')).toBe(200);
     for (const { body } of streams) await body!.cancel();
+  });
+
+  it('only so many streams are open at a time; others poll', async () => {
+    const { get, statusOf } = await start();
+    const streams = await Promise.all(Array.from({ length: 100 }, () => get('/locks/events')));
+    expect(streams.map(({ status }) => status)).toEqual(Array(100).fill(200));
+    expect(await statusOf('/locks/events')).toBe(429);
+    expect(await statusOf('/locks/snapshot')).toBe(200);
+    await Promise.all(streams.map(({ body }) => body!.cancel()));
+    await until(async () => (await statusOf('/locks/events', { method: 'HEAD' })) === 200);
   });
 
   it('a client that leaves while the guards decide is not shown anything for ever', async () => {

@@ -152,8 +152,5 @@ function rawOf(response: HttpResponse): ServerResponse {
 
 function tooManyRequests(error: unknown): never {
   if (!(error instanceof TooManyViewsError)) throw error;
-  throw new HttpException(
-    'Too many different filters and keys are looked at at the moment. Close another tab, or use the same filter.',
-    HttpStatus.TOO_MANY_REQUESTS,
-  );
+  throw new HttpException(error.message, HttpStatus.TOO_MANY_REQUESTS);
 }

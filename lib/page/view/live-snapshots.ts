@@ -8,6 +8,9 @@ const POLLED_FOR_MS = 5_000;
 /** How many different views there may be: each of them is work for every process. */
 const MOST_VIEWS = 8;
 
+/** How many may follow at a time: each of them gets every snapshot, which keeps this process from its locks. Others poll. */
+const MOST_FOLLOWERS = 100;
+
 /** What somebody looks at. */
 export interface View {
   /** In lower case. */
@@ -33,7 +36,7 @@ interface OpenView extends View {
   latest: { readonly json: string; readonly at: number } | undefined;
 }
 
-/** Is thrown when too many different views are open. */
+/** Is thrown when too many different views are open, or too many viewers follow. */
 export class TooManyViewsError extends Error {}
 
 /** Makes snapshots once a second for all who look, and only while somebody does. */
@@ -41,6 +44,7 @@ export class LiveSnapshots {
   readonly #make: MakeSnapshots;
   readonly #everyMs: number;
   readonly #views = new Map<string, OpenView>();
+  readonly #followers = new Set<Viewer>();
   #timer: NodeJS.Timeout | undefined;
   #isMaking = false;
   #madeAt = -Infinity;
@@ -59,12 +63,14 @@ export class LiveSnapshots {
    * @throws TooManyViewsError
    */
   follow(view: View, viewer: Viewer): () => void {
-    const open = this.#open(view);
-    open.viewers.add(viewer);
-    if (open.latest && now() < open.latest.at + this.#everyMs) viewer.next(open.latest.json);
-    if (this.#isClosed) viewer.end();
-    this.#schedule();
-    return () => void open.viewers.delete(viewer);
+    if (this.#followers.size >= MOST_FOLLOWERS)
+      throw new TooManyViewsError('Too many pages are open at the moment. Close another tab, or poll.');
+    const stop = this.#show(view, viewer);
+    this.#followers.add(viewer);
+    return () => {
+      stop();
+      this.#followers.delete(viewer);
+    };
   }
 
   /**
@@ -77,7 +83,7 @@ export class LiveSnapshots {
     let stop: (() => void) | undefined;
     try {
       return await new Promise<string | undefined>((resolve) => {
-        stop = this.follow(view, { next: resolve, end: () => resolve(undefined) });
+        stop = this.#show(view, { next: resolve, end: () => resolve(undefined) });
       });
     } finally {
       stop?.();
@@ -91,12 +97,24 @@ export class LiveSnapshots {
     for (const { viewers } of this.#views.values()) for (const viewer of [...viewers]) viewer.end();
   }
 
+  #show(view: View, viewer: Viewer): () => void {
+    const open = this.#open(view);
+    open.viewers.add(viewer);
+    if (open.latest && now() < open.latest.at + this.#everyMs) viewer.next(open.latest.json);
+    if (this.#isClosed) viewer.end();
+    this.#schedule();
+    return () => void open.viewers.delete(viewer);
+  }
+
   #open(view: View): OpenView {
     const id = JSON.stringify([view.filter, view.key]);
     let open = this.#views.get(id);
     if (open) return open;
     this.#forget();
-    if (this.#views.size >= MOST_VIEWS) throw new TooManyViewsError();
+    if (this.#views.size >= MOST_VIEWS)
+      throw new TooManyViewsError(
+        'Too many different filters and keys are looked at at the moment. Close another tab, or use the same filter.',
+      );
     open = { ...view, viewers: new Set(), polledAt: -Infinity, latest: undefined };
     this.#views.set(id, open);
     return open;
