@@ -12,12 +12,14 @@
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { processesOfSession, sessionsWithToken, signalSession } from './run/processes.js';
+import { membersOfSession, sessionsWithToken, signalSession } from './run/processes.js';
 import { sharedNow, WATCHED } from './run/watched.js';
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-/** How often to kill again, in ms, and how long after the end of stdin: the command may be just starting. */
-const [AGAIN_MS, STARTING_MS] = [20, 1000];
+/** How soon to kill again, in ms, at first and later: each time, all processes of the machine are looked at. */
+const [AGAIN_MS, AGAIN_LATER_MS] = [20, 1000];
+/** How long to look for the command after the end of stdin, in ms: it may be just starting. */
+const STARTING_MS = 1000;
 /** How long to wait for what was killed, in ms: who runs this one inside of another lock must not release that before. */
 const DYING_MS = 5000;
 
@@ -39,15 +41,15 @@ function planKill(): void {
   clearTimeout(timer);
   // If this process itself stood still, the news that put the end off wait in its pipe: they are read before the immediate.
   timer = setTimeout(
-    () => setImmediate(killInTime),
+    () => setImmediate(() => killInTime()),
     Math.min(Math.max(0, Math.ceil(until - sharedNow())), LONGEST_TIMER_MS),
   );
 }
 
-function killInTime(): void {
+function killInTime(againMs = AGAIN_MS): void {
   if (until > sharedNow()) return planKill();
   kill();
-  timer = setTimeout(killInTime, AGAIN_MS);
+  timer = setTimeout(killInTime, againMs, Math.min(2 * againMs, AGAIN_LATER_MS));
 }
 
 async function abandoned(): Promise<void> {
@@ -60,7 +62,7 @@ async function abandoned(): Promise<void> {
   if (killed.length > 0)
     tell(`the process that held the lock was killed, and so was its command (group ${killed.join()}).`);
   const exitAt = sharedNow() + DYING_MS;
-  while (killed.some((id) => processesOfSession(id)?.length) && sharedNow() < exitAt) {
+  while (killed.some((id) => membersOfSession(id, token)?.length) && sharedNow() < exitAt) {
     killed.forEach((id) => signalSession(id, 'SIGKILL'));
     await sleep(AGAIN_MS);
   }

@@ -241,20 +241,33 @@ describe('nest-redis-lock run, when things go wrong', () => {
 
   it('a run inside of a run: the outer lock stays until the inner command has been killed', async () => {
     const inner = [process.execPath, COMMAND, 'run', 'inner', '--', ...STUBBORN];
-    const command = run('--max-hold', '1s', '--grace', '200ms', '--', ...inner);
+    const command = run('--', ...inner);
     const pid = Number(await command.said('started'));
     const innerWrapper = parentOf(pid)!;
     const watcher = await watcherOf(innerWrapper);
     const grant = nextGrant();
     // It is slow to notice that the inner wrapper was killed.
     process.kill(watcher, 'SIGSTOP');
+    process.kill(innerWrapper, 'SIGKILL');
     await until(() => !isRunning(innerWrapper));
     await sleep(500);
     expect(isRunning(pid)).toBe(true);
     process.kill(watcher, 'SIGCONT');
     const grantedAt = await grant;
-    expect(await command.exit).toBe(77);
+    expect(await command.exit).toBe(137);
     expect(lastAlive(command)).toBeLessThan(grantedAt);
+  }, 30_000);
+
+  it('a run that the command has started by setsid is left alone, and does not keep the lock', async () => {
+    const daemon = [process.execPath, COMMAND, 'run', 'daemon', '--', 'sleep', '60'];
+    const command = run('--', 'sh', '-c', 'setsid "$@" > /dev/null 2>&1 & wait', 'sh', ...daemon);
+    await until(() => locks.isLocked('daemon'));
+    command.signal('SIGTERM');
+    expect(await command.exit).toBe(143);
+    const pid = (await locks.inspect('daemon'))!.holder.pid!;
+    expect(isRunning(pid)).toBe(true);
+    process.kill(pid, 'SIGTERM');
+    await until(() => !isRunning(pid));
   }, 30_000);
 
   it('the wrapper is stopped for longer than the lease: the command is killed before the next holder gets in', async () => {

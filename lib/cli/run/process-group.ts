@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, exitCodeOf } from '../exit-codes.js';
-import { processesOfSession, processesWith, signalSession } from './processes.js';
-import { INSIDE } from './watched.js';
+import { membersOfSession, signalSession } from './processes.js';
 
 /** How often to look whether all is gone, in ms: first, and at most. */
 const [LOOKS_FIRST_MS, LOOKS_EVERY_MS] = [5, 250];
@@ -86,13 +85,8 @@ export class ProcessGroup {
     }
   }
 
-  /**
-   * The processes of the session that have not ended. When all have, those that kill in turn what `run` has started in
-   * it, in a session of its own. Undefined where there is no /proc.
-   */
+  /** What has not ended yet, by `membersOfSession`. Undefined where there is no /proc. */
   get members(): readonly number[] | undefined {
-    const own = processesOfSession(this.id);
-    const members = own?.length === 0 ? processesWith(INSIDE, this.#token) : own;
-    return members?.map(({ pid }) => pid);
+    return membersOfSession(this.id, this.#token)?.map(({ pid }) => pid);
   }
 }

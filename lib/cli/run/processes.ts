@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { INSIDE, sessionName } from './watched.js';
 
 /** A process, as /proc shows it. */
 interface Process {
@@ -22,7 +23,7 @@ export function liveProcesses(): readonly Process[] | undefined {
 }
 
 /** Lists the processes that have this in their environment; undefined where there is no /proc. */
-export const processesWith = (variable: string, value: string): readonly Process[] | undefined =>
+const processesWith = (variable: string, value: string): readonly Process[] | undefined =>
   liveProcesses()?.filter(({ pid }) => environmentOf(pid).includes(`\0${variable}=${value}\0`));
 
 /** Finds the sessions whose processes have this LOCK_TOKEN in their environment. */
@@ -31,7 +32,7 @@ export const sessionsWithToken = (token: string): readonly number[] => [
 ];
 
 /** Lists the processes of a session that have not ended; undefined where there is no /proc. */
-export const processesOfSession = (id: number): readonly Process[] | undefined =>
+const processesOfSession = (id: number): readonly Process[] | undefined =>
   liveProcesses()?.filter(({ session }) => session === id);
 
 /**
@@ -54,6 +55,18 @@ function signalGroup(id: number, signal: NodeJS.Signals): boolean {
     return false; // none is left
   }
 }
+
+/**
+ * Lists the processes of the session of a command that have not ended. When all have, those that kill in turn what `run`
+ * has started in it, in a session of its own. Undefined where there is no /proc.
+ */
+export function membersOfSession(id: number, token: string): readonly Process[] | undefined {
+  const own = processesOfSession(id);
+  return own?.length === 0 ? processesWith(INSIDE, sessionName(id, token)) : own;
+}
+
+/** Finds the session of this process; undefined where there is no /proc. */
+export const ownSession = (): number | undefined => liveProcess('self')[0]?.session;
 
 /** Finds the parent of a process; undefined where there is no /proc. */
 export function parentOf(pid: number): number | undefined {

@@ -1,7 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Say } from '../say.js';
-import { INSIDE, sharedNow, WATCHED } from './watched.js';
+import { ownSession } from './processes.js';
+import { INSIDE, sessionName, sharedNow, WATCHED } from './watched.js';
 
 /** In the package, this file is part of dist/cli/run.js, beside the watcher. */
 const FILE = fileURLToPath(new URL('./watcher.js', import.meta.url));
@@ -56,7 +57,7 @@ export class WatcherProcess {
         ...process.env,
         // It is none of the processes of a command. But a command that `run` starts for another command has it.
         LOCK_TOKEN: '',
-        [INSIDE]: process.env['LOCK_TOKEN'] ?? '',
+        [INSIDE]: sessionName(ownSession() ?? 0, process.env['LOCK_TOKEN'] ?? ''),
         NODE_OPTIONS: '',
         [WATCHED]: [this.#token, this.#groupId ?? '', this.#until].join(' '),
       },
