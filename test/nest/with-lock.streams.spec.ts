@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockLostError, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import { from, lastValueFrom, Observable, Subject, take, toArray } from 'rxjs';
+import { combineLatest, from, lastValueFrom, Observable, Subject, take, throwError, toArray } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 
 const ran: string[] = [];
@@ -209,6 +209,13 @@ describe.each(OBSERVABLES)('a method that returns %s holds its lock', (_what, ca
     subscription.unsubscribe();
     expect(source.observed).toBe(false);
     await until(isFree);
+  });
+
+  it('a method does not hold its lock for a reader that has gone before it reads', async () => {
+    const { said, ended } = heard(combineLatest([throwError(() => new Error('of another')), await call()]));
+    await ended;
+    await until(isFree);
+    expect([said, source.observed]).toEqual([['of another'], false]);
   });
 
   it('an Observable ends with LockLostError when its lock is lost', async () => {

@@ -1,4 +1,4 @@
-import { Observable, Subject, takeUntil, type Subscription } from 'rxjs';
+import { Observable, ReplaySubject, takeUntil, type Subscription } from 'rxjs';
 
 /**
  * Ends a source when its reader unsubscribes. It listens for that before it subscribes to the source, because a source
@@ -11,7 +11,7 @@ export function untilUnsubscribed(
   reader: Pick<Subscription, 'add'>,
   inside = (end: () => void): void => end(),
 ): Observable<unknown> {
-  const left = new Subject<void>();
+  const left = new ReplaySubject<void>(1);
   reader.add(() => inside(() => left.next()));
   // An Observable of another copy of rxjs may not work with the operators of this one.
   const ours =
