@@ -51,6 +51,35 @@ async function* rows(): AsyncGenerator<string> {
   }
 }
 
+/** Its `next()` never settles, and its `return()` does not change that. */
+function stuckRows(): AsyncIterableIterator<string> {
+  return {
+    next: () => {
+      note('first');
+      return new Promise(() => undefined);
+    },
+    return: async () => {
+      note('end');
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+/** Fails while it reads, as a `Readable` that is destroyed with an error. */
+class FailsAtOnce implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler<AsyncGenerator<string>>) {
+    return next.handle().pipe(
+      switchMap((read) => {
+        void read.next();
+        return read.throw(new Error('of the reader'));
+      }),
+    );
+  }
+}
+
 /** Reads one value, and leaves. */
 class OneRow implements NestInterceptor {
   intercept(_context: unknown, next: CallHandler<AsyncGenerator<string>>) {
@@ -117,24 +146,17 @@ class Exports {
     return byHand;
   }
 
-  /** Its `next()` never settles, and its `return()` does not change that. */
   @Get('stuck/:id')
   @WithLock('export:<params.id>', { ...SCOPE, lease: '500ms' })
   stuck() {
-    const stuck: AsyncIterableIterator<string> = {
-      next: () => {
-        note('first');
-        return new Promise(() => undefined);
-      },
-      return: async () => {
-        note('end');
-        return { done: true, value: undefined };
-      },
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    };
-    return stuck;
+    return stuckRows();
+  }
+
+  @UseInterceptors(FailsAtOnce)
+  @Get('failed/:id')
+  @WithLock('export:<params.id>', { ...SCOPE, lease: '500ms' })
+  failed() {
+    return stuckRows();
   }
 
   @Get('counted/:id')
@@ -235,6 +257,13 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     const sent = send('stuck/7');
     await until(() => seen.length === 1);
     await abort(sent);
+    expect(await isFree()).toBe(false);
+    await until(isFree);
+    expect(seen).toEqual(['first, inside', 'end, inside']);
+  });
+
+  it('an async iterator that never goes on keeps its lock for one lease after its reader has failed', async () => {
+    expect((await responseOf(send('failed/7'))).statusCode).toBe(500);
     expect(await isFree()).toBe(false);
     await until(isFree);
     expect(seen).toEqual(['first, inside', 'end, inside']);

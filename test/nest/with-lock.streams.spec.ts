@@ -64,6 +64,11 @@ class Feeds {
     return iterator;
   }
 
+  @WithLock('feed', { lease: '300ms' })
+  passedOnForShort(iterator: AsyncIterableIterator<number>): AsyncIterableIterator<number> {
+    return iterator;
+  }
+
   @WithLock('feed')
   async givenBack(@CurrentLock() lock?: Lock) {
     await lock!.unlock();
@@ -358,6 +363,7 @@ describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call
 describe('an iterator that is no generator', () => {
   /** Settle what each call of `next()` returns. */
   let calls: Deferred<IteratorResult<number>>[];
+  let isClosed: boolean;
 
   /** Its calls do not wait for each other. */
   const source: AsyncIterableIterator<number> = {
@@ -366,13 +372,17 @@ describe('an iterator that is no generator', () => {
       calls.push(call);
       return call.promise;
     },
-    return: async () => ({ done: true, value: undefined }),
+    return: async () => {
+      isClosed = true;
+      return { done: true, value: undefined };
+    },
     [Symbol.asyncIterator]() {
       return this;
     },
   };
 
   beforeEach(() => {
+    isClosed = false;
     calls = [];
   });
 
@@ -412,14 +422,31 @@ describe('an iterator that is no generator', () => {
     },
   );
 
-  it('an iterator whose value never comes keeps its lock for one lease after its reader has left', async () => {
-    const iterator = await feeds.givenForShort(source);
-    void iterator.next();
-    const end = iterator.return!();
-    await turn();
-    expect(await isFree()).toBe(false);
-    expect(await end).toEqual({ done: true, value: undefined });
-    expect(await isFree()).toBe(true);
+  describe.each([
+    ['promised', async () => feeds.givenForShort(source)],
+    ['read as it is returned', async () => feeds.passedOnForShort(source)[Symbol.asyncIterator]()],
+  ] as const)('%s, whose value never comes,', (_how, call) => {
+    it('keeps its lock for one lease after its reader has left', async () => {
+      const iterator = await call();
+      void iterator.next();
+      await until(() => calls.length === 1);
+      const end = iterator.return!();
+      await turn();
+      expect(await isFree()).toBe(false);
+      expect(await end).toEqual({ done: true, value: undefined });
+      expect([await isFree(), isClosed]).toEqual([true, true]);
+    });
+
+    it('keeps its lock for one lease after its reader has failed, as Readable.destroy(error) does', async () => {
+      const iterator = await call();
+      void iterator.next();
+      await until(() => calls.length === 1);
+      const end = iterator.throw!(new Error('of the reader'));
+      await turn();
+      expect(await isFree()).toBe(false);
+      await expect(end).rejects.toThrow('of the reader');
+      expect([await isFree(), isClosed]).toEqual([true, true]);
+    });
   });
 
   it('a reader that waits for two values hears at once that the lock is lost', async () => {

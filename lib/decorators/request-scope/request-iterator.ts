@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { OpenCalls } from '../stream/open-calls.js';
 import { assertNotLost, leaseMsOf } from '../stream/stream-hold.js';
+import { throwInto } from '../stream/throw-into.js';
 import { Turn } from './handler-turn.js';
 import type { RequestHold } from './request-hold.js';
 
@@ -36,10 +37,13 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   }
 
   async throw(error: unknown): Promise<Result> {
-    return this.#read(() => {
-      if (!this.#source.throw) throw error;
-      return this.#source.throw(error);
-    });
+    try {
+      return await this.#read(() => throwInto(this.#source, error));
+    } finally {
+      // It may go on after an error.
+      this.#isLeft ||= this.#hasEnded;
+      this.#leaveOnceSettled();
+    }
   }
 
   /** Lets every reader leave, whatever has become of the lock: the source closes what it has open. */

@@ -1,13 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { OpenCalls } from './open-calls.js';
 import { assertNotLost, leaseMsOf, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
+import { throwInto } from './throw-into.js';
 
-/** How long a call may go on after `return()`, in ms: it may wait for an event that never comes. */
-const LONGEST_AFTER_RETURN_MS = 5000;
+/** How long a call may go on when its reader has left, in ms: it may wait for an event that never comes. */
+const LONGEST_AFTER_LEAVING_MS = 5000;
 
 /**
  * Makes an async iterator keep the lock until it is done, has thrown, or was left by `return()` or `throw()`, and no
- * call of it works any more. After `return()` that is some seconds later at the latest.
+ * call of it works any more. After `return()` and `throw()` that is some seconds later at the latest.
  */
 export function heldIterator(source: AsyncIterator<unknown>, streamLock: StreamLock): AsyncIterableIterator<unknown> {
   const { lock, onLost, requests } = streamLock;
@@ -21,19 +22,18 @@ export function heldIterator(source: AsyncIterator<unknown>, streamLock: StreamL
     if (lock.isHeld) await new Promise<void>((resolve) => calls.onceSettled(resolve, longestMs));
     await hold.end();
   };
-  const step = async (
-    go: () => Promise<IteratorResult<unknown>>,
-    isReturn = false,
-  ): Promise<IteratorResult<unknown>> => {
+  /** @param isLast whether the reader leaves, unless the source goes on */
+  const step = async (go: () => Promise<IteratorResult<unknown>>, isLast = false): Promise<IteratorResult<unknown>> => {
     if (isEnding) return { done: true, value: undefined };
+    const longestMs = isLast ? Math.min(leaseMsOf(lock), LONGEST_AFTER_LEAVING_MS) : undefined;
     try {
       hold.startReading(onLost);
       const result = await calls.during(() => inside(go));
       if (onLost === 'throw' && !hold.hasEnded) assertNotLost(lock);
-      if (result.done) await end(isReturn ? Math.min(leaseMsOf(lock), LONGEST_AFTER_RETURN_MS) : undefined);
+      if (result.done) await end(longestMs);
       return result;
     } catch (error) {
-      await end();
+      await end(longestMs);
       if (error === lock.loss) void inside(async () => source.return?.()).catch(() => undefined);
       throw requests.attachError(error);
     }
@@ -41,11 +41,7 @@ export function heldIterator(source: AsyncIterator<unknown>, streamLock: StreamL
   const held: AsyncIterableIterator<unknown> = {
     next: (...sent: [] | [unknown]) => step(() => source.next(...sent)),
     return: (value: unknown) => step(async () => source.return?.(value) ?? { done: true, value }, true),
-    throw: (error: unknown) =>
-      step(() => {
-        if (!source.throw) throw error;
-        return source.throw(error);
-      }),
+    throw: (error: unknown) => step(() => throwInto(source, error), true),
     [Symbol.asyncIterator]() {
       return this;
     },

@@ -1,6 +1,7 @@
 import { Observable } from 'rxjs';
 import { releaseUnread } from './stream-hold.js';
 import { isAsyncIterable, isObservable } from './stream-kind.js';
+import { throwInto } from './throw-into.js';
 
 /**
  * Makes an Observable that calls when somebody subscribes, so a method can return it before it has its lock.
@@ -36,32 +37,46 @@ export function promiseOrIterator(promise: Promise<unknown>): Promise<unknown> &
 
 /**
  * Makes an iterator that calls when somebody asks for the first value, as an async generator does. `left`, by
- * `return()` or `throw()`, ends the wait.
+ * `return()` or `throw()`, ends the wait. It passes all on to what the call has returned, at once: a `return()` must not
+ * wait for a `next()` that never settles.
  */
 export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): AsyncGenerator<unknown, unknown, unknown> {
   const left = new AbortController();
-  const values = valuesOf(call, left.signal);
-  const end = values.return.bind(values);
-  const fail = values.throw.bind(values);
-  return Object.assign(values, {
-    return: (value: unknown) => (left.abort(), end(value)),
-    throw: (error: unknown) => (left.abort(), fail(error)),
+  let source: Promise<AsyncIterator<unknown>> | undefined;
+  let isLeft = false;
+  const begin = async (): Promise<AsyncIterator<unknown>> => {
+    try {
+      const result = await call(left.signal);
+      isLeft = left.signal.aborted;
+      return isAsyncIterable(result) ? result[Symbol.asyncIterator]() : only(result);
+    } catch (error) {
+      return left.signal.aborted && error === left.signal.reason ? only(undefined) : failing(error);
+    }
+  };
+  const leave = (): Promise<AsyncIterator<unknown>> => {
+    left.abort();
+    return (source ??= Promise.resolve(only(undefined)));
+  };
+  // A generator, so that readers find on it what each generator has.
+  return Object.assign(only(undefined), {
+    next: async (...sent: [] | [unknown]): Promise<IteratorResult<unknown>> => {
+      const iterator = await (source ??= begin());
+      return isLeft ? { done: true, value: undefined } : iterator.next(...sent);
+    },
+    return: async (value: unknown): Promise<IteratorResult<unknown>> => {
+      const iterator = await leave();
+      return iterator.return?.(value) ?? { done: true, value };
+    },
+    throw: async (error: unknown): Promise<IteratorResult<unknown>> => throwInto(await leave(), error),
   });
 }
 
-async function* valuesOf(
-  call: (left: AbortSignal) => Promise<unknown>,
-  left: AbortSignal,
-): AsyncGenerator<unknown, unknown, unknown> {
-  let result: unknown;
-  try {
-    result = await call(left);
-  } catch (error) {
-    if (left.aborted && error === left.reason) return undefined;
-    throw error;
-  }
-  if (left.aborted) return void releaseUnread(result);
-  if (isAsyncIterable(result)) return yield* result as AsyncGenerator<unknown, unknown, unknown>;
-  if (result !== undefined) yield result;
+async function* only(value: unknown): AsyncGenerator<unknown, unknown, unknown> {
+  if (value !== undefined) yield value;
   return undefined;
+}
+
+// eslint-disable-next-line require-yield -- an iterator that fails at its first value
+async function* failing(error: unknown): AsyncGenerator<unknown, unknown, unknown> {
+  throw error;
 }
