@@ -76,6 +76,13 @@ it('the launcher starts all it needs, says when the port is taken, and stops all
   await expect(fetch(api)).rejects.toThrow('fetch failed');
 });
 
+it('the launcher says in one line why the database can not be used', async () => {
+  const DATABASE_URL = `postgres://shop@127.0.0.1:${await freePort()}/shop`;
+  const { code, output } = await launch({ PORT: '0', DATABASE_URL, REDIS_URL: '' }).ended;
+  expect(code).toBe(1);
+  expect(output.trim().split('\n').at(-1)).toMatch(/^The database cannot be used: connect ECONNREFUSED/);
+});
+
 it('the app runs without a launcher, and answers requests that wait for a lock when SIGTERM comes', async () => {
   const { saw } = launch({ PORT: '0', DATABASE_URL: '', REDIS_URL: '' });
   const [databaseUrl, redisUrl] = await Promise.all([saw(/(postgres:\S+)/), saw(/(redis:\S+)/), saw(/Ready: (\S+)/)]);

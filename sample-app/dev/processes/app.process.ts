@@ -1,6 +1,6 @@
 import { bootstrap } from '../../src/bootstrap.js';
 import { playOnStage } from '../demo/stage-actor.js';
-import { tellParent } from './run-process.js';
+import { fail, tellParent } from './run-process.js';
 
 /** What an app process tells its parent when it is ready. */
 export interface AppReport {
@@ -12,6 +12,6 @@ const stop = () => process.kill(process.pid, 'SIGTERM');
 process.once('disconnect', stop);
 if (!process.connected) stop();
 
-const app = await bootstrap();
+const app = await bootstrap().catch(fail);
 if (process.env['ON_STAGE'] === '1') playOnStage(app);
 await tellParent<AppReport>({ ready: { url: await app.getUrl() } });

@@ -30,7 +30,8 @@ export async function runProcess<Report>(start: () => Promise<Running<Report>>):
   await starting.then(({ report }) => tellParent({ ready: report }), fail);
 }
 
-async function fail(error: unknown): Promise<never> {
+/** Tells the process that started this one why it can't go on, and ends it. */
+export async function fail(error: unknown): Promise<never> {
   if (process.connected) await tellParent({ failed: reason(error) });
   else console.error(reason(error));
   process.exit(1);
