@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import type { Locator, Page } from 'playwright-core';
+import { Demonstrations } from '../../sample-app/dev/demo/demonstrations.js';
 import { SCENARIOS } from '../../sample-app/dev/scenarios/all.js';
 import { startBank, type SimulatedBank } from '../../sample-app/dev/simulated-bank.js';
 import { withBrowser, type OpenPage } from '../support/browser/with-browser.js';
@@ -124,6 +125,22 @@ describe('The page of the sample, in a browser', () => {
     expect(await page.locator('.lost').textContent()).toBe('0');
     for (const plot of ['withdrawals a second', 'time to an answer'])
       await expectAPlot(page.getByRole('img', { name: new RegExp(`^${plot}.*: 0 to [1-9]`) }));
+  });
+
+  it('calls nothing right that was not done', async () => {
+    const nothing = { accidents: 0, expected: 'balance 10000', actual: 'balance 10000', statuses: { 503: 400 } };
+    const news = [
+      Demonstrations.ready,
+      { news: 'starts', scenario: 'balance' },
+      { news: 'outcome', scenario: 'balance', lock: true, ...nothing },
+      { news: 'failed', scenario: 'balance', reason: 'for a reason' },
+    ];
+    const body = news.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('');
+    const page = await open('about:blank');
+    await page.route('**/demo/events', (route) => route.fulfill({ contentType: 'text/event-stream', body }));
+    await page.goto(url);
+    await page.getByText('Nothing was done: each answer was 503.').and(page.locator('#balance .bad')).waitFor();
+    expect(await verdictsOf(page, 'balance')).toEqual(['–', 'Nothing was done: each answer was 503.']);
   });
 
   it.each([

@@ -73,7 +73,7 @@ export class ShopClient {
   async ask<Body>(request: ShopRequest): Promise<Body> {
     const { status, body } = await this.#send(this.#apps[0]!, request);
     if (status < 200 || status > 299) {
-      throw new Error(`${request.method ?? 'GET'} ${request.path} was answered ${status}: ${JSON.stringify(body)}`);
+      throw new Error(`${request.method ?? 'GET'} ${request.path} was answered ${status}: ${String(body['message'])}`);
     }
     return body as Body;
   }

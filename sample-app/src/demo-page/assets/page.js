@@ -60,6 +60,9 @@ function card({ name, title, story, why, lock }) {
       halves.get(news.lock).outcome(news);
       plot.outcome(news);
     },
+    fail() {
+      for (const one of halves.values()) one.fail();
+    },
   };
 }
 
@@ -79,17 +82,23 @@ function half(element) {
       verdict.className = 'verdict';
       verdict.textContent = '…';
     },
+    fail() {
+      if (verdict.textContent === '…') verdict.textContent = '–';
+    },
     progress({ answered, of, figure: value }) {
       bar.max = of;
       bar.value = answered;
       figure.textContent = `${answered} of ${of} answered${value === null ? '' : ` · ${value} in the database`}`;
     },
-    outcome({ accident, accidents, expected, actual }) {
-      const isRight = accidents === 0;
+    outcome({ accident, accidents, expected, actual, statuses }) {
+      const isDone = Object.keys(statuses).some((status) => status.startsWith('2'));
+      const isRight = isDone && accidents === 0;
       verdict.className = `verdict ${isRight ? 'good' : 'bad'}`;
       verdict.textContent = isRight
         ? `No accident: ${actual}.`
-        : `${accidents} ${accident}: ${actual}. It should be: ${expected}.`;
+        : isDone
+          ? `${accidents} ${accident}: ${actual}. It should be: ${expected}.`
+          : `Nothing was done: each answer was ${Object.keys(statuses).join(' or ')}.`;
     },
   };
 }
@@ -135,7 +144,7 @@ function plotOf(element, title) {
       outcomes.set(news.lock, news);
       const texts = [...outcomes.values()].map(
         ({ lock, perSecond, p50Ms, p99Ms, cameAgain }) =>
-          `${lock ? 'With the lock (green)' : 'Without it (red)'}: ${perSecond} done a second; half of the answers within ` +
+          `${lock ? 'With the lock (green)' : 'Without the lock (red)'}: ${perSecond} done a second; half of the answers within ` +
           `${p50Ms} ms, 99 of 100 within ${p99Ms} ms${cameAgain ? `; ${cameAgain} times a client got a 409 and came again` : ''}.`,
       );
       caption.textContent = `Answers over time. ${texts.join(' ')}`;
@@ -158,7 +167,7 @@ function sparkOf(element, what) {
     const most = Math.max(0, ...points.map(({ value }) => value));
     const y = (value) => 96 - (value / (most || 1)) * 92;
     line.setAttribute('points', points.map(({ age, value }) => `${LANE_MS - age},${y(value)}`).join(' '));
-    scale.textContent = `0 to ${most < 10 ? most.toFixed(1) : Math.round(most)}, the last 20 seconds`;
+    scale.textContent = `0 to ${most < 10 ? most.toFixed(1) : Math.round(most)} in the last 20 s`;
     svg.setAttribute('aria-label', `${what}: ${scale.textContent}`);
   };
 }
@@ -238,8 +247,9 @@ function stageOf(section) {
     seen({ text }) {
       const line = document.createElement('li');
       line.textContent = text;
-      find('.seen').append(line);
-      line.scrollIntoView({ block: 'nearest' });
+      const list = find('.seen');
+      list.append(line);
+      list.scrollTop = list.scrollHeight;
     },
     show({ processes, balance, lost, expected, done, refused, waitMs, ownsRedis }) {
       find('.stage').hidden = false;
@@ -248,6 +258,7 @@ function stageOf(section) {
         stage.enable(running);
       }
       find('[data-action=redis]').disabled = running !== 'live' || !ownsRedis;
+      if (!ownsRedis) find('[data-action=redis] + span').textContent = 'not the one that you named (REDIS_URL)';
       const now = performance.now();
       frames.push({
         at: now,
@@ -313,10 +324,10 @@ const handlers = {
   starts({ scenario }) {
     setRunning(scenario);
     if (scenario === 'live') stage.begin();
+    cards.get(scenario)?.begin();
     say(`${titleOf(scenario)}: three processes start…`);
   },
   began({ scenario, processes }) {
-    cards.get(scenario)?.begin();
     say(`${titleOf(scenario)}: the crowd comes to ${processes} processes.`);
   },
   stage(news) {
@@ -337,6 +348,7 @@ const handlers = {
   failed({ scenario, reason }) {
     isOn = false;
     setRunning(undefined);
+    cards.get(scenario)?.fail();
     say(`${titleOf(scenario)}: ${reason}`, true);
   },
 };
