@@ -208,8 +208,9 @@ export class LiveStage {
 
   #view(): StageView {
     const sorted = [...this.#waits].sort((a, b) => a - b);
+    const actors = [...this.#actors].sort((a, b) => a.name.localeCompare(b.name));
     return {
-      processes: this.#actors.map(({ view }) => view),
+      processes: actors.map(({ view }) => view),
       ...this.#seen,
       expected: START_BALANCE - this.#done,
       done: this.#done,
