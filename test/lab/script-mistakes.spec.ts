@@ -60,18 +60,22 @@ const PATIENCE_MS = 30_000;
 /** Mistakes that make no difference but for the time something takes, or for a ms. */
 const HARMLESS: readonly RegExp[] = [
   // The fast path does nothing that the rest of the script would not do.
+  /local isLone = .*=> {2}(gone|local isLone = #ARGV ~=|local isLone = #ARGV == nextArg$)/,
+  /if not advanceTo and isLone and call\('EXISTS', .*=> {2}(if false|if advanceTo|.*~= 0 then)/,
   /local operationCount = .*=> {2}local operationCount = \(#ARGV - nextArg\)/,
-  /if not advanceTo and #KEYS == firstKey - 1 \+ 2 \* operationCount then {2}=> {2}(if false|if not advanceTo and #KEYS ~=|if not advanceTo and #KEYS == firstKey \+)/,
-  /if operationCount > 1 then {2}=> {2}if false/,
-  /if \(operationCount == 1 and call\('EXISTS', queues\[firstKey \+ 1\]\) or .*=> {2}(if false|if \(operationCount == 1 and .* and )/,
+  /if not advanceTo and operationCount > 1 and .*=> {2}(if false|if advanceTo|.*>= 1 and|.*#KEYS ~=|.*#KEYS == firstKey \+)/,
+  /if call\('EXISTS', unpack\(queues\)\) == 0 then {2}=> {2}(if false|.*~= 0 then)/,
   /if operation == 'queue' or operation == 'handoff' .*=> {2}(if false|if operation == 'queue' and)/,
   /if not set or set\.err then break end {2}=> {2}if true/,
-  /elseif operation == 'release' and redis\.pcall\('GET', KEYS\[firstKey\]\) == token then {2}=> {2}elseif false/,
+  /if set and not set\.err then {2}=> {2}if false/,
+  /if last > count then return .*=> {2}if false/,
+  /elseif operation == 'release' and redis\.pcall\('GET', (KEYS\[firstKey\]|key)\) == token then {2}=> {2}elseif false/,
+  /: return call\('DEL', key\) {2}=> {2}gone/,
   /if nextArg > #ARGV then return .*=> {2}(gone|if false|if nextArg >= #ARGV)/,
   /if #operation > \d+ then {2}=> /,
   /operation = string\.match\(operation, '\^\(%a\+\) 1 exclusive\/'\) or operation {2}=> /,
   // Nor does the contended path.
-  /CONTENDED .*if not advanceTo and #ARGV == .*=> {2}if (false|advanceTo|not advanceTo and (#ARGV ~=|#ARGV == nextArg \+ 2 and #KEYS == firstKey and))/,
+  /CONTENDED .*if not advanceTo and isLone then {2}=> {2}if (false|advanceTo)/,
   /CONTENDED .*=> {2}(else)?if false then$/,
   /CONTENDED .*local aliveUntil = .*and 0\) or 0$/,
   /CONTENDED .*: operation, kind = operation or what, kind or 'exclusive' {2}=> {2}(gone|operation, kind = operation and)/,

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockUnavailableError, type AcquireCommand, type Busy, type Granted, type OwnedLock } from 'nest-redis-lock';
+import { fenceCountFor } from '../../lib/store/lock-store.js';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
 import { aborted } from '../support/deferred.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
@@ -56,6 +57,7 @@ describe('A lock on two of three nodes, while the third one has it too but will 
 /** A node whose grants arrive when the lock is being released: with the reply to that, or one tick later. */
 class SlowNode extends MemoryNode {
   releases = 0;
+  readonly raisedTo: number[] = [];
   readonly #grantsComeLater: boolean;
   #deliver!: () => void;
   readonly #delivered = new Promise<void>((resolve) => (this.#deliver = resolve));
@@ -69,6 +71,10 @@ class SlowNode extends MemoryNode {
     const reply = super.acquire(command);
     await this.#delivered;
     return reply;
+  }
+
+  override raise(fence: number): void {
+    this.raisedTo.push(fence);
   }
 
   override release(lock: OwnedLock): Promise<boolean> {
@@ -92,5 +98,16 @@ describe('A lock that is released before all nodes have replied', () => {
     expect(await store.release({ keys: ['a'], token: token!, leaseMs: 60_000 })).toBe(true);
     await store.close();
     expect(slow.releases).toBe(releases);
+  });
+
+  it('a node hears of the fence when it has replied, and not before', async () => {
+    const slow = new SlowNode(true);
+    const store = new QuorumLockStore([new MemoryNode(), new MemoryNode(), slow]);
+    const command = { keys: ['a'], leaseMs: 60_000, sharing: 'exclusive', label: undefined } as const;
+    const { token, fence } = (await store.acquire({ ...command, token: 'caller.1', queue: false })) as Granted;
+    expect(slow.raisedTo).toEqual([]);
+    await store.release({ keys: ['a'], token: token!, leaseMs: 60_000 });
+    await store.close();
+    expect(slow.raisedTo).toEqual([fence + fenceCountFor(token!) - 1]);
   });
 });

@@ -1,7 +1,7 @@
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import type { Call } from './plain-call.js';
-import { bulk, bulks } from '../wire/resp.js';
+import { bulkCount, bulks } from '../wire/resp.js';
 
 /** The encoded keys and arguments of a script call. */
 export interface ScriptArguments {
@@ -35,7 +35,7 @@ export abstract class ScriptCall implements Call {
   encode(withSource: boolean): string {
     const { text, keyCount, count } = this.encodeArguments(this.#sent);
     this.#sent = true;
-    return `*${3 + count}\r\n${withSource ? this.#script.bySource : this.#script.bySha1}${bulk(keyCount)}${text}`;
+    return `*${3 + count}\r\n${withSource ? this.#script.bySource : this.#script.bySha1}${bulkCount(keyCount)}${text}`;
   }
 
   succeed(reply: unknown): void {

@@ -16,12 +16,12 @@ import { encodedVerb, type LockOperation } from './lock-operation.js';
  */
 const LARGEST = 128;
 
-/** The operations of one call, and their keys and arguments in pieces. */
+/** The operations of one call, and their encoded keys and arguments: V8 adds to a text faster than it joins pieces. */
 interface Batch {
   readonly operations: LockOperation[];
-  readonly keys: string[];
+  keys: string;
   keyCount: number;
-  readonly args: string[];
+  args: string;
 }
 
 /**
@@ -100,18 +100,18 @@ export class LockBatch {
   }
 
   #newBatch(): Batch {
-    return { operations: [], keys: [this.#first], keyCount: this.#firstCount, args: [] };
+    return { operations: [], keys: this.#first, keyCount: this.#firstCount, args: '' };
   }
 
   #put(operation: LockOperation, batch: Batch): void {
     const { keys, token, leaseMs } = operation.lock;
-    for (const key of keys) this.#names.encode(key, batch.keys);
+    for (const key of keys) batch.keys += this.#names.encode(key);
     batch.keyCount += 2 * keys.length;
     if (leaseMs !== this.#leaseMs) {
       this.#leaseMs = leaseMs;
       this.#lease = `\r\n${bulk(leaseMs)}`;
     }
-    batch.args.push(encodedVerb(operation), bulkHeader(token.length), token, this.#lease);
+    batch.args += encodedVerb(operation) + bulkHeader(token.length) + token + this.#lease;
     batch.operations.push(operation);
   }
 
@@ -141,8 +141,7 @@ export class LockBatch {
   /** @internal */
   encode({ keys, keyCount, args, operations }: Batch, resent: boolean): ScriptArguments {
     const first = this.#fenceFloor.nextOperation(resent);
-    const text = keys.join('') + first + args.join('');
-    return { text, keyCount, count: keyCount + 3 * (operations.length + (first ? 1 : 0)) };
+    return { text: keys + first + args, keyCount, count: keyCount + 3 * (operations.length + (first ? 1 : 0)) };
   }
 
   /** @internal */

@@ -155,7 +155,7 @@ export class RedisLockStore implements QuorumNode {
 
   release({ keys, token, leaseMs }: OwnedLock, keepMs = 0): Promise<boolean> {
     const lock = { keys, token, leaseMs, sharing: 'exclusive', label: undefined } as const;
-    const keepUntil = now() + keepMs;
+    const keepUntil = keepMs > 0 ? now() + keepMs : 0;
     const { epoch } = this.#redis;
     return new Promise((resolve, reject) => {
       const operation: LockOperation = {

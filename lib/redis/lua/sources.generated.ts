@@ -80,14 +80,31 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   end
   nextArg = 4
 end
-local operationCount = (#ARGV - nextArg + 1) / 3
-if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
-  local queues = KEYS
-  if operationCount > 1 then
-    queues = {}
-    for i = 1, operationCount do queues[i] = KEYS[firstKey + 2 * i - 1] end
+local isLone = #ARGV == nextArg + 2
+if not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0 then
+  local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
+  if #operation > ${lua(LONGEST_FAST_OPERATION)} then
+    operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
   end
-  if (operationCount == 1 and call('EXISTS', queues[firstKey + 1]) or call('EXISTS', unpack(queues))) == 0 then
+  if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
+    local set = redis.pcall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
+    if set and not set.err then
+      local isHandOff = operation == 'handoff'
+        or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+      local count = isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)}
+      local last = call('INCRBY', fenceCounter, count)
+      if last > count then return last - count + 1 end
+      call('DEL', fenceCounter)
+    end
+  elseif operation == 'release' and redis.pcall('GET', key) == token then
+    return call('DEL', key)
+  end
+end
+local operationCount = (#ARGV - nextArg + 1) / 3
+if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operationCount then
+  local queues = {}
+  for i = 1, operationCount do queues[i] = KEYS[firstKey + 2 * i - 1] end
+  if call('EXISTS', unpack(queues)) == 0 then
     local fences, granted = 0, {}
     while nextArg <= #ARGV do
       local operation, token = ARGV[nextArg], ARGV[nextArg + 1]
@@ -119,7 +136,7 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
       end
       for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
     end
-    if nextArg > #ARGV then return operationCount == 1 and replies[1] or replies end
+    if nextArg > #ARGV then return replies end
   end
 end
 local time = call('TIME')
@@ -559,14 +576,31 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   end
   nextArg = 4
 end
-local operationCount = (#ARGV - nextArg + 1) / 3
-if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
-  local queues = KEYS
-  if operationCount > 1 then
-    queues = {}
-    for i = 1, operationCount do queues[i] = KEYS[firstKey + 2 * i - 1] end
+local isLone = #ARGV == nextArg + 2
+if not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0 then
+  local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
+  if #operation > ${lua(LONGEST_FAST_OPERATION)} then
+    operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
   end
-  if (operationCount == 1 and call('EXISTS', queues[firstKey + 1]) or call('EXISTS', unpack(queues))) == 0 then
+  if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
+    local set = redis.pcall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
+    if set and not set.err then
+      local isHandOff = operation == 'handoff'
+        or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+      local count = isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)}
+      local last = call('INCRBY', fenceCounter, count)
+      if last > count then return last - count + 1 end
+      call('DEL', fenceCounter)
+    end
+  elseif operation == 'release' and redis.pcall('GET', key) == token then
+    return call('DEL', key)
+  end
+end
+local operationCount = (#ARGV - nextArg + 1) / 3
+if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operationCount then
+  local queues = {}
+  for i = 1, operationCount do queues[i] = KEYS[firstKey + 2 * i - 1] end
+  if call('EXISTS', unpack(queues)) == 0 then
     local fences, granted = 0, {}
     while nextArg <= #ARGV do
       local operation, token = ARGV[nextArg], ARGV[nextArg + 1]
@@ -598,10 +632,10 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
       end
       for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
     end
-    if nextArg > #ARGV then return operationCount == 1 and replies[1] or replies end
+    if nextArg > #ARGV then return replies end
   end
 end
-if not advanceTo and #ARGV == nextArg + 2 and #KEYS == firstKey + 1 and #replies == 0 then
+if not advanceTo and isLone then
   local what, token, lease = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
   local key, queue, time = KEYS[firstKey], KEYS[firstKey + 1], call('TIME')
   local alive, now = string.gsub(queue, 'queue$', 'alive'), time[1] * 1000 + math.floor(time[2] / 1000)

@@ -67,19 +67,18 @@ export class KeyNames {
   }
 
   /**
-   * Adds the encoded names of a lock and of its queue to a command. The scripts derive the other names from that of
-   * the queue; all lie in one cluster slot.
+   * Encodes the names of a lock and of its queue. The scripts derive the other names from that of the queue; all lie in
+   * one cluster slot.
    */
-  encode(key: string, into: string[]): void {
+  encode(key: string): string {
     const keyBytes = Buffer.byteLength(key);
     const bytes = this.#prefixBytes + keyBytes;
     const prefix = this.#prefix;
     if (!key.includes('{') && !prefix.includes('{')) {
       const { before, queue } = (this.#around[keyBytes] ??= surroundings(prefix, bytes));
-      into.push(before, key, queue, key, END);
-      return;
+      return before + key + queue + key + END;
     }
-    into.push(bulk(this.lock(key)), bulk(this.queue(key)));
+    return bulk(this.lock(key)) + bulk(this.queue(key));
   }
 
   /** Names the queue of a key: its waiters, in order of arrival. */

@@ -4,6 +4,13 @@ export function bulk(value: string | number): string {
   return `${bulkHeader(Buffer.byteLength(text))}${text}\r\n`;
 }
 
+const counts: string[] = [];
+
+/** Encodes a count, as `bulk` does. */
+export function bulkCount(count: number): string {
+  return (counts[count] ??= bulk(count));
+}
+
 /** Encodes many arguments. */
 export function bulks(values: readonly (string | number)[]): string {
   const pieces: string[] = [];

@@ -22,6 +22,7 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   #granted = 0;
   #fence = 0;
   #holder = '';
+  #raiseTo = 0;
   #isLost = false;
   #resolve!: (reply: Granted | Busy) => void;
   #reject!: (error: Error) => void;
@@ -39,6 +40,17 @@ export class QuorumAttempt implements Question<Granted | Busy> {
       this.#resolve = resolve;
       this.#reject = reject;
       this.#nodes.put(this);
+    });
+  }
+
+  /**
+   * Makes every later fence larger than this one on each node that has replied, and on each other when it replies: its
+   * own grant mostly brings that fence. A majority has replied, and every later majority has one of those nodes in it.
+   */
+  raise(fence: number): void {
+    this.#raiseTo = fence;
+    this.#nodes.all.forEach((node, at) => {
+      if (this.#states[at] !== 'asked') node.raise(fence);
     });
   }
 
@@ -106,10 +118,16 @@ export class QuorumAttempt implements Question<Granted | Busy> {
       this.#states[at] = 'refused';
       this.#holder ||= reply.holder;
     }
+    this.#raiseLate(at);
   }
 
   failed(_error: Error, at: number): void {
     this.#states[at] = 'failed';
+    this.#raiseLate(at);
+  }
+
+  #raiseLate(at: number): void {
+    if (this.#raiseTo > 0) this.#nodes.all[at]!.raise(this.#raiseTo);
   }
 
   decides({ errors, pending }: Round): boolean {

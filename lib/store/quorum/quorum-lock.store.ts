@@ -105,7 +105,8 @@ export class QuorumLockStore implements LockStore {
       if (!reply.granted) return { ...reply, leaseLeftMs: this.#turns.delayOf(command) };
       this.#neverGivenBack.ifDue();
       this.#held.set(own, attempt);
-      this.#raise(reply.fence, fenceCountFor(own));
+      // The next grant may come from nodes whose counters are behind.
+      attempt.raise(reply.fence + fenceCountFor(own) - 1);
       return reply;
     });
   }
@@ -229,7 +230,7 @@ export class QuorumLockStore implements LockStore {
     await Promise.all(this.#nodes.all.map((node) => node.close()));
   }
 
-  /** Raises all nodes above the fences of this grant: the next one may come from nodes whose counters are behind. */
+  /** Makes every later fence of all nodes larger than these. */
   #raise(fence: number, fenceCount: number): void {
     for (const node of this.#nodes.all) node.raise(fence + fenceCount - 1);
   }

@@ -79,8 +79,11 @@ export class QuorumNodes {
     };
     for (let at = 0; at < this.all.length; at++) {
       if (this.#open[at]!++ === 0) this.#silentSince[at] = askedAt;
-      this.watched(question.ask(this.all[at]!, at)).then(
+      const asked = question.ask(this.all[at]!, at);
+      this.#inFlight++;
+      asked.then(
         (reply) => {
+          this.#ended();
           this.#open[at]!--;
           this.#silentSince[at] = now();
           replies++;
@@ -88,6 +91,7 @@ export class QuorumNodes {
           look();
         },
         (error: Error) => {
+          this.#ended();
           this.#open[at]!--;
           errors.push(error);
           question.failed?.(error, at);

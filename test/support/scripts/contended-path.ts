@@ -1,6 +1,6 @@
 import { LuaScript } from '../../../lib/redis/lua/lua-script.js';
 
-const BEGIN = 'if not advanceTo and #ARGV == nextArg + 2 and';
+const BEGIN = 'if not advanceTo and isLone then';
 
 /** Splits the locks script into the lines before, of and behind its contended path. */
 function parts(source: string): readonly (readonly string[])[] {

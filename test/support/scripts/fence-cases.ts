@@ -73,6 +73,12 @@ export const FENCE_CASES: ScriptCases = {
     await redis.del(COUNTER);
     expect(await locks(['try 2', MINE, LEASE, 'a', 'b'])).toBeGreaterThan(Number(seconds) * 1e6);
     expect(await redis.pttl(COUNTER)).toBeGreaterThan(0);
+    await redis.flushall();
+    const [first, second] = (await locks(['try', MINE, LEASE, 'a'], ['try', MINE, LEASE, 'b'])) as [number, number];
+    expect(first).toBeGreaterThan(Number(seconds) * 1e6);
+    expect(second).toBe(first + fenceCountFor(MINE));
+    expect(Number(await redis.get(COUNTER))).toBe(second + fenceCountFor(MINE) - 1);
+    expect(await redis.pttl(COUNTER)).toBeGreaterThan(0);
   },
 
   'count fences on from the counter, also when it is ahead of the clock, and return them below zero when others wait':
@@ -110,12 +116,22 @@ export const FENCE_CASES: ScriptCases = {
       await redis.del(A);
       return Number(await redis.get(COUNTER)) - before;
     };
+    const usedBesideARelease = async (what: string, token: string) => {
+      const before = Number(await redis.get(COUNTER));
+      await redis.set(B, THEIRS);
+      await locks(['release', THEIRS, 0, 'b'], [what, token, LEASE, 'a']);
+      await redis.del(A);
+      return Number(await redis.get(COUNTER)) - before;
+    };
     await redis.set(COUNTER, 1);
     expect(await used('try', MINE)).toBe(fenceCountFor(MINE));
     expect(await used('queue', MINE)).toBe(fenceCountFor(MINE));
     expect(await used('poll', MINE)).toBe(fenceCountFor(MINE));
     expect(await used('poll', MINE + LOCAL_WAITERS_MARK)).toBe(fenceCountFor(LOCAL_WAITERS_MARK));
     expect(await used('handoff', MINE + LOCAL_WAITERS_MARK)).toBe(fenceCountFor(LOCAL_WAITERS_MARK));
+    for (const what of ['try', 'queue', 'poll']) expect(await usedBesideARelease(what, MINE)).toBe(fenceCountFor(MINE));
+    for (const what of ['poll', 'handoff'])
+      expect(await usedBesideARelease(what, MINE + LOCAL_WAITERS_MARK)).toBe(fenceCountFor(LOCAL_WAITERS_MARK));
     await redis.set(A, MINE);
     expect(await used('reserve', MINE)).toBe(HAND_OFF_FENCES);
   },

@@ -2,7 +2,7 @@
 -- waiter, or a caller queues for it. It does in place what the rest of the script does, as to create the functions of
 -- the rest takes a third of the time of such a call. It leaves all that is not plain to the rest, before it changes
 -- anything but the fence counter; and so the last of many operations, as their replies belong together.
-if not advanceTo and #ARGV == nextArg + 2 and #KEYS == firstKey + 1 and #replies == 0 then
+if not advanceTo and isLone then
   local what, token, lease = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
   local key, queue, time = KEYS[firstKey], KEYS[firstKey + 1], call('TIME')
   local alive, now = string.gsub(queue, 'queue$', 'alive'), time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,14 +1,33 @@
 -- The fast path: operations on one key each, none of which has a queue. Most calls need no more, and to create the
 -- functions of the rest of the script takes time. Leaves what it can't do, from ARGV[nextArg] on, to the rest of the
--- script.
-local operationCount = (#ARGV - nextArg + 1) / 3
-if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
-  local queues = KEYS
-  if operationCount > 1 then
-    queues = {}
-    for i = 1, operationCount do queues[i] = KEYS[firstKey + 2 * i - 1] end
+-- script. One operation has a branch of its own, which makes no tables: an uncontended lock takes 2 % less time. (One
+-- on several keys says so in its name, so neither this nor the contended path takes it for one of theirs.)
+local isLone = #ARGV == nextArg + 2
+if not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0 then
+  local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
+  if #operation > LONGEST_FAST_OPERATION then
+    operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
   end
-  if (operationCount == 1 and call('EXISTS', queues[firstKey + 1]) or call('EXISTS', unpack(queues))) == 0 then
+  if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
+    local set = redis.pcall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
+    if set and not set.err then
+      local isHandOff = operation == 'handoff'
+        or (operation == 'poll' and string.sub(token, -1) == LOCAL_WAITERS_MARK)
+      local count = isHandOff and HAND_OFF_FENCES or FENCES
+      local last = call('INCRBY', fenceCounter, count)
+      if last > count then return last - count + 1 end
+      call('DEL', fenceCounter) -- it was missing, or is not ours: the rest of the script makes a new one
+    end
+  elseif operation == 'release' and redis.pcall('GET', key) == token then
+    return call('DEL', key)
+  end
+end
+
+local operationCount = (#ARGV - nextArg + 1) / 3
+if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operationCount then
+  local queues = {}
+  for i = 1, operationCount do queues[i] = KEYS[firstKey + 2 * i - 1] end
+  if call('EXISTS', unpack(queues)) == 0 then
     local fences, granted = 0, {}
     while nextArg <= #ARGV do
       local operation, token = ARGV[nextArg], ARGV[nextArg + 1]
@@ -40,6 +59,6 @@ if not advanceTo and #KEYS == firstKey - 1 + 2 * operationCount then
       end
       for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
     end
-    if nextArg > #ARGV then return operationCount == 1 and replies[1] or replies end
+    if nextArg > #ARGV then return replies end
   end
 end
