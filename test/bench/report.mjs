@@ -10,7 +10,7 @@ const DOCUMENT = new URL('../../docs/performance.md', import.meta.url);
 const IMAGES = new URL('../../docs/performance/', import.meta.url);
 
 /** Prints a scenario on the terminal, with aligned tables. */
-export function print({ title, about, tables }) {
+export function print({ title, about, tables, why }) {
   console.log(`\n${title}\n${about}\n`.replaceAll('`', ''));
   for (const table of tables) {
     const [head, ...rows] = [table.head, ...table.rows].map((row) => row.map((cell) => cell.replaceAll('`', '')));
@@ -20,13 +20,14 @@ export function print({ title, about, tables }) {
     for (const row of [head, ...rows]) console.log(line(row));
     console.log();
   }
+  if (why) console.log(`${WHY} ${why}\n`.replaceAll('`', ''));
 }
 
 /** Writes all scenarios to docs/performance.md, and their plots beside it. */
 export async function write(scenarios) {
   const libraries = { head: ['library', 'options'], rows: await lineUp() };
-  const sections = scenarios.map(
-    ({ title, about, tables }) => `## ${title}\n\n${about}\n\n${tables.map(markdown).join('\n\n')}`,
+  const sections = scenarios.map(({ title, about, tables, why }) =>
+    [`## ${title}`, about, ...tables.map(markdown), ...(why ? [`${WHY} ${why}`] : [])].join('\n\n'),
   );
   const images = scenarios.flatMap(({ plot }) => (plot ? [image(plot)] : []));
   const text = [TITLE, ...images, INTRODUCTION, measured(), markdown(libraries), ...sections, LIMITS].join('\n\n');
@@ -58,6 +59,8 @@ function markdown({ head, rows }) {
   const isNumber = (column) => /^[\d–✓✗]/.test(rows[0][column]);
   return [line(head), line(head.map((_, column) => (isNumber(column) ? '--:' : '---'))), ...rows.map(line)].join('\n');
 }
+
+const WHY = '**Why does a figure miss its target?**';
 
 const TITLE = '# How fast is it?';
 

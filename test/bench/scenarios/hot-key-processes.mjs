@@ -1,8 +1,9 @@
 import { startGroup } from '../client-group.mjs';
 import { startClient } from '../client-process.mjs';
 import { placeBaton } from '../contenders/baton.mjs';
-import { baton, fair, published, rivals, withLock } from '../contenders/index.mjs';
+import { baton, byHand, fair, published, rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
+import { BY_HAND, whyHandOff } from '../misses.mjs';
 import { pinnings, unpinned } from '../pinning.mjs';
 import { scriptTimeUs, serverCpu, withRedis } from '../redis.mjs';
 import { interleaved, nthOf, ratios } from '../rounds.mjs';
@@ -29,12 +30,13 @@ const named = ({ processes, callers }) => `${processes} processes × ${callers}`
 export async function hotKeyProcesses({ quick }) {
   const size = quick ? { warmUpMs: 500, rounds: 1, ms: 200 } : { warmUpMs: 3000, rounds: 3, ms: 300 };
   const strict = (await knowsFair()) ? [fair] : [];
-  const contenders = [baton, published, withLock, ...strict, ...rivals];
+  const contenders = [baton, published, byHand, withLock, ...strict, ...rivals];
   const ours = strict[0] ?? withLock;
 
   const results = [];
   for (const pinning of placings) results.push({ pinning, ...(await underPinning(pinning, contenders, size)) });
   const network = await overNetwork({ contenders, ours, quick });
+  const inAll = (one) => results.map((result) => toFloor(result, contenders.indexOf(one), 0).p50);
   return {
     title: 'P4 Hot key, several processes',
     about:
@@ -44,8 +46,8 @@ export async function hotKeyProcesses({ quick }) {
       'but leaves the others outside. ' +
       'That shows in Jain’s index (1: all callers get the same; 1/n: one of n gets everything) ' +
       'and in the longest wait. The baton blocks a connection for each caller. ' +
-      '“By hand” is the cheapest hand-off without such a connection: ' +
-      'it has no fence, and does not check whether the next caller is still there. ' +
+      '“A queue and PUBLISH” is the cheapest hand-off without such a connection: ' +
+      `it has no fence, and does not check whether the next caller is still there. ${BY_HAND} ` +
       `Figures with strokes are ${placings.map(({ name }) => name).join(' / ')}. ${network.about}`,
     tables: [
       ...SHAPES.map((shape, nth) => tableOf(shape, nth, contenders, results)),
@@ -55,6 +57,11 @@ export async function hotKeyProcesses({ quick }) {
         rows: [...results.flatMap((result) => targetsOf(result, contenders.indexOf(ours), ours)), ...network.targets],
       },
     ],
+    why: whyHandOff(
+      placings.map(({ name }) => name),
+      inAll(byHand),
+      inAll(published),
+    ),
     plot: network.plot,
   };
 }

@@ -3,6 +3,7 @@ import { placeBaton } from '../contenders/baton.mjs';
 import { baton, promises, rivals, withLock } from '../contenders/index.mjs';
 import { median, medianOf, percentile, ratio, short } from '../figures.mjs';
 import { sharedStory } from '../hand-offs.mjs';
+import { whyHotKey } from '../misses.mjs';
 import { nowUs } from '../now.mjs';
 import { pinnings } from '../pinning.mjs';
 import { withRedis } from '../redis.mjs';
@@ -25,10 +26,12 @@ export async function hotKey({ quick }) {
   const size = quick ? { starts: 1, warmUps: 0, rounds: 1, ms: 100 } : { starts: 2, warmUps: 0, rounds: 2, ms: 250 };
   const tables = [];
   const targets = [];
+  const ofPromises = [];
   for (const pinning of pinnings) {
     const result = await underPinning(pinning, size);
     tables.push(tableOf(pinning, result));
     targets.push(...targetsOf(pinning, result));
+    ofPromises.push(medianOf(nthOf(result.rounds[contenders.indexOf(promises)], CALLERS.indexOf(32)), 'p50'));
   }
   return {
     title: 'P3 Hot key, one process',
@@ -38,6 +41,7 @@ export async function hotKey({ quick }) {
       `to the start of the next. ${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
       '“40 × 10 ms” is how long 40 callers take that hold the key for 10 ms each: at least 400 ms.',
     tables: [...tables, { head: TARGET_HEAD, rows: targets }],
+    why: whyHotKey(ofPromises),
   };
 }
 

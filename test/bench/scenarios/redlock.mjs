@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { startClient } from '../client-process.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
+import { BY_HAND, whyQuorum } from '../misses.mjs';
 import { pinnings, roomiest } from '../pinning.mjs';
 import { withRedisServers } from '../redis.mjs';
 import { interleaved, ratios } from '../rounds.mjs';
@@ -16,10 +17,12 @@ const TARGETS = { 'same core': { solid: 1.4, goal: 1.25 }, split: { solid: 1.25,
 
 const contender = (form, name) => ({ file: 'quorum', form, name });
 const floor = contender('floor', 'floor: five SET NX PX + EVALSHA, on with the majority');
+const byHand = contender('whole', 'by hand, with the same promises');
 const ours = contender('ours', 'nest-redis-lock `withLock`');
 const contenders = [
   floor,
   contender('floor', 'the floor again'),
+  byHand,
   ours,
   contender('redlock', 'redlock'),
   contender('universal', 'redlock-universal'),
@@ -32,7 +35,7 @@ const contenders = [
 export async function redlock({ quick }) {
   const size = quick
     ? { starts: 1, warmUps: 3, rounds: 5, sections: 200 }
-    : { starts: 2, warmUps: 4, rounds: 7, sections: 400 };
+    : { starts: 2, warmUps: 12, rounds: 7, sections: 400 };
   const results = [];
   for (const pinning of pinnings) results.push({ pinning, rounds: await healthy(pinning, size) });
   const faults = [];
@@ -75,7 +78,7 @@ export async function redlock({ quick }) {
       `${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
       'Then one node is stopped, and then three are killed: the time until the next call ' +
       `is refused. "–": not within ${PATIENCE_MS / 1000} s. The floor does not notice that nodes are gone: ` +
-      'its clients wait for them.',
+      `its clients wait for them. ${BY_HAND}`,
     tables: [
       {
         head: [
@@ -89,6 +92,7 @@ export async function redlock({ quick }) {
       },
       { head: TARGET_HEAD, rows: targets },
     ],
+    why: whyQuorum(results.map((result) => toFloor(result, contenders.indexOf(byHand)).p50)),
   };
 }
 

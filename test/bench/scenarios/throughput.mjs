@@ -1,6 +1,16 @@
 import { startClient } from '../client-process.mjs';
-import { batched, decorated, floor, pipelinedFloor, onIoredis5, rivals, withLock } from '../contenders/index.mjs';
+import {
+  batched,
+  byHand,
+  decorated,
+  floor,
+  pipelinedFloor,
+  onIoredis5,
+  rivals,
+  withLock,
+} from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
+import { BY_HAND, whyThroughput } from '../misses.mjs';
 import { pinnings, strictest } from '../pinning.mjs';
 import { barsOf } from '../plots.mjs';
 import { withRedis } from '../redis.mjs';
@@ -8,7 +18,7 @@ import { interleaved, nthOf, ratios } from '../rounds.mjs';
 import { target, TARGET_HEAD } from '../targets.mjs';
 import { countTraffic } from '../traffic.mjs';
 
-const contenders = [floor, pipelinedFloor, batched, withLock, onIoredis5, decorated, ...rivals];
+const contenders = [floor, pipelinedFloor, batched, byHand, withLock, onIoredis5, decorated, ...rivals];
 const CALLERS = [1, 16, 64, 256];
 const AT_64 = CALLERS.indexOf(64);
 const AT_256 = CALLERS.indexOf(256);
@@ -18,7 +28,7 @@ const named = (callers) => (callers === 1 ? '1 caller' : `${callers} callers`);
 
 /** Many callers of one process at once, each with a key of its own: how many sections a second go through. */
 export async function throughput({ quick }) {
-  const size = quick ? { starts: 1, warmUps: 2, rounds: 3, ms: 60 } : { starts: 2, warmUps: 1, rounds: 3, ms: 100 };
+  const size = quick ? { starts: 1, warmUps: 2, rounds: 3, ms: 60 } : { starts: 2, warmUps: 3, rounds: 3, ms: 100 };
   const results = [];
   for (const pinning of pinnings) results.push(await underPinning(pinning, size));
   const tables = pinnings.map((pinning, nth) => tableOf(pinning, results[nth]));
@@ -28,9 +38,18 @@ export async function throughput({ quick }) {
     about:
       `Callers of one process, each looping over its own free key, ${size.ms} ms a round, ` +
       `${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
-      'Sections a second: more is better. “By hand” is the cheapest script call for all calls of a tick: ' +
-      'a promise for each call, but no fence, no queue and no renewal.',
+      'Sections a second: more is better. “The calls of a tick in one script” is the cheapest way: ' +
+      `a promise for each call, but no fence, no queue and no renewal. ${BY_HAND}`,
     tables: [...tables, { head: TARGET_HEAD, rows: targets }],
+    why: pinnings
+      .map(({ name }, nth) =>
+        whyThroughput(
+          name,
+          CALLERS,
+          CALLERS.map((_, at) => toFloor(results[nth], contenders.indexOf(byHand), at).p50),
+        ),
+      )
+      .join(' '),
     plot: {
       file: 'throughput',
       title: 'A busy process',

@@ -1,5 +1,6 @@
 import { startClient } from '../client-process.mjs';
 import {
+  byHand,
   decorated,
   fencedFloor,
   floor,
@@ -10,6 +11,7 @@ import {
   withLock,
 } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
+import { BY_HAND, whyUncontended } from '../misses.mjs';
 import { pinnings, strictest } from '../pinning.mjs';
 import { barsOf } from '../plots.mjs';
 import { serverCpu, withRedis } from '../redis.mjs';
@@ -17,19 +19,20 @@ import { interleaved, ratios } from '../rounds.mjs';
 import { target, TARGET_HEAD } from '../targets.mjs';
 import { countTraffic } from '../traffic.mjs';
 
-const contenders = [floor, floorAgain, fencedFloor, withLock, onIoredis5, decorated, ...rivals, ...otherForms];
+const contenders = [floor, floorAgain, fencedFloor, byHand, withLock, onIoredis5, decorated, ...rivals, ...otherForms];
 const TARGETS = { 'same core': { solid: 1.15, goal: 1.11 }, split: { solid: 1.08, goal: 1.05 } };
 
 /** One caller, one free key, nothing to do inside: what a lock costs when nobody is in the way. */
 export async function uncontended({ quick }) {
   const size = quick
     ? { starts: 1, warmUps: 4, rounds: 5, sections: 500 }
-    : { starts: 2, warmUps: 4, rounds: 10, sections: 600 };
+    : { starts: 2, warmUps: 12, rounds: 10, sections: 600 };
   const results = [];
   for (const pinning of pinnings) results.push({ pinning, ...(await underPinning(pinning, size)) });
 
   const names = pinnings.map(({ name }) => name);
   const toFloor = ({ rounds }, who) => ratios(rounds[who], rounds[0], 'p50Us');
+  const inBoth = (one) => results.map((result) => toFloor(result, contenders.indexOf(one)).p50);
   const rows = contenders.map(({ name }, who) => {
     const both = (figure) => results.map(({ rounds }) => short(medianOf(rounds[who], figure))).join(' / ');
     const { commands, bytes } = results[0].traffic[who];
@@ -58,7 +61,7 @@ export async function uncontended({ quick }) {
     about:
       `One caller acquires and releases one free key. Median time of a section, ${size.sections} sections a round, ` +
       `${size.starts * size.rounds} rounds in ${size.starts} starts. ` +
-      `Absolute figures and CPU are ${names.join(' / ')}.`,
+      `Absolute figures and CPU are ${names.join(' / ')}. ${BY_HAND}`,
     tables: [
       {
         head: [
@@ -74,6 +77,7 @@ export async function uncontended({ quick }) {
       },
       { head: TARGET_HEAD, rows: targets },
     ],
+    why: whyUncontended(inBoth(byHand), inBoth(fencedFloor)),
     plot: {
       file: 'uncontended',
       title: 'A free lock',

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startClient } from '../client-process.mjs';
 import { otherForms, renewals, rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
+import { whyWatchdog } from '../misses.mjs';
 import { roomiest } from '../pinning.mjs';
 import { scriptCalls, serverCpu, withRedis } from '../redis.mjs';
 import { ratios, shuffled } from '../rounds.mjs';
@@ -72,6 +73,7 @@ export async function watchdog({ quick }) {
         ],
       },
     ],
+    why: whyWatchdog,
   };
 }
 
