@@ -60,7 +60,7 @@ const PATIENCE_MS = 30_000;
 /** Mistakes that make no difference but for the time something takes, or for a ms. */
 const HARMLESS: readonly RegExp[] = [
   // The fast path does nothing that the rest of the script would not do.
-  /local isLone = .*=> {2}(gone|local isLone = #ARGV ~=|local isLone = #ARGV == nextArg$)/,
+  /local isLone = .*=> {2}(gone|local isLone = #ARGV ~=|.*(or #KEYS == firstKey \+ 1|#KEYS == firstKey)$)/,
   /if not advanceTo and isLone and call\('EXISTS', .*=> {2}(if false|if advanceTo|.*~= 0 then)/,
   /local operationCount = .*=> {2}local operationCount = \(#ARGV - nextArg\)/,
   /if not advanceTo and operationCount > 1 and .*=> {2}(if false|if advanceTo|.*>= 1 and|.*#KEYS ~=|.*#KEYS == firstKey \+)/,

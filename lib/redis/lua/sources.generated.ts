@@ -80,7 +80,7 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   end
   nextArg = 4
 end
-local isLone = #ARGV == nextArg + 2
+local isLone = #ARGV == nextArg + 2 and #KEYS == firstKey + 1
 if not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0 then
   local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
   if #operation > ${lua(LONGEST_FAST_OPERATION)} then
@@ -576,7 +576,7 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   end
   nextArg = 4
 end
-local isLone = #ARGV == nextArg + 2
+local isLone = #ARGV == nextArg + 2 and #KEYS == firstKey + 1
 if not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0 then
   local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
   if #operation > ${lua(LONGEST_FAST_OPERATION)} then

@@ -1,8 +1,8 @@
 -- The fast path: operations on one key each, none of which has a queue. Most calls need no more, and to create the
 -- functions of the rest of the script takes time. Leaves what it can't do, from ARGV[nextArg] on, to the rest of the
--- script. One operation has a branch of its own, which makes no tables: an uncontended lock takes 2 % less time. (One
--- on several keys says so in its name, so neither this nor the contended path takes it for one of theirs.)
-local isLone = #ARGV == nextArg + 2
+-- script. One operation has a branch of its own, which makes no tables: an uncontended lock takes 2 % less time. In a
+-- cluster, an operation may have no keys.
+local isLone = #ARGV == nextArg + 2 and #KEYS == firstKey + 1
 if not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0 then
   local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
   if #operation > LONGEST_FAST_OPERATION then
