@@ -82,8 +82,9 @@ export class QuorumAttempt implements Question<Granted | Busy> {
       if (this.#states[at] !== 'asked') return;
       // Both replies may have arrived together, the other one first, and have further promises to pass. No later
       // reply comes before the next tick.
-      const passed = new Promise<void>((resolve) => process.nextTick(resolve));
-      void this.#nodes.watched(passed.then(() => this.#states[at] === 'asked' && this.#releaseGranted(node, at, lock)));
+      this.#nodes.inNextTick(() => {
+        if (this.#states[at] === 'asked') void this.#nodes.watched(this.#releaseGranted(node, at, lock));
+      });
     };
     released.then(look, look);
     return released;

@@ -154,6 +154,15 @@ export class QuorumNodes {
     return reply;
   }
 
+  /** Does this in the next tick, which `idle` waits for. */
+  inNextTick(work: () => void): void {
+    this.#inFlight++;
+    process.nextTick(() => {
+      work();
+      this.#ended();
+    });
+  }
+
   /** Waits until no call is in flight: each settles within the time-out of its node. */
   async idle(): Promise<void> {
     while (this.#inFlight > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
