@@ -33,6 +33,9 @@ export const heard = [
   contender('ours', 'a subscriber', 'one subscriber to `events`'),
   contender('ours', 'warnAfter', 'nobody listens, with `warnAfter`'),
   contender('ours', 'a subscriber and warnAfter', 'one subscriber, with `warnAfter`'),
+  contender('ours', 'LockPrometheusModule', '`LockPrometheusModule`'),
+  contender('ours', 'LockOpenTelemetryModule, metrics', '`LockOpenTelemetryModule`, metrics'),
+  contender('ours', 'LockOpenTelemetryModule, metrics and spans', '`LockOpenTelemetryModule`, metrics and spans'),
   ...(process.env.BENCH_OTHER
     ? [{ ...withLock, name: 'nobody listens, in the other build', build: process.env.BENCH_OTHER }]
     : []),

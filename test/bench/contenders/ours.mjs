@@ -16,21 +16,25 @@ class Work {
   }
 }
 
-/** The memory store of the same build. */
-async function memoryStore() {
+/** Another entry point of the same build. */
+function entry(name) {
   const build = process.env.BENCH_LIB;
-  const testing = build ? new URL('testing/index.js', pathToFileURL(build)) : 'nest-redis-lock/testing';
-  const { MemoryLockStore } = await import(testing);
+  return import(build ? new URL(`${name}/index.js`, pathToFileURL(build)) : `nest-redis-lock/${name}`);
+}
+
+async function memoryStore() {
+  const { MemoryLockStore } = await entry('testing');
   return new MemoryLockStore();
 }
 
 /** Without a URL, locks live in memory. */
-async function boot(url, { leaseMs }, more = {}) {
+async function boot(url, { leaseMs }, more = {}, modules = []) {
   decorated(Work, 'run', WithLock('<key>'));
   Injectable()(Work);
   class App {}
   const place = url ? { connection: url } : { store: await memoryStore() };
-  const imports = [RedisLockModule.forRoot({ ...place, lease: leaseMs, wait: '2m', commandTimeout: '10s', ...more })];
+  const locks = RedisLockModule.forRoot({ ...place, lease: leaseMs, wait: '2m', commandTimeout: '10s', ...more });
+  const imports = [locks, ...modules];
   return NestFactory.createApplicationContext({ module: App, imports, providers: [Work] }, { logger: ['error'] });
 }
 
@@ -65,6 +69,33 @@ const watched =
     return { section: (key, work) => locks.withLock(key, work) };
   };
 
+/** Locks that a module measures or traces. */
+const measuredBy = (module) => async (url, settings) => {
+  const locks = (await boot(url, settings, {}, [await module()])).get(LockService);
+  return { section: (key, work) => locks.withLock(key, work) };
+};
+
+const prometheus = async () => (await entry('prometheus')).LockPrometheusModule;
+
+/** With the SDK of OpenTelemetry, whose spans and metrics go nowhere. */
+const openTelemetry = (options) => async () => {
+  const { context } = await import('@opentelemetry/api');
+  const { AsyncLocalStorageContextManager } = await import('@opentelemetry/context-async-hooks');
+  const { MeterProvider, MetricReader } = await import('@opentelemetry/sdk-metrics');
+  const { BatchSpanProcessor, TracerProvider } = await import('@opentelemetry/sdk-trace');
+  class Reader extends MetricReader {
+    async onForceFlush() {}
+    async onShutdown() {}
+  }
+  const exporter = { export: (_spans, done) => done({ code: 0 }), shutdown: async () => {} };
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  return (await entry('opentelemetry')).LockOpenTelemetryModule.forRoot({
+    meterProvider: new MeterProvider({ readers: [new Reader()] }),
+    tracerProvider: new TracerProvider({ spanProcessors: [new BatchSpanProcessor({ exporter })] }),
+    ...options,
+  });
+};
+
 /** A grant counts when so many replicas have it. */
 const durable = (replicas) => async (url, settings) => {
   const locks = (await boot(url, settings, { durability: { replicas, timeout: '1s' } })).get(LockService);
@@ -81,5 +112,8 @@ export const forms = {
   'a subscriber': watched({ isHeard: true }),
   warnAfter: watched({ warnAfter: '30s' }),
   'a subscriber and warnAfter': watched({ isHeard: true, warnAfter: '30s' }),
+  LockPrometheusModule: measuredBy(prometheus),
+  'LockOpenTelemetryModule, metrics': measuredBy(openTelemetry({ traces: false })),
+  'LockOpenTelemetryModule, metrics and spans': measuredBy(openTelemetry({})),
   '@WithLock': decorator,
 };

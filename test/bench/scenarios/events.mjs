@@ -5,7 +5,7 @@ import { pinnings, strictest } from '../pinning.mjs';
 import { withRedis } from '../redis.mjs';
 import { interleaved, ratios } from '../rounds.mjs';
 
-/** What it costs a free lock that somebody hears of it, or that it is watched for how long it is held. */
+/** What it costs a free lock that somebody hears of it, measures it, or watches for how long it is held. */
 export async function events({ quick }) {
   const size = quick
     ? { starts: 1, warmUps: 4, rounds: 5, sections: 500 }
@@ -20,10 +20,11 @@ export async function events({ quick }) {
   const inMemory = { ...size, sections: size.sections * 10 };
   results.push({ where: 'in memory', rounds: await measure(strictest, inMemory) });
   return {
-    title: 'The price of events',
+    title: 'The price of events, metrics and traces',
     about:
       'One caller acquires and releases one free key, while nobody listens, or with one subscriber to `locks.events`, which counts ' +
-      'the two events of each lock. Ratios to the first row. “In memory” is `MemoryLockStore`: the time of the library alone. ' +
+      'the two events of each lock, or with a module that measures or traces each of them: nothing is exported, every span is ' +
+      'sampled. Ratios to the first row. “In memory” is `MemoryLockStore`: the time of the library alone. ' +
       `Median time of a section, ${size.sections} sections a round (in memory ${inMemory.sections}), ` +
       `${size.starts * size.rounds} rounds in ${size.starts} starts.`,
     tables: [
