@@ -5,6 +5,7 @@ import type { BoundedNames } from './bounded-names.js';
 import { Gauge } from './gauge.js';
 import type { LockAttributes, LockInstruments } from './lock-instruments.js';
 
+type EventOf<Type extends LockEvent['type']> = Extract<LockEvent, { readonly type: Type }>;
 type ToldOfCall = Pick<LockCallEvent, 'label' | 'template' | 'mode'>;
 
 /** Records the events of a service. Never throws into the call that an event is about. */
@@ -63,12 +64,18 @@ export class LockRecorder implements Observer<LockEvent> {
       case 'aborted':
         return this.#endCall(event, event.type);
       case 'renewed':
-        return this.#instruments.leaseMargin.record(event.marginMs / 1000, this.#attributesOf(event));
+        return this.#renewed(event);
       case 'released':
         return this.#endHold(event);
       case 'lost':
         return this.#endHold(event, event.reason);
     }
+  }
+
+  /** Leaves out what is left of the few seconds that a lock has at first when it was waited for: it is always little. */
+  #renewed(event: EventOf<'renewed'>): void {
+    if (event.leaseMs < event.remainingMs) return;
+    this.#instruments.leaseMargin.record(event.marginMs / 1000, this.#attributesOf(event));
   }
 
   #endCall(event: LockCallEvent, errorType?: string): void {

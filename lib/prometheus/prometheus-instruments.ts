@@ -49,7 +49,7 @@ function gauge(registry: Registry, described: InstrumentDescription): UpDownCoun
   return { add: (change, attributes) => metric.inc(labelsOf(attributes), change) };
 }
 
-/** Names a metric as Prometheus does, with its unit: as OpenTelemetry's exporter for Prometheus names it, too. */
+/** Names a metric as Prometheus does, with its unit: so does an OpenTelemetry Collector, and Prometheus for OTLP. */
 function inPrometheus({ name, unit, description }: InstrumentDescription): InstrumentDescription {
   return { name: `${name.replaceAll('.', '_')}${unit === 's' ? '_seconds' : ''}`, unit, description };
 }

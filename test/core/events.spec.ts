@@ -212,7 +212,8 @@ describe('The events of a service', () => {
     const left = lock.remaining();
     answer.resolve();
     await extending;
-    const { marginMs, remainingMs } = events.at(-1) as { marginMs: number; remainingMs: number };
+    const { marginMs, leaseMs, remainingMs } = events.at(-1) as Extract<LockEvent, { readonly type: 'renewed' }>;
+    expect(leaseMs).toBe(60_000);
     expect(marginMs).toBeLessThanOrEqual(left);
     expect(marginMs).toBeGreaterThan(left - 10_000);
     expect(remainingMs).toBeGreaterThan(100_000);

@@ -18,8 +18,11 @@ interface Holder {
   /** Measures how long it is held; undefined without `warnAfter`. */
   readonly holdTime: { readonly isOver: boolean } | undefined;
   lose(reason: LostReason, forced?: ForcedUnlock): void;
-  /** @param marginMs how much of the lease was left without this renewal */
-  reportRenewal(marginMs: number): void;
+  /**
+   * @param marginMs how much of the lease was left without this renewal
+   * @param leaseMs how long that lease was
+   */
+  reportRenewal(marginMs: number, leaseMs: number): void;
 }
 
 /**
@@ -199,6 +202,7 @@ export class Lease implements OwnedLock {
   confirm(sentAt: number, leaseMs: number): void {
     const repliedAt = now();
     const marginMs = this.#endsAt - repliedAt;
+    const renewedMs = this.#confirmedMs;
     this.#repliedAt = Math.floor(repliedAt);
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
     const endsAt = roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
@@ -206,7 +210,7 @@ export class Lease implements OwnedLock {
       this.#endsAt = endsAt;
       this.#confirmedMs = leaseMs;
     }
-    this.#holder?.reportRenewal(marginMs);
+    this.#holder?.reportRenewal(marginMs, renewedMs);
   }
 
   /**

@@ -97,10 +97,16 @@ export type LockEvent =
   | (LockCallEvent & { readonly type: 'aborted'; readonly reason: unknown })
   /**
    * The store confirmed a renewal. `remainingMs`: how long the lock lasts without another one. `marginMs`: how much of
-   * the lease was left when the reply came, without this renewal. The watchdog renews a third of the way through the
-   * lease, so a margin far below two thirds of it tells of a slow store or a stalled process.
+   * the lease was left when the reply came, without this renewal. `leaseMs`: how long that lease was: 5 s at most before
+   * the first renewal of a lock that was waited for. The watchdog renews a third of the way through the lease, so a
+   * margin far below two thirds of `leaseMs` tells of a slow store or a stalled process.
    */
-  | (HeldLockEvent & { readonly type: 'renewed'; readonly remainingMs: number; readonly marginMs: number })
+  | (HeldLockEvent & {
+      readonly type: 'renewed';
+      readonly remainingMs: number;
+      readonly marginMs: number;
+      readonly leaseMs: number;
+    })
   /**
    * The lock has been held for longer than `warnAfter` of its call. It comes once for each lock. `token`: its owner, for
    * `forceUnlock`.

@@ -257,9 +257,9 @@ export class Lock implements AsyncDisposable {
   }
 
   /** Emits that the store confirmed the lease. @internal */
-  reportRenewal(marginMs: number): void {
+  reportRenewal(marginMs: number, leaseMs: number): void {
     if (this.#audience && !this.#ended && !this.#loss)
-      this.#emit({ type: 'renewed', remainingMs: this.#endsAt - now(), marginMs: Math.max(0, marginMs) });
+      this.#emit({ type: 'renewed', remainingMs: this.#endsAt - now(), marginMs: Math.max(0, marginMs), leaseMs });
   }
 
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */

@@ -1,6 +1,6 @@
 import { now } from '../../clock/deadline.js';
 import type { LockEvent } from '../../core/lock/lock-event.js';
-import { HeldCalls } from './held-calls.js';
+import { HeldTraces } from './held-traces.js';
 import { HotKeys } from './hot-keys.js';
 import { KeyHistory, type KeptEvent } from './key-history.js';
 import { LabelTimes } from './label-times.js';
@@ -32,7 +32,7 @@ const NOTABLE = new Set<LockEvent['type']>(['lost', 'forced', 'timeout', 'unavai
 
 /** Keeps what the locks of this process do, in bounded memory, from the events of its `LockService`. */
 export class Activity {
-  readonly calls = new HeldCalls();
+  readonly traces = new HeldTraces();
   readonly times = new LabelTimes();
   readonly hotKeys = new HotKeys();
   readonly history = new KeyHistory<HistoryEvent>();
@@ -62,7 +62,7 @@ export class Activity {
         this.#waited = event.id;
         return;
       case 'acquired':
-        this.calls.acquired(event);
+        this.traces.acquired(event);
         this.acquired.add(1, now());
         this.#slotOf(event).wait.add(event.waitedMs);
         for (const key of event.keys) this.#count(key, event).acquired++;
@@ -78,7 +78,7 @@ export class Activity {
         this.#slotOf(event).aborted++;
         return;
       case 'renewed':
-        return this.#renewed(event);
+        return this.margins.add(event.marginMs, event.leaseMs, now());
       case 'lost':
         this.#slotOf(event).lost++;
         return this.#ended(event);
@@ -87,14 +87,8 @@ export class Activity {
     }
   }
 
-  #renewed(event: EventOf<'renewed'>): void {
-    // A lock that was waited for starts with a few seconds only: what is left of that is not what is left of the next.
-    const leaseMs = this.calls.renewed(event);
-    if (leaseMs !== undefined) this.margins.add(event.marginMs, leaseMs, now());
-  }
-
   #ended(event: EventOf<'released' | 'lost'>): void {
-    this.calls.ended(event.id);
+    this.traces.ended(event.id);
     this.#slotOf(event).hold.add(event.heldMs);
   }
 
@@ -108,7 +102,7 @@ export class Activity {
 
   /** The trace of a lock, while it is held. */
   #traceIdOf(event: LockEvent): string | undefined {
-    return 'id' in event ? this.calls.traceIdOf(event.id) : undefined;
+    return 'id' in event ? this.traces.of(event.id) : undefined;
   }
 
   #slotOf({ label, template }: LockEvent): ReturnType<LabelTimes['at']> {
