@@ -59,6 +59,15 @@ it('the dashboard has panels with different ids, each with a query and a place o
   for (const { targets } of panels) expect(targets.every(({ expr }) => expr.includes('nest_redis_lock_'))).toBe(true);
 });
 
+it('what begins a time series is counted too, though it is no increase', () => {
+  for (const { text } of files) {
+    const increases = [...text.matchAll(/\bincrease\((\w+\{[^}]*\})\[([^\]]+)\]\)/g)];
+    expect(increases.length).toBeGreaterThan(0);
+    const inOneLine = text.replace(/\s+/g, ' ');
+    for (const [, series, time] of increases) expect(inOneLine).toContain(`${series} unless ${series} offset ${time}`);
+  }
+});
+
 describe('The schema of Grafana', () => {
   const { text } = files.find(({ name }) => name.endsWith('.json'))!;
   const mistakes = [
