@@ -10,6 +10,7 @@ export const SLOW_TIER = [
   'test/page-client/browser\\.spec',
   `test/processes/(?:${[
     'cli-doctor',
+    'cli-everywhere',
     'cli-faults',
     'cli-ls',
     'cli-operate',

@@ -3,12 +3,14 @@ import { asksForHelp, readArguments } from './arguments/read-arguments.js';
 import { generalHelp, helpOf, NAME } from './arguments/help.js';
 import { UsageError } from './arguments/usage.error.js';
 import { EXIT, exitCodeFor } from './exit-codes.js';
+import { inOwnWords } from './own-words.js';
 import { print } from './print.js';
 import type { Say } from './say.js';
 import { VERBS } from './verbs.js';
 
 /** Does what the words of a command line say. Resolves with the exit code. */
-export async function main([first, ...rest]: readonly string[], say: Say): Promise<number> {
+export async function main([first, ...rest]: readonly string[], sayIt: Say): Promise<number> {
+  const say: Say = (line) => sayIt(inOwnWords(line, rest));
   if (first === '--version' || first === '-v') return show(`${version()}\n`);
   if (first === '--help' || first === '-h' || first === 'help') return help(rest[0], say);
   const verb = VERBS.find(({ name }) => name === first);

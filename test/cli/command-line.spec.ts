@@ -33,6 +33,8 @@ describe('The command line', () => {
     [['run', 'a', '--lease', '1s', '--grace', '1s', '--', 'true'], /^--grace is 1000 ms, but must be at most half/],
     [['ls', 'a', 'b'], /^"b" is one word too many/],
     [['ls', '--older', 'soon'], /^"--older" is "soon", but must be a duration of at least 0 ms/],
+    [['ls', ''], /^The pattern is empty: leave it out for all keys/],
+    [['ls', '--redis', 'redis://10.0.0.1/abc'], /^--redis is a URL whose path is not the number of a database/],
     [['ls', '--limit', '0'], /^--limit is "0", but must be a whole number from 1 to 100000\./],
     [['run', 'a', '--redis', '', '--', 'true'], /^--redis is empty: set REDIS_URL/],
   ])('%j is refused with 64, and one line that says what to type', async (words, line) => {

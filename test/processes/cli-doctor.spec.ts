@@ -2,9 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Finding } from '../../lib/cli/doctor/finding.js';
 import { Command } from '../support/processes/command.js';
-import { startCluster } from '../support/redis/redis-cluster.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
-import { RedisServers } from '../support/redis/redis-servers.js';
 import { withRedis } from '../support/redis/with-redis.js';
 
 const MINIMAL =
@@ -67,23 +65,4 @@ describe('nest-redis-lock doctor', () => {
     expect(code).toBe(69);
     expect(problems).toEqual([expect.stringMatching(/^connection: connect ECONNREFUSED 127\.0\.0\.1:1\./)]);
   }, 30_000);
-
-  it('doctor examines each node of a quorum', async () => {
-    const servers = await RedisServers.start(3);
-    await servers.kill(1);
-    const { findings, problems } = await examine(servers.urls.join(','));
-    await servers.stop();
-    const about = servers.all.map(({ port }) => `127.0.0.1:${port}`);
-    expect([...new Set(findings.map((finding) => finding.about))]).toEqual([...about, 'locks']);
-    expect(problems[0]).toMatch(/^connection: connect ECONNREFUSED/);
-  }, 30_000);
-
-  it('doctor examines each master of a cluster', async () => {
-    const cluster = await startCluster();
-    const hosts = cluster.masters.map(({ port }) => `127.0.0.1:${port}`);
-    const { code, findings, problems } = await examine(`redis+cluster://${hosts[0]}`);
-    await cluster.stop();
-    expect([code, problems]).toEqual([0, []]);
-    expect(new Set(findings.map(({ about }) => about))).toEqual(new Set([...hosts, 'locks']));
-  }, 60_000);
 });

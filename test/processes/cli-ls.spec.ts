@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { Command } from '../support/processes/command.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
 import { withRedis } from '../support/redis/with-redis.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 
@@ -66,6 +67,20 @@ describe('nest-redis-lock ls', () => {
     const { code, out, err } = await ls('--redis', 'redis://127.0.0.1:1', '--json');
     expect([code, JSON.parse(out)]).toEqual([69, { locks: [], total: 0, unreached: [expect.anything()] }]);
     expect(err).toMatch(/^nest-redis-lock: .*ECONNREFUSED.*\n$/);
+  }, 30_000);
+
+  it('ls and inspect hear of all, too, when Redis is far away', async () => {
+    const proxy = await startProxy(server.port);
+    proxy.delay(60);
+    const listed = await ls('--redis', proxy.url);
+    const inspect = new Command(proxy.url, ['inspect', 'account:42', '--json']);
+    const code = await inspect.exit;
+    await proxy.stop();
+    expect(listed).toMatchObject({ code: 0, err: '', out: expect.stringContaining('transfer') });
+    expect([code, JSON.parse(inspect.out)]).toMatchObject([
+      0,
+      { holder: { label: 'transfer', fence: expect.any(Number) } },
+    ]);
   }, 30_000);
 
   it('ends quietly when its reader leaves', async () => {

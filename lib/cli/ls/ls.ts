@@ -5,6 +5,7 @@ import type { Action } from '../arguments/verb.js';
 import { Ending } from '../ending.js';
 import { EXIT } from '../exit-codes.js';
 import { print } from '../print.js';
+import { hearOthers } from '../redis/hear-others.js';
 import { openLocks } from '../redis/open-locks.js';
 import { outageOf } from '../redis/outage-of.js';
 import type { Say } from '../say.js';
@@ -23,8 +24,9 @@ export const ls: Action = async (given, say) => {
     );
   // While the terminal is drawn on, nothing else may be written there.
   const notes: string[] = [];
-  const { locks, close } = openLocks(given, { warn: isWatch ? (line) => notes.push(line) : say });
+  const { locks, commandTimeoutMs, close } = openLocks(given, { warn: isWatch ? (line) => notes.push(line) : say });
   try {
+    await hearOthers(locks, commandTimeoutMs);
     if (!isWatch) return await listOnce(locks, request, { isJson, say });
     const ending = new Ending();
     return isJson ? await listAgain(locks, request, ending) : await liveTable(locks, request, ending);

@@ -1,5 +1,6 @@
 import type { ListOptions } from '../../core/lock-list.js';
 import type { Arguments } from '../arguments/arguments.js';
+import { UsageError } from '../arguments/usage.error.js';
 import { duration } from '../redis/open-locks.js';
 
 /**
@@ -9,6 +10,8 @@ import { duration } from '../redis/open-locks.js';
  */
 export function listRequest(given: Arguments): ListOptions {
   const [match] = given.words;
+  if (match === '')
+    throw new UsageError('The pattern is empty: leave it out for all keys, or give one such as "account:*".');
   const [olderThan, limit] = [duration(given, 'older', 0), given.number('limit', 1, 100_000)];
   return {
     ...(match === undefined ? {} : { match }),

@@ -6,6 +6,7 @@ import { UsageError } from '../arguments/usage.error.js';
 import type { Action } from '../arguments/verb.js';
 import { EXIT } from '../exit-codes.js';
 import { print } from '../print.js';
+import { hearOthers } from '../redis/hear-others.js';
 import { openLocks } from '../redis/open-locks.js';
 import { shownLock } from '../show/processes-of-lock.js';
 import { shownText } from '../show/table.js';
@@ -14,8 +15,9 @@ import { shownText } from '../show/table.js';
 export const unlock: Action = async (given, say) => {
   const options = unlockOptions(given);
   const key = given.words[0]!;
-  const { locks, close } = openLocks(given, { warn: say });
+  const { locks, commandTimeoutMs, close } = openLocks(given, { warn: say });
   try {
+    await hearOthers(locks, commandTimeoutMs);
     const info = await locks.inspect(key);
     if (!info) return await answer(`${shownText(key)} is free: there is nothing to release.\n`);
     const holders = info.holders.filter(({ token }) => options.token === undefined || token === options.token);

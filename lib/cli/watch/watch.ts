@@ -3,6 +3,7 @@ import type { Action } from '../arguments/verb.js';
 import { Ending } from '../ending.js';
 import { EXIT } from '../exit-codes.js';
 import { print } from '../print.js';
+import { hearOthers } from '../redis/hear-others.js';
 import { duration, openLocks } from '../redis/open-locks.js';
 import { outageOf } from '../redis/outage-of.js';
 import { listRequest } from '../show/list-request.js';
@@ -17,7 +18,7 @@ const LIMIT = 10_000;
 export const watch: Action = async (given, say) => {
   const request = { ...listRequest(given), limit: LIMIT };
   const everyMs = duration(given, 'every', LEAST_EVERY_MS) ?? EVERY_MS;
-  const { locks, close } = openLocks(given, { warn: say });
+  const { locks, commandTimeoutMs, close } = openLocks(given, { warn: say });
   const ending = new Ending();
   const changes = new LockChanges(async (key) => (await locks.storedKey(key))?.holders ?? []);
   let [looks, lookedAt] = [0, now()];
@@ -48,6 +49,7 @@ export const watch: Action = async (given, say) => {
   }
 
   try {
+    await hearOthers(locks, commandTimeoutMs);
     return await ending.repeat(everyMs, look);
   } finally {
     await close();

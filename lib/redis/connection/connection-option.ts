@@ -142,13 +142,24 @@ function checkedUrl(text: string, option: string): string {
       `"${option}" is a string, but not a URL that starts with redis:// or rediss://, e.g. "redis://127.0.0.1:6379".`,
     );
   }
-  const { hostname, pathname, searchParams } = new URL(text);
+  const { hostname, pathname, searchParams, username, password } = new URL(text);
   if (hostname === '')
     throw new LockOptionsError(`"${option}" is a URL without a host, e.g. "redis://127.0.0.1:6379".`);
   if (!/^\/?\d*$/.test(pathname))
     throw new LockOptionsError(
       `"${option}" is a URL whose path is not the number of a database, e.g. "redis://127.0.0.1:6379/2".`,
     );
+  if (!isDecodable(username) || !isDecodable(password))
+    throw new LockOptionsError(`"${option}" is a URL with a % that begins no code such as %40: write %25 for it.`);
   checkNames([...searchParams.keys()], option);
   return text;
+}
+
+/** Whether ioredis can read it from a URL. */
+function isDecodable(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== undefined;
+  } catch {
+    return false;
+  }
 }

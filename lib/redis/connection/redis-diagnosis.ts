@@ -35,6 +35,11 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     /^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)/,
     'It is a node of a Redis Cluster: give an ioredis Cluster client as "connection", and look at "CLUSTER INFO".',
   ],
+  [/cluster support disabled/, 'It is a single Redis: connect to it without a Cluster client.'],
+  [
+    /All sentinels are unreachable/,
+    'No Sentinel answers: look at their hosts and ports in "connection", and whether they run.',
+  ],
   [
     /max number of clients|EPIPE|ECONNRESET|Connection is closed|max retries per request/,
     'It closes new connections: look at its "maxclients", at firewalls and proxies, ' +
