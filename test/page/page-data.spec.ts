@@ -125,6 +125,20 @@ describe('What the page shows', () => {
     );
   });
 
+  it('of many locks it shows those that are held longest, whichever process has them, and how many there are', async () => {
+    const [here, there] = [process(), process()];
+    const keys = (name: string) => Array.from({ length: 150 }, (_, at) => `${name}:${at}`);
+    for (const [locks, name] of [[there.locks, 'first'] as const, [here.locks, 'then'] as const]) {
+      await Promise.all(keys(name).map((key) => locks.lock(key)));
+      const acquired = Date.now();
+      await until(() => Date.now() > acquired);
+    }
+    const { held } = await snapshotThat(here, ({ totals }) => totals.held === 300);
+    expect([held.total, held.items.length]).toEqual([300, 200]);
+    expect(held.items.slice(0, 150).map(({ key }) => key)).toEqual(keys('first'));
+    expect(held.items.slice(150).every(({ key }) => key.startsWith('then'))).toBe(true);
+  });
+
   it('two processes that wait for the keys of each other are a marked cycle', async () => {
     const [here, there] = [process(), process()];
     const bothHold = [deferred(), deferred()];

@@ -1,9 +1,10 @@
-import { MOST_CALLS, type CallLists } from '../../core/list/calls-question.js';
+import { MOST_CALLS } from '../../core/list/calls-question.js';
 import { MOST_HISTORY } from '../activity/report-limits.js';
 import type { SentEvent } from '../activity/process-report.js';
 import type { Cut, HeldRow, KeyMode, KeyView, WaitingRow } from '../page-snapshot.js';
 import { permitsOf, type KeyView as StoredKey, type Sharing } from '../../store/lock-store.js';
 import { hostAndPid } from './host-and-pid.js';
+import type { CallsOfProcess } from './longest-calls.js';
 import type { KnownProcess } from './process-book.js';
 import { heldRows, keyed, keyEvent, mayBeHeld, waitingRows } from './rows.js';
 
@@ -12,7 +13,7 @@ interface KnownKey {
   /** What the store says; null when the key is free there, undefined when that is not known. */
   readonly stored: StoredKey | null | undefined;
   readonly answering: ReadonlySet<string>;
-  readonly calls: readonly { readonly process: KnownProcess; readonly part: CallLists }[];
+  readonly calls: readonly CallsOfProcess[];
   readonly histories: readonly { readonly process: KnownProcess; readonly part: readonly SentEvent[] }[];
 }
 

@@ -1,8 +1,9 @@
-import { MOST_CALLS, type CallLists } from '../../core/list/calls-question.js';
+import { MOST_CALLS } from '../../core/list/calls-question.js';
 import { MOST_HOT_KEYS, MOST_LOSSES } from '../activity/report-limits.js';
 import type { FilteredPast } from '../activity/process-report.js';
-import type { Cut, KeyView, PageSnapshot, ProcessRow, ServerState, Totals } from '../page-snapshot.js';
+import type { Cut, HeldRow, KeyView, PageSnapshot, ProcessRow, ServerState, Totals } from '../page-snapshot.js';
 import { sourcesOf, waitersIn, type StoredRows } from './doubtful.js';
+import { longestCalls, type CallsOfProcess } from './longest-calls.js';
 import type { KnownProcess } from './process-book.js';
 import { callerOf, heldRows, hotKeyRows, isSilent, lossRows, mayBeHeld, waitingRows } from './rows.js';
 import type { TimesBook } from './times-book.js';
@@ -54,7 +55,7 @@ export function commonParts({ at, module, actions, own, server, processes, times
 export interface ViewRows {
   readonly filter: string;
   /** What the processes say for the filter. */
-  readonly calls: readonly { readonly process: KnownProcess; readonly part: CallLists }[];
+  readonly calls: readonly CallsOfProcess[];
   readonly past: readonly { readonly process: KnownProcess; readonly part: FilteredPast }[];
   readonly key: KeyView | null;
 }
@@ -64,16 +65,17 @@ export function snapshotOf(
   { byReason, waitersOf, doubtful, answering, ...common }: CommonParts,
   { filter, calls, past, key }: ViewRows,
 ): PageSnapshot {
-  const waiting = calls.flatMap(({ process, part }) =>
-    part.waiting.items.flatMap((call) => waitingRows(process, call)),
-  );
-  const named = calls.flatMap(({ process, part }) =>
-    part.held.items.flatMap((call) => heldRows(process, call, waitersOf)),
-  );
+  const waiting = longestCalls(calls, 'waiting').flatMap(({ process, call }) => waitingRows(process, call));
+  const held = longestCalls(
+    calls.filter(({ process }) => answering.has(process.source)),
+    'held',
+  ).flatMap(({ process, call }) => heldRows(process, call, waitersOf));
+  const named = calls
+    .filter(({ process }) => !answering.has(process.source))
+    .flatMap(({ process, part }) => part.held.items.flatMap((call) => heldRows(process, call, waitersOf)));
   // The store knows better what a silent process holds.
-  const held = named.filter((row) => answering.has(row.process!) || (!doubtful.has(row.key) && mayBeHeld(row)));
-  const wanted = new Set([...named, ...waiting].map(({ key }) => key));
-  const others = [...doubtful].flatMap(([key, rows]) => (wanted.has(key) ? rows : []));
+  const silent = named.filter((row) => !doubtful.has(row.key) && mayBeHeld(row));
+  const others = doubtful.size > 0 ? storedRows(doubtful, calls) : [];
   const losses = past.flatMap(({ process, part }) => part.losses.flatMap((loss) => lossRows(process, loss)));
   const total = (of: 'held' | 'waiting'): number => calls.reduce((sum, { part }) => sum + part[of].total, 0);
   return {
@@ -81,13 +83,10 @@ export function snapshotOf(
     filter,
     // Nobody knows since when those are held that no process claims: they are in doubt, so they come first.
     held: cut(
-      [...others, ...held].sort((a, b) => (b.heldMs ?? Infinity) - (a.heldMs ?? Infinity)),
-      total('held') + held.length + others.length - named.length,
+      [...others, ...silent, ...held].sort((a, b) => (b.heldMs ?? Infinity) - (a.heldMs ?? Infinity)),
+      total('held') + others.length + silent.length - named.length,
     ),
-    waiting: cut(
-      waiting.sort((a, b) => b.waitingMs - a.waitingMs),
-      total('waiting'),
-    ),
+    waiting: cut(waiting, total('waiting')),
     hotKeys: hotKeyRows(
       past.flatMap(({ part }) => part.hotKeys),
       MOST_HOT_KEYS,
@@ -99,6 +98,13 @@ export function snapshotOf(
     },
     key,
   };
+}
+
+/** What the store says of keys that are in a view. */
+function storedRows(doubtful: StoredRows, calls: ViewRows['calls']): HeldRow[] {
+  const named = calls.flatMap(({ part: { held, waiting } }) => [...held.items, ...waiting.items]);
+  const keys = new Set(named.flatMap(({ keys }) => keys));
+  return [...doubtful].flatMap(([key, rows]) => (keys.has(key) ? rows : []));
 }
 
 /** Cuts rows off. A lock of several keys may make more rows than were counted. */
