@@ -35,7 +35,7 @@ const contenders = [
 export async function redlock({ quick }) {
   const size = quick
     ? { starts: 1, warmUps: 3, rounds: 5, sections: 200 }
-    : { starts: 2, warmUps: 12, rounds: 7, sections: 400 };
+    : { starts: 2, warmUps: 10, rounds: 7, sections: 400 };
   const results = [];
   for (const pinning of pinnings) results.push({ pinning, rounds: await healthy(pinning, size) });
   const faults = [];

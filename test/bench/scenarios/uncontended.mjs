@@ -26,7 +26,7 @@ const TARGETS = { 'same core': { solid: 1.15, goal: 1.11 }, split: { solid: 1.08
 export async function uncontended({ quick }) {
   const size = quick
     ? { starts: 1, warmUps: 4, rounds: 5, sections: 500 }
-    : { starts: 2, warmUps: 12, rounds: 10, sections: 600 };
+    : { starts: 2, warmUps: 10, rounds: 10, sections: 600 };
   const results = [];
   for (const pinning of pinnings) results.push({ pinning, ...(await underPinning(pinning, size)) });
 

@@ -4,6 +4,11 @@ import { COUNTER, ABSENT, CLUSTER_LOCKS, MINE, NEXT, LAST, waiter, type ScriptCa
 
 /** What differs in a cluster. */
 export const CLUSTER_CASES: ScriptCases = {
+  'raise the fence counter of a slot in a cluster by an operation without keys': async ({ redis, run }) => {
+    expect(await run(CLUSTER_LOCKS, [COUNTER, ABSENT], ['raise', '', 7, 'cancel 0 exclusive', '', 0])).toBe(0);
+    expect(await redis.get(COUNTER)).toBe('7');
+  },
+
   'grant a key in a cluster for a moment only, because nobody knows whether the waiter heard': async ({
     redis,
     locks,
