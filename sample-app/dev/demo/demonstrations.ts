@@ -34,13 +34,12 @@ export class Demonstrations {
   /** What the page shows before anything runs. */
   static readonly ready: DemoNews = {
     news: 'ready',
-    scenarios: SCENARIOS.map(({ name, title, story, why, lock, accident }): DemoScenario => ({
+    scenarios: SCENARIOS.map(({ name, title, story, why, lock }): DemoScenario => ({
       name,
       title,
       story,
       why,
       lock,
-      accident,
     })),
   };
 

@@ -16,7 +16,7 @@ export async function runRace(scenario: Scenario, shop: ShopClient, lock: boolea
     lock,
     expected,
     actual,
-    accident: scenario.accident,
+    accident: accidents === 1 ? scenario.accident.one : scenario.accident.many,
     accidents,
     statuses,
     cameAgain: answers.reduce((sum, { cameAgain }) => sum + cameAgain, 0),

@@ -10,7 +10,7 @@ export const balance: Scenario = {
   runsAlone: false,
   story: `${WITHDRAWALS} withdrawals of 1 at once from one account`,
   why: 'Without the lock, two read the same balance and write the same result, so that one withdrawal is lost. With it, each starts from what the one before has written.',
-  accident: 'lost updates',
+  accident: { one: 'lost update', many: 'lost updates' },
 
   async run(shop, query) {
     const { id } = await shop.ask<{ id: number }>({

@@ -9,7 +9,7 @@ export const interest: Scenario = {
   runsAlone: true,
   story: 'all processes start the nightly interest at the same moment',
   why: 'Without the lock, each process pays everybody. With it, one pays, and the others leave.',
-  accident: 'payments too many',
+  accident: { one: 'payment too many', many: 'payments too many' },
 
   async run(shop, query) {
     const account = { method: 'POST', path: '/accounts', body: { owner: 'Race', balance: 10_000 } } as const;

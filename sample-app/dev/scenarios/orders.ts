@@ -10,7 +10,7 @@ export const orders: Scenario = {
   runsAlone: false,
   story: `one order, sent ${SENT} times at once by an impatient client`,
   why: 'Without the lock, each copy finds no order yet, so that each makes one and charges the customer. With it, the first makes the order, and the others get the same answer.',
-  accident: 'orders too many',
+  accident: { one: 'order too many', many: 'orders too many' },
 
   async run(shop, query) {
     const body = { serial: `race-${randomUUID()}`, item: 'A red mug', amount: 1_200 };

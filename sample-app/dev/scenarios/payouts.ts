@@ -9,7 +9,7 @@ export const payouts: Scenario = {
   runsAlone: true,
   story: `${PAYOUTS} payouts at once to a bank that takes 3 at a time`,
   why: 'Without the lock, the bank answers 429 to those who come too many at a time, and their payouts fail. With it, three are at the bank and the others wait.',
-  accident: 'payouts refused by the bank',
+  accident: { one: 'payout refused by the bank', many: 'payouts refused by the bank' },
 
   async run(shop, query) {
     const body = { iban: 'DE02120300000000202051', amount: 100 };

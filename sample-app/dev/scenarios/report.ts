@@ -9,7 +9,7 @@ export const report: Scenario = {
   runsAlone: true,
   story: `${READERS} readers at once of a report that takes 300 ms to make`,
   why: 'Without the lock, each reader finds no report, and makes one. With it, the first makes it, and the others read that one.',
-  accident: 'reports made for nothing',
+  accident: { one: 'report made for nothing', many: 'reports made for nothing' },
 
   async run(shop, query) {
     await shop.ask({ method: 'DELETE', path: '/report' });

@@ -13,6 +13,8 @@ export interface Outcome {
 
 /** Something that many callers do at once, which needs a lock. */
 export interface Scenario extends DemoScenario {
+  /** What accidents are called. */
+  readonly accident: { readonly one: string; readonly many: string };
   /** Whether it changes what other runs look at, so that it must run alone. */
   readonly runsAlone: boolean;
   /** @param query what to add to the path, so that the lock is left out */

@@ -11,7 +11,7 @@ export const stock: Scenario = {
   runsAlone: false,
   story: `${BUYERS} buyers at once for ${PIECES} pieces`,
   why: 'Without the lock, two see the same last piece, and both get it. With it, one buyer chooses at a time, and 20 are in the shop; who waits outside for 2 s gets a 409 that says when to come again.',
-  accident: 'pieces sold that are not there',
+  accident: { one: 'piece sold that is not there', many: 'pieces sold that are not there' },
 
   async run(shop, query) {
     const path = `/stock/MUG-${randomUUID().slice(0, 8).toUpperCase()}`;

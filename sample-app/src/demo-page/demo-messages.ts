@@ -52,8 +52,6 @@ export interface DemoScenario {
   readonly why: string;
   /** The lock, as it stands in the code. */
   readonly lock: string;
-  /** What an accident is called, for more than one. */
-  readonly accident: string;
 }
 
 /** How far the crowd of one half of a demonstration has come. */
@@ -74,6 +72,7 @@ export interface DemoOutcome {
   readonly lock: boolean;
   readonly expected: string;
   readonly actual: string;
+  /** What the accidents are called. */
   readonly accident: string;
   readonly accidents: number;
   /** How often each status was answered. */
