@@ -22,6 +22,8 @@ import { TransfersModule } from './transfers/transfers.module.js';
 @Module({
   imports: [
     ConfigModule.forRoot({ isGlobal: true, load: [appConfig], ignoreEnvFile: true }),
+    // Before the locks: Nest ends global modules in reverse, so the database is there until the last lock is released.
+    DatabaseModule,
     RedisLockModule.forRootAsync({
       inject: [appConfig.KEY],
       useFactory: ({ redisUrl, lockWait, lockLease }: AppConfig) => ({
@@ -32,7 +34,6 @@ import { TransfersModule } from './transfers/transfers.module.js';
       }),
     }),
     LockPageModule.forRoot({ guards: [OperatorGuard], actions: true }),
-    DatabaseModule,
     DemoModule,
     AccountsModule,
     TransfersModule,

@@ -67,6 +67,11 @@ export class SampleStack {
     return app.getUrl();
   }
 
+  /** Stops the app that was started last. */
+  async stopApp(): Promise<void> {
+    await this.#apps.pop()!.close();
+  }
+
   async stop(): Promise<void> {
     for (const app of this.#apps) await app.close();
     await this.bank.stop();

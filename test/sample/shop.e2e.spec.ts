@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import request from 'supertest';
-import { until } from '../support/deferred.js';
+import { deferred, until } from '../support/deferred.js';
 import { SampleStack } from './sample-stack.js';
 
 // The embedded Postgres takes seconds to start on a small machine.
@@ -226,6 +227,29 @@ describe('the bank', () => {
     expect(body.message).toBe('The bank did not take the payout: BANK_URL is not set.');
     await send('/payouts', { ...payout, iban: 'mine' }).expect(400);
   });
+});
+
+it('who holds a lock when the shop stops can still write, after its connection was cut', async () => {
+  const [holds, goesOn] = [deferred(), deferred()];
+  const app = await stack.startApp({}, { approve: () => (holds.resolve(), goesOn.promise) });
+  const { id } = (await send('/accounts', { owner: 'Ada', balance: 10 }).expect(201)).body;
+  const answer = request(app)
+    .post(`/accounts/${id}/withdraw`)
+    .send({ amount: 1 })
+    .then(
+      () => 'answered',
+      () => 'cut',
+    );
+  await holds.promise;
+
+  const stopped = stack.stopApp();
+  expect(await answer).toBe('cut');
+  await setTimeout(100); // nothing tells that Nest has come to the hooks after its requests
+  goesOn.resolve();
+  await stopped;
+
+  const { rows } = await database.query('select balance from accounts where id = $1', [id]);
+  expect(Number(rows[0].balance)).toBe(9);
 });
 
 describe('the health of the shop', () => {
