@@ -55,7 +55,13 @@ describe('The page of the sample, in a browser', () => {
   /** The first figure of what a half says has become of the data: "397 lost updates: balance 9997. It should be: …". */
   const figureOf = (text: string) => Number(/: \D*(\d+)/.exec(text)![1]);
 
-  const isDone = (page: Page) => page.getByText(': done. The processes have ended.').waitFor({ timeout: 100_000 });
+  /** Waits for the end of a demonstration. One that fails says why. */
+  async function isDone(page: Page) {
+    const end = page.locator('#state.wrong').or(page.getByText(': done. The processes have ended.'));
+    await end.waitFor({ timeout: 100_000 });
+    expect(await end.textContent()).toMatch(/: done\. The processes have ended\.$/);
+  }
+
   const verdictsOf = (page: Page, name: string) => page.locator(`#${name} .verdict`).allTextContents();
 
   /** The page shows the accident, and none with the lock; and the data says the same. */
