@@ -124,4 +124,4 @@ it('two instrumented apps export their locks by OTLP: the wait of one request is
   expect(acquired?.unit).toBe('s');
   expect(acquired?.histogram?.dataPoints[0]?.explicitBounds.slice(0, 2)).toEqual([0.0005, 0.001]);
   expect(JSON.stringify([ours, metrics])).not.toContain('customer');
-});
+}, 60_000);

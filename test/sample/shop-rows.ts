@@ -25,7 +25,8 @@ export class ShopRows {
       (select coalesce(max(id), 0) from sales) as sales,
       (select coalesce(max(id), 0) from orders) as orders,
       (select coalesce(max(id), 0) from interest_payments) as payments,
-      (select last_value from reports_id_seq) as reports`);
+      -- A sequence that was never used has the last value 1.
+      (select case when is_called then last_value else 0 end from reports_id_seq) as reports`);
     this.#before = { ...before!, refused: this.#bank.counts.refused, taken: this.#bank.counts.taken };
   }
 
