@@ -29,21 +29,15 @@ function assertSmall(assets) {
   assert.ok(bytes > 0 && bytes < MOST_BYTES, `the assets of the lock page have ${bytes} bytes compressed`);
 }
 
-/** Those of the command: what it loads for each verb, and what verbs share. */
-const COMMAND_FILES = [
-  'doctor',
-  'exit-codes',
-  'index',
-  'inspect',
-  'open-locks',
-  'print',
-  'processes-of-lock',
-  'run',
-  'table',
-  'unlock',
-  'watched',
-  'watcher',
-];
+/** The files of the command: its two programs, and all that they load, for each verb. */
+function commandFiles() {
+  const files = new Set(['index', 'watcher']);
+  for (const file of files) {
+    const imports = readFileSync(`dist/cli/${file}.js`, 'utf8').matchAll(/['"]\.\/([\w-]+)\.js['"]/g);
+    for (const [, imported] of imports) files.add(imported);
+  }
+  return [...files];
+}
 
 /** The bundle with its source maps, the types of each source, and what the README refers to. */
 function filesForUsers() {
@@ -51,7 +45,7 @@ function filesForUsers() {
     'index',
     'nest-redis-lock',
     'nest',
-    ...COMMAND_FILES.map((file) => `cli/${file}`),
+    ...commandFiles().map((file) => `cli/${file}`),
     'opentelemetry/index',
     'page/index',
     'prometheus/index',
