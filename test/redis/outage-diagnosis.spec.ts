@@ -175,6 +175,21 @@ const OUTAGES: readonly Outage[] = [
     cause: /^NOPERM/,
   },
   {
+    what: 'the user may not choose the database',
+    begin: async () => {
+      await redis.allow('-select');
+      return { url: `${url()}/2`, end: () => redis.allow('+select') };
+    },
+    told: /can't be reached .*NOPERM .*'select' command\. Its user lacks rights: docs\/redis\.md/,
+    cause: /^NOPERM/,
+  },
+  {
+    what: 'there is no such database',
+    begin: async () => ({ url: `${url()}/99` }),
+    told: /can't be reached .*DB index is out of range\. There is no such database/,
+    cause: /out of range/,
+  },
+  {
     what: 'the user may not touch the keys',
     begin: async () => {
       await redis.allow('resetkeys', '~other:*');

@@ -29,6 +29,8 @@ export class RedisConnection extends Connection {
   /** Whether this connection is being replaced by another. */
   #isCutOff = false;
   #repliedAt = 0;
+  /** Whether the server did not choose the database: the client would go on in database 0 all the same. */
+  #isElsewhere = false;
 
   constructor(
     { redis, borrowed }: RedisClient,
@@ -106,7 +108,7 @@ export class RedisConnection extends Connection {
   }
 
   protected write(call: Call, withSource: boolean): void {
-    if (this.#redis.status !== 'ready') return this.park(call);
+    if (this.#redis.status !== 'ready' || this.#isElsewhere) return this.park(call);
     const problem = this.#state?.problem;
     if (problem) return this.fail(call, notDone(call, `Redis at ${this.server} was not asked: ${problem}`));
     ScriptCommand.send(this.#redis, call, withSource, this);
@@ -152,9 +154,11 @@ export class RedisConnection extends Connection {
   readonly #connected = (): void => {
     this.#connectedAt = now();
     this.#isCutOff = false;
+    this.#isElsewhere = false;
   };
 
   readonly #becameReady = (): void => {
+    if (this.#isElsewhere) return;
     this.#breaker.close();
     for (const call of this.unpark()) this.write(call, false);
     this.#onReady(this.#epoch > 0);
@@ -171,7 +175,14 @@ export class RedisConnection extends Connection {
     for (const call of this.parked) this.#failClosed(call);
   };
 
-  readonly #errored = (error: Error): void => this.#breaker.note(withoutCommand(error));
+  readonly #errored = (error: Error & { readonly command?: { readonly name?: string } }): void => {
+    // What follows is only that this connection ends.
+    if (this.#isElsewhere) return;
+    this.#breaker.note(withoutCommand(error));
+    if (error.command?.name !== 'select') return;
+    this.#isElsewhere = true;
+    this.#redis.disconnect(true);
+  };
 
   #failClosed(call: Call): void {
     this.fail(call, this.#unreachable('the connection has been closed', call));

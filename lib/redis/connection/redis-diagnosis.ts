@@ -35,6 +35,10 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     /^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)/,
     'It is a node of a Redis Cluster: give an ioredis Cluster client as "connection", and look at "CLUSTER INFO".',
   ],
+  [
+    /DB index is out of range/,
+    'There is no such database: look at its number in "connection", and at "databases" of the server.',
+  ],
   [/cluster support disabled/, 'It is a single Redis: connect to it without a Cluster client.'],
   [
     /All sentinels are unreachable/,
