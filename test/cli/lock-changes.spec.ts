@@ -75,10 +75,18 @@ describe('The changes between two looks', () => {
   /** Takes a look, and returns what it tells. */
   async function look(
     locks: ListedLock[],
-    { unreached = [], live = [FIRST, SECOND], total = locks.length }: Partial<LockList> & { live?: string[] } = {},
+    {
+      unreached = [],
+      live = [FIRST, SECOND],
+      total = locks.length,
+    }: Partial<LockList> & { live?: string[] | 'unknown' } = {},
   ): Promise<string[]> {
     const sinceMs = looks++ === 0 ? 0 : SINCE_MS;
-    const told = await changes.next({ list: { locks, total, unreached }, live: new Set(live), sinceMs });
+    const told = await changes.next({
+      list: { locks, total, unreached },
+      live: live === 'unknown' ? undefined : new Set(live),
+      sinceMs,
+    });
     return told.map((change) => {
       if ('what' in change) return `${change.event} ${change.name}`;
       if (change.event === 'waiting') return `waiting ${change.before} → ${change.waiterCount}`;
@@ -144,6 +152,14 @@ describe('The changes between two looks', () => {
       'acquired 2',
       'waiting 1 → 0',
     ]);
+  });
+
+  it('while not all can be asked who is alive, nobody is dead', async () => {
+    await look([lock([holder(FIRST, 1)])]);
+    stored = [{ token: token(FIRST), leaseLeftMs: 5000 }];
+    expect(await look([], { unreached: [silent(FIRST)], live: 'unknown' })).toEqual(['unreached api:1']);
+    expect(await look([], { live: 'unknown' })).toEqual(['reached api:1']);
+    expect(await look([], { live: [SECOND] })).toEqual(['orphaned 1']);
   });
 
   it('a process that has ended and released before is not orphaned', async () => {

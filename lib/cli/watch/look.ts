@@ -3,8 +3,8 @@ import type { ListedHolder, ListedLock, ListedWaiters, LockList } from '../../co
 /** What was seen at one moment. */
 export interface Look {
   readonly list: LockList;
-  /** Which processes are alive: their instances. */
-  readonly live: ReadonlySet<string>;
+  /** Which processes are alive: their instances. Undefined if there may be others. */
+  readonly live: ReadonlySet<string> | undefined;
   /** How long ago the look before this one began, in ms; 0 for the first. */
   readonly sinceMs: number;
 }

@@ -26,13 +26,14 @@ export const watch: Action = async (given, say) => {
   async function look(): Promise<void> {
     const before = lookedAt;
     lookedAt = now();
-    const [list, { sources }] = [await locks.list(request), await locks.processes.find()];
+    const [list, { sources, unreached }] = [await locks.list(request), await locks.processes.find()];
     const outage = looks++ === 0 ? await outageOf(locks, list) : undefined;
     if (outage !== undefined) {
       say(outage);
       return ending.end(EXIT.unavailable);
     }
-    const live = new Set(sources.map((source) => source.slice(source.lastIndexOf(':') + 1)));
+    const instances = sources.map((source) => source.slice(source.lastIndexOf(':') + 1));
+    const live = unreached.length === 0 ? new Set(instances) : undefined;
     const news = await changes.next({ list, live, sinceMs: looks === 1 ? 0 : now() - before });
     for (const change of news) sayReached(change);
     if (looks === 1 && list.total > LIMIT)
