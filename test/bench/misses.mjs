@@ -19,7 +19,7 @@ export const whyUncontended = (byHand, fenced) =>
   'a command, a lost connection, a caller that has gone. `@WithLock` adds the key of its template.';
 
 export const whyThroughput = (name, callers, byHand) =>
-  `By hand, with the same promises, ${listed(callers)} callers reach ${listed(byHand)} (${name}). ` +
+  `By hand, with the same promises, ${callers.join(' / ')} callers reach ${listed(byHand)} (${name}). ` +
   'Where that misses a target, a fence, a queue and renewal cost more than is left for them. ' +
   'The rest is what a call of ours has besides: options, events, its turn among the callers of the process, ' +
   'and a lock object, which also are most of its garbage.';
