@@ -26,6 +26,6 @@ export const TIMELESS = [
     'with-lock\\.streams',
   ].join('|')})\\.spec)`,
   'test/redis/(?:fence-floor|ioredis-version|older-servers|orphans|wake-channel)\\.spec',
-  'test/sample/environment\\.spec',
+  'test/sample/(?:environment|shop-client)\\.spec',
   'test/tools/',
 ];

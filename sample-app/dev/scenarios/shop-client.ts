@@ -119,7 +119,9 @@ export class ShopClient {
     const answer = await fetch(app + path, {
       ...(this.#stop && { signal: this.#stop }),
       method,
-      ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+      // Each is a client of its own. And a connection that is kept may be closed by the app just when it is used again.
+      headers: { connection: 'close', 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
     }).then(
       async (response) => ({ status: response.status, body: parsed(await response.text()) }),
       () => ({ status: 0, body: {} }),
