@@ -15,6 +15,7 @@ const STUBBORN = [
   process.execPath,
   fileURLToPath(new URL('../support/processes/children/stubborn.mjs', import.meta.url)),
 ];
+const SLOW_SPAWN = new URL('../support/processes/children/slow-spawn.mjs', import.meta.url).href;
 const LEASE = '3s';
 /** What leaves a process behind that does not hear signals, and says its pid. */
 const WITH_GRANDCHILD = [
@@ -279,6 +280,15 @@ describe('nest-redis-lock run, when things go wrong', () => {
     expect(isRunning(pid)).toBe(false);
     command.signal('SIGCONT');
     expect(await command.exit).toBe(77);
+  }, 30_000);
+
+  it('the lock ends while the watcher starts: the command does not run', async () => {
+    const shell = `NODE_OPTIONS=--import=${SLOW_SPAWN} exec "$0" "$@"`;
+    const command = new Command(proxy.url, ['run', 'nightly', '--lease', '1s', '--', 'echo', 'runs'], { shell });
+    commands.push(command);
+    expect(await command.exit).toBe(77);
+    expect(command.out).toBe('starts the watcher\n');
+    await nextGrant();
   }, 30_000);
 
   it('the wrapper and its watcher are stopped for longer than the lease: the command is killed when they go on', async () => {

@@ -102,10 +102,11 @@ async function runHeld(held: HeldLock, { given, signals, say, opened, ...options
   let watcher: WatcherProcess | undefined;
   try {
     signals.interrupted.throwIfAborted();
-    lock.assertHeld();
     // First, so that there is no moment in which nobody watches the command.
     watcher = new WatcherProcess(token, say);
     const env = { ...process.env, LOCK_KEY: key, LOCK_FENCE: String(fence), LOCK_TOKEN: token };
+    // Last, because to start a process takes long on a busy machine.
+    lock.assertHeld();
     const started = ProcessGroup.start(given.command, env);
     const group = started instanceof ProcessGroup ? started : await started;
     const command = new HeldCommand(group, { lock, watcher, say, ...options });
