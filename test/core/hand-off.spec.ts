@@ -7,6 +7,7 @@ import {
   type Busy,
   type Lock,
   type LockOptions,
+  type OwnedLock,
 } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
@@ -295,6 +296,20 @@ describe('Hand-offs', () => {
       expect(signals[0]!.aborted).toBe(false);
       expect(await later.unlock()).toBe(false);
     });
+  });
+
+  it('new fences are asked for with the lease of that moment, though its holder changes it meanwhile', async () => {
+    const asked: OwnedLock[] = [];
+    const reserve = store.reserve.bind(store);
+    store.reserve = (lock) => {
+      asked.push(lock);
+      return reserve(lock);
+    };
+    const change = async (lock: Lock) => {
+      if (asked.length > 0 && lock.leases[0]!.leaseMs === 10_000) await lock.extend('5s');
+    };
+    await Promise.all(many(60, () => here.withLock('a', change)));
+    expect(asked[0]!.leaseMs).toBe(10_000);
   });
 
   it('a lock that turns out to be lost while new fences are reserved is lost for its present holder', async () => {

@@ -46,9 +46,10 @@ export class LeaseChanges {
   async refill(lease: Lease, run: HandOffRun): Promise<void> {
     run.isRefilling = true;
     const sentAt = now();
-    const { leaseMs } = lease;
+    // What the store is asked for is what it confirms, though the holder may change the lease meanwhile.
+    const { keys, token, leaseMs } = lease;
     try {
-      const grant = await this.#store.reserve(lease);
+      const grant = await this.#store.reserve({ keys, token, leaseMs });
       // A writer that became a reader meanwhile has nothing to hand off any more.
       if (!grant) return lease.sharing === 'exclusive' ? lease.lose('taken') : undefined;
       lease.confirm(sentAt, leaseMs);
