@@ -83,8 +83,8 @@ export class LockExplorer implements OnModuleInit {
   }
 
   /**
-   * Tells whether this explorer works for the app: of several modules, one explores for all. Does not look for itself in
-   * the app, which may have something else in its place (`instrument.instanceDecorator`).
+   * Tells whether this explorer works for the app: of several modules, one explores for all. Does not look for itself
+   * in the app, which may have something else in its place (`instrument.instanceDecorator`).
    */
   #isFirst(): boolean {
     const first = explorers.get(this.#modules) ?? this;

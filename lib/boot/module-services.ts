@@ -5,7 +5,9 @@ import { lockServiceToken } from '../service/lock.tokens.js';
 import { providersOf } from './discovery.js';
 import { onShutdown } from './shutdown-hook.js';
 
-/** Returns the `LockService` of each `RedisLockModule` of the app. Other providers may give it, too: they don't count. */
+/**
+ * Returns the `LockService` of each `RedisLockModule` of the app. Other providers may give it, too: they don't count.
+ */
 export function servicesIn(modules: ModulesContainer): ReadonlySet<LockService> {
   return new Set(
     [...providersOf(modules.values())].flatMap(({ instance, token }) => {

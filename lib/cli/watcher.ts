@@ -20,7 +20,9 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const [AGAIN_MS, AGAIN_LATER_MS] = [20, 1000];
 /** How long to look for the command after the end of stdin, in ms: it may be just starting. */
 const STARTING_MS = 1000;
-/** How long to wait for what was killed, in ms: who runs this one inside of another lock must not release that before. */
+/**
+ * How long to wait for what was killed, in ms: who runs this one inside of another lock must not release that before.
+ */
 const DYING_MS = 5000;
 
 const [token = '', startedGroup, killAt] = (process.env[WATCHED] ?? '').split(' ');
@@ -39,7 +41,8 @@ function kill(): readonly number[] {
 
 function planKill(): void {
   clearTimeout(timer);
-  // If this process itself stood still, the news that put the end off wait in its pipe: they are read before the immediate.
+  // If this process itself stood still, the news that put the end off wait in its pipe: they are read before the
+  // immediate.
   timer = setTimeout(
     () => setImmediate(() => killInTime()),
     Math.min(Math.max(0, Math.ceil(until - sharedNow())), LONGEST_TIMER_MS),

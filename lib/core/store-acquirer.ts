@@ -120,8 +120,8 @@ export class StoreAcquirer {
   }
 
   /**
-   * Whether there is a caller here that the lock could be handed off to. Only then it comes with many fences: fences that
-   * nobody takes make the counter run ahead of the server's clock, with which it begins when it is lost.
+   * Whether there is a caller here that the lock could be handed off to. Only then it comes with many fences: fences
+   * that nobody takes make the counter run ahead of the server's clock, with which it begins when it is lost.
    */
   #hasNextCaller(request: LockRequest): boolean {
     if (!allowsHandOff(request)) return false;

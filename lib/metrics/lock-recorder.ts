@@ -72,7 +72,9 @@ export class LockRecorder implements Observer<LockEvent> {
     }
   }
 
-  /** Leaves out what is left of the few seconds that a lock has at first when it was waited for: it is always little. */
+  /**
+   * Leaves out what is left of the few seconds that a lock has at first when it was waited for: it is always little.
+   */
   #renewed(event: EventOf<'renewed'>): void {
     if (event.leaseMs < event.remainingMs) return;
     this.#instruments.leaseMargin.record(event.marginMs / 1000, this.#attributesOf(event));

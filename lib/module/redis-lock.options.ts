@@ -30,7 +30,8 @@ export interface RedisLockOptions {
    */
   readonly maxHold?: Duration;
   /**
-   * Reports a lock that has been held for longer than this, if the call sets no `warnAfter`: a warning in the log, and an
+   * Reports a lock that has been held for longer than this, if the call sets no `warnAfter`: a warning in the log, and
+   * an
    * `overdue` event, once.
    * @default none
    */

@@ -22,8 +22,8 @@ export interface CallSpanParts extends SpanSettings {
 }
 
 /**
- * The span `lock.acquire` of a call: from the call until its outcome. It begins only when there is something to tell, so
- * that an uncontended lock does without.
+ * The span `lock.acquire` of a call: from the call until its outcome. It begins only when there is something to tell,
+ * so that an uncontended lock does without.
  */
 export class CallSpan implements CallTrace {
   readonly #parts: CallSpanParts;

@@ -15,8 +15,8 @@ import { ServiceTracer } from './service-tracer.js';
 const measured = new WeakMap<MeterProvider, WeakSet<LockService>>();
 
 /**
- * Measures and traces the locks of the app for OpenTelemetry: of all its `RedisLockModule`s, whatever their names. Needs
- * the package `@opentelemetry/api`, and an SDK that is started before the app.
+ * Measures and traces the locks of the app for OpenTelemetry: of all its `RedisLockModule`s, whatever their names.
+ * Needs the package `@opentelemetry/api`, and an SDK that is started before the app.
  *
  * @example
  * ```ts

@@ -2,7 +2,9 @@ import { logger } from '../log/logger.js';
 
 let hasFailed = false;
 
-/** Does what may throw, such as a sampler or a span processor of the app: no lock fails for that. Logs the first error. */
+/**
+ * Does what may throw, such as a sampler or a span processor of the app: no lock fails for that. Logs the first error.
+ */
 export function quietly<T>(work: () => T): T | undefined {
   try {
     return work();

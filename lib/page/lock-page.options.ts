@@ -14,7 +14,8 @@ export interface LockPageModuleOptions {
   readonly path?: string;
   /**
    * Who may see the page: the guards of its controller, as with `@UseGuards()`. They guard its files, its data and its
-   * actions too. The global guards of the app run before them. Without any, the app does not start, unless `NODE_ENV` is
+   * actions too. The global guards of the app run before them. Without any, the app does not start, unless `NODE_ENV`
+   * is
    * `development` or `test`, or `openToEverybody` is true.
    * @default none
    */
@@ -27,8 +28,8 @@ export interface LockPageModuleOptions {
    */
   readonly actions?: boolean | { readonly guards: readonly LockPageGuard[] };
   /**
-   * Whether to start without guards: everybody who reaches the app sees all keys, hosts and traces. For an app that only
-   * operators reach, or one whose global guards refuse everybody else. Not together with `actions`.
+   * Whether to start without guards: everybody who reaches the app sees all keys, hosts and traces. For an app that
+   * only operators reach, or one whose global guards refuse everybody else. Not together with `actions`.
    * @default false
    */
   readonly openToEverybody?: boolean;

@@ -71,7 +71,9 @@ export class LockPage implements OnModuleDestroy {
     return unlocked ? 'unlocked' : 'free';
   }
 
-  /** Whether a holder is the one that the user has seen. A process that is silent now may have told its fence before. */
+  /**
+   * Whether a holder is the one that the user has seen. A process that is silent now may have told its fence before.
+   */
   #isSeen({ fence, host, pid, instance }: LockHolder, { key, fence: seen }: UnlockRequest): boolean {
     if (fence !== undefined || seen === null) return (fence ?? null) === seen;
     return this.#processes.hasNamed(`${host}:${pid}:${instance}`, key, seen);

@@ -167,7 +167,9 @@ export interface HotKey extends Keyed {
 /** The locks lost in the last hour. */
 export interface Losses {
   readonly total: number;
-  /** How many for each reason: `expired`, `taken`, `shutdown`, `unlocked`; `forced` for those taken by `forceUnlock`. */
+  /**
+   * How many for each reason: `expired`, `taken`, `shutdown`, `unlocked`; `forced` for those taken by `forceUnlock`.
+   */
   readonly byReason: Readonly<Record<string, number>>;
   /** The latest first. */
   readonly items: readonly LossRow[];

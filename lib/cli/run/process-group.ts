@@ -23,8 +23,8 @@ export class NotStartedError extends Error {
 
 /**
  * A command in a process group of its own, with what it has started in turn. It is the leader of a new session, too: a
- * process group beside that of the terminal would be stopped when it reads from there. What it starts may make groups of
- * their own, as `timeout` does; so all that is in the session belongs to it.
+ * process group beside that of the terminal would be stopped when it reads from there. What it starts may make groups
+ * of their own, as `timeout` does; so all that is in the session belongs to it.
  */
 export class ProcessGroup {
   readonly id: number;

@@ -57,8 +57,8 @@ function signalGroup(id: number, signal: NodeJS.Signals): boolean {
 }
 
 /**
- * Lists the processes of the session of a command that have not ended. When all have, those that kill in turn what `run`
- * has started in it, in a session of its own. Undefined where there is no /proc.
+ * Lists the processes of the session of a command that have not ended. When all have, those that kill in turn what
+ * `run` has started in it, in a session of its own. Undefined where there is no /proc.
  */
 export function membersOfSession(id: number, token: string): readonly Process[] | undefined {
   const own = processesOfSession(id);

@@ -7,5 +7,8 @@ export const WATCHED = 'NEST_REDIS_LOCK_WATCHED';
 /** The environment variable of a watcher that names the session in which `run` was started. */
 export const INSIDE = 'NEST_REDIS_LOCK_INSIDE';
 
-/** Names the session of a command. Sessions have numbers that come again, so the LOCK_TOKEN of the command is part of it. */
+/**
+ * Names the session of a command. Sessions have numbers that come again, so the LOCK_TOKEN of the command is part of
+ * it.
+ */
 export const sessionName = (id: number, token: string): string => `${id} ${token}`;

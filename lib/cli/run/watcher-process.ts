@@ -19,7 +19,10 @@ export class WatcherProcess {
   #until = Infinity;
   #starts = 0;
 
-  /** @param token what the command will have as LOCK_TOKEN: so it is found also if this process is killed while it starts */
+  /**
+   * @param token what the command will have as LOCK_TOKEN: so it is found also if this process is killed while it
+   * starts
+   */
   constructor(token: string, say: Say) {
     this.#token = token;
     this.#say = say;
@@ -48,8 +51,8 @@ export class WatcherProcess {
 
   #start(): void {
     this.#starts++;
-    // A session of its own: neither Ctrl-C nor a kill of this process's group must end it. It knows at once what is known
-    // now, and the rest waits in its pipe until it has started: this process may be killed before that.
+    // A session of its own: neither Ctrl-C nor a kill of this process's group must end it. It knows at once what is
+    // known now, and the rest waits in its pipe until it has started: this process may be killed before that.
     const watcher = spawn(process.execPath, [FILE], {
       cwd: '/',
       detached: true,

@@ -47,7 +47,9 @@ export interface OwnHolder extends OwnCaller {
   readonly remainingMs: number;
 }
 
-/** Callers of a process that wait for a key, of one label and mode. `since` and `traceparent` are those of the first. */
+/**
+ * Callers of a process that wait for a key, of one label and mode. `since` and `traceparent` are those of the first.
+ */
 export interface OwnWaiters extends OwnCaller {
   /** The trace of the wait, as W3C Trace Context writes it, if it is traced. */
   readonly traceparent?: string | undefined;

@@ -13,8 +13,8 @@ interface Told {
   /** The method with `@WithLock` that called: `Class.method`. Undefined for a call by hand. */
   readonly method: string | undefined;
   /**
-   * The key of that `@WithLock` as it is written there, with its placeholders: `account:<userId>`. Several are joined by
-   * a comma. Undefined when a function makes the key, and for a call by hand.
+   * The key of that `@WithLock` as it is written there, with its placeholders: `account:<userId>`. Several are joined
+   * by a comma. Undefined when a function makes the key, and for a call by hand.
    */
   readonly template: string | undefined;
 }
@@ -47,13 +47,15 @@ export interface HeldLockEvent extends ToldOfCall {
 
 /**
  * Reports what happened to a lock of this process. Each call for a lock ends in `acquired`, `timeout`, `unavailable` or
- * `aborted`. If it has to wait, there is a `queued` when its wait begins, and a `waited` when it is over. A wrong call, which throws `LockOptionsError` or `LockKeyError`, makes
- * no event. Each lock that was `acquired` ends in `released` or `lost`.
+ * `aborted`. If it has to wait, there is a `queued` when its wait begins, and a `waited` when it is over. A wrong call,
+ * which throws `LockOptionsError` or `LockKeyError`, makes no event. Each lock that was `acquired` ends in `released`
+ * or `lost`.
  */
 export type LockEvent =
   /**
-   * The caller has acquired the lock. `nested`: inside a call that holds the key. `remainingMs`: how long the lock lasts
-   * without a renewal. `traceparent`: the span of the lock, as W3C Trace Context writes it; undefined without a tracer.
+   * The caller has acquired the lock. `nested`: inside a call that holds the key. `remainingMs`: how long the lock
+   * lasts without a renewal. `traceparent`: the span of the lock, as W3C Trace Context writes it; undefined without a
+   * tracer.
    */
   | (LockCallEvent & {
       readonly type: 'acquired';
@@ -63,10 +65,11 @@ export type LockEvent =
       readonly traceparent: string | undefined;
     })
   /**
-   * The caller begins to wait, in this process or in the store. It comes once, however often the caller waits. `holder`:
-   * `host:pid` of the process that has the key, where it is known. `ahead`: how many callers wait before it, as far as is
-   * known. `waitMs`: how long it waits at most; `Infinity` without a limit. `holding`: the keys that it holds while it
-   * waits, because it is inside other calls; callers that wait for each other's are deadlocked.
+   * The caller begins to wait, in this process or in the store. It comes once, however often the caller waits.
+   * `holder`:
+   * `host:pid` of the process that has the key, where it is known. `ahead`: how many callers wait before it, as far as
+   * is known. `waitMs`: how long it waits at most; `Infinity` without a limit. `holding`: the keys that it holds while
+   * it waits, because it is inside other calls; callers that wait for each other's are deadlocked.
    */
   | (LockCallEvent & {
       readonly type: 'queued';
@@ -97,9 +100,9 @@ export type LockEvent =
   | (LockCallEvent & { readonly type: 'aborted'; readonly reason: unknown })
   /**
    * The store confirmed a renewal. `remainingMs`: how long the lock lasts without another one. `marginMs`: how much of
-   * the lease was left when the reply came, without this renewal. `leaseMs`: how long that lease was: 5 s at most before
-   * the first renewal of a lock that was waited for. The watchdog renews a third of the way through the lease, so a
-   * margin far below two thirds of `leaseMs` tells of a slow store or a stalled process.
+   * the lease was left when the reply came, without this renewal. `leaseMs`: how long that lease was: 5 s at most
+   * before the first renewal of a lock that was waited for. The watchdog renews a third of the way through the lease,
+   * so a margin far below two thirds of `leaseMs` tells of a slow store or a stalled process.
    */
   | (HeldLockEvent & {
       readonly type: 'renewed';
@@ -108,15 +111,16 @@ export type LockEvent =
       readonly leaseMs: number;
     })
   /**
-   * The lock has been held for longer than `warnAfter` of its call. It comes once for each lock. `token`: its owner, for
+   * The lock has been held for longer than `warnAfter` of its call. It comes once for each lock. `token`: its owner,
+   * for
    * `forceUnlock`.
    */
   | (HeldLockEvent & { readonly type: 'overdue'; readonly warnAfterMs: number; readonly token: string })
   /** The caller released the lock. */
   | (HeldLockEvent & { readonly type: 'released' })
   /**
-   * The lock ended while the caller was inside. `forced`: who released it with `forceUnlock`, and why. `token`: its owner
-   * until then; undefined for the reason `unlocked`.
+   * The lock ended while the caller was inside. `forced`: who released it with `forceUnlock`, and why. `token`: its
+   * owner until then; undefined for the reason `unlocked`.
    */
   | (HeldLockEvent & {
       readonly type: 'lost';

@@ -22,8 +22,8 @@ export interface TracedCall {
 /** Traces one call until it has its lock, or fails. */
 export interface CallTrace {
   /**
-   * The call begins to wait, maybe several times. The first time, returns what names its trace to other processes, as W3C Trace Context
-   * does; undefined when it is not recorded.
+   * The call begins to wait, maybe several times. The first time, returns what names its trace to other processes, as
+   * W3C Trace Context does; undefined when it is not recorded.
    */
   queued(begin: WaitBegin): string | undefined;
   /** The call has its lock. Returns what traces the lock; undefined for one that holds nothing of its own. */

@@ -212,8 +212,8 @@ export class RequestHold {
   }
 
   /**
-   * Gives interceptors and pipes that come before the handler one lease more when the request is over: they may wait for
-   * their client, such as for the rest of an upload, and Nest goes on reading them for a client that has gone.
+   * Gives interceptors and pipes that come before the handler one lease more when the request is over: they may wait
+   * for their client, such as for the rest of an upload, and Nest goes on reading them for a client that has gone.
    */
   #limitReadings(): void {
     if (this.#hasCalledHandler) return;

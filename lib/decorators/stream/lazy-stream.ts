@@ -37,8 +37,8 @@ export function promiseOrIterator(promise: Promise<unknown>): Promise<unknown> &
 
 /**
  * Makes an iterator that calls when somebody asks for the first value, as an async generator does. `left`, by
- * `return()` or `throw()`, ends the wait. It passes all on to what the call has returned, at once: a `return()` must not
- * wait for a `next()` that never settles.
+ * `return()` or `throw()`, ends the wait. It passes all on to what the call has returned, at once: a `return()` must
+ * not wait for a `next()` that never settles.
  */
 export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): AsyncGenerator<unknown, unknown, unknown> {
   const left = new AbortController();

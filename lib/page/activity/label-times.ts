@@ -20,7 +20,9 @@ export interface Slot {
   readonly hold: Histogram;
 }
 
-/** A slot as it is sent to another process: number, four counts, sum and buckets of `wait`, sum and buckets of `hold`. */
+/**
+ * A slot as it is sent to another process: number, four counts, sum and buckets of `wait`, sum and buckets of `hold`.
+ */
 export type SentSlot = readonly [
   ...[number: number, timeouts: number, unavailable: number, aborted: number, lost: number],
   ...[waitSum: number, wait: SparseCounts, holdSum: number, hold: SparseCounts],

@@ -8,7 +8,10 @@ const POLLED_FOR_MS = 5_000;
 /** How many different views there may be: each of them is work for every process. */
 const MOST_VIEWS = 8;
 
-/** How many may follow at a time: each of them gets every snapshot, which keeps this process from its locks. Others poll. */
+/**
+ * How many may follow at a time: each of them gets every snapshot, which keeps this process from its locks. Others
+ * poll.
+ */
 const MOST_FOLLOWERS = 100;
 
 /** What somebody looks at. */

@@ -13,7 +13,9 @@ interface ProcessCall {
   readonly call: OwnCall;
 }
 
-/** Returns the calls of all processes, since the longest time first: as many as are shown, so that no other costs a row. */
+/**
+ * Returns the calls of all processes, since the longest time first: as many as are shown, so that no other costs a row.
+ */
 export function longestCalls(parts: readonly CallsOfProcess[], of: 'held' | 'waiting'): readonly ProcessCall[] {
   const first = new First<ProcessCall>(MOST_CALLS, (one, other) => msOf(other) - msOf(one));
   for (const { process, part } of parts) for (const call of part[of].items) first.add({ process, call });

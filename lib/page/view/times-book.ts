@@ -16,7 +16,9 @@ export class TimesBook {
   /** The first slot of each process from which on all are known, and the last one. */
   readonly #known = new Map<string, { readonly from: number; readonly to: number }>();
 
-  /** Notes the latest slots of a process. If others are missing between those and earlier ones, these count as unknown. */
+  /**
+   * Notes the latest slots of a process. If others are missing between those and earlier ones, these count as unknown.
+   */
   noteLatest(source: string, times: SentTimes, nowMs: number): void {
     const known = this.#known.get(source);
     const isConnected = known !== undefined && times.from <= known.to + 1;
@@ -51,7 +53,9 @@ export class TimesBook {
     }
   }
 
-  /** Slots that are over, or still to come by the clock here, would stay: a clock may be wrong, and any client may send. */
+  /**
+   * Slots that are over, or still to come by the clock here, would stay: a clock may be wrong, and any client may send.
+   */
   #add(source: string, { labels }: SentTimes): void {
     const last = this.#known.get(source)?.to ?? -Infinity;
     let byLabel = this.#bySource.get(source);

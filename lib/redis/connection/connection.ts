@@ -72,8 +72,8 @@ export abstract class Connection implements Outcome {
   }
 
   /**
-   * Runs a command that is no script on each server: one, unless it is a cluster. Never rejects, and resolves within the
-   * command time-out.
+   * Runs a command that is no script on each server: one, unless it is a cluster. Never rejects, and resolves within
+   * the command time-out.
    */
   async commandOnAll(...words: string[]): Promise<readonly ServerReply[]> {
     const reply = await this.command(...words).catch((error: unknown) => error as Error);
