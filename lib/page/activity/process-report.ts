@@ -1,3 +1,4 @@
+import type { OwnCall } from '../../core/list/calls-question.js';
 import type { SentLabel } from './label-times.js';
 import type { LeaseMargin } from './lease-margins.js';
 
@@ -39,15 +40,9 @@ export interface FilteredPast {
 }
 
 /** An event. What is unknown is left out. */
-export interface SentEvent {
+export interface SentEvent extends Pick<OwnCall, 'keys' | 'label' | 'template' | 'method' | 'traceId' | 'fence'> {
   readonly type: string;
-  readonly keys: readonly string[];
   readonly agoMs: number;
-  readonly label?: string | undefined;
-  readonly template?: string | undefined;
-  readonly method?: string | undefined;
-  readonly traceId?: string | undefined;
-  readonly fence?: number | undefined;
   readonly waitedMs?: number | undefined;
   readonly heldMs?: number | undefined;
   readonly detail?: string | undefined;
