@@ -8,8 +8,8 @@ let said = Promise.resolve();
 
 /**
  * Writes a line to stderr: stdout belongs to what the command is asked for. Not by `process.stderr`, which would make a
- * pipe non-blocking, also for the command that shares it. And not at once: whoever reads the pipe may have paused, and
- * who waits for that renews no lock.
+ * pipe non-blocking, also for the command that shares it. And not synchronously: the reader of the pipe may have
+ * paused, and a process that blocks on the pipe renews no lock.
  */
 export const say: Say = (line) => {
   const text = `nest-redis-lock: ${stripVTControlCharacters(line)}\n`;

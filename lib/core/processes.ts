@@ -9,10 +9,10 @@ import type {
 import { askProcessOf, processesOf } from '../store/processes-of.js';
 import { partsOf } from './request/lock-token.js';
 
-/** How many processes are asked at the same time: their answers must not pile up in the connection of this one. */
+/** The most processes to ask at the same time: their replies must not pile up in the connection of this one. */
 const AT_ONCE = 16;
 
-/** The answers of all live processes to one question. */
+/** The replies of all live processes to one question. */
 export interface Answers {
   /** By the source of the process. Nothing in them is checked: any client of the server may publish. */
   readonly bySource: ReadonlyMap<string, unknown>;
@@ -20,7 +20,7 @@ export interface Answers {
   readonly unreached: readonly Unreached[];
 }
 
-/** Asks all live processes that share the store, and answers what they ask. Each kind of question has its answerer. */
+/** Asks all live processes that share the store, and replies to their questions. One function replies to each kind. */
 export class Processes {
   readonly #store: LockStore;
   /** The source of this process. */
@@ -33,7 +33,7 @@ export class Processes {
   }
 
   /**
-   * Answers the questions of one kind from now on.
+   * Registers the function that replies to questions of one kind.
    *
    * @param answer gets what the question is about, of which nothing is checked. Returns what can become JSON, of at
    *   most `LONGEST_ANSWER` characters
@@ -42,7 +42,7 @@ export class Processes {
     this.#answerers.set(kind, answer);
   }
 
-  /** Answers a question. Undefined when this process does not know the kind of question, or can't answer it. */
+  /** Replies to a question. Undefined when this process does not know its kind, or the function for it throws. */
   answer({ kind, about }: ProcessQuestion): unknown {
     try {
       return this.#answerers.get(kind)?.(about);

@@ -4,7 +4,7 @@
  * it is cut off.
  */
 export interface PageSnapshot {
-  /** When it was made, in ms since 1970, by the clock of the process that answers. For display only. */
+  /** When it was made, in ms since 1970, by the clock of the process that serves the page. For display only. */
   readonly at: number;
   /** The `name` of the `RedisLockModule`. */
   readonly module: string;
@@ -16,7 +16,7 @@ export interface PageSnapshot {
   readonly totals: Totals;
   /** What is held, the longest first. A lock of several keys has one row for each. */
   readonly held: Cut<HeldRow>;
-  /** Who waits, the longest first. Who waits for several keys has one row for each. */
+  /** The waiting calls, the longest wait first. A call that waits for several keys has one row for each. */
   readonly waiting: Cut<WaitingRow>;
   /** What the last minutes were like, by label: the label with the longest waits in all first. */
   readonly labels: Cut<LabelRow>;
@@ -191,7 +191,7 @@ export interface ProcessRow {
   readonly id: string;
   readonly host: string;
   readonly pid: number;
-  /** Whether it is the one that answers. */
+  /** Whether it is the one that serves the page. */
   readonly isThis: boolean;
   /** Whether it imports `LockPageModule`: otherwise only its calls are known. */
   readonly hasPage: boolean;

@@ -303,7 +303,7 @@ export class LockService {
     this.#methods = Object.freeze(methods);
   }
 
-  /** Asks all live processes that share the store, and answers what they ask. @internal */
+  /** Asks all live processes that share the store, and replies to their questions. @internal */
   get processes(): Processes {
     return this.#acquirer.processes;
   }

@@ -8,8 +8,11 @@ export function shownLock({ key, mode, permits, holders, waiters }: LockInfo): s
   const head = `${shownText(key)} (${kind})\n\nHeld by\n`;
   const held = table(HOLDER_HEADS, holders.map(holderRow), { indent: '  ' });
   if (waiters.length === 0) return `${head}${held}\nNobody waits.\n`;
-  return `${head}${held}\nWaiting, the first one next\n${table(['PROCESS', 'LABEL', 'MODE', 'TOKEN'], waiters.map(waiterRow), { indent: '  ' })}`;
+  const waiting = table(WAITER_HEADS, waiters.map(waiterRow), { indent: '  ' });
+  return `${head}${held}\nWaiting, the first one next\n${waiting}`;
 }
+
+const WAITER_HEADS = ['PROCESS', 'LABEL', 'MODE', 'TOKEN'];
 
 /** What is left to know of a holder whose process does not answer. */
 const HOLDER_HEADS = ['PROCESS', 'LABEL', 'FOR', 'LEASE LEFT', 'FENCE', 'TOKEN'];

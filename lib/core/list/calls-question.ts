@@ -21,7 +21,7 @@ export interface CallsQuestion {
   readonly keys: readonly string[];
 }
 
-/** What a process answers. It travels as JSON; durations are in ms, and count back from now. */
+/** The reply of a process. It travels as JSON; durations are in ms, and count back from now. */
 export interface CallsAnswer {
   /** Keys that its calls hold, and calls that wait for a key. */
   readonly held: number;

@@ -69,7 +69,7 @@ export interface OwnKey {
   readonly waiterCount: number;
 }
 
-/** What a process answers. */
+/** The reply of a process. */
 export interface ListAnswer {
   /** Since the longest time first. */
   readonly keys: readonly OwnKey[];

@@ -10,7 +10,7 @@ interface StoreListenerParts {
   readonly pendingAcquires: PendingAcquires;
   readonly leases: LeaseRegistry;
   readonly watchdog: Watchdog;
-  /** Answers what other processes ask. */
+  /** Replies to the questions of other processes. */
   readonly answer: (question: ProcessQuestion) => unknown;
   /** Called when messages or locks may have been lost. */
   readonly resync: () => void;
