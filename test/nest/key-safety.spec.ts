@@ -14,6 +14,16 @@ class StoreSpy extends MemoryLockStore {
   }
 }
 
+/** An array that iterates over something else than its positions. */
+function iteratingOver(other: Iterable<string>, ...keys: string[]): string[] {
+  class Keys extends Array<string> {
+    override [Symbol.iterator]() {
+      return other[Symbol.iterator]() as ArrayIterator<string>;
+    }
+  }
+  return Keys.from(keys);
+}
+
 @Injectable()
 class Accounts {
   ran = 0;
@@ -37,6 +47,11 @@ class Accounts {
 
   @WithLock(['account:<from>', 'account:<to>'])
   async several(from?: unknown, to?: unknown) {
+    return this.key(from, to);
+  }
+
+  @WithLock(iteratingOver(['account:<from>'], 'account:<from>', 'account:<to>'))
+  async strangeTemplates(from: string, to: string) {
     return this.key(from, to);
   }
 
@@ -186,6 +201,95 @@ const BAD_KEYS: [string, unknown][] = [
   ['a promise', Promise.resolve('account:7')],
   ['a string that is too long', 'x'.repeat(1025)],
 ];
+
+/** A Proxy of an array whose lengths are these, one after the other. */
+function withLengths(...lengths: unknown[]): string[] {
+  return new Proxy(['account:7', 'account:8'], {
+    get: (keys, name) => (name === 'length' ? lengths.shift() : Reflect.get(keys, name)) as unknown,
+  });
+}
+
+function* endless(): Generator<string> {
+  for (;;) yield 'account:9';
+}
+
+function revoked(): string[] {
+  const { proxy, revoke } = Proxy.revocable(['account:7'], {});
+  revoke();
+  return proxy;
+}
+
+function throwingAt(position: string): string[] {
+  return new Proxy(['account:7', 'account:8'], {
+    get: (keys, name) => {
+      if (name === position) throw new Error('nobody may read this');
+      return Reflect.get(keys, name) as unknown;
+    },
+  });
+}
+
+function growing(): string[] {
+  const keys = ['account:7'];
+  return Object.defineProperty(keys, 0, {
+    get: () => {
+      keys.push('account:8');
+      return 'account:7';
+    },
+  });
+}
+
+describe('arrays of keys that are more than arrays', () => {
+  const locked = async (keys: string[]) => {
+    const locks = module.get(LockService);
+    const inside = await locks.withLock(keys, async () => store.asked.splice(0).sort());
+    expect(await accounts.byFunction((() => keys) as unknown as () => string)).toBe(inside[0]);
+    expect(store.asked.sort()).toEqual(inside);
+    return inside;
+  };
+
+  it.each([
+    ['other keys', ['account:9']],
+    ['fewer keys', ['account:7']],
+    ['no keys', []],
+    ['endless keys', endless()],
+  ])('a call locks the keys at the positions of an array that iterates over %s', async (_what, other) => {
+    expect(await locked(iteratingOver(other, 'account:7', 'account:8'))).toEqual(['account:7', 'account:8']);
+  });
+
+  it('a call locks the templates at the positions of an array that iterates over fewer', async () => {
+    await accounts.strangeTemplates('7', '8');
+    expect(store.asked).toEqual(['account:7', 'account:8']);
+  });
+
+  it('a call locks the keys of a Proxy of an array', async () => {
+    expect(await locked(new Proxy(['account:7', 'account:8'], {}))).toEqual(['account:7', 'account:8']);
+  });
+
+  it.each<[string, () => string[]]>([
+    ['whose length shrinks', () => withLengths(2, 1)],
+    ['whose length grows', () => withLengths(1, 2)],
+    ['that grows while it is read', growing],
+    ['whose length is no number', () => withLengths('two', 'two')],
+    ['whose length is NaN', () => withLengths(NaN, NaN)],
+    ['whose length is negative', () => withLengths(-1, -1)],
+    ['whose length is a fraction', () => withLengths(1.5, 1.5)],
+    ['whose length is infinite', () => withLengths(Infinity, Infinity)],
+    ['whose length is a symbol', () => withLengths(Symbol('2'), Symbol('2'))],
+    ['whose length throws', () => throwingAt('length')],
+    ['whose second key throws', () => throwingAt('1')],
+    ['that is a revoked Proxy', revoked],
+  ])('a call is refused before the store is asked when its keys are an array %s', async (_what, keys) => {
+    const locks = module.get(LockService);
+    await expect(locks.withLock(keys(), async () => accounts.ran++)).rejects.toBeInstanceOf(LockKeyError);
+    await expect(locks.lock(keys())).rejects.toBeInstanceOf(LockKeyError);
+    await expect(locks.tryLock(keys())).rejects.toBeInstanceOf(LockKeyError);
+    await expect(accounts.byFunction(keys as unknown as () => string)).rejects.toBeInstanceOf(LockKeyError);
+    for (const question of ['isLocked', 'inspect', 'forceUnlock'] as const)
+      await expect(locks[question](keys() as unknown as string)).rejects.toBeInstanceOf(LockKeyError);
+    expect(store.asked).toEqual([]);
+    expect(accounts.ran).toBe(0);
+  });
+});
 
 describe('calls without a usable key', () => {
   const refused = async (call: Promise<unknown>) => {

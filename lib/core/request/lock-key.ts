@@ -28,18 +28,36 @@ export const MOST_KEYS = 100;
  */
 export function orderedKeys(key: LockKey): readonly string[] {
   if (typeof key === 'string') return [checkedKey(key)];
-  if (!Array.isArray(key))
-    throw new LockKeyError(`A lock key must be a string or an array of strings, not ${shown(key)}.`);
-  if (key.length === 0) throw new LockKeyError('The array of lock keys is empty: name at least one key.');
-  if (key.length > MOST_KEYS) {
+  const keys = listedKeys(key).map(checkedKey);
+  return keys.length === 1 ? keys : [...new Set(keys)].sort();
+}
+
+/** Copies an array of keys: what a subclass or a Proxy says of itself may change from one look to the next. */
+function listedKeys(key: unknown): readonly unknown[] {
+  let listed: readonly unknown[] | undefined;
+  try {
+    if (Array.isArray(key)) listed = copyByIndex(key);
+  } catch (error) {
+    if (error instanceof LockKeyError) throw error;
+    throw new LockKeyError("The array of lock keys can't be read.", error);
+  }
+  if (!listed) throw new LockKeyError(`A lock key must be a string or an array of strings, not ${shown(key)}.`);
+  return listed;
+}
+
+function copyByIndex(key: readonly unknown[]): readonly unknown[] {
+  const { length } = key;
+  if (length === 0) throw new LockKeyError('The array of lock keys is empty: name at least one key.');
+  if (length > MOST_KEYS) {
     throw new LockKeyError(
-      `A call locks at most ${MOST_KEYS} keys, this one names ${key.length}. ` +
+      `A call locks at most ${MOST_KEYS} keys, this one names ${length}. ` +
         'Lock what they have in common, or take them in portions.',
     );
   }
-  // It goes over the holes of an array too.
-  const keys = Array.from(key as readonly unknown[], checkedKey);
-  return keys.length === 1 ? keys : [...new Set(keys)].sort();
+  const listed: unknown[] = [];
+  for (let at = 0; at < length; at++) listed.push(key[at]);
+  if (listed.length !== key.length) throw new LockKeyError('The array of lock keys changes while it is read.');
+  return listed;
 }
 
 /** @throws LockKeyError */

@@ -65,7 +65,7 @@ export function requestKeyResolver(key: unknown, site: string): (context: Execut
   if (typeof key === 'function') return (context) => calledKey(key as KeyFunction, [context], site);
   const lowerCase = (template: unknown): unknown =>
     typeof template === 'string' ? template.replace(/<headers\.[^<>]*>/g, (header) => header.toLowerCase()) : template;
-  const fill = filledKey(Array.isArray(key) ? Array.from(key, lowerCase) : lowerCase(key), {
+  const fill = filledKey(Array.isArray(key) ? byPosition(key).map(lowerCase) : lowerCase(key), {
     ...OF_REQUEST,
     method: site,
   });
@@ -78,10 +78,14 @@ function filledKey(key: unknown, site: TemplateContext): (args: unknown[]) => Lo
     return (args) => template.fill(args);
   }
   const mistakes = new Mistakes();
-  const templates = [...(key as unknown[])].flatMap((one) => mistakes.try(() => new KeyTemplate(one, site)) ?? []);
+  const templates = byPosition(key).flatMap((one) => mistakes.try(() => new KeyTemplate(one, site)) ?? []);
   if (mistakes.error) throw mistakes.error;
   return (args) => templates.map((template) => template.fill(args));
 }
+
+/** An array of a subclass may iterate over something else. */
+const byPosition = (array: readonly unknown[]): readonly unknown[] =>
+  Array.from({ length: array.length }, (_none, at) => array[at]);
 
 type KeyFunction = (...args: unknown[]) => LockKey;
 
