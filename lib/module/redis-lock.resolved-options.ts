@@ -82,7 +82,7 @@ export function resolveModuleOptions(given: RedisLockModuleOptions = {}): Resolv
     commandTimeout = DEFAULT_MODULE_OPTIONS.commandTimeout,
     shutdownGrace = DEFAULT_MODULE_OPTIONS.shutdownGrace,
   } = options;
-  const commandTimeoutMs = durationMs('commandTimeout', commandTimeout, { min: 10 });
+  const commandTimeoutMs = durationMs('commandTimeout', commandTimeout, { min: 10, ofTimer: true });
   return Object.freeze({
     ...place,
     callDefaults: Object.freeze(resolveCallOptions(callOptionsIn(options), DEFAULT_LOCK_OPTIONS)),

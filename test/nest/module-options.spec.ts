@@ -1,8 +1,8 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { Cluster, Redis, type ClusterOptions } from 'ioredis';
-import { LockOptionsError, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { LockOptionsError, LockService, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 
 const URL = 'redis://127.0.0.1:1';
 const clients: (Redis | Cluster)[] = [];
@@ -56,6 +56,8 @@ describe('options of a module', () => {
     ['commandTimeout', 0],
     ['commandTimeout', '5ms'],
     ['commandTimeout', Infinity],
+    ['commandTimeout', '25d'],
+    ['commandTimeout', 2 ** 31],
     ['shutdownGrace', -1],
     ['shutdownGrace', Infinity],
     ['shutdownGrace', ''],
@@ -75,6 +77,37 @@ describe('options of a module', () => {
   ])('a module with %s: %p is refused: the error names the option and what is allowed', async (option, value) => {
     await expect(boot({ [option]: value })).rejects.toBeInstanceOf(LockOptionsError);
     await expect(boot({ [option]: value })).rejects.toThrow(new RegExp(`"${option}" is .*must be `));
+  });
+
+  it('the refusal of a commandTimeout that is longer than a timer says how long it may be', async () => {
+    await expect(boot({ commandTimeout: '25d' })).rejects.toThrow(
+      /^"commandTimeout" is "25d", but must be a duration of at least 10 ms and at most 24 days: /,
+    );
+    await expect(boot({ lease: '32y' })).rejects.toThrow(/at least 100 ms and at most 30 years: /);
+  });
+
+  it('a duration that is longer than a timer starts no timer that would end at once', async () => {
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    const long = '30d';
+    const module = await Test.createTestingModule({
+      imports: [
+        LockTestingModule.forRoot({ wait: long, lease: long, maxHold: long, warnAfter: long, shutdownGrace: long }),
+      ],
+    }).compile();
+    try {
+      const locks = module.get(LockService);
+      const aborts = new AbortController();
+      const held = await locks.lock('room', { atLeast: long });
+      const waiting = locks.lock('room', { signal: aborts.signal });
+      locks.onModuleDestroy();
+      aborts.abort(new Error('gone'));
+      await expect(waiting).rejects.toThrow('gone');
+      await held.unlock();
+      expect(timers.mock.calls.map(([, delay]) => delay ?? 0).filter((delay) => delay > 2 ** 31 - 1)).toEqual([]);
+    } finally {
+      timers.mockRestore();
+      await module.close();
+    }
   });
 
   it.each<[string, () => unknown, RegExp]>([
@@ -202,6 +235,7 @@ it.each<[string, () => RedisLockModuleOptions]>([
     () => ({ connection: [1, 2, 3].map((port) => ({ sentinels: [{ host: '127.0.0.1', port }], name: 'main' })) }),
   ],
   ['an empty keyPrefix', () => ({ keyPrefix: '' })],
+  ['the longest commandTimeout', () => ({ commandTimeout: 2 ** 31 - 1, durability: { replicas: 1 } })],
   [
     'limits',
     () => ({
