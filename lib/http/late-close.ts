@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { nextTick } from 'node:process';
 import type { ExecutionContext } from '@nestjs/common';
+import { nextTick } from '../clock/next-tick.js';
 import { sendsEvents } from './handler-names.js';
 import { rawResponse } from './http-request.js';
 import { isClosed } from './response-end.js';

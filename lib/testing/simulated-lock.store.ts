@@ -1,4 +1,4 @@
-import { nextTick } from 'node:process';
+import { nextTick } from '../clock/next-tick.js';
 import { type LockKey, LockUnavailableError } from '../index.js';
 import type {
   AcquireCommand,

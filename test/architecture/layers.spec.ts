@@ -46,7 +46,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['core', 'core/list', 'core/nesting', 'core/lock', 'core/waiting', 'core/lease', 'core/request'],
     ...['store', 'clock', 'errors'],
   ],
-  http: ['http', 'log', 'errors', ...NEST, 'rxjs'],
+  http: ['http', 'clock', 'log', 'errors', ...NEST, 'rxjs'],
   service: [
     ...['service', 'core', 'core/nesting', 'core/lock', 'core/request', 'store', 'clock', 'log', 'errors'],
     ...[...NEST, 'rxjs'],
@@ -132,7 +132,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   prometheus: ['prometheus', 'metrics', 'boot', 'service', 'errors', ...NEST, 'prom-client'],
   terminus: ['terminus', 'service', 'errors', ...NEST, '@nestjs/terminus'],
-  testing: ['testing', '.', 'module', 'service', 'http', 'core/request', 'store', 'store/memory', 'errors', ...NEST],
+  testing: [
+    ...['testing', '.', 'module', 'service', 'http', 'core/request', 'store', 'store/memory', 'clock', 'errors'],
+    ...NEST,
+  ],
 };
 
 /** The one file below the Nest face that knows Nest: docs/decisions/0002. */
