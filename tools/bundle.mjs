@@ -24,7 +24,7 @@ const typescript = {
     );
     const { outputText, sourceMapText } = ts.transpileModule(source, {
       fileName,
-      compilerOptions: { ...options, noEmit: false, sourceMap: true, inlineSources: true },
+      compilerOptions: { ...options, noEmit: false, removeComments: true, sourceMap: true, inlineSources: true },
     });
     return { code: inLatin1(outputText.replace(/\/\/# sourceMappingURL=.*\s*$/, '')), map: JSON.parse(sourceMapText) };
   },
