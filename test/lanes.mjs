@@ -8,7 +8,7 @@ export const TIMELESS = [
   'test/cli/',
   // Their clocks are set by the test.
   'test/core/(?:lease-end|suspension|time-wheel)\\.spec',
-  'test/core/(?:late-messages|queued-work)\\.spec',
+  'test/core/(?:late-messages|lock-context|queued-work)\\.spec',
   'test/docs/(?!fencing)',
   'test/tools/',
   'test/page-client/(?!browser)',

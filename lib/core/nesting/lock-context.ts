@@ -2,10 +2,24 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Lock } from '../lock/lock.js';
 
 /** A lock in an async context, and the lock around it. */
-export interface LockNode {
+export class LockNode {
   /** Undefined when its work has ended. */
   lock: Lock | undefined;
-  readonly parent: LockNode | undefined;
+  #parent: LockNode | undefined;
+
+  constructor(lock: Lock, parent: LockNode | undefined) {
+    this.lock = lock;
+    this.#parent = parent;
+  }
+
+  /**
+   * The nearest node around this one whose work has not ended. Unlinks the others: otherwise work that starts the next
+   * locked work while it runs would grow a chain for ever.
+   */
+  get parent(): LockNode | undefined {
+    while (this.#parent && !this.#parent.lock) this.#parent = this.#parent.#parent;
+    return this.#parent;
+  }
 }
 
 /** Knows the locks that the running async context is inside of, innermost first. */
@@ -20,7 +34,7 @@ export class LockContext {
   }
 
   enter(lock: Lock): LockNode {
-    return { lock, parent: this.innermost() };
+    return new LockNode(lock, this.innermost());
   }
 
   /**

@@ -1,0 +1,84 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Lock } from 'nest-redis-lock';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { LockContext, type LockNode } from '../../lib/core/nesting/lock-context.js';
+import { deferred, turn } from '../support/deferred.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+describe('The locks around running work', () => {
+  const enter: (this: LockContext, lock: Lock) => LockNode = Reflect.get(LockContext.prototype, 'enter');
+  let locks: ClosableLockService;
+  let last: LockNode | undefined;
+  let all: WeakRef<LockNode>[];
+
+  beforeEach(() => {
+    [last, all] = [undefined, []];
+    // Not a mock of Jest: that would keep all results.
+    LockContext.prototype.enter = function (lock) {
+      last = enter.call(this, lock);
+      all.push(new WeakRef(last));
+      return last;
+    };
+    locks = lockService(new MemoryLockStore(), { shutdownGrace: 0 });
+  });
+
+  afterEach(async () => {
+    LockContext.prototype.enter = enter;
+    await locks.close();
+  });
+
+  /** Each work starts the next one, and ends when that runs. Runs `inTheLast` when all but the last have ended. */
+  async function chainOf(length: number, inTheLast: () => Promise<void>): Promise<void> {
+    const isOver = deferred();
+    const startWork = (number: number): Promise<void> =>
+      new Promise((isRunning) => {
+        const work = async () => {
+          isRunning();
+          if (number < length) return startWork(number + 1);
+          await turn();
+          await inTheLast();
+          isOver.resolve();
+        };
+        locks.withLock(`k${number}`, work).catch(isOver.reject);
+      });
+    await startWork(1);
+    await isOver.promise;
+  }
+
+  it('work that starts the next locked work while it runs keeps no chain of the locks that have ended', async () => {
+    await chainOf(1000, async () => {
+      let length = 0;
+      for (let node = last; node; node = node.parent) length++;
+      expect(length).toBe(1);
+    });
+  });
+
+  it('the locks that have ended are garbage, though work that they started still runs', async () => {
+    await chainOf(1000, async () => {
+      collectGarbage();
+      expect(all.filter((node) => node.deref()).length).toBeLessThanOrEqual(10);
+    });
+  });
+
+  it('a lock that has ended hides none of those around it', async () => {
+    const [ended, started] = [deferred(), deferred<() => void>()];
+    await locks.withLock('outer', async () => {
+      let inside!: Promise<readonly (string | undefined)[]>;
+      await locks.withLock('middle', () => {
+        inside = locks.withLock('inner', async () => {
+          started.resolve(ended.resolve);
+          await ended.promise;
+          return ['outer', 'middle', 'inner'].map((key) => locks.current(key)?.key);
+        });
+        return started.promise;
+      });
+      ended.resolve();
+      expect(await inside).toEqual(['outer', undefined, 'inner']);
+    });
+  });
+});
