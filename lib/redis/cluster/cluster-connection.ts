@@ -9,6 +9,7 @@ import { AwaitedCall } from '../connection/script-call.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { ClusterCommand } from './cluster-command.js';
 import { slotOf } from './cluster-slot.js';
+import { SilentNodes } from './silent-nodes.js';
 import { Topology } from './topology.js';
 
 /** How long to wait before a call that the client gave up on is sent again, in ms. */
@@ -17,7 +18,7 @@ const TRY_AGAIN_MS = 100;
 /**
  * Runs scripts on a cluster, through the app's client. The client follows redirects and finds the new master after a
  * failover. A call that it gives up on is sent again until the command time-out is over. One node that is down does
- * not affect calls to the others.
+ * not affect calls to the others. While a node hangs, calls for its keys fail fast.
  */
 export class ClusterConnection extends Connection {
   readonly server = 'cluster';
@@ -25,6 +26,7 @@ export class ClusterConnection extends Connection {
   readonly findsMaster = true;
   readonly #cluster: Cluster;
   readonly #topology: Topology;
+  readonly #silentNodes: SilentNodes;
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #resends = 0;
@@ -33,6 +35,8 @@ export class ClusterConnection extends Connection {
   constructor(cluster: Cluster, commandTimeoutMs: number, onReady: (reconnected: boolean) => void) {
     super(commandTimeoutMs);
     this.#cluster = cluster;
+    // Releases that a silent node did not get are sent when it replies.
+    this.#silentNodes = new SilentNodes(cluster, commandTimeoutMs, () => this.#topology.announceChange());
     cluster.on('node error', this.#nodeFailed);
     this.#topology = new Topology(cluster, (reconnected) => {
       onReady(reconnected);
@@ -67,6 +71,13 @@ export class ClusterConnection extends Connection {
     const call = this.#callIn(script, keys, args);
     call.isImpatient = true;
     return this.start(call);
+  }
+
+  /** Sends a call. While its node is silent, it fails at once, unless a probe is due: then it is the probe. */
+  override send(call: Call): void {
+    const silent = this.#silentNodes.beforeSending(call);
+    if (silent) return call.fail(this.#isSilent(silent, call));
+    super.send(call);
   }
 
   /** Resolves with 1: a message reaches the subscribers of all nodes, but a node counts only its own. */
@@ -131,12 +142,14 @@ export class ClusterConnection extends Connection {
   }
 
   protected expire(call: Call): void {
+    this.#silentNodes.expired(call);
     this.#lookForMasters();
     this.fail(call, this.#unreachable(call));
   }
 
   protected noteReply(): void {
     this.#lastError = undefined;
+    this.#silentNodes.look();
   }
 
   protected override fail(call: Call, error: LockUnavailableError): void {
@@ -168,6 +181,12 @@ export class ClusterConnection extends Connection {
   #stopTryingAgain(): void {
     clearTimeout(this.#tryAgain);
     this.#tryAgain = undefined;
+  }
+
+  #isSilent(node: string, call: Call): LockUnavailableError {
+    const said = `node ${node} of the Redis Cluster says nothing`;
+    const advice = 'Look whether it hangs, at its load, and why no replica has taken over.';
+    return notDone(call, `The ${said}; another call is probing it now. ${advice}`, new Error(said));
   }
 
   #unreachable(call: Pick<Call, 'sent'>): LockUnavailableError {

@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Cluster, Redis } from 'ioredis';
+import { once } from 'node:events';
+import { LockUnavailableError } from 'nest-redis-lock';
+import { until } from '../support/deferred.js';
+import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
+import { SlotMove } from '../support/redis/slot-move.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+
+const COMMAND_TIMEOUT_MS = 300;
+
+/** How late a busy machine may be. */
+const BUSY_MS = 1000;
+
+const onFirst = Array.from({ length: 20 }, (_, nth) => keyAt(0, nth + 1));
+const [a, b, c] = [0, 1, 2].map((master) => keyAt(master)) as [string, string, string];
+
+describe('A node of a Redis Cluster that hangs with its connections open', () => {
+  let cluster: RedisCluster;
+  let client: Cluster;
+  let locks: ClosableLockService;
+
+  beforeEach(async () => {
+    cluster = await startCluster();
+    // No replica takes over.
+    const nodes = [...cluster.masters, ...cluster.replicas];
+    await Promise.all(nodes.map(({ redis }) => redis.config('SET', 'cluster-node-timeout', 60_000)));
+    client = cluster.client();
+    await once(client, 'ready');
+    const store = redisStore({ connection: client, commandTimeout: COMMAND_TIMEOUT_MS });
+    locks = lockService(store, { lease: '30s', shutdownGrace: 0 });
+    await Promise.all([...onFirst, a, b, c].map((key) => locks.withLock(key, () => undefined)));
+  }, 30_000);
+
+  afterEach(async () => {
+    await locks.close();
+    await cluster.stop();
+  });
+
+  /** How many commands the client keeps for the first master, because it got no replies to them. */
+  function kept(): number {
+    const { port } = cluster.masters[0]!;
+    const node = client.nodes('master').find(({ options }) => options.port === port);
+    return (node as Redis & { readonly commandQueue: { readonly length: number } }).commandQueue.length;
+  }
+
+  const unavailable = (call: Promise<unknown>): Promise<LockUnavailableError> =>
+    call.then(
+      () => {
+        throw new Error('the call got the lock');
+      },
+      (error: unknown) => {
+        expect(error).toBeInstanceOf(LockUnavailableError);
+        return error as LockUnavailableError;
+      },
+    );
+
+  it('calls for its keys fail fast, except a probe now and then, and the client keeps few commands', async () => {
+    const { pid, port } = cluster.masters[0]!;
+    const [held, released] = [await locks.lock(a), await locks.lock(keyAt(0, 30))];
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await unavailable(locks.lock(onFirst[1]!));
+      for (let round = 0; round < 10; round++) {
+        const errors = Promise.all(onFirst.map((key) => unavailable(locks.lock(key))));
+        expect(await locks.withLock(b, () => 'done')).toBe('done');
+        const { detail } = (await errors).at(-1)!;
+        expect(kept()).toBeLessThan(20);
+        expect(detail).toContain(`127.0.0.1:${port}`);
+      }
+      await released.unlock();
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    const backAt = performance.now();
+    await until(() => locks.withLock(onFirst[1]!, () => true).catch(() => false));
+    expect(performance.now() - backAt).toBeLessThan(BUSY_MS);
+    await Promise.all([...onFirst, released.keys[0]!].map((key) => locks.withLock(key, () => undefined)));
+    expect(kept()).toBe(0);
+    expect(held.isHeld).toBe(true);
+    expect(await held.unlock()).toBe(true);
+  }, 30_000);
+
+  it('renewals reach the node again in time: no lock of many slots is lost', async () => {
+    const { pid } = cluster.masters[0]!;
+    const lease = 3000;
+    const held = await Promise.all(onFirst.map((key) => locks.lock(key, { lease })));
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await until(() => held.every((lock) => lock.remaining() < lease / 2));
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await until(() => held.every((lock) => lock.remaining() > lease / 2));
+    expect(held.map(({ isHeld }) => isHeld)).toEqual(held.map(() => true));
+    for (const lock of held) expect(await lock.unlock()).toBe(true);
+  }, 30_000);
+
+  it('a node is not taken for one when a slot of it moves, so that calls for it get no reply', async () => {
+    const move = new SlotMove(cluster, a, 0, 1);
+    await cluster.masters[0]!.redis.set(`lock:${a}`, 'somebody else');
+    await move.begin();
+    await move.take(`lock:${a}`);
+    for (let times = 0; times < 3; times++) {
+      await unavailable(locks.lock(a));
+      const calls = onFirst.map((key) => locks.withLock(key, () => 'done'));
+      expect(await Promise.all(calls)).toEqual(calls.map(() => 'done'));
+    }
+    await move.finish();
+  }, 30_000);
+});
