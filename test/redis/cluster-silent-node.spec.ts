@@ -64,9 +64,10 @@ describe('A node of a Redis Cluster that hangs with its connections open', () =>
       for (let round = 0; round < 10; round++) {
         const errors = Promise.all(onFirst.map((key) => unavailable(locks.lock(key))));
         expect(await locks.withLock(b, () => 'done')).toBe('done');
-        const { detail } = (await errors).at(-1)!;
+        const failedFast = (await errors).filter(({ detail }) => detail.includes(`node 127.0.0.1:${port}`));
+        // One or two were probes.
+        expect(failedFast.length).toBeGreaterThan(15);
         expect(kept()).toBeLessThan(20);
-        expect(detail).toContain(`127.0.0.1:${port}`);
       }
       await released.unlock();
     } finally {

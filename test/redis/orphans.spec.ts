@@ -20,6 +20,27 @@ describe('Orphans', () => {
     expect(release).toHaveBeenCalledTimes(1);
   });
 
+  it('orphans are released as soon as Redis is back, also while an earlier attempt waits for its reply', async () => {
+    let reply!: (freed: number) => void;
+    const release = jest
+      .fn<(lock: { readonly token: string }) => Promise<number>>()
+      .mockRejectedValue(new Error('away'));
+    const orphans = new Orphans(release, async () => 0);
+    const [first, second] = [lock, { ...lock, token: 'a.2' }];
+    orphans.add(first, 1);
+    orphans.add(second, 1);
+    release.mockImplementationOnce(() => new Promise((resolve) => (reply = resolve)));
+    await jest.advanceTimersByTimeAsync(500);
+    expect(release.mock.calls).toEqual([[first], [second]]);
+    release.mockResolvedValue(1);
+    const reconnected = orphans.reconnected();
+    reply(1);
+    await reconnected;
+    await jest.advanceTimersByTimeAsync(0);
+    expect(release.mock.calls.slice(2)).toEqual([[second]]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
   it('orphans that must stay are kept until Redis confirms it, then released if copies may come', async () => {
     const release = jest.fn(async () => 1);
     const keep = jest.fn<(lock: unknown, keepMs: number) => Promise<number>>();

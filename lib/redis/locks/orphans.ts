@@ -26,6 +26,8 @@ export class Orphans {
   readonly #orphans = new Map<Cancellation, Orphan>();
   #timer: NodeJS.Timeout | undefined;
   #trying = false;
+  /** Whether Redis could be reached again while some were tried. */
+  #isBack = false;
   #isClosed = false;
 
   /** @param keep makes the keys of a lock stay that long, in ms, without a holder */
@@ -59,6 +61,7 @@ export class Orphans {
 
   /** Releases all of them now, because Redis can be reached again. */
   async reconnected(): Promise<void> {
+    this.#isBack = this.#trying;
     await this.#tryAll([...this.#orphans.keys()]);
   }
 
@@ -76,7 +79,8 @@ export class Orphans {
     this.#trying = true;
     await Promise.all(locks.map((lock) => this.#tryOne(lock)));
     this.#trying = false;
-    this.#tryLater();
+    if (this.#isBack) await this.reconnected();
+    else this.#tryLater();
   }
 
   async #tryOne(lock: Cancellation): Promise<void> {
