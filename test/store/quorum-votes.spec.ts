@@ -1,8 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockUnavailableError, type AcquireCommand, type Busy, type Granted, type OwnedLock } from 'nest-redis-lock';
+import {
+  LockUnavailableError,
+  type AcquireCommand,
+  type Busy,
+  type Granted,
+  type KeyView,
+  type OwnedLock,
+} from 'nest-redis-lock';
 import { fenceCountFor } from '../../lib/store/lock-store.js';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
-import { aborted } from '../support/deferred.js';
+import { aborted, deferred } from '../support/deferred.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
 import { lockService } from '../support/stores/lock-services.js';
 
@@ -109,5 +116,33 @@ describe('A lock that is released before all nodes have replied', () => {
     await store.release({ keys: ['a'], token: token!, leaseMs: 60_000 });
     await store.close();
     expect(slow.raisedTo).toEqual([fence + fenceCountFor(token!) - 1]);
+  });
+});
+
+/** A node that says nothing of its locks until it is closed. */
+class SilentNode extends MemoryNode {
+  readonly #closed = deferred<never>();
+
+  override isLocked(): Promise<boolean> {
+    return this.#closed.promise;
+  }
+
+  override inspect(): Promise<KeyView | undefined> {
+    return this.#closed.promise;
+  }
+
+  override async close(): Promise<void> {
+    await super.close();
+    this.#closed.reject(new LockUnavailableError('The connection has been closed.'));
+  }
+}
+
+describe('A quorum of which two nodes hang', () => {
+  it('a quorum closes at once while somebody looks at a lock', async () => {
+    const store = new QuorumLockStore([new MemoryNode(), new SilentNode(), new SilentNode()]);
+    const looks = Promise.allSettled([store.isLocked('a'), store.inspect('a')]);
+    await store.close();
+    for (const look of await looks)
+      expect(look).toMatchObject({ status: 'rejected', reason: { code: 'LOCK_UNAVAILABLE' } });
   });
 });

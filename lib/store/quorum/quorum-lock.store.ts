@@ -162,11 +162,11 @@ export class QuorumLockStore implements LockStore {
   }
 
   isLocked(key: string): Promise<boolean> {
-    return this.#nodes.decide((node) => node.isLocked(key), yesOrNo(this.#nodes));
+    return this.#nodes.look((node) => node.isLocked(key), yesOrNo(this.#nodes));
   }
 
   async inspect(key: string): Promise<KeyView | undefined> {
-    const view = await this.#nodes.decide((node) => node.inspect(key), viewOfMajority(this.#nodes));
+    const view = await this.#nodes.look((node) => node.inspect(key), viewOfMajority(this.#nodes));
     return view === 'free' ? undefined : view;
   }
 
@@ -176,6 +176,7 @@ export class QuorumLockStore implements LockStore {
       this.#nodes.put({
         ask: (node) => node.describe(token),
         replied: (details: LockDetails | undefined) => details && resolve(details),
+        isLook: true,
         decides: ({ pending }) => {
           if (pending === 0) resolve(undefined);
           return pending === 0;
@@ -186,7 +187,7 @@ export class QuorumLockStore implements LockStore {
 
   /** Looks on all nodes: a process whose subscription to one of them is down is found on another. */
   async findProcesses(): Promise<FoundProcesses> {
-    const found = await Promise.all(this.#nodes.all.map((node) => this.#nodes.watched(processesOf(node))));
+    const found = await Promise.all(this.#nodes.all.map(processesOf));
     return {
       sources: [...new Set(found.flatMap(({ sources }) => sources))],
       unreached: found.flatMap(({ unreached }) => unreached),
@@ -199,7 +200,7 @@ export class QuorumLockStore implements LockStore {
     order.sort((one, other) => Number(one.isSilent) - Number(other.isSilent));
     const outcomes: ProcessReply[] = [];
     for (const { node } of order) {
-      const reply = await this.#nodes.watched(askProcessOf(node, source, question));
+      const reply = await askProcessOf(node, source, question);
       if (reply !== 'gone' && reply !== 'unavailable') return reply;
       outcomes.push(reply);
     }
@@ -207,7 +208,18 @@ export class QuorumLockStore implements LockStore {
   }
 
   /** Waits for all nodes, so that nothing of the lock is left on a slow one. */
-  async forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
+  forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
+    return this.#nodes.watched(this.#forceRelease(key, options));
+  }
+
+  /** Waits first for all calls in flight that change something, also on slow nodes. */
+  async close(): Promise<void> {
+    await this.#nodes.idle();
+    this.#turns.close();
+    await Promise.all(this.#nodes.all.map((node) => node.close()));
+  }
+
+  async #forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
     // The next holder must have a larger fence, and this one's process may not have had the time to raise the nodes
     // to its own.
     const view = await this.inspect(key);
@@ -215,19 +227,10 @@ export class QuorumLockStore implements LockStore {
       const details = await this.describe(token);
       if (details) this.#raise(details.fence, HAND_OFF_FENCES);
     }
-    const outcomes = await Promise.allSettled(
-      this.#nodes.all.map((node) => this.#nodes.watched(node.forceRelease(key, options))),
-    );
+    const outcomes = await Promise.allSettled(this.#nodes.all.map((node) => node.forceRelease(key, options)));
     const errors = outcomes.filter((outcome) => outcome.status === 'rejected').map(({ reason }) => reason as Error);
     if (this.#nodes.isOutage(errors)) throw this.#nodes.unavailable(errors);
     return outcomes.some((outcome) => outcome.status === 'fulfilled' && outcome.value);
-  }
-
-  /** Waits first for all calls in flight, also on slow nodes. */
-  async close(): Promise<void> {
-    await this.#nodes.idle();
-    this.#turns.close();
-    await Promise.all(this.#nodes.all.map((node) => node.close()));
   }
 
   /** Makes every later fence of all nodes larger than these. */

@@ -14,6 +14,8 @@ export interface QuorumNode extends LockStore {
 export interface Question<Reply> {
   /** Whether it decides without nodes that take much longer than the majority. */
   readonly isImpatient?: boolean;
+  /** Whether it only looks and changes nothing on a node, so that `idle` does not wait for its replies. */
+  readonly isLook?: boolean;
   ask(node: QuorumNode, at: number): Promise<Reply>;
   replied(reply: Reply, at: number): void;
   failed?(error: Error, at: number): void;
@@ -80,10 +82,10 @@ export class QuorumNodes {
     for (let at = 0; at < this.all.length; at++) {
       if (this.#open[at]!++ === 0) this.#silentSince[at] = askedAt;
       const asked = question.ask(this.all[at]!, at);
-      this.#inFlight++;
+      if (!question.isLook) this.#inFlight++;
       asked.then(
         (reply) => {
-          this.#ended();
+          if (!question.isLook) this.#ended();
           this.#open[at]!--;
           this.#silentSince[at] = now();
           replies++;
@@ -91,7 +93,7 @@ export class QuorumNodes {
           look();
         },
         (error: Error) => {
-          this.#ended();
+          if (!question.isLook) this.#ended();
           this.#open[at]!--;
           errors.push(error);
           question.failed?.(error, at);
@@ -99,6 +101,18 @@ export class QuorumNodes {
         },
       );
     }
+  }
+
+  /**
+   * Asks all nodes what a majority can decide, and changes nothing on them.
+   *
+   * @throws LockUnavailableError when too many nodes fail
+   */
+  look<Reply, Verdict>(
+    ask: (node: QuorumNode) => Promise<Reply>,
+    verdict: (replies: readonly Reply[]) => Verdict | undefined,
+  ): Promise<Verdict> {
+    return this.decide(ask, verdict, true);
   }
 
   /** Whether a node seems to hang, or to be down. */
@@ -114,10 +128,12 @@ export class QuorumNodes {
   decide<Reply, Verdict>(
     ask: (node: QuorumNode, at: number) => Promise<Reply>,
     verdict: (replies: readonly Reply[]) => Verdict | undefined,
+    isLook = false,
   ): Promise<Verdict> {
     const replies: Reply[] = [];
     return new Promise((resolve, reject) => {
       this.put({
+        isLook,
         ask,
         replied: (reply) => void replies.push(reply),
         decides: ({ errors, pending }) => {
@@ -163,7 +179,10 @@ export class QuorumNodes {
     });
   }
 
-  /** Waits until no call is in flight: each settles within the time-out of its node. */
+  /**
+   * Waits until no call that changes something is in flight: each settles within the time-out of its node. It does not
+   * wait for looks: as long as somebody looks again and again at nodes that hang, one of them is always in flight.
+   */
   async idle(): Promise<void> {
     while (this.#inFlight > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
   }
