@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import {
   LockUnavailableError,
   type AcquireCommand,
@@ -6,12 +6,13 @@ import {
   type Granted,
   type KeyView,
   type OwnedLock,
+  type StoreListener,
 } from 'nest-redis-lock';
 import { fenceCountFor } from '../../lib/store/lock-store.js';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
 import { aborted, deferred } from '../support/deferred.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
-import { lockService } from '../support/stores/lock-services.js';
+import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
 /** A node that grants, but whose replies to that get lost. The store of a real node takes such a lock back later. */
 class MuteNode extends MemoryNode {
@@ -144,5 +145,66 @@ describe('A quorum of which two nodes hang', () => {
     await store.close();
     for (const look of await looks)
       expect(look).toMatchObject({ status: 'rejected', reason: { code: 'LOCK_UNAVAILABLE' } });
+  });
+});
+
+describe('A process that holds so many locks on a quorum that it looks for those it has lost', () => {
+  /** The size at which it first looks. */
+  const MANY = 1024;
+  let nodes: MemoryNode[];
+  let here: ClosableLockService;
+  let there: ClosableLockService;
+
+  beforeEach(() => {
+    nodes = [0, 1, 2].map(() => new MemoryNode());
+    const service = () => lockService(new QuorumLockStore(nodes), { lease: '3s', shutdownGrace: 0 });
+    [here, there] = [service(), service()];
+  });
+
+  afterEach(() => Promise.all([here.close(), there.close()]));
+
+  const lockMany = (count: number) => Promise.all(Array.from({ length: count }, (_, n) => here.lock(`many:${n}`)));
+
+  it('a process hears of each forced release, also of a lock that was granted at that moment', async () => {
+    const locks = await lockMany(MANY + 60);
+    const reasons = Promise.all(locks.slice(MANY - 60).map(({ signal }) => aborted(signal)));
+    await Promise.all(locks.slice(MANY - 60).map(({ key }) => there.forceUnlock(key, { by: 'ops' })));
+    for (const reason of await reasons) expect(reason).toMatchObject({ reason: 'taken', forced: { by: 'ops' } });
+  });
+
+  it('a process still hands a lock off from caller to caller', async () => {
+    await lockMany(MANY - 1);
+    // A lock of a quorum is handed off for 20 ms only.
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
+    const first = await here.lock('a');
+    const second = here.lock('a');
+    await here.lock('the one that makes it look');
+    await first.unlock();
+    expect((await second).fence).toBe(first.fence + 1);
+    clock.mockRestore();
+  });
+
+  it('a process forgets a lock whose lease is over, and none that it has renewed', async () => {
+    const listeners: StoreListener[] = [];
+    nodes.forEach((node) => jest.spyOn(node, 'listen').mockImplementation((listener) => void listeners.push(listener)));
+    const store = new QuorumLockStore(nodes);
+    const reported: string[] = [];
+    store.listen({ forceReleased: (token) => void reported.push(token) } as Partial<StoreListener> as StoreListener);
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
+    const grant = async (key: string, leaseMs: number) => {
+      const command = { keys: [key], leaseMs, sharing: 'exclusive', label: undefined, queue: false } as const;
+      const { token } = (await store.acquire({ ...command, token: `caller.${key}` })) as Granted;
+      return { keys: [key], leaseMs, token: token! };
+    };
+    const [over, renewed, reserved] = [await grant('over', 1000), await grant('renewed', 1000), await grant('c', 1000)];
+    clock.mockReturnValue(performance.now() + 900);
+    await store.renew([renewed]);
+    await store.reserve(reserved);
+    clock.mockReturnValue(performance.now() + 101);
+    for (let number = 0; number < MANY; number++) await grant(`many:${number}`, 60_000);
+    for (const { token } of [over, renewed, reserved]) for (const one of listeners) one.forceReleased(token, {});
+    expect(reported).toEqual([renewed.token, reserved.token]);
+    clock.mockRestore();
+    await store.close();
   });
 });

@@ -1,3 +1,4 @@
+import { now } from '../../clock/deadline.js';
 import { fenceCountFor, type AcquireCommand, type Granted, type Busy } from '../lock-store.js';
 import type { QuorumNode, QuorumNodes, Question, Round } from './quorum-nodes.js';
 
@@ -24,6 +25,7 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   #holder = '';
   #raiseTo = 0;
   #isLost = false;
+  #lastsUntil = 0;
   #resolve!: (reply: Granted | Busy) => void;
   #reject!: (error: Error) => void;
 
@@ -32,6 +34,17 @@ export class QuorumAttempt implements Question<Granted | Busy> {
     this.#nodes = nodes;
     this.#command = command;
     this.#states = nodes.all.map(() => 'asked');
+    this.mayLastFor(command.leaseMs);
+  }
+
+  /** Whether the lease is over. */
+  get isOver(): boolean {
+    return now() >= this.#lastsUntil;
+  }
+
+  /** Notes that the nodes are asked to keep the lock for that long from now on. */
+  mayLastFor(leaseMs: number): void {
+    this.#lastsUntil = Math.max(this.#lastsUntil, now() + leaseMs);
   }
 
   /** @throws LockUnavailableError when too many nodes fail */

@@ -44,7 +44,7 @@ export class QuorumLockStore implements LockStore {
   /** By token: which nodes granted the locks that are held. For a token that is not here all nodes are asked. */
   readonly #held = new Map<string, QuorumAttempt>();
   /** Forgets locks that were lost and never released. */
-  readonly #neverGivenBack = new Sweep(this.#held, (_, token) => !this.#listeners.describe(token));
+  readonly #neverGivenBack = new Sweep(this.#held, ({ isOver }) => isOver);
   #attempts = 0;
   #opened = false;
 
@@ -120,11 +120,13 @@ export class QuorumLockStore implements LockStore {
   async cancel(_command: Cancellation): Promise<void> {}
 
   renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
+    for (const { token, leaseMs } of renewals) this.#held.get(token)?.mayLastFor(leaseMs);
     return QuorumRenewal.of(this.#nodes, renewals, (lock, at) => this.#isGrantedOn(lock, at));
   }
 
   async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     const { majority } = this.#nodes;
+    this.#held.get(lock.token)?.mayLastFor(lock.leaseMs);
     const grant = await this.#nodes.decide(
       (node, at) => node.reserve(lock).then((reply) => (this.#isGrantedOn(lock, at) ? reply : undefined)),
       (replies) => {
@@ -174,9 +176,9 @@ export class QuorumLockStore implements LockStore {
   describe(token: string): Promise<LockDetails | undefined> {
     return new Promise((resolve) => {
       this.#nodes.put({
+        isLook: true,
         ask: (node) => node.describe(token),
         replied: (details: LockDetails | undefined) => details && resolve(details),
-        isLook: true,
         decides: ({ pending }) => {
           if (pending === 0) resolve(undefined);
           return pending === 0;
