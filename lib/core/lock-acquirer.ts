@@ -2,6 +2,7 @@ import { now } from '../clock/deadline.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LockStore } from '../store/lock-store.js';
 import { LeaseRegistry } from './lease/lease-registry.js';
+import { Verification } from './lease/verification.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { LockEvents } from './lock/lock-events.js';
 import type { Lock, LockReports } from './lock/lock.js';
@@ -61,9 +62,10 @@ export class LockAcquirer {
     const tracker = new DeadlockDetector(context);
     const watchdog = new Watchdog(store);
     const pendingAcquires = new PendingAcquires(store, localQueue);
+    const verification = new Verification(() => void watchdog.verify([...leases]));
     const resync = (): void => {
       pendingAcquires.wakeAll();
-      void watchdog.verify([...leases]);
+      verification.request();
     };
     const leases = new LeaseRegistry(resync);
     const own = { leases, localQueue, pendingAcquires };
@@ -80,6 +82,7 @@ export class LockAcquirer {
       close: async () => {
         await releaser.releaseAll();
         watchdog.stop();
+        verification.stop();
         releaser.stop();
         await store.close();
       },

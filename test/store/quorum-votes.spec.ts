@@ -10,7 +10,7 @@ import {
 } from 'nest-redis-lock';
 import { fenceCountFor } from '../../lib/store/lock-store.js';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
-import { aborted, deferred } from '../support/deferred.js';
+import { aborted, deferred, until } from '../support/deferred.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
@@ -206,5 +206,25 @@ describe('A process that holds so many locks on a quorum that it looks for those
     expect(reported).toEqual([renewed.token, reserved.token]);
     clock.mockRestore();
     await store.close();
+  });
+});
+
+describe('A process that loses its connections to a quorum again and again', () => {
+  it('a process verifies its locks twice a second', async () => {
+    const nodes = [0, 1, 2].map(() => new MemoryNode());
+    const listeners: StoreListener[] = [];
+    nodes.forEach((node) => jest.spyOn(node, 'listen').mockImplementation((listener) => void listeners.push(listener)));
+    const renew = jest.spyOn(nodes[0]!, 'renew');
+    const locks = lockService(new QuorumLockStore(nodes), { lease: '1m', shutdownGrace: 0 });
+    await locks.lock('a');
+    const reconnect = () => listeners.forEach((listener) => listener.resync());
+    const startedAt = performance.now();
+    for (let drop = 0; drop < 10; drop++) reconnect();
+    expect(renew).toHaveBeenCalledTimes(1);
+    await until(() => renew.mock.calls.length === 2);
+    expect(performance.now()).toBeGreaterThan(startedAt + 490);
+    reconnect();
+    await locks.close();
+    expect(renew).toHaveBeenCalledTimes(2);
   });
 });
