@@ -12,7 +12,7 @@ import { onAbort } from './on-abort.js';
 export function waitFor<T, Late = undefined>(
   untilMs: number,
   signals: readonly AbortSignal[],
-  start: (done: (value: T) => void, fail: (error: unknown) => void) => void,
+  start: (done: (value: T | Promise<T>) => void, fail: (error: unknown) => void) => void,
   stop: () => void,
   late?: () => Late,
 ): Promise<T | Late> {

@@ -23,7 +23,7 @@ import { TokenSource } from './request/lock-token.js';
 import { Shutdown } from './shutdown.js';
 import { StoreAcquirer } from './store-acquirer.js';
 import { LocalQueue } from './waiting/local-queue.js';
-import { enterKey, enterKeys } from './waiting/local-turns.js';
+import { enterKey, enterKeyThen, enterKeys } from './waiting/local-turns.js';
 import { PendingAcquires } from './waiting/pending-acquires.js';
 import { listenToStore } from './waiting/listen-to-store.js';
 import { StoreWait } from './waiting/store-wait.js';
@@ -156,10 +156,24 @@ export class LockAcquirer {
     if (!usesLocalQueue(request) || (isSingle && this.#localQueue.tryEnter(key!)))
       return this.#storeAcquirer.acquire(request, startedAt, startedAt);
     const wait = { startedAt, holder: this.#tokens.holder, tracker: this.#tracker };
+    if (isSingle && this.#mayGetLockDirectly(request)) {
+      // Not at once: the caller before is still leaving.
+      const takeTurn = () => Promise.resolve().then(() => this.#acquireInTurn(request, startedAt));
+      return enterKeyThen(takeTurn, key!, this.#localQueue, request, wait);
+    }
     const entered = isSingle
       ? enterKey(key!, this.#localQueue, request, wait)
       : enterKeys(() => this.#localQueue, request, wait);
     return entered.then((entry) => (entry === 'turn' ? this.#acquireInTurn(request, startedAt) : entry));
+  }
+
+  /**
+   * Whether the result of the wait for a turn may be a lock that is handed off. It reaches its caller one promise
+   * sooner then: too soon for events, which tell of the release first. And a call inside others is tracked until it has
+   * its turn, no longer.
+   */
+  #mayGetLockDirectly({ onWait }: LockRequest): boolean {
+    return !onWait && !this.#context.innermost();
   }
 
   /** Acquires a lock whose turn may have come after a while. */

@@ -118,6 +118,23 @@ describe('The events of a service', () => {
     expect(types()).toEqual(['acquired', 'queued', 'released', 'waited', 'acquired', 'released']);
   });
 
+  it('the events tell of a release before they tell who got the lock at once', async () => {
+    const first = await here.lock('a');
+    const second = here.lock('a');
+    await turn();
+    await first.unlock();
+    await (await second).unlock();
+    expect(events.map((event) => `${event.type} ${'id' in event && event.id}`)).toEqual([
+      'acquired 1',
+      'queued 2',
+      'released 1',
+      'waited 2',
+      'acquired 2',
+      'released 2',
+    ]);
+    expect(store.asked).toEqual(['acquire', 'release']);
+  });
+
   it('the events tell apart calls of one label that wait at the same time', async () => {
     const first = await here.lock('a');
     const others = [1, 2, 3].map(() => here.withLock('a', () => undefined, { label: 'report' }));

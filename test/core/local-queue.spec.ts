@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lock, LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
@@ -403,5 +404,30 @@ describe('Callers of one process', () => {
     await expect(locks.lock('a', { wait: 0 })).rejects.toMatchObject({
       holder: expect.stringMatching(new RegExp(`:${process.pid}$`)) as unknown,
     });
+  });
+
+  it('a lock that is handed off reaches its caller after one promise', async () => {
+    const first = await locks.lock('a');
+    let isInside = false;
+    const second = locks.withLock('a', () => void (isInside = true));
+    await turn();
+    const unlocking = first.unlock();
+    await Promise.resolve();
+    expect(isInside).toBe(true);
+    await unlocking;
+    await second;
+  });
+
+  it('a caller that gets its turn asks the store in its own async context', async () => {
+    const callers = new AsyncLocalStorage<string>();
+    const askedBy: (string | undefined)[] = [];
+    store.afterAcquire = async () => void askedBy.push(callers.getStore());
+    const first = await callers.run('first', () => locks.lock('a', { watchdog: false }));
+    // Another lease, so that the lock is not handed off.
+    const second = callers.run('second', () => locks.lock('a', { lease: 900 }));
+    await turn();
+    await callers.run('first', () => first.unlock());
+    await (await second).unlock();
+    expect(askedBy).toEqual(['first', 'second']);
   });
 });

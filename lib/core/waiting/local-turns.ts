@@ -1,5 +1,5 @@
 import { refusal, signalsOf, type LockRequest, type Refusal } from '../request/lock-request.js';
-import type { LocalQueue, TurnOr } from './local-queue.js';
+import type { LocalQueue } from './local-queue.js';
 import type { WaitTracker } from './wait-tracker.js';
 
 /** What the callers of this process have in common while they wait for a turn. */
@@ -9,6 +9,11 @@ export interface WaitContext {
   readonly holder: string;
   readonly tracker: WaitTracker;
 }
+
+/** What a caller gets that is told of its turn, or is handed the lock itself. */
+export type TurnOr<HandedOff> = HandedOff | 'turn';
+
+const TURN = (): 'turn' => 'turn';
 
 /** Finds the queue of a key. */
 export type QueueOf<HandedOff> = (key: string) => LocalQueue<HandedOff>;
@@ -92,9 +97,20 @@ export function enterKey<HandedOff>(
   request: LockRequest,
   context: WaitContext,
 ): Promise<TurnOr<HandedOff> | Refusal> {
+  return enterKeyThen(TURN, key, queue, request, context);
+}
+
+/** The same for a caller that does something in its turn, in its own async context: what that makes is the result. */
+export function enterKeyThen<Entered, HandedOff>(
+  takeTurn: () => Entered | Promise<Entered>,
+  key: string,
+  queue: LocalQueue<HandedOff>,
+  request: LockRequest,
+  context: WaitContext,
+): Promise<HandedOff | Entered | Refusal> {
   const { waitMs, maxWaiters } = request;
   const { startedAt, tracker } = context;
-  if (waitMs === 0) return enterAfterFront(key, queue, request, context);
+  if (waitMs === 0) return enterAfterFront(takeTurn, key, queue, request, context);
   const ahead = queue.waiterCount(key);
   const holder = queue.isInside(key) ? context.holder : undefined;
   if (ahead >= maxWaiters)
@@ -110,7 +126,13 @@ export function enterKey<HandedOff>(
         leaseLeftMs: queue.leaseLeftMs(key),
         deadlock: findDeadlock(),
       });
-    return queue.enter(key, startedAt + waitMs, signalsOf(request), request, late);
+    return queue.enter(key, {
+      request,
+      untilMs: startedAt + waitMs,
+      signals: signalsOf(request),
+      takeTurn,
+      late,
+    });
   });
 }
 
@@ -118,17 +140,18 @@ export function enterKey<HandedOff>(
  * For a caller that does not wait: finds out only how the first try of the caller in front ends, and enters if that one
  * got nothing.
  */
-async function enterAfterFront(
+async function enterAfterFront<Entered>(
+  takeTurn: () => Entered | Promise<Entered>,
   key: string,
   queue: LocalQueue<unknown>,
   request: LockRequest,
   { startedAt, holder }: WaitContext,
-): Promise<'turn' | Refusal> {
+): Promise<Entered | Refusal> {
   await queue.firstTryOfFront(key, signalsOf(request), request);
   const facts = {
     holder: queue.isInside(key) ? holder : undefined,
     ahead: queue.waiterCount(key),
     leaseLeftMs: queue.leaseLeftMs(key),
   };
-  return queue.tryEnter(key) ? 'turn' : refusal('held', request, startedAt, facts);
+  return queue.tryEnter(key) ? takeTurn() : refusal('held', request, startedAt, facts);
 }
