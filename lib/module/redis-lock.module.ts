@@ -1,6 +1,7 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { LockExplorer } from '../boot/lock.explorer.js';
+import { bindLateCancelGuard } from '../http/late-cancel.js';
 import { bindExceptionFilter } from '../http/lock-exception.filter.js';
 import { bindRequestGuard } from '../http/lock-request.guard.js';
 import { checkedAsyncOptions, checkedFactories } from './redis-lock.async-options.js';
@@ -17,6 +18,7 @@ import { lockServiceToken, MODULE_OPTIONS_TOKEN, moduleNameIn } from '../service
 
 const HTTP = Symbol('nest-redis-lock:http');
 const ERRORS = Symbol('nest-redis-lock:errors');
+const CALLS = Symbol('nest-redis-lock:calls');
 
 /**
  * Provides `LockService` and makes `@WithLock` work, in the whole app by default.
@@ -72,6 +74,7 @@ function withLockService(
         useFactory: bindExceptionFilter,
         inject: [ApplicationConfig, HttpAdapterHost, ModulesContainer],
       },
+      { provide: CALLS, useFactory: bindLateCancelGuard, inject: [ModulesContainer] },
       LockExplorer,
     ],
     exports: [...(definition.exports ?? []), token],
