@@ -71,6 +71,25 @@ describe('Waiting', () => {
   }
 
   describe('by messages', () => {
+    it.each([
+      ['a lock', {}, {}],
+      ['a reader', { mode: 'read' }, {}],
+      ['a permit', { permits: 1 }, { permits: 1 }],
+    ] as const)(
+      'a waiter in another process enters as soon as the `atLeast` of %s has passed',
+      async (_what, kind, waits) => {
+        const first = await here.lock('account:1', { ...kind, atLeast: 200 });
+        const waiting = there.lock('account:1', waits);
+        await queued(1);
+        await subscribed();
+        await first.unlock();
+        const next = await waiting;
+        // The soonest safety check is 750 ms after the waiter has queued.
+        expect(Date.now() - first.acquiredAt.getTime()).toBeLessThan(700);
+        await next.unlock();
+      },
+    );
+
     it('a waiter in another process than the holder is notified at once, also by the first hand-off ever', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       expect(await handOff(there, here)).toBeLessThan(TOLD_MS);

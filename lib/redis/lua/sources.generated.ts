@@ -501,16 +501,17 @@ local function keep(i, token, lease)
   local value, sharing = state(i)
   local kept = token .. ${lua(KEPT_MARK)}
   if not holds(i, token, value, sharing) then return holds(i, kept, value, sharing) and 1 or 0 end
-  if not sharing then
+  if sharing then
+    call('ZREM', holdersOf(i), token)
+    call('ZADD', holdersOf(i), now + lease, kept)
+    if upgradeOf(sharing) then value = ${lua(SHARED_READ)} end
+    writeShared(i, value)
+    if upgradeOf(sharing) then handOff(i, nil, value, 'read', 1) end
+  else
     call('PEXPIRE', KEYS[i], lease)
     call('SET', KEYS[i], kept, 'PX', lease)
-    return 1
   end
-  call('ZREM', holdersOf(i), token)
-  call('ZADD', holdersOf(i), now + lease, kept)
-  if upgradeOf(sharing) then value = ${lua(SHARED_READ)} end
-  writeShared(i, value)
-  if upgradeOf(sharing) then handOff(i, nil, value, 'read', 1) end
+  offer(i, 0)
   return 1
 end
 local function force(i, token, _, forced)
@@ -1045,16 +1046,17 @@ local function keep(i, token, lease)
   local value, sharing = state(i)
   local kept = token .. ${lua(KEPT_MARK)}
   if not holds(i, token, value, sharing) then return holds(i, kept, value, sharing) and 1 or 0 end
-  if not sharing then
+  if sharing then
+    call('ZREM', holdersOf(i), token)
+    call('ZADD', holdersOf(i), now + lease, kept)
+    if upgradeOf(sharing) then value = ${lua(SHARED_READ)} end
+    writeShared(i, value)
+    if upgradeOf(sharing) then handOff(i, nil, value, 'read', 1) end
+  else
     call('PEXPIRE', KEYS[i], lease)
     call('SET', KEYS[i], kept, 'PX', lease)
-    return 1
   end
-  call('ZREM', holdersOf(i), token)
-  call('ZADD', holdersOf(i), now + lease, kept)
-  if upgradeOf(sharing) then value = ${lua(SHARED_READ)} end
-  writeShared(i, value)
-  if upgradeOf(sharing) then handOff(i, nil, value, 'read', 1) end
+  offer(i, 0)
   return 1
 end
 local function force(i, token, _, forced)

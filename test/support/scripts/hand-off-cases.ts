@@ -44,6 +44,23 @@ export const HAND_OFF_CASES: ScriptCases = {
     }
   },
 
+  'let the first waiter ask when a lock is kept, so that it hears until when': async ({
+    redis,
+    locks,
+    queue,
+    listens,
+  }) => {
+    const heard = await listens('next');
+    for (const kind of ['exclusive', 'read', 'permits:1']) {
+      await redis.flushall();
+      await locks([`try 1 ${kind}`, MINE, LEASE, 'a']);
+      await queue(waiter(NEXT), waiter(LAST));
+      expect(await locks(['keep', MINE, 1000, 'a'])).toBe(1);
+      expect([kind, await heard()]).toEqual([kind, [`offered ${NEXT}`]]);
+      expect(await redis.zcard(QUEUE)).toBe(2);
+    }
+  },
+
   'reply to each operation of a call, also when the last one asks for a key that is held': async ({ redis, locks }) => {
     const held = [MINE, expect.any(Number), 0, expect.any(Number)];
     for (const verb of ['queue', 'handoff', 'unsubscribed', 'try', 'poll']) {

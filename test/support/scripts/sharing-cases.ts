@@ -48,7 +48,7 @@ export const SHARING_CASES: ScriptCases = {
     await queue(waiter(NEXT, 'read'));
     expect(await locks(['keep', MINE, LEASE, 'a'])).toBe(1);
     expect(await redis.zrange(HOLDERS, '0', '-1')).toEqual([`${MINE} kept`]);
-    expect(await heard()).toEqual([]);
+    expect(await heard()).toEqual([`offered ${NEXT}`]);
   },
 
   'renew a share of a key when its holder asks for it again': async ({ redis, locks, share }) => {
