@@ -51,7 +51,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['service', 'core', 'core/nesting', 'core/lock', 'core/request', 'store', 'clock', 'log', 'errors'],
     ...[...NEST, 'rxjs'],
   ],
-  'decorators/source': ['decorators/source', 'acorn'],
+  'decorators/source': ['decorators/source', 'errors', 'acorn'],
   'decorators/key': ['decorators/key', 'decorators/source', 'core/request', 'errors', ...NEST, 'reflect-metadata'],
   'decorators/stream': ['decorators/stream', 'service', 'core', 'core/lock', 'clock', 'log', 'errors', ...NEST, 'rxjs'],
   'decorators/method': ['decorators/method', 'decorators/stream', 'decorators/source', 'errors', 'reflect-metadata'],

@@ -1,6 +1,7 @@
 import { classSource, methodSource } from '../source/class-source.js';
 import type { UnknownNames } from './key-template.js';
 import type { ParameterNames } from '../source/parameter-names.js';
+import { plainMethod } from '../source/plain-method.js';
 import { filesOfStack } from '../../errors/stack-files.js';
 
 /** The length of the names that minifiers give, at most. */
@@ -33,6 +34,8 @@ export function isRenamed(prototype: object, method: string | symbol, names: Par
 
 /** Whether nothing stands between the parameters and the body, where people and compilers write a space. */
 function isCompact(prototype: object, method: string | symbol): boolean {
+  const plain = plainMethod(prototype, method);
+  if (plain) return plain.isCompact;
   const source = methodSource(prototype, method);
   return source !== undefined && classSource(prototype)?.text[source.value.body.start - 1] === ')';
 }

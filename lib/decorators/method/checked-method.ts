@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { mistake } from '../../errors/mistakes.js';
 import { isSourceOf, methodSource } from '../source/class-source.js';
+import { plainMethod } from '../source/plain-method.js';
 import { methodName } from './method-name.js';
 import { isStandard, notLegacy, type StandardContext } from './standard-decorator.js';
 import { isObservable } from '../stream/stream-kind.js';
@@ -44,8 +45,7 @@ export function checkedMethod(prototype: unknown, name: unknown, descriptor: Pro
  * @throws LockOptionsError when it can't return anything that shows when its work ends
  */
 export function returnKind(prototype: object, name: string | symbol, method: Method): ReturnKind {
-  const source = methodSource(prototype, name);
-  const { async, generator } = source?.value ?? {};
+  const { async, generator } = plainMethod(prototype, name) ?? methodSource(prototype, name)?.value ?? {};
   const itself = Object.prototype.toString.call(method);
   if (itself === GENERATOR || (async && generator)) return 'iterator';
   const returns: unknown = Reflect.getMetadata('design:returntype', prototype, name);
@@ -53,10 +53,11 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   if (itself === '[object AsyncFunction]' || isThenable(returns)) return 'promise';
   // `undefined` for a declared void, but also where nothing is declared. `Object` for most other types.
   const isOpen = returns === undefined || returns === Object;
-  if (isOpen && source && isSourceOf(source, prototype, method) && isGenerator(prototype, passedOn(source)))
-    return 'iterator';
-  if (!isOpen || (source && isSourceOf(source, prototype, method) && isSynchronous(source)))
-    throw notAPromise(methodName(prototype, name));
+  if (!isOpen) throw notAPromise(methodName(prototype, name));
+  const source = methodSource(prototype, name);
+  if (!source || !isSourceOf(source, prototype, method)) return 'unknown';
+  if (isGenerator(prototype, passedOn(source))) return 'iterator';
+  if (isSynchronous(source)) throw notAPromise(methodName(prototype, name));
   return 'unknown';
 }
 

@@ -1,13 +1,14 @@
-import {
-  parse,
-  type AnyNode,
-  type ArrowFunctionExpression,
-  type ClassBody,
-  type ClassDeclaration,
-  type FunctionExpression,
-  type MethodDefinition,
-  type PropertyDefinition,
+import type {
+  AnyNode,
+  ArrowFunctionExpression,
+  ClassBody,
+  ClassDeclaration,
+  FunctionExpression,
+  MethodDefinition,
+  PropertyDefinition,
 } from 'acorn';
+import { classText, ownMethod, textOf } from './class-text.js';
+import { parsed } from './parser.js';
 import { memberName, nodesIn } from './source-nodes.js';
 
 /** The parsed source of a class, with the text that the positions of its nodes refer to. */
@@ -74,28 +75,12 @@ function isFunction(node: AnyNode): node is FunctionNode {
   return node.type === 'FunctionExpression' || node.type === 'ArrowFunctionExpression';
 }
 
-/** Returns the own property of an object, or its getter. */
-export function ownMethod(object: object, name: string | symbol): unknown {
-  const property: { readonly get?: unknown; readonly value?: unknown } | undefined = Object.getOwnPropertyDescriptor(
-    object,
-    name,
-  );
-  return property?.get ?? property?.value;
-}
-
-function textOf(method: unknown): string | undefined {
-  return typeof method === 'function' ? Function.prototype.toString.call(method) : undefined;
-}
-
 function readClass(prototype: object): ClassSource | undefined {
-  if (!Object.hasOwn(prototype, 'constructor')) return undefined;
-  // In brackets a class is an expression, which may be anonymous. The class may have its own static toString().
-  const text = `(${Function.prototype.toString.call(prototype.constructor)})`;
-  try {
-    const [statement] = parse(text, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false }).body;
-    if (statement?.type !== 'ExpressionStatement' || statement.expression.type !== 'ClassExpression') return undefined;
-    return { text, body: (statement.expression as unknown as ClassDeclaration).body };
-  } catch {
-    return undefined;
-  }
+  const ownText = classText(prototype);
+  if (ownText === undefined) return undefined;
+  // In brackets a class is an expression, which may be anonymous.
+  const text = `(${ownText})`;
+  const [statement] = parsed(text)?.body ?? [];
+  if (statement?.type !== 'ExpressionStatement' || statement.expression.type !== 'ClassExpression') return undefined;
+  return { text, body: (statement.expression as unknown as ClassDeclaration).body };
 }

@@ -1,5 +1,6 @@
 import type { Pattern } from 'acorn';
 import { methodSource } from './class-source.js';
+import { plainMethod } from './plain-method.js';
 
 /** Where the value of a name is: which argument, and the path into it. */
 export interface ArgumentPath {
@@ -17,6 +18,8 @@ const NONE: ParameterNames = new Map();
  * source can't be read.
  */
 export function parameterNames(prototype: object, method: string | symbol): ParameterNames {
+  const plain = plainMethod(prototype, method);
+  if (plain) return new Map(plain.parameters.map((name, index) => [name, { index, path: [] }]));
   const source = methodSource(prototype, method);
   return source ? namesOf(source.value.params) : NONE;
 }

@@ -1,0 +1,40 @@
+import type * as Acorn from 'acorn';
+import { mistake } from '../../errors/mistakes.js';
+import { filesOfStack } from '../../errors/stack-files.js';
+
+let acorn: typeof Acorn | undefined;
+
+/**
+ * Parses the text of a module; returns undefined when it can't. The first call loads the parser, which takes 8 ms at the
+ * start of an app; few apps need it.
+ */
+export function parsed(text: string): Acorn.Program | undefined {
+  const { parse } = (acorn ??= loadedParser());
+  try {
+    return parse(text, { ecmaVersion: 'latest', sourceType: 'module', checkPrivateFields: false });
+  } catch {
+    return undefined;
+  }
+}
+
+function loadedParser(): typeof Acorn {
+  try {
+    // CommonJS: the app is one bundle, or Jest compiles this package. Some bundlers see this call and add the parser.
+    // eslint-disable-next-line @typescript-eslint/no-require-imports
+    if (typeof require === 'function') return require('acorn') as typeof Acorn;
+    return process.getBuiltinModule('node:module').createRequire(thisFile())('acorn') as typeof Acorn;
+  } catch (cause) {
+    const what = 'nest-redis-lock needs the package "acorn" to read the source of a class, and can\'t load it.';
+    const remedies = [
+      'If nest-redis-lock is in the bundle of the app, make it an external package, or install "acorn" beside the bundle.',
+      'Otherwise install the dependencies of nest-redis-lock.',
+    ];
+    throw new Error(mistake(what, remedies), { cause });
+  }
+}
+
+/** Not `import.meta.url`, which is a syntax error when Jest compiles the package to CommonJS. */
+function thisFile(): URL {
+  const [file = `${process.cwd()}/app.js`] = filesOfStack();
+  return new URL(`file://${file}`);
+}

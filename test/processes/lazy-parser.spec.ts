@@ -1,0 +1,78 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify, stripVTControlCharacters } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+
+const HERE = resolve('.');
+
+/** An app with one locked method, which tells the key of a call. */
+const appWith = (method: string, key: string) => `
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+
+class Payout {
+  ${method}
+}
+const descriptor = Object.getOwnPropertyDescriptor(Payout.prototype, 'run');
+WithLock('${key}')(Payout.prototype, 'run', descriptor);
+Object.defineProperty(Payout.prototype, 'run', descriptor);
+
+class AppModule {}
+Module({ imports: [RedisLockModule.forRoot({ store: new MemoryLockStore() })], providers: [Payout] })(AppModule);
+const app = await NestFactory.createApplicationContext(AppModule, { logger: ['error'] });
+app.get(LockService).events.subscribe(({ type, keys }) => type === 'acquired' && console.log('locked', ...keys));
+await app.get(Payout).run({ id: '42' }, '7');
+await app.close();
+`;
+
+describe('The parser of class sources', () => {
+  let folder: string;
+  let packages: string;
+
+  beforeEach(() => {
+    folder = realpathSync(mkdtempSync(join(tmpdir(), 'lazy parser-')));
+    packages = join(folder, 'node_modules');
+    mkdirSync(join(packages, 'nest-redis-lock'), { recursive: true });
+    for (const part of ['dist', 'package.json'])
+      cpSync(join(HERE, part), join(packages, 'nest-redis-lock', part), { recursive: true });
+    for (const name of ['@nestjs', 'ioredis', 'ms', 'reflect-metadata', 'rxjs']) link(name);
+  });
+
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const link = (name: string) => symlinkSync(join(HERE, 'node_modules', name), join(packages, name));
+
+  /** What the app says. */
+  const run = async (app: string, ...flags: readonly string[]) => {
+    const main = join(folder, 'main.mjs');
+    writeFileSync(main, app);
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [...flags, main], { cwd: folder }).catch(
+      (error: { stdout: string; stderr: string }) => error,
+    );
+    return stripVTControlCharacters(stdout + stderr);
+  };
+
+  it('an app whose methods have plain parameters starts without the parser', async () => {
+    expect(await run(appWith('async run(dto, to) { return to; }', 'pay:<dto.id>:<to>'))).toBe('locked pay:42:7\n');
+  });
+
+  const DESTRUCTURED = appWith('async run({ id }, to) { return id; }', 'pay:<id>:<to>');
+
+  it.each([[], ['--enable-source-maps'], ['--stack-trace-limit=0']])(
+    'an app whose methods have other parameters loads the parser, with the flags %j',
+    async (...flags) => {
+      link('acorn');
+      expect(await run(DESTRUCTURED, ...flags)).toBe('locked pay:42:7\n');
+    },
+  );
+
+  it('an app that needs the parser and does not have it fails when the class is defined, and says why', async () => {
+    const said = await run(DESTRUCTURED);
+    expect(said).toContain('nest-redis-lock needs the package "acorn" to read the source of a class');
+    expect(said).not.toContain('locked');
+  });
+});
