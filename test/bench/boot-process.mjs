@@ -1,5 +1,5 @@
-// Boots a Nest app, alone or with the module, and prints how long each step took, in ms. With "text" it only loads what
-// the module needs, and reads its text.
+// Boots a Nest app, alone or with the module, and prints how long each step took, in ms. With "text" it only
+// reads the text of the library.
 import 'reflect-metadata';
 import { performance } from 'node:perf_hooks';
 import '@nestjs/common';
@@ -16,7 +16,6 @@ await (await NestFactory.createApplicationContext({ module: App }, { logger: fal
 const startedAt = performance.now();
 const imports = [];
 if (url === 'text') {
-  await import('acorn');
   await import(process.env.BENCH_TEXT);
 } else if (url) {
   const { RedisLockModule } = await import(process.env.BENCH_LIB ?? 'nest-redis-lock');

@@ -45,5 +45,5 @@ export const whyQuorum = (byHand) =>
   'Six processes on one core pay for each of these several times, because none finds its code in the cache.';
 
 export const whyBoot = (byHandMs) =>
-  `To load the parser of parameter names, and to read the text of the library without running any of it, takes ${short(byHandMs)} ms. ` +
+  `To read the text of the library without running any of it takes ${short(byHandMs)} ms. ` +
   'The rest is spent on decorated classes, scripts, and providers that look at the app for mistakes.';
