@@ -231,6 +231,30 @@ describe('When Redis fails', () => {
     process.kill(server.pid, 'SIGCONT');
   });
 
+  it.each([
+    ['while the connection is being made', 600],
+    ['right after the connection was made', 1000],
+  ])('calls to a Redis far away work again after a reset, though calls give up %s', async (_when, commandTimeout) => {
+    const roundTripMs = 350;
+    const far = lockService(redisStore({ connection: proxy.url, commandTimeout }), { shutdownGrace: 0 });
+    try {
+      await far.isLocked('warm up');
+      proxy.delay(roundTripMs / 2);
+      proxy.cut();
+      const worksAgain = () =>
+        far.isLocked('a').then(
+          () => true,
+          () => false,
+        );
+      const startedAt = performance.now();
+      await until(worksAgain);
+      // Two round trips to make the connection, one for the call that gives up, and one for the next.
+      expect(performance.now()).toBeLessThan(startedAt + 4 * roundTripMs + BUSY_MS);
+    } finally {
+      await far.close();
+    }
+  });
+
   it('calls fail in time while Redis is down, and work again when it is back', async () => {
     await server.kill();
     const error = await unavailable(locks.withLock('account:1', () => 'ran'));

@@ -28,7 +28,8 @@ export class RedisConnection extends Connection {
   #connectedAt = 0;
   /** Whether this connection is being replaced by another. */
   #isCutOff = false;
-  #repliedAt = 0;
+  /** When the server last gave a sign of life: the connection became ready, or a reply arrived. */
+  #heardAt = 0;
   /** Whether the server did not choose the database: the client would go on in database 0 all the same. */
   #isElsewhere = false;
 
@@ -121,15 +122,12 @@ export class RedisConnection extends Connection {
   }
 
   protected noteReply(): void {
-    this.#repliedAt = now();
+    this.#heardAt = now();
     if (this.#breaker.isOpen) this.#breaker.close();
   }
 
   protected expire(call: Call): void {
-    const { status } = this.#redis;
-    // A connection that says nothing at all while a command is in flight is dead, and so is one that does not get
-    // ready.
-    const isDead = status === 'connect' || (status === 'ready' && this.#repliedAt < call.startedAt);
+    const isDead = this.#isDead(call);
     const isParked = this.parked.has(call);
     const silent = silence(this.#redis, {
       connectedAt: this.#connectedAt,
@@ -139,6 +137,17 @@ export class RedisConnection extends Connection {
     if (isDead || isParked) this.#breaker.open(silent);
     this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
     if (isDead) this.#cutOff();
+  }
+
+  /**
+   * Whether the connection is dead, as a call that got no reply shows: nothing was heard since the call began, or the
+   * connection does not get ready. A connection that is just being made, or just became ready, gets its time: far from
+   * Redis, the calls that give up meanwhile would cut off one connection after the other.
+   */
+  #isDead(call: Call): boolean {
+    const { status, options } = this.#redis;
+    if (status === 'connect') return now() >= this.#connectedAt + (options.connectTimeout ?? 0);
+    return status === 'ready' && this.#heardAt < call.startedAt;
   }
 
   /**
@@ -159,6 +168,7 @@ export class RedisConnection extends Connection {
 
   readonly #becameReady = (): void => {
     if (this.#isElsewhere) return;
+    this.#heardAt = now();
     this.#breaker.close();
     for (const call of this.unpark()) this.write(call, false);
     this.#onReady(this.#epoch > 0);
