@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lock, LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
@@ -417,6 +418,30 @@ describe('Callers of one process', () => {
     await unlocking;
     await second;
   });
+
+  it.each([false, true])(
+    'a lock that the store hands over reaches its caller after 4 promises (fair: %s)',
+    async (fair) => {
+      let promises = 0;
+      let isInside = false;
+      const memory = new MemoryLockStore();
+      const listen = memory.listen.bind(memory);
+      memory.listen = (listener) => {
+        const count = async (): Promise<void> => {
+          for (; !isInside && promises < 20; promises++) await Promise.resolve();
+        };
+        listen({ ...listener, granted: (...grant) => [listener.granted(...grant), void count()][0]! });
+      };
+      const [here, there] = [lockService(memory, { shutdownGrace: 0 }), lockService(memory, { shutdownGrace: 0 })];
+      const first = await there.lock('a');
+      const second = here.withLock('a', () => void (isInside = true), { fair });
+      await turn();
+      await first.unlock();
+      await second;
+      await Promise.all([here.close(), there.close()]);
+      expect(promises).toBeLessThanOrEqual(4);
+    },
+  );
 
   it('a caller that gets its turn asks the store in its own async context', async () => {
     const callers = new AsyncLocalStorage<string>();

@@ -210,16 +210,14 @@ export class LocalQueue<HandedOff> {
     return this.#turns.get(key)?.lease?.token;
   }
 
-  /** Counts a caller that waits in the store without a turn here, for as long as `waiting` lasts. */
-  async countWaiting<T>(key: string, waiting: Promise<T>): Promise<T> {
+  /** Counts a caller that waits in the store without a turn here. Returns what ends that. */
+  startWaiting(key: string): () => void {
     this.#waitingInStore.set(key, (this.#waitingInStore.get(key) ?? 0) + 1);
-    try {
-      return await waiting;
-    } finally {
+    return () => {
       const left = this.#waitingInStore.get(key)! - 1;
       if (left === 0) this.#waitingInStore.delete(key);
       else this.#waitingInStore.set(key, left);
-    }
+    };
   }
 
   /** Whether a caller of this process has the turn, and is not about to leave. */

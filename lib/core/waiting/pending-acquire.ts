@@ -92,23 +92,28 @@ export class PendingAcquire implements AcquireCommand {
   }
 
   /**
-   * Waits to be granted or woken, at most until `untilMs`.
+   * Waits to be granted or woken, at most until `untilMs`. Not an async function: each promise between a grant and its
+   * caller takes a µs in which nobody has the lock.
    *
    * @throws the reason of a signal that aborts, or what it is failed with
    */
-  async wait(untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
-    if (this.#failed) throw this.#failed.error;
-    if (!this.#grant && !this.#offered) {
-      await waitFor<true>(
-        untilMs,
-        signals,
-        (done, fail) => {
-          this.#wake = () => done(true);
-          this.#fail = fail;
-        },
-        () => (this.#wake = this.#fail = undefined),
-      );
-    }
+  wait(untilMs: number, signals: readonly AbortSignal[]): Promise<Granted | undefined> {
+    if (this.#failed) return Promise.reject(this.#failed.error);
+    if (this.#grant || this.#offered) return Promise.resolve(this.#takeGrant());
+    return waitFor(
+      untilMs,
+      signals,
+      (done: (grant: Granted | undefined) => void, fail) => {
+        this.#wake = () => done(this.#takeGrant());
+        this.#fail = fail;
+      },
+      () => (this.#wake = this.#fail = undefined),
+      () => this.#takeGrant(),
+    );
+  }
+
+  /** Takes the grant that was heard of, if any, so that the next wait begins anew. */
+  #takeGrant(): Granted | undefined {
     const grant = this.#grant;
     this.wasOffered = grant !== undefined || this.#offered;
     this.#grant = undefined;

@@ -28,6 +28,8 @@ interface Wait {
   readonly request: LockRequest;
   readonly startedAt: number;
   readonly findDeadlock: FindDeadlock;
+  /** Counts the caller as waiting no more. Undefined for one that the local queue counts. */
+  readonly endWaiting: (() => void) | undefined;
 }
 
 /** Undefined: the caller has to try again with a fresh token. */
@@ -70,72 +72,77 @@ export class StoreWait {
    *
    * @throws LockUnavailableError, the reason of a signal that aborts, or what all are failed with
    */
-  async wait(
+  wait(
     pending: PendingAcquire,
     refused: AcquireReply<Busy>,
     request: LockRequest,
     startedAt: number,
   ): Promise<WaitOutcome> {
     const key = request.keys[0]!;
+    const hasTurn = usesLocalQueue(request);
     // A caller that comes through the local queue was counted there.
-    const waiters = usesLocalQueue(request) ? 0 : this.#localQueue.waiterCount(key);
-    if (request.waitMs > 0 && waiters >= request.maxWaiters) {
-      if (pending.queue) await this.#store.cancel(pending);
-      return refusal('too-many-waiters', request, startedAt, describeBusy(refused.reply));
-    }
+    const waiters = hasTurn ? 0 : this.#localQueue.waiterCount(key);
+    if (request.waitMs > 0 && waiters >= request.maxWaiters) return this.#refuse(pending, refused, request, startedAt);
+    const endWaiting = hasTurn ? undefined : this.#localQueue.startWaiting(key);
     const waiting = this.#tracker.during(request, (findDeadlock) => {
-      return this.#poll(pending, refused, { request, startedAt, findDeadlock });
+      return this.#poll(pending, refused, { request, startedAt, findDeadlock, endWaiting });
     });
-    if (!usesLocalQueue(request)) return this.#localQueue.countWaiting(key, waiting);
     for (const key of turnsOf(request)) this.#localQueue.setStage(key, 'waiting');
     return waiting;
+  }
+
+  /** Refuses a caller that finds too many others waiting. */
+  async #refuse(
+    pending: PendingAcquire,
+    { reply }: AcquireReply<Busy>,
+    request: LockRequest,
+    startedAt: number,
+  ): Promise<Refusal> {
+    if (pending.queue) await this.#store.cancel(pending);
+    return refusal('too-many-waiters', request, startedAt, describeBusy(reply));
   }
 
   /**
    * Waits for messages of the store, and polls now and then: messages get lost, and a crashed holder releases nothing.
    */
   async #poll(pending: PendingAcquire, refused: AcquireReply<Busy>, wait: Wait): Promise<WaitOutcome> {
-    const { request, startedAt, findDeadlock } = wait;
-    const until = startedAt + request.waitMs;
-    const signals = signalsOf(request);
-    if (pending.queue) {
-      request.onWait?.({ ...describeBusy(refused.reply), token: refused.reply.holder });
-      pending.waitingCall = { request, startedAt };
-    }
-    let { reply, sentAt } = refused;
-    while (pending.queue && now() < until) {
-      if (reply.spent) return undefined;
-      pending.refused(reply);
-      for (const key of turnsOf(request).slice(0, 1))
-        this.#localQueue.setLease(key, { endsAt: sentAt + reply.leaseLeftMs, token: reply.holder });
-      const checkAt = nextCheckAt(reply, pending);
-      const granted = await this.#sleep(pending, request, Math.min(checkAt, until), signals);
-      if (granted && isFresh(granted, request, sentAt)) return { reply: granted, sentAt };
-      // A timer may fire a little early; one more try for the rest of a ms would be in vain. But a check that was due
-      // in time is made, however late.
-      if (!granted && checkAt >= until - 1 && now() >= until - 1) break;
-      pending.repeat();
-      sentAt = now();
-      const next = await this.#store.acquire(pending);
-      if (next.granted) return { reply: next, sentAt, isRepeated: true };
-      reply = next;
-    }
-    const deadlock = findDeadlock();
-    await this.#pendingAcquires.giveUp(pending, request);
-    return refusal('held', request, startedAt, { ...describeBusy(reply), deadlock });
-  }
-
-  async #sleep(
-    pending: PendingAcquire,
-    request: LockRequest,
-    untilMs: number,
-    signals: readonly AbortSignal[],
-  ): Promise<Granted | undefined> {
+    const { request, startedAt, findDeadlock, endWaiting } = wait;
     try {
-      return await pending.wait(untilMs, signals);
-    } catch (error) {
+      const until = startedAt + request.waitMs;
+      const signals = signalsOf(request);
+      if (pending.queue) {
+        request.onWait?.({ ...describeBusy(refused.reply), token: refused.reply.holder });
+        pending.waitingCall = { request, startedAt };
+      }
+      let { reply, sentAt } = refused;
+      while (pending.queue && now() < until) {
+        if (reply.spent) return undefined;
+        pending.refused(reply);
+        for (const key of turnsOf(request).slice(0, 1))
+          this.#localQueue.setLease(key, { endsAt: sentAt + reply.leaseLeftMs, token: reply.holder });
+        const checkAt = nextCheckAt(reply, pending);
+        let granted: Granted | undefined;
+        try {
+          granted = await pending.wait(Math.min(checkAt, until), signals);
+        } catch (error) {
+          await this.#pendingAcquires.giveUp(pending, request);
+          throw error;
+        }
+        if (granted && isFresh(granted, request, sentAt)) return { reply: granted, sentAt };
+        // A timer may fire a little early; one more try for the rest of a ms would be in vain. But a check that was due
+        // in time is made, however late.
+        if (!granted && checkAt >= until - 1 && now() >= until - 1) break;
+        pending.repeat();
+        sentAt = now();
+        const next = await this.#store.acquire(pending);
+        if (next.granted) return { reply: next, sentAt, isRepeated: true };
+        reply = next;
+      }
+      const deadlock = findDeadlock();
       await this.#pendingAcquires.giveUp(pending, request);
-      throw error;
+      return refusal('held', request, startedAt, { ...describeBusy(reply), deadlock });
+    } finally {
+      endWaiting?.();
     }
   }
 }
