@@ -6,6 +6,11 @@ export const BY_HAND =
   'a queue whose next waiter is looked for and notified, a deadline for each call, renewal, an end by its own clock, and ' +
   'nested calls.';
 
+/** What the contender `byHandLocal` is. */
+export const BY_HAND_LOCAL =
+  '“By hand, with the same promises” is a queue of callers in front of one lock in Redis, with a fence for each caller, ' +
+  'a deadline for each wait, renewal, an end by its own clock, and nested calls.';
+
 const listed = (values) => values.map(short).join(' / ');
 
 /*
@@ -24,8 +29,9 @@ export const whyThroughput = (name, callers, byHand) =>
   'The rest is what a call of ours has besides: options, events, its turn among the callers of the process, ' +
   'and a lock object, which also are most of its garbage.';
 
-export const whyHotKey = (promises) =>
-  `A queue of promises, without Redis, takes ${listed(promises)} µs (same core / split, 32 callers). ` +
+export const whyHotKey = (promises, byHand) =>
+  `A queue of promises, without Redis, takes ${listed(promises)} µs (same core / split, 32 callers), and ` +
+  `${listed(byHand)} µs by hand, with the same promises. ` +
   'The rest is the look at the end of the lease, the fence, and the lock object of the next caller; ' +
   'commands come from hand-offs that let other processes in every few ms.';
 

@@ -9,6 +9,7 @@ export const fencedFloor = contender('raw', 'fenced', 'floor, with a fence and a
 export const pipelinedFloor = contender('raw', 'auto-pipelining', 'floor, auto-pipelining');
 export const batched = contender('batched', 'tick', 'the calls of a tick in one script, by hand');
 export const byHand = contender('by-hand', 'whole', 'by hand, with the same promises');
+export const byHandLocal = contender('by-hand-local', 'whole', 'by hand, with the same promises');
 export const baton = contender('baton', 'BLPOP', 'floor: BLPOP baton');
 export const published = contender('published', 'PUBLISH', 'a queue and PUBLISH, by hand');
 export const promises = contender('promises', 'queue', 'promises, without Redis');
