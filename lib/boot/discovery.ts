@@ -6,7 +6,8 @@ import {
   PIPES_METADATA,
   ROUTE_ARGS_METADATA,
 } from '@nestjs/common/constants.js';
-import { prototypesOf } from '../decorators/method/prototypes.js';
+import { prototypeOf, prototypesOf } from '../decorators/method/prototypes.js';
+import { isObject, objectsIn } from './objects-in.js';
 
 /** What Nest keeps of a module, and of a provider. */
 export type NestModule = ValueOf<ModulesContainer>;
@@ -39,7 +40,11 @@ export function* discoverIn(modules: Iterable<NestModule>): Iterable<Discovered>
     const type: unknown = provider.isNotMetatype ? undefined : provider.metatype;
     if (typeof type === 'function' && type.prototype) {
       yield {
-        instance: provider.isDependencyTreeStatic() ? asObject(provider.instance) : undefined,
+        instance: provider.isDependencyTreeStatic()
+          ? isObject(provider.instance)
+            ? provider.instance
+            : undefined
+          : undefined,
         prototype: type.prototype as object,
         isBuiltByNest: true,
       };
@@ -99,12 +104,11 @@ function methodsOf(prototype: object): ReadonlyMap<string, object> {
   return methods;
 }
 
-function* existing(objects: Iterable<unknown>): Iterable<Discovered> {
-  for (const object of objects) {
-    const instance = asObject(object);
-    if (instance) yield { instance, prototype: Object.getPrototypeOf(instance) as object, isBuiltByNest: false };
+function* existing(values: Iterable<unknown>): Iterable<Discovered> {
+  for (const value of values) {
+    for (const instance of objectsIn(value)) {
+      const prototype = prototypeOf(instance);
+      if (prototype) yield { instance, prototype, isBuiltByNest: false };
+    }
   }
 }
-
-const asObject = (value: unknown): object | undefined =>
-  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) ? value : undefined;

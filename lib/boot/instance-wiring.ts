@@ -1,5 +1,7 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { lockedMethods } from '../decorators/method/locked-methods.js';
+import { classNameOf } from '../decorators/method/method-name.js';
+import { prototypeOf } from '../decorators/method/prototypes.js';
 import { giveService, refusedCalls } from '../decorators/instance/service-slot.js';
 import { noteEarlierService } from '../decorators/call/service-of.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
@@ -7,6 +9,8 @@ import { mistake, mistakeList } from '../errors/mistakes.js';
 import { logger } from '../log/logger.js';
 import { mistakesOf } from './boot-checks.js';
 import type { Provider } from './discovery.js';
+import { objectsIn } from './objects-in.js';
+import { sharedObjects } from './shared-objects.js';
 import { lockServiceSlot, lockServiceToken } from '../service/lock.tokens.js';
 
 type Factory = (...dependencies: unknown[]) => unknown;
@@ -17,6 +21,8 @@ type Factory = (...dependencies: unknown[]) => unknown;
  */
 export class InstanceWiring {
   readonly #modules: ModulesContainer;
+  /** The objects of another open app that have been wired since the last warning. */
+  readonly #shared = new Set<object>();
 
   constructor(modules: ModulesContainer) {
     this.#modules = modules;
@@ -24,36 +30,58 @@ export class InstanceWiring {
 
   /** @returns what is wrong with the object */
   wire(instance: object, isBuiltByNest = false): readonly string[] {
-    const mistakes: string[] = [];
-    for (const { module } of lockedMethods(instance)) {
-      const value = this.serviceOf(module);
-      const slot = lockServiceSlot(module);
-      const earlier = (instance as Record<symbol, unknown>)[slot];
-      const hasItsOwn = isBuiltByNest && earlier !== undefined;
-      if (!value || earlier === value || hasItsOwn) continue;
-      if (!giveService(instance, slot, value)) mistakes.push(frozen(instance, isBuiltByNest));
-      else if (noteEarlierService(instance, slot, earlier)) logger.warn(shared(instance));
+    const modules = new Set(lockedMethods(instance).map(({ module }) => module));
+    try {
+      return [...modules].flatMap((module) =>
+        this.#give(instance, module, isBuiltByNest) ? [] : frozen(instance, isBuiltByNest),
+      );
+    } catch (error) {
+      if (error instanceof LockOptionsError) throw error;
+      return [closed(instance)];
     }
-    return mistakes;
+  }
+
+  /** Returns why calls of an object are refused. An object that throws here was refused when it was wired. */
+  refusedCalls(instance: object): readonly string[] {
+    try {
+      return refusedCalls(instance);
+    } catch {
+      return [];
+    }
   }
 
   /** Wires what a factory will make: for each request, or for each object that asks for it. */
   wireAll(provider: Provider): void {
     const make = provider.metatype as Factory;
     const checked = new WeakSet<object>();
+    let hasWarned = false;
     provider.metatype = async (...dependencies: unknown[]) => {
       const made = await make(...dependencies);
-      if (typeof made !== 'object' || made === null || lockedMethods(made).length === 0) return made;
-      const prototype = Object.getPrototypeOf(made) as object;
+      const locked = [...objectsIn(made)].filter((object) => lockedMethods(object).length > 0);
+      const prototypes = new Set(locked.map((object) => prototypeOf(object) ?? object));
       const mistakes = [
-        ...this.wire(made),
-        ...(checked.has(prototype) ? [] : mistakesOf(prototype)),
-        ...refusedCalls(made),
+        ...locked.flatMap((object) => this.wire(object)),
+        ...[...prototypes].flatMap((prototype) => (checked.has(prototype) ? [] : mistakesOf(prototype))),
+        ...locked.flatMap((object) => this.refusedCalls(object)),
       ];
       if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
-      checked.add(prototype);
+      for (const prototype of prototypes) checked.add(prototype);
+      hasWarned = this.warnOfShared(hasWarned) || hasWarned;
       return made;
     };
+  }
+
+  /**
+   * Warns once of all shared objects that have been wired since the last call.
+   *
+   * @param isSilent whether to forget them without a warning
+   * @returns whether there were any
+   */
+  warnOfShared(isSilent = false): boolean {
+    const [first, ...more] = this.#shared;
+    this.#shared.clear();
+    if (first && !isSilent) logger.warn(sharedObjects([first, ...more]));
+    return first !== undefined;
   }
 
   /** Returns what the app uses as the service of a module, a test's fake included. */
@@ -64,17 +92,29 @@ export class InstanceWiring {
     }
     return undefined;
   }
+
+  /** @returns false where the object is frozen */
+  #give(instance: object, module: string, isBuiltByNest: boolean): boolean {
+    const value = this.serviceOf(module);
+    const slot = lockServiceSlot(module);
+    const earlier = (instance as Record<symbol, unknown>)[slot];
+    const hasItsOwn = isBuiltByNest && earlier !== undefined;
+    if (!value || earlier === value || hasItsOwn) return true;
+    if (!giveService(instance, slot, value)) return false;
+    if (noteEarlierService(instance, slot, earlier)) this.#shared.add(instance);
+    return true;
+  }
 }
 
-function shared(instance: object): string {
+function closed(instance: object): string {
   const what =
-    `The ${instance.constructor.name} given to Nest also belongs to another app of this process that is still open. ` +
-    'Until one of them closes, its @WithLock methods use the store of the app that started last, for both apps.';
-  return mistake(what, ['Give each app an object of its own.', 'Close the other app first.']);
+    `The ${classNameOf(instance)} given to Nest throws where a property of it is read or set, ` +
+    "so it can't be given the LockService that its @WithLock methods need.";
+  return mistake(what, ['Let Nest build it.', 'Give Nest the object itself, in place of a Proxy of it.']);
 }
 
 function frozen(instance: object, isBuiltByNest: boolean): string {
-  const type = instance.constructor.name;
+  const type = classNameOf(instance);
   const consequence = "so it can't be given the LockService that its @WithLock methods need.";
   return isBuiltByNest
     ? mistake(`The constructor of ${type} freezes the object, ${consequence}`, [

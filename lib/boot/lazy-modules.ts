@@ -1,4 +1,5 @@
 import { LazyModuleLoader, ModuleRef, type ModulesContainer } from '@nestjs/core';
+import { isInstanceOf } from '../decorators/method/prototypes.js';
 import { type NestModule, providersOf } from './discovery.js';
 
 /**
@@ -9,7 +10,7 @@ import { type NestModule, providersOf } from './discovery.js';
  */
 export function onLazyModules(modules: ModulesContainer, check: (loaded: ReadonlySet<NestModule>) => void): void {
   for (const { instance } of providersOf(modules.values())) {
-    if (!(instance instanceof LazyModuleLoader)) continue;
+    if (!isInstanceOf(instance, LazyModuleLoader)) continue;
     const load = instance.load.bind(instance);
     instance.load = async (...request) => {
       const ref = await load(...request);

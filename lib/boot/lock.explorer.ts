@@ -1,7 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ApplicationConfig, ModulesContainer } from '@nestjs/core';
-import { refusedCalls } from '../decorators/instance/service-slot.js';
-import { prototypesOf } from '../decorators/method/prototypes.js';
+import { isInstanceOf, prototypesOf } from '../decorators/method/prototypes.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistakeList } from '../errors/mistakes.js';
 import { logger } from '../log/logger.js';
@@ -64,7 +63,7 @@ export class LockExplorer implements OnModuleInit {
     const fresh = [...modules].filter((module) => !this.#explored.has(module));
     const discovered = [...discoverIn(fresh), ...others];
     const prototypes = new Set(discovered.map(({ prototype }) => prototype));
-    const objects = discovered.flatMap(({ instance }) => instance ?? []);
+    const objects = discovered.map(({ instance }) => instance).filter((instance) => instance !== undefined);
     const unwired = this.#wire(fresh, discovered);
     const added = [...prototypes].filter((prototype) => !this.#prototypes.has(prototype));
     const clashes = clashesOf(methodsOf(added), methodsOf(this.#prototypes));
@@ -74,7 +73,7 @@ export class LockExplorer implements OnModuleInit {
       ...unwired,
       ...[...prototypes].flatMap(mistakesOf),
       ...clashes.mistakes,
-      ...objects.flatMap(refusedCalls),
+      ...objects.flatMap((object) => this.#wiring.refusedCalls(object)),
     ];
     if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
     if (clashes.warnings.length > 0) logger.warn(mistakeList(clashes.warnings));
@@ -94,9 +93,11 @@ export class LockExplorer implements OnModuleInit {
 
   #wire(modules: readonly NestModule[], discovered: readonly Discovered[]): readonly string[] {
     for (const provider of providersOf(modules)) if (isFactoryOfMany(provider)) this.#wiring.wireAll(provider);
-    return discovered.flatMap(({ instance, isBuiltByNest }) =>
+    const mistakes = discovered.flatMap(({ instance, isBuiltByNest }) =>
       instance ? this.#wiring.wire(instance, isBuiltByNest) : [],
     );
+    this.#wiring.warnOfShared();
+    return mistakes;
   }
 
   /** Logs the methods of new classes, and gives each service the list of its methods. */
@@ -107,7 +108,7 @@ export class LockExplorer implements OnModuleInit {
     for (const module of new Set(all.map(({ method }) => method.module))) {
       const service = this.#wiring.serviceOf(module);
       const own = all.filter(({ method }) => method.module === module);
-      if (service instanceof LockService) service.noteMethods(own.map(infoOf));
+      if (isInstanceOf(service, LockService)) service.noteMethods(own.map(infoOf));
     }
   }
 }

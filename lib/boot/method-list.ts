@@ -1,5 +1,5 @@
 import { isReached, lockedMethods, type LockedMethod } from '../decorators/method/locked-methods.js';
-import { shownMethod } from '../decorators/method/method-name.js';
+import { className, shownMethod } from '../decorators/method/method-name.js';
 import type { LockedMethodInfo } from '../service/locked-method-info.js';
 import { DEFAULT_MODULE } from '../service/lock.tokens.js';
 
@@ -21,7 +21,7 @@ export function reachedMethods(prototypes: Iterable<object>): readonly ReachedMe
 /** Describes a method for `LockService.methods()`. */
 export function infoOf({ prototype, method: { name, key, scope } }: ReachedMethod): LockedMethodInfo {
   const templates = typeof key === 'function' ? undefined : ([key].flat() as string[]);
-  return Object.freeze({ className: prototype.constructor.name, method: String(name), templates, scope });
+  return Object.freeze({ className: className(prototype), method: String(name), templates, scope });
 }
 
 /** Writes the debug line of a method. */

@@ -1,4 +1,5 @@
 import type { ModulesContainer } from '@nestjs/core';
+import { isInstanceOf } from '../decorators/method/prototypes.js';
 import { mistake } from '../errors/mistakes.js';
 import { LockService } from '../service/lock.service.js';
 import { lockServiceToken } from '../service/lock.tokens.js';
@@ -12,7 +13,7 @@ export function servicesIn(modules: ModulesContainer): ReadonlySet<LockService> 
   return new Set(
     [...providersOf(modules.values())].flatMap(({ instance, token }) => {
       const service: unknown = instance;
-      return service instanceof LockService && token === lockServiceToken(service.moduleName) ? service : [];
+      return isInstanceOf(service, LockService) && token === lockServiceToken(service.moduleName) ? service : [];
     }),
   );
 }

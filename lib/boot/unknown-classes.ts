@@ -1,5 +1,5 @@
 import { lockedMethods, lockOwners } from '../decorators/method/locked-methods.js';
-import { shownMethod } from '../decorators/method/method-name.js';
+import { className, shownMethod } from '../decorators/method/method-name.js';
 import { mistake } from '../errors/mistakes.js';
 
 /**
@@ -15,7 +15,7 @@ export function unknownToNest(known: Pick<ReadonlySet<object>, 'has'>): readonly
 const ownMethods = (owner: object) => lockedMethods(owner).filter((method) => method.owner === owner);
 
 function notBuiltByNest(owner: object): string {
-  const type = owner.constructor.name;
+  const type = className(owner);
   const methods = lockedMethods(owner).map(({ name }) => shownMethod(owner, name));
   const what =
     `${methods.join(', ')} can't take a lock: Nest does not know the class ${type}, ` +

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { LockOptionsError } from '../errors/lock-options.error.js';
+import { inheritedMetadata } from './method/prototypes.js';
 import { refuseStandard } from './method/standard-decorator.js';
 
 const PARAMETERS = Symbol.for('nest-redis-lock:current-lock');
@@ -50,5 +51,5 @@ export function currentLockParameters(prototype: object, method: string | symbol
 
 /** The methods that have it, inherited ones included. */
 export function currentLockMethods(prototype: object): readonly CurrentLockMethod[] {
-  return (Reflect.getMetadata(METHODS, prototype) as CurrentLockMethod[] | undefined) ?? [];
+  return inheritedMetadata<CurrentLockMethod[]>(METHODS, prototype) ?? [];
 }

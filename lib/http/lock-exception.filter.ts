@@ -70,8 +70,8 @@ export function bindExceptionFilter(app: ApplicationConfig, http: HttpAdapterHos
   if (app.getGlobalFilters().some((filter) => filter instanceof LockExceptionFilter)) return;
   app.addGlobalFilter(new LockExceptionFilter(http));
   for (const module of modules.values()) {
-    for (const { metatype } of module.providers.values())
-      if (typeof metatype === 'function' && isGateway(metatype)) bindTo(metatype);
+    for (const { metatype, isNotMetatype } of module.providers.values())
+      if (!isNotMetatype && metatype && isGateway(metatype)) bindTo(metatype);
   }
 }
 

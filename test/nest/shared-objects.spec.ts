@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import { Logger } from '@nestjs/common';
+import { Logger, type Provider, Scope } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
@@ -18,8 +18,9 @@ afterEach(async () => {
   for (const app of apps.splice(0)) await app.close();
 });
 
-async function start(accounts: Accounts): Promise<TestingModule> {
-  const providers = [{ provide: Accounts, useValue: accounts }];
+const start = (accounts: Accounts) => startWith({ provide: Accounts, useValue: accounts });
+
+async function startWith(...providers: Provider[]): Promise<TestingModule> {
   const app = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers }).compile();
   apps.push(app);
   return app.init();
@@ -77,5 +78,33 @@ describe('an object that is given to two apps', () => {
     await start(accounts);
     expect(warn).not.toHaveBeenCalled();
     expect(await whereItLocks(accounts)).toEqual([false, true]);
+  });
+
+  it('many objects of two apps are reported in one line, with their number and some of their classes', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    const classes = ['A', 'B', 'C', 'D', 'E'].map((name) => ({ [name]: class extends Accounts {} })[name]!);
+    const objects = Array.from({ length: 1000 }, (_none, at) => new classes[at % classes.length]!());
+    const providers = objects.map((useValue, at) => ({ provide: `object ${at}`, useValue }));
+    await startWith(...providers);
+    await startWith(...providers);
+    expect(warn.mock.calls.map(([text]) => text)).toEqual([
+      expect.stringMatching(
+        /^1000 objects given to Nest \(of A, B, C and 2 other classes\) also belong to another app of this process/,
+      ),
+    ]);
+  });
+
+  it('objects of two apps are reported once for each factory that gives them to requests', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    const objects = Array.from({ length: 10 }, () => new Accounts());
+    const factory = () => {
+      const left = [...objects];
+      return { provide: Accounts, scope: Scope.REQUEST, useFactory: () => left.pop() };
+    };
+    const both = [await startWith(factory()), await startWith(factory())];
+    for (const app of both) for (let count = 0; count < objects.length; count++) await app.resolve(Accounts);
+    expect(warn.mock.calls.map(([text]) => text)).toEqual([
+      expect.stringContaining('The Accounts given to Nest also belongs to another app'),
+    ]);
   });
 });

@@ -15,6 +15,7 @@ import {
   type NestInterceptor,
   Param,
   type PipeTransform,
+  type Provider,
   Post,
   Scope,
   UseFilters,
@@ -301,4 +302,100 @@ it('an object that a factory makes for a request is checked then: the request fa
     await expect(app.resolve('frozen')).rejects.toThrow(/^The Locked given to Nest is frozen/);
     expect(await app.resolve('number')).toBe(7);
   }
+});
+
+it.each<[string, () => unknown]>([
+  ['of texts', () => ['a', 'b']],
+  ['of numbers', () => [1, 2]],
+  ['of billions of holes', () => new Array(2 ** 32 - 1)],
+])('an app starts with an array %s', async (_what, make) => {
+  const app = await start({ providers: [{ provide: 'list', useValue: make() }] });
+  expect(Array.isArray(app.get('list'))).toBe(true);
+});
+
+describe('objects in an array take their locks', () => {
+  const WAYS: readonly (readonly [string, (make: () => unknown) => object])[] = [
+    ['useValue', (make) => ({ useValue: make() })],
+    ['a factory', (make) => ({ useFactory: make })],
+    ['an async factory', (make) => ({ useFactory: async () => make() })],
+    ['a factory for each request', (make) => ({ useFactory: make, scope: Scope.REQUEST })],
+    ['a transient factory', (make) => ({ useFactory: make, scope: Scope.TRANSIENT })],
+  ];
+
+  const ARRAYS: readonly (readonly [string, (...objects: unknown[]) => unknown])[] = [
+    ['an array', (...objects) => objects],
+    ['an array with other values', (...objects) => ['a', null, ...objects, 7]],
+    ['a frozen array', (...objects) => Object.freeze(objects)],
+    ['nested arrays', (...objects) => [objects.map((object) => [object])]],
+  ];
+
+  const CASES = WAYS.flatMap(([way, provide]) => ARRAYS.map(([what, array]) => [what, way, array, provide] as const));
+
+  const providing = (way: object) => ({ provide: 'made', ...way }) as Provider;
+
+  const lockedIn = (made: unknown) => [made].flat(Infinity).filter((one) => one instanceof Locked);
+
+  it.each(CASES)('objects in %s of %s take their locks', async (_what, _way, array, provide) => {
+    const app = await start({ providers: [providing(provide(() => array(new Locked(), new Locked())))] });
+    const objects = lockedIn(await app.resolve('made'));
+    expect(objects).toHaveLength(2);
+    for (const object of objects) expect(await object.enter()).toBe('room');
+  });
+
+  it.each(CASES)('an override without the lock is refused in %s of %s', async (_what, _way, array, provide) => {
+    class Forgetful extends Locked {
+      override async enter() {
+        ran.push('without the lock');
+        return undefined;
+      }
+    }
+    const providers = [providing(provide(() => array(new Locked(), new Forgetful())))];
+    const starting = start({ providers }).then((app) => app.resolve('made'));
+    await expect(starting).rejects.toBeInstanceOf(LockOptionsError);
+    await expect(starting).rejects.toThrow(/^Forgetful\.enter\(\) overrides Locked\.enter\(\), which has @WithLock/);
+  });
+});
+
+describe('an object behind a Proxy that throws', () => {
+  const refuse = (): never => {
+    throw new Error('nobody may look');
+  };
+
+  const TRAPS = ['getPrototypeOf', 'getOwnPropertyDescriptor', 'has', 'ownKeys'];
+
+  const startWith = (object: object) => start({ providers: [{ provide: 'made', useFactory: () => object }] });
+
+  it.each(TRAPS)('an object takes its lock although the %s of a prototype above its class throws', async (trap) => {
+    class OnProxy {
+      @WithLock('room')
+      async enter(@CurrentLock() lock?: Lock) {
+        return lock?.key;
+      }
+    }
+    Object.setPrototypeOf(OnProxy.prototype, new Proxy({}, { [trap]: refuse }));
+    const app = await startWith(new OnProxy());
+    expect(await app.get<OnProxy>('made').enter()).toBe('room');
+  });
+
+  it.each(TRAPS)(
+    'an object never runs without its lock when the %s of a prototype below its class throws',
+    async (trap) => {
+      const prototype = new Proxy(Object.create(Locked.prototype) as object, { [trap]: refuse });
+      const app = await startWith(Object.setPrototypeOf(new Locked(), prototype) as Locked);
+      const entered = app.get<Locked>('made').enter();
+      if (trap === 'getPrototypeOf') await expect(entered).rejects.toBeInstanceOf(LockNotWiredError);
+      else expect(await entered).toBe('room');
+    },
+  );
+
+  it.each(['get', 'defineProperty', 'isExtensible', 'getOwnPropertyDescriptor'])(
+    'an object with a lock is refused at boot when its %s throws',
+    async (trap) => {
+      const handler: ProxyHandler<Locked> =
+        trap === 'get' ? { get: (target, name) => (typeof name === 'symbol' ? refuse() : Reflect.get(target, name) as unknown) } : { [trap]: refuse }; // prettier-ignore
+      const starting = start({ providers: [{ provide: 'made', useValue: new Proxy(new Locked(), handler) }] });
+      await expect(starting).rejects.toBeInstanceOf(LockOptionsError);
+      await expect(starting).rejects.toThrow(/^The Locked given to Nest throws where a property of it is read or set/);
+    },
+  );
 });

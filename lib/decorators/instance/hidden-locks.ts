@@ -1,8 +1,8 @@
 import { mistake } from '../../errors/mistakes.js';
 import { hasLockMark, isLockedMethod } from '../method/lock-mark.js';
 import { isLockedAt, lockedMethods } from '../method/locked-methods.js';
-import { shownMethod } from '../method/method-name.js';
-import { ownersOf, prototypesOf } from '../method/prototypes.js';
+import { className, shownMethod } from '../method/method-name.js';
+import { ownersOf, prototypeOf, prototypesOf } from '../method/prototypes.js';
 import { fieldSource } from '../source/class-source.js';
 import { ownMethod } from '../source/class-text.js';
 import { contains } from '../source/source-nodes.js';
@@ -25,10 +25,10 @@ export function hiddenByClass(prototype: object): readonly HiddenLock[] {
 
 /** Finds the locks that the own properties of an object hide: class fields, and what a constructor has set. */
 export function hiddenByObject(instance: object): readonly HiddenLock[] {
-  const prototype = Object.getPrototypeOf(instance) as object;
+  const prototype = prototypeOf(instance) ?? instance;
   return lockedNames(prototype).flatMap((name) => {
     if (!Object.hasOwn(instance, name) || isHarmless(instance, name)) return [];
-    const what = `The property ${String(name)} of a ${prototype.constructor.name}`;
+    const what = `The property ${String(name)} of a ${className(prototype)}`;
     return [{ name, mistake: hides(prototype, what, name) }];
   });
 }

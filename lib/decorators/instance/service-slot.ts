@@ -3,6 +3,7 @@ import { mistakeList } from '../../errors/mistakes.js';
 import { refuseCalls } from '../call/around-call.js';
 import type { Method } from '../method/checked-method.js';
 import { lockedMethods } from '../method/locked-methods.js';
+import { prototypeOf } from '../method/prototypes.js';
 import { hiddenByClass, hiddenByObject, type HiddenLock } from './hidden-locks.js';
 
 /** The functions that refuse calls in place of methods whose lock is hidden, with the reason. */
@@ -35,7 +36,9 @@ export function giveService(instance: object, slot: symbol, value: unknown): boo
 
 /** Returns the reasons why calls of an object are refused: its own properties, or the methods of its classes. */
 export function refusedCalls(instance: object): readonly string[] {
-  const refused = lockedMethods(instance).flatMap(({ name }) => refusalAt(instance, name) ?? []);
+  const locked = lockedMethods(instance);
+  if (locked.length === 0) return [];
+  const refused = locked.flatMap(({ name }) => refusalAt(instance, name) ?? []);
   const others = hiddenByObject(instance).filter(({ name }) => refusalAt(instance, name) === undefined);
   return [...refused, ...others.map(({ mistake }) => mistake)];
 }
@@ -46,7 +49,7 @@ function refusalAt(instance: object, name: string | symbol): string | undefined 
 }
 
 function refuseHidden(instance: object): void {
-  const hidden = [...hiddenByClass(Object.getPrototypeOf(instance) as object), ...hiddenByObject(instance)];
+  const hidden = [...hiddenByClass(prototypeOf(instance) ?? instance), ...hiddenByObject(instance)];
   const open = hidden.filter((one) => refusalAt(instance, one.name) === undefined && !refuse(instance, one));
   if (open.length > 0) throw new LockOptionsError(mistakeList(open.map(({ mistake }) => mistake)));
 }

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { ReturnKind } from './checked-method.js';
-import { ownerOf } from './prototypes.js';
+import { inheritedMetadata, ownerOf } from './prototypes.js';
 
 /** A method with `@WithLock`, as the boot checks see it. */
 export interface LockedMethod {
@@ -32,7 +32,7 @@ export function noteLockedMethod(prototype: object, method: LockedMethod): void 
 
 /** Returns the methods of an object with `@WithLock`, inherited ones included. */
 export function lockedMethods(object: object): readonly LockedMethod[] {
-  return (Reflect.getMetadata(METHODS, object) as LockedMethod[] | undefined) ?? [];
+  return inheritedMetadata<LockedMethod[]>(METHODS, object) ?? [];
 }
 
 /** Returns the prototypes of all classes of this process that have such methods. */

@@ -1,6 +1,10 @@
-/** Returns the text of a prototype's class; undefined when there is no class. */
+/** Returns the text of a prototype's class; undefined when there is no class, or a Proxy refuses to be looked at. */
 export function classText(prototype: object): string | undefined {
-  return Object.hasOwn(prototype, 'constructor') ? textOf(prototype.constructor) : undefined;
+  try {
+    return Object.hasOwn(prototype, 'constructor') ? textOf(prototype.constructor) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Returns the own property of an object, or its getter. */
