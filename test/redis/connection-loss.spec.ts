@@ -222,6 +222,32 @@ describe('When Redis fails', () => {
     await until(() => locks.withLock('account:1', () => true).catch(() => false));
   });
 
+  it.each(['its own', 'a borrowed'] as const)(
+    'the library leaves few commands to %s client while Redis hangs with the connection open',
+    async (which) => {
+      const borrowed = which === 'its own' ? undefined : new Redis(server.url).on('error', () => undefined);
+      const calls = borrowed ? serviceOn(borrowed) : locks;
+      const sending = jest.spyOn(Redis.prototype, 'sendCommand');
+      try {
+        await calls.withLock('warm up', () => undefined);
+        const script = sending.mock.calls.findIndex(([{ name }]) => name === 'evalsha');
+        const client = sending.mock.contexts[script] as Record<'commandQueue' | 'offlineQueue', unknown[]>;
+        process.kill(server.pid, 'SIGSTOP');
+        // A reply that was under way may still arrive after the first call.
+        for (let times = 0; times < 2; times++) await unavailable(calls.isLocked('account:1'));
+        for (let round = 0; round < 4; round++)
+          await Promise.all(Array.from({ length: 20 }, (_, n) => unavailable(calls.isLocked(`account:${n}`))));
+        expect(client.commandQueue.length + client.offlineQueue.length).toBeLessThan(20);
+      } finally {
+        sending.mockRestore();
+        process.kill(server.pid, 'SIGCONT');
+        if (borrowed) await calls.close();
+        borrowed?.disconnect();
+      }
+    },
+    15_000,
+  );
+
   it('a dead connection is given up once, however many calls fail on it', async () => {
     const disconnect = jest.spyOn(Redis.prototype, 'disconnect');
     process.kill(server.pid, 'SIGSTOP');
