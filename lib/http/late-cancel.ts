@@ -2,6 +2,7 @@ import type { EventEmitter } from 'node:events';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { GUARDS_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
+import { nextTick } from '../clock/next-tick.js';
 
 /** The metadata key of message handlers. Copied, because Nest's constant is in a package that an app need not have. */
 const PATTERN = 'microservices:pattern';
@@ -58,7 +59,7 @@ function tellLateListeners(call: GrpcCall): void {
   for (const method of ['on', 'addListener'] as const) {
     const add = call[method].bind(call);
     call[method] = (name, listener) => {
-      if (name === 'cancelled' && call.cancelled) process.nextTick(listener);
+      if (name === 'cancelled' && call.cancelled) nextTick(listener);
       return add(name, listener);
     };
   }

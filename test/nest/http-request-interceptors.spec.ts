@@ -16,6 +16,7 @@ import http, { type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
   catchError,
+  concat,
   concatMap,
   EMPTY,
   filter,
@@ -27,6 +28,7 @@ import {
   NEVER,
   type Observable,
   of,
+  retry,
   skip,
   throwError,
 } from 'rxjs';
@@ -84,6 +86,25 @@ class ReadsUpload implements NestInterceptor {
     events.emit('works');
     await once(events, 'uploaded');
     return next.handle();
+  }
+}
+
+/** Calls the handler again when it has failed. It stands below the lock, so it runs outside. */
+class Retries implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(retry(1));
+  }
+}
+
+class CallsAgain implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(catchError(() => next.handle()));
+  }
+}
+
+class Repeats implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return concat(next.handle(), next.handle());
   }
 }
 
@@ -156,6 +177,30 @@ class Orders {
     return this.#handle();
   }
 
+  @Get('upload/retried')
+  @UseInterceptors(ReadsUpload)
+  @WithLock(KEY, { scope: 'request', lease: '1s' })
+  @UseInterceptors(Retries)
+  uploadRetried() {
+    return this.#fail();
+  }
+
+  @Get('upload/called-again')
+  @UseInterceptors(ReadsUpload)
+  @WithLock(KEY, { scope: 'request', lease: '1s' })
+  @UseInterceptors(CallsAgain)
+  uploadCalledAgain() {
+    return from(this.#fail());
+  }
+
+  @Get('upload/repeated')
+  @UseInterceptors(ReadsUpload)
+  @WithLock(KEY, { scope: 'request', lease: '1s' })
+  @UseInterceptors(Repeats)
+  uploadRepeated() {
+    return this.#handle();
+  }
+
   @Get('commit-for-nobody')
   @UseInterceptors(Commits)
   @WithLock(KEY, { scope: 'request', lease: '1s' })
@@ -185,6 +230,11 @@ class Orders {
   @WithLock(KEY, { scope: 'request' })
   @UseInterceptors(SeesNoLock)
   async failing() {
+    throw new Error('of the handler');
+  }
+
+  async #fail(): Promise<never> {
+    ran.push('handler');
     throw new Error('of the handler');
   }
 
@@ -218,11 +268,12 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
   const get = (path: string) => request(app.getHttpServer()).get(`/${path}`);
 
   /** Sends a request whose client goes as soon as an interceptor works for it. */
-  async function leaveWhenItWorks(path: string): Promise<void> {
+  async function leaveWhenItWorks(path: string, before?: () => Promise<void>): Promise<void> {
     const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
     const works = once(events, 'works');
     const sent = http.get({ port, host: '127.0.0.1', path: `/${path}`, agent: false }).on('error', () => undefined);
     await works;
+    await before?.();
     sent.destroy();
   }
 
@@ -251,6 +302,19 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
     await until(isFree);
     expect(ran).toEqual([]);
   });
+
+  it.each(['retried', 'called-again', 'repeated'])(
+    'an interceptor that waits for its client again keeps the lock for a lease at most when that has gone (%s)',
+    async (path) => {
+      await leaveWhenItWorks(`upload/${path}`, async () => {
+        const worksAgain = once(events, 'works');
+        events.emit('uploaded');
+        await worksAgain;
+      });
+      await until(isFree, 6_000);
+      expect(ran).toEqual(['handler']);
+    },
+  );
 
   it('an interceptor that works after the handler keeps the lock to its end when the client has gone', async () => {
     const renewals = locks.events.pipe(filter(({ type }) => type === 'renewed'));

@@ -9,9 +9,25 @@ import {
   Param,
   UseInterceptors,
 } from '@nestjs/common';
-import { LockService, WithLock } from 'nest-redis-lock';
+import { CurrentLock, type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import { concatMap, defer, EMPTY, from, merge, mergeMap, type Observable, retry, toArray } from 'rxjs';
+import {
+  catchError,
+  concat,
+  concatMap,
+  defer,
+  EMPTY,
+  filter,
+  first,
+  firstValueFrom,
+  from,
+  merge,
+  mergeMap,
+  type Observable,
+  of,
+  retry,
+  toArray,
+} from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -26,6 +42,16 @@ let most = 0;
 let runs = 0;
 /** A handler goes on when the test says so. */
 let goOn: Deferred;
+let giveUp: Deferred<string>;
+/** How the lock was held when the handlers began. */
+let modes: string[] = [];
+
+async function downgradeOnce(lock: Lock): Promise<string> {
+  modes.push(lock.mode);
+  if (modes.length > 1) return 'again';
+  await lock.downgrade();
+  throw new Error('of the handler');
+}
 
 async function work(): Promise<string> {
   runs++;
@@ -62,6 +88,39 @@ class Hasty implements NestInterceptor {
       next.handle(),
       defer(() => (++tries === 1 ? giveUp() : EMPTY)),
     ).pipe(retry(1));
+  }
+}
+
+/** Calls the handler again when it, or the reading of what it has returned, has failed. */
+class TriesAgain implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(mergeMap(read), retry(1));
+  }
+}
+
+/** Calls the handler twice at once when a first call has ended. */
+class OnceThenTwice implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    const twice = merge(next.handle(), next.handle().pipe(catchError(() => of('refused'))));
+    return concat(next.handle(), twice).pipe(mergeMap(read), toArray());
+  }
+}
+
+/** Works before the handler, as one that begins a transaction. */
+class Begins implements NestInterceptor {
+  async intercept(_context: unknown, next: CallHandler): Promise<Observable<unknown>> {
+    await work();
+    return next.handle();
+  }
+}
+
+/** Gives up the handler when the test says so, and answers when the test says so. */
+class Impatient implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    return merge(from(giveUp.promise), next.handle()).pipe(
+      first(),
+      concatMap((value) => goOn.promise.then(() => value)),
+    );
   }
 }
 
@@ -139,6 +198,78 @@ class Orders {
     return `${id} in ${locks.current()!.key}`;
   }
 
+  @Get('at-once-promise/:id')
+  @UseInterceptors(Begins)
+  @WithLock('order:<params.id>', { scope: 'request', wait: '300ms' })
+  @UseInterceptors(OnceThenTwice)
+  async atOncePromise() {
+    return 'done';
+  }
+
+  @Get('at-once-observable/:id')
+  @UseInterceptors(Begins)
+  @WithLock('order:<params.id>', { scope: 'request', wait: '300ms' })
+  @UseInterceptors(OnceThenTwice)
+  atOnceObservable() {
+    return of('done');
+  }
+
+  @Get('outside-promise/:id')
+  @WithLock('order:<params.id>', SCOPE)
+  @UseInterceptors(TriesAgain)
+  async outsidePromise(@CurrentLock() lock: Lock) {
+    return downgradeOnce(lock);
+  }
+
+  @Get('outside-observable/:id')
+  @WithLock('order:<params.id>', SCOPE)
+  @UseInterceptors(TriesAgain)
+  outsideObservable(@CurrentLock() lock: Lock) {
+    return defer(() => downgradeOnce(lock));
+  }
+
+  @Get('outside-iterator/:id')
+  @WithLock('order:<params.id>', SCOPE)
+  @UseInterceptors(TriesAgain)
+  async *outsideIterator(@CurrentLock() lock: Lock) {
+    yield await downgradeOnce(lock);
+  }
+
+  @Get('inside-promise/:id')
+  @UseInterceptors(TriesAgain)
+  @WithLock('order:<params.id>', SCOPE)
+  async insidePromise(@CurrentLock() lock: Lock) {
+    return downgradeOnce(lock);
+  }
+
+  @Get('inside-observable/:id')
+  @UseInterceptors(TriesAgain)
+  @WithLock('order:<params.id>', SCOPE)
+  insideObservable(@CurrentLock() lock: Lock) {
+    return defer(() => downgradeOnce(lock));
+  }
+
+  @Get('inside-iterator/:id')
+  @UseInterceptors(TriesAgain)
+  @WithLock('order:<params.id>', SCOPE)
+  async *insideIterator(@CurrentLock() lock: Lock) {
+    yield await downgradeOnce(lock);
+  }
+
+  @Get('downgrading/:id')
+  @WithLock('order:<params.id>', SCOPE)
+  async downgrading(@CurrentLock() lock: Lock) {
+    await lock.downgrade();
+    return defer(() => of(`as ${lock.mode}`));
+  }
+
+  @Get('impatient/:id')
+  @WithLock('order:<params.id>', SCOPE)
+  @UseInterceptors(Impatient)
+  async impatient() {
+    runs++;
+  }
+
   @Get('itself/:id')
   @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
   async itself(@Param('id') id: string): Promise<string> {
@@ -151,7 +282,9 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
 
   beforeEach(async () => {
     inside = most = runs = 0;
+    modes = [];
     goOn = deferred();
+    giveUp = deferred();
     app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [Orders] });
     locks = app.get(LockService);
   });
@@ -189,6 +322,43 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
     const { body } = await get('several');
     expect(body).toEqual(['7 in order:7', '8 in order:8', '7 in order:7']);
     await until(async () => !(await locks.isLocked('order:8')));
+  });
+
+  it.each(['at-once-promise', 'at-once-observable'])(
+    'of two tries at once in a lock that is idle, one is refused, and interceptors inside the lock run alone (%s)',
+    async (path) => {
+      const { status, body } = await get(path);
+      expect([status, body, most]).toEqual([200, ['done', 'done', 'refused'], 1]);
+    },
+  );
+
+  it.each(['outside', 'inside'].flatMap((place) => ['promise', 'observable', 'iterator'].map((kind) => [place, kind])))(
+    'a handler is refused when an interceptor %s the lock calls it again after it has downgraded the lock (%s)',
+    async (place, kind) => {
+      const { status, body } = await get(`${place}-${kind}`);
+      expect([status, (body as { code: string }).code, modes]).toEqual([500, 'LOCK_OPTIONS_INVALID', ['exclusive']]);
+    },
+  );
+
+  it('a handler that has downgraded its lock returns an Observable that is read', async () => {
+    const { status, text } = await get('downgrading');
+    expect([status, text]).toEqual([200, 'as read']);
+  });
+
+  it.each(['before', 'after'])('a try that is given up %s the lock is free takes no lock', async (moment) => {
+    const held = await locks.lock(KEY);
+    const queued = firstValueFrom(locks.events.pipe(filter(({ type }) => type === 'queued')));
+    const answer = get('impatient').then(({ text }) => text);
+    await queued;
+    if (moment === 'after') void held.unlock();
+    giveUp.resolve('too slow');
+    await turn();
+    await held.unlock();
+    const next = await locks.lock(KEY, { wait: '1s' });
+    await next.unlock();
+    expect(runs).toBe(0);
+    goOn.resolve();
+    expect(await answer).toBe('too slow');
   });
 
   it('a try of a handler does not wait for itself', async () => {

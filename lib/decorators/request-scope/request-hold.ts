@@ -1,22 +1,27 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { Subscription } from 'rxjs';
 import type { Lock } from '../../core/lock/lock.js';
+import type { HeldMode } from '../../core/request/held-mode.js';
+import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { lockNames } from '../../errors/messages.js';
 import { clientGone } from '../../http/http-request.js';
 import { isOver, onceEnded } from '../../http/response-end.js';
 import type { RequestPort } from '../../service/request-port.js';
 import { assertNotLost, leaseMsOf } from '../stream/stream-hold.js';
 import { currentTurn, Turn } from './handler-turn.js';
 
+/** A try of the handler, as the hold needs to know it. */
+interface ReadTry {
+  readonly reading: Subscription;
+  /** Gives it a limited time more, unless the handler has been called. */
+  limit(): void;
+}
+
 interface HoldParts {
-  /** Identifies the handler that the lock is for. */
-  readonly handler: object;
   readonly lock: Lock;
   /** Takes a turn inside the lock; returns a function that ends it. */
   readonly takeTurn: () => (() => void) | Promise<() => void>;
   readonly response: ServerResponse;
-  /** The hold that the same request took before. */
-  readonly outer: RequestHold | undefined;
   /** The requests that callers of the lock service answer. */
   readonly requests: RequestPort;
 }
@@ -31,27 +36,25 @@ export class RequestHold {
   /** Resolves when the lock may be released. Never rejects. */
   readonly ended: Promise<void>;
   readonly #takeTurn: HoldParts['takeTurn'];
-  readonly #handler: object;
-  readonly #outer: RequestHold | undefined;
+  /** The mode in which the lock was acquired. */
+  readonly #mode: HeldMode;
+  /** The call of the handler that had its turn last. */
+  #lastCall: object | undefined;
   #resolve!: () => void;
   #working = 0;
   #hasResponded = false;
   #isOver = false;
-  #hasCalledHandler = false;
-  /** The interceptors that are at work, as their readers see them. */
-  readonly #readings = new Set<Subscription>();
-  /** Ends them when the request is over, if the handler has not been called by then. */
-  #limit: NodeJS.Timeout | undefined;
+  /** The tries that are read. */
+  readonly #tries = new Set<ReadTry>();
   /** How many Observables of the handler are read. */
   #streams = 0;
   /** What goes on though nobody reads it any more. */
   #unread: Subscription | undefined;
 
-  constructor({ handler, lock, takeTurn, response, outer, requests }: HoldParts) {
-    this.#handler = handler;
+  constructor({ lock, takeTurn, response, requests }: HoldParts) {
     this.lock = lock;
+    this.#mode = lock.mode;
     this.#takeTurn = takeTurn;
-    this.#outer = outer;
     this.requests = requests;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
     const responded = (): void => {
@@ -69,49 +72,42 @@ export class RequestHold {
     return this.lock.isHeld && this.#working === 0 && !this.#isOver;
   }
 
-  /** Finds the hold of a handler: this one, or one around it. */
-  ofHandler(handler: object): RequestHold | undefined {
-    return this.#handler === handler ? this : this.#outer?.ofHandler(handler);
-  }
-
   /**
-   * Takes the turn of one try of the handler: an interceptor may call the handler again while the first try still
-   * works. A handler that calls itself need not wait. Returns no promise if no other try works.
+   * Takes the turn of one call of the handler: an interceptor may call the handler again while the first call still
+   * works. A handler that calls itself need not wait. Returns no promise if no other call works.
    *
+   * @param call identifies the call: to read what it has returned, it takes its turn again
    * @throws LockTimeoutError when `wait` is over
+   * @throws LockOptionsError when another call has downgraded the lock
    */
-  takeTurn(): Turn | Promise<Turn> {
+  takeTurn(call: object): Turn | Promise<Turn> {
     const outer = currentTurn();
     if (outer?.isIn(this)) return new Turn(this, outer, () => undefined);
+    const begin = (end: () => void): Turn => {
+      if (this.#lastCall && this.#lastCall !== call && this.lock.mode !== this.#mode) {
+        end();
+        throw this.requests.attachError(downgradedBefore(this.lock));
+      }
+      this.#lastCall = call;
+      return new Turn(this, outer, end);
+    };
     const taken = this.#takeTurn();
-    return typeof taken === 'function' ? new Turn(this, outer, taken) : taken.then((end) => new Turn(this, outer, end));
+    return typeof taken === 'function' ? begin(taken) : taken.then(begin);
   }
 
   /**
-   * Notes that the interceptors inside the lock begin to work, until their reader has what they make.
+   * Notes that a try begins, and works until its reader has what it makes.
    *
    * @throws LockLostError when the lock is not held any more
    */
-  enter(reading: Subscription): void {
-    const leave = this.#enter();
-    this.#readings.add(reading);
-    reading.add(() => {
-      this.#readings.delete(reading);
+  begin(begun: ReadTry): void {
+    const leave = this.enter();
+    this.#tries.add(begun);
+    if (this.#hasResponded) begun.limit();
+    begun.reading.add(() => {
+      this.#tries.delete(begun);
       leave();
     });
-  }
-
-  /**
-   * Notes that the handler is called.
-   *
-   * @returns a function that notes the end of its work
-   * @throws LockLostError when the lock is not held any more
-   */
-  enterHandler(): () => void {
-    const leave = this.#enter();
-    this.#hasCalledHandler = true;
-    clearTimeout(this.#limit);
-    return leave;
   }
 
   /**
@@ -185,7 +181,7 @@ export class RequestHold {
    * @returns a function that notes the end of that work
    * @throws LockLostError when the lock is not held any more
    */
-  #enter(): () => void {
+  enter(): () => void {
     this.#refuseUnread();
     if (this.#isOver) throw clientGone();
     try {
@@ -205,32 +201,16 @@ export class RequestHold {
 
   #endIfDone(): void {
     if (!this.#hasResponded) return;
-    if (this.#working > 0) return this.#limitReadings();
-    clearTimeout(this.#limit);
+    for (const each of this.#tries) each.limit();
+    if (this.#working > 0) return;
     this.#isOver = true;
     this.#resolve();
   }
-
-  /**
-   * Gives interceptors and pipes that come before the handler one lease more when the request is over: they may wait
-   * for their client, such as for the rest of an upload, and Nest goes on reading them for a client that has gone.
-   */
-  #limitReadings(): void {
-    if (this.#hasCalledHandler) return;
-    this.#limit ??= setTimeout(() => {
-      for (const reading of [...this.#readings]) reading.unsubscribe();
-    }, leaseMsOf(this.lock)).unref();
-  }
 }
 
-const current = new AsyncLocalStorage<RequestHold>();
-
-/** Returns the innermost hold of the request that the running async context works for. */
-export function currentHold(): RequestHold | undefined {
-  return current.getStore();
-}
-
-/** Runs work inside a hold. */
-export function insideHold<T>(hold: RequestHold, work: () => T): T {
-  return current.run(hold, work);
+function downgradedBefore({ keys }: Lock): LockOptionsError {
+  const text = (lock: string): string =>
+    `A handler with scope: 'request' was called again in ${lock}, which an earlier call had downgraded, so it did not ` +
+    'run. Call downgrade() only in a handler that no interceptor calls again.';
+  return new LockOptionsError(text('a lock'), text(lockNames(keys)));
 }

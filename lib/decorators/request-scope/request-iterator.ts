@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { OpenCalls } from '../stream/open-calls.js';
 import { assertNotLost, leaseMsOf } from '../stream/stream-hold.js';
 import { throwInto } from '../stream/throw-into.js';
+import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';
 import type { RequestHold } from './request-hold.js';
 
@@ -17,6 +18,7 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   readonly #source: AsyncIterator<unknown>;
   readonly #hold: RequestHold;
   readonly #throwsLoss: boolean;
+  readonly #call: HandlerCall;
   readonly #inside = AsyncLocalStorage.snapshot();
   /** Notes the end of the work. */
   #leave: (() => void) | undefined;
@@ -26,10 +28,11 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   #isLeft = false;
   #hasEnded = false;
 
-  constructor(source: AsyncIterator<unknown>, hold: RequestHold, onLost: 'throw' | 'ignore') {
+  constructor(source: AsyncIterator<unknown>, call: HandlerCall) {
     this.#source = source;
-    this.#hold = hold;
-    this.#throwsLoss = onLost === 'throw';
+    this.#hold = call.hold;
+    this.#call = call;
+    this.#throwsLoss = call.onLost === 'throw';
   }
 
   async next(...sent: [] | [unknown]): Promise<Result> {
@@ -61,7 +64,7 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
     if (this.#hasEnded) return { done: true, value: undefined };
     this.#isLeft = false;
     try {
-      this.#turn ??= this.#inside(() => this.#hold.takeTurn());
+      this.#turn ??= this.#inside(() => this.#hold.takeTurn(this.#call));
       if (!(this.#turn instanceof Turn)) {
         const turn = await this.#turn;
         if (this.#isDone) {

@@ -1,6 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
-import { type Observable, of } from 'rxjs';
+import { Observable, of, type Subscription, throwError } from 'rxjs';
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
@@ -12,9 +13,10 @@ import { lockServiceToken } from '../../service/lock.tokens.js';
 import { endedBy, keyOrAttachedError } from '../call/call-parts.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { isObservable } from '../stream/stream-kind.js';
-import { currentHold, insideHold, RequestHold } from './request-hold.js';
+import { RequestHold } from './request-hold.js';
 import { RequestHolds } from './request-holds.js';
 import { responseUnlessLost } from './request-stream.js';
+import { RequestTry } from './request-try.js';
 
 /** A handler with `scope: 'request'`, as its requests need to know it. */
 export interface LockedHandler {
@@ -24,6 +26,15 @@ export interface LockedHandler {
   readonly keyOf: (context: ExecutionContext) => LockKey;
   /** The parameters that `@CurrentLock()` stands on. */
   readonly lockParameters: readonly number[];
+}
+
+/** A try of a handler that needs a lock of its own. */
+interface TryParts {
+  readonly key: LockKey;
+  readonly context: ExecutionContext;
+  readonly response: ServerResponse;
+  /** Unsubscribes when nobody waits for the try any more, such as an interceptor with `timeout()`. */
+  readonly reader: Pick<Subscription, 'add'>;
 }
 
 const interceptors = new WeakSet<object>();
@@ -42,56 +53,71 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
   /** An interceptor around this one may try the handler again. While the first try still works, the second waits. */
   const holds = new RequestHolds();
 
-  const handle = (hold: RequestHold, next: CallHandler): Observable<unknown> =>
-    insideHold(hold, () => responseUnlessLost(hold, next.handle(), onLost));
+  const handle = (hold: RequestHold, next: CallHandler): Observable<unknown> => {
+    const begun = new RequestTry(hold, id);
+    return begun.run(() => responseUnlessLost(begun, next.handle(), onLost));
+  };
 
   @Injectable()
   class RequestLockInterceptor implements NestInterceptor {
     @Inject(lockServiceToken(module)) readonly locks!: LockService;
 
-    intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
       const response = rawResponse(context);
-      if (!response) return Promise.reject(notARequest(name));
-      return insideRequest(context, () => {
-        // Made anew for each try: an interceptor may have changed what it is made from.
-        const key = keyOrAttachedError(keyOf, context, this.locks.requests);
-        const hold = holds.idle(response, key);
-        return hold
-          ? Promise.resolve(this.locks.goOn(hold, () => handle(hold, next)))
-          : this.#inLock(key, context, response, next);
+      if (!response) return throwError(() => notARequest(name));
+      const inContext = AsyncLocalStorage.snapshot();
+      return new Observable((subscriber) => {
+        const outside = AsyncLocalStorage.snapshot();
+        const read = (result: Observable<unknown>): void => outside(() => void result.subscribe(subscriber));
+        inContext(insideRequest, context, () => {
+          // Made anew for each try: an interceptor may have changed what it is made from.
+          const key = keyOrAttachedError(keyOf, context, this.locks.requests);
+          const hold = holds.idle(response, key);
+          if (hold) return read(this.locks.goOn(hold, () => handle(hold, next)));
+          this.#inLock({ key, context, response, reader: subscriber }, (hold) => read(handle(hold, next)))
+            .then((instead) => instead && read(instead))
+            .catch((error: unknown) => outside(() => subscriber.error(error)));
+        });
       });
     }
 
+    /**
+     * Begins a try in a lock of its own, and holds that until the request is over.
+     *
+     * @returns what is sent instead when `wait` is over
+     */
     #inLock(
-      key: LockKey,
-      context: ExecutionContext,
-      response: ServerResponse,
-      next: CallHandler,
-    ): Promise<Observable<unknown>> {
+      { key, context, response, reader }: TryParts,
+      begin: (hold: RequestHold) => void,
+    ): Promise<Observable<unknown> | undefined> {
       const { requests } = this.locks;
       const over = new AbortController();
+      let began = false;
+      const giveUp = (): void => {
+        if (!began && !over.signal.aborted) over.abort(clientGone());
+      };
+      reader.add(giveUp);
       // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
       // handler is no reason.
-      if (!isOver(response)) onceEnded(response, () => over.abort(clientGone()));
-      return new Promise((resolve, reject) => {
-        let began = false;
-        const work = (lock: Lock): Promise<void> => {
-          over.signal.throwIfAborted();
-          began = true;
-          const takeTurn = () => this.locks.takeTurn(lock, lockOptions);
-          const hold = new RequestHold({ handler: id, lock, takeTurn, response, outer: currentHold(), requests });
-          holds.add(response, hold);
-          resolve(handle(hold, next));
-          return hold.ended;
-        };
-        endedBy(over.signal, lockOptions, (options) => this.locks.withLock(key, work, options))
-          .catch(async (error: unknown) => {
-            if (began || onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
-            const value = typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined;
-            resolve(isObservable(value) ? value : of(value));
-          })
-          .catch(reject);
-      });
+      if (!isOver(response)) onceEnded(response, giveUp);
+      const work = (lock: Lock): Promise<void> => {
+        over.signal.throwIfAborted();
+        began = true;
+        const takeTurn = () => this.locks.takeTurn(lock, lockOptions);
+        const hold = new RequestHold({ lock, takeTurn, response, requests });
+        holds.add(response, hold);
+        begin(hold);
+        return hold.ended;
+      };
+      return endedBy(over.signal, lockOptions, (options) => this.locks.withLock(key, work, options)).then(
+        () => undefined,
+        async (error: unknown) => {
+          if (began) return undefined;
+          if (onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
+          const value = typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined;
+          return isObservable(value) ? value : of(value);
+        },
+      );
     }
   }
   interceptors.add(RequestLockInterceptor);

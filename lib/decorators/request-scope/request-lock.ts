@@ -4,11 +4,12 @@ import { attachToRequest } from '../../http/http-request.js';
 import { withCurrentLock } from '../call/call-parts.js';
 import type { Around } from '../method/wrap-method.js';
 import { isAsyncIterator, isObservable } from '../stream/stream-kind.js';
+import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';
-import { currentHold } from './request-hold.js';
 import { RequestIterator } from './request-iterator.js';
 import { notARequest, requestLockInterceptor, type LockedHandler } from './request-lock.interceptor.js';
 import { readableWhileHeld } from './request-stream.js';
+import { currentTry } from './request-try.js';
 
 /**
  * Makes the two parts of a handler's lock with `scope: 'request'`: an interceptor that takes the lock, and a function
@@ -18,16 +19,17 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
   const id = {};
   const { onLost = 'throw' } = handler.options.lockOptions;
   const around: Around = (body, self, args) => {
-    const hold = currentHold()?.ofHandler(id);
-    if (!hold) return Promise.reject(attachToRequest(notARequest(handler.name)));
+    const begun = currentTry()?.ofHandler(id);
+    if (!begun) return Promise.reject(attachToRequest(notARequest(handler.name)));
+    const call: HandlerCall = { hold: begun.hold, onLost };
     const readable = (value: unknown): unknown => {
-      if (isObservable(value)) return readableWhileHeld(value, hold, onLost);
-      return isAsyncIterator(value) ? new RequestIterator(value, hold, onLost) : value;
+      if (isObservable(value)) return readableWhileHeld(value, call);
+      return isAsyncIterator(value) ? new RequestIterator(value, call) : value;
     };
-    const call = (turn: Turn): unknown => {
+    const run = (turn: Turn): unknown => {
       let leave: () => void;
       try {
-        leave = hold.enterHandler();
+        leave = begun.enterHandler();
       } catch (error) {
         turn.end();
         // Returned as a promise, as the handler itself would have failed.
@@ -38,7 +40,7 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
         leave();
       };
       try {
-        const received = withCurrentLock(args, handler.lockParameters, hold.lock);
+        const received = withCurrentLock(args, handler.lockParameters, call.hold.lock);
         // A lazy result is started here, because Nest would call `then` a second time.
         const made = turn.run(() => startIfLazy(Reflect.apply(body, self, received)));
         const result = isThenable(made) ? Promise.resolve(made).then(readable) : readable(made);
@@ -49,8 +51,12 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
         throw error;
       }
     };
-    const turn = hold.takeTurn();
-    return turn instanceof Turn ? call(turn) : turn.then(call);
+    try {
+      const turn = call.hold.takeTurn(call);
+      return turn instanceof Turn ? run(turn) : turn.then(run);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   };
   return { around, bind: UseInterceptors(requestLockInterceptor(handler, id)) };
 }

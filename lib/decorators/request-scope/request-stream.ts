@@ -1,20 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Observable, Subscription } from 'rxjs';
+import { Observable } from 'rxjs';
 import { lostError } from '../../service/call-errors.js';
 import { failWhenLost } from '../stream/held-observable.js';
 import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
+import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';
-import type { RequestHold } from './request-hold.js';
+import type { RequestTry } from './request-try.js';
 
 /**
  * Lets an Observable that a handler has returned be read by one at a time, and only while the lock is not lost and the
  * request is not over. The end of the request releases the lock.
  */
-export function readableWhileHeld(
-  source: Observable<unknown>,
-  hold: RequestHold,
-  onLost: 'throw' | 'ignore',
-): Observable<unknown> {
+export function readableWhileHeld(source: Observable<unknown>, call: HandlerCall): Observable<unknown> {
+  const { hold, onLost } = call;
   const inside = AsyncLocalStorage.snapshot();
   return new Observable((subscriber) => {
     const read = (turn: Turn): void => {
@@ -29,7 +27,7 @@ export function readableWhileHeld(
       if (onLost === 'throw') subscriber.add(failWhenLost(hold, subscriber, inside));
       inside(() => turn.run(() => untilUnsubscribed(source, subscriber, inside).subscribe(subscriber)));
     };
-    const turn = inside(() => hold.takeTurn());
+    const turn = inside(() => hold.takeTurn(call));
     if (turn instanceof Turn) read(turn);
     else turn.then(read, (error: unknown) => subscriber.error(error));
   });
@@ -40,16 +38,16 @@ export function readableWhileHeld(
  * run in its async context, whoever reads the response; its reader runs in its own.
  */
 export function responseUnlessLost(
-  hold: RequestHold,
+  begun: RequestTry,
   source: Observable<unknown>,
   onLost: 'throw' | 'ignore',
 ): Observable<unknown> {
+  const { hold, reading } = begun;
   const inside = AsyncLocalStorage.snapshot();
   return new Observable((subscriber) => {
     const outside = AsyncLocalStorage.snapshot();
-    const reading = new Subscription();
     const response = untilUnsubscribed(source, reading, inside);
-    hold.enter(reading);
+    hold.begin(begun);
     let hasEnded = false;
     subscriber.add(() => (hasEnded ? reading.unsubscribe() : hold.goOnUnread(reading)));
     const unlessLost = (send: () => void, cause?: unknown): void => {
