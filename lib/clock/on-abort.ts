@@ -24,7 +24,8 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
 function listenTo(signal: AbortSignal): Listening {
   const callbacks = new Set<() => void>();
   const listener = () => {
-    for (const callback of [...callbacks]) callback();
+    // One callback may remove another.
+    for (const callback of [...callbacks]) if (callbacks.has(callback)) callback();
   };
   const listening = { callbacks, listener };
   listenings.set(signal, listening);

@@ -9,7 +9,14 @@ import type { Watchdog } from './lease/watchdog.js';
 import { createLock } from './lock/create-lock.js';
 import { Lock } from './lock/lock.js';
 import type { LockReleaser } from './lock-releaser.js';
-import { allowsHandOff, signalsOf, turnsOf, type LockRequest, type Refusal } from './request/lock-request.js';
+import {
+  abortedSignal,
+  allowsHandOff,
+  signalsOf,
+  turnsOf,
+  type LockRequest,
+  type Refusal,
+} from './request/lock-request.js';
 import type { TokenSource } from './request/lock-token.js';
 import type { Shutdown } from './shutdown.js';
 import { TooSlowError } from './too-slow.error.js';
@@ -147,7 +154,7 @@ export class StoreAcquirer {
     if (lease.fenceCount > 1 && (hasLocalWaiters(token) || reply.contended))
       lease.handOffRun = new HandOffRun(reply, lease.repliedAt);
     if (pending.contended) lease.handOffRun?.markContended();
-    if (!lease.isHeld || pending.wasForcedAway || request.signal?.aborted || shutdown.refusal) return undefined;
+    if (!lease.isHeld || pending.wasForcedAway || abortedSignal(request) || shutdown.refusal) return undefined;
     lease.onLost = releaser.onLost;
     lease.isReacquired = isRepeated;
     leases.add(lease);
@@ -174,7 +181,7 @@ export class StoreAcquirer {
   ): Promise<void> {
     const { releaser, shutdown } = this.#parts;
     await releaser.release({ keys, token: reply.token ?? token, leaseMs });
-    request.signal?.throwIfAborted();
+    abortedSignal(request)?.throwIfAborted();
     if (shutdown.refusal) throw shutdown.refusal;
     if (now() >= startedAt + request.waitMs) throw new TooSlowError(now() - sentAt, leaseMs);
   }

@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs';
+import { giveBack } from '../core/lock/give-back.js';
 import { Lock } from '../core/lock/lock.js';
 import { LockAcquirer } from '../core/lock-acquirer.js';
 import { now } from '../clock/deadline.js';
@@ -136,6 +137,8 @@ export class LockService {
       startedAt = now();
       lock = await this.#acquire(key, resolved);
       if (!(lock instanceof Lock)) throw this.#errors.timeout(lock);
+      // The signal can abort between the grant and this line.
+      if (resolved.signal?.aborted) await giveBack(lock, resolved.signal);
     } catch (error) {
       return this.#errors.refuse(error, options?.signal);
     }
@@ -282,15 +285,9 @@ export class LockService {
 
   /** Tells whether a lock can be acquired. @internal */
   async health(): Promise<StoreHealth> {
-    if (this.isEnding)
-      return {
-        isUp: false,
-        up: 0,
-        of: 1,
-        errors: [new LockUnavailableError('This app is shutting down and takes no new locks.')],
-        problems: [],
-      };
-    return healthOf(this.#store);
+    if (!this.isEnding) return healthOf(this.#store);
+    const error = new LockUnavailableError('This app is shutting down and takes no new locks.');
+    return { isUp: false, up: 0, of: 1, errors: [error], problems: [] };
   }
 
   /** Lists the methods of the app that use this service by `@WithLock`. Complete when the app has been initialised. */

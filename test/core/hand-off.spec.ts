@@ -340,6 +340,85 @@ describe('Hand-offs', () => {
     expect((await third).isHeld).toBe(true);
   });
 
+  describe('to a caller whose signal aborts', () => {
+    const microtasks = async (count: number) => {
+      for (let left = count; left > 0; left--) await Promise.resolve();
+    };
+
+    it('a listener of the signal that unlocks the lock in front does not let the body run', async () => {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const events: string[] = [];
+      const first = await here.lock('a');
+      here.events.subscribe(({ type }) => void events.push(type));
+      signal.addEventListener('abort', () => void first.unlock());
+      let ran = false;
+      const second = here.withLock('a', () => (ran = true), { signal });
+      await turn();
+      controller.abort('gone');
+      await expect(second).rejects.toBe('gone');
+      expect(ran).toBe(false);
+      expect(events).toEqual(['queued', 'waited', 'aborted']);
+      expect(await store.inspect('a')).toBeUndefined();
+    });
+
+    it('the next caller gets the lock that was handed off to it', async () => {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const first = await here.lock('a');
+      signal.addEventListener('abort', () => void first.unlock());
+      const second = expect(here.lock('a', { signal })).rejects.toBe('gone');
+      const third = here.lock('a');
+      await turn();
+      controller.abort('gone');
+      await second;
+      expect((await third).isHeld).toBe(true);
+    });
+
+    it('the store is not asked when a listener of the signal gives the turn to the caller', async () => {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const first = await here.lock('a', { watchdog: false });
+      signal.addEventListener('abort', () => void first.unlock());
+      const second = expect(here.lock('a', { signal })).rejects.toBe('gone');
+      await turn();
+      controller.abort('gone');
+      await second;
+      expect(store.asked).toEqual(['acquire', 'release']);
+      await here.withLock('a', turn, { wait: 0 });
+    });
+
+    it.each(['free', 'handed off'])('no body runs with an aborted signal, whenever it aborts (%s)', async (how) => {
+      const outcomes = new Set<unknown>();
+      for (let moment = 0; moment < 40; moment++) {
+        const controller = new AbortController();
+        const { signal } = controller;
+        const first = how === 'free' ? undefined : await here.lock('a');
+        const call = here.withLock('a', () => signal.aborted, { signal }).catch((error: unknown) => error);
+        void first?.unlock();
+        if (moment > 0) await microtasks(moment);
+        controller.abort('gone');
+        outcomes.add(await call);
+        expect(await store.inspect('a')).toBeUndefined();
+      }
+      expect([...outcomes].sort()).toEqual([false, 'gone']);
+    });
+
+    it('a try of the same work does not begin when a listener of its signal ends the turn in front', async () => {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const lock = await here.lock('a');
+      const endTurn = await here.takeTurn(lock, {});
+      signal.addEventListener('abort', endTurn);
+      const second = expect(here.takeTurn(lock, { signal })).rejects.toBe('gone');
+      const third = here.takeTurn(lock, {});
+      await turn();
+      controller.abort('gone');
+      await second;
+      (await third)();
+    });
+  });
+
   it('a crowd of 20,000 waiters is served in no more time for each of them than a small one', async () => {
     const finish = deferred();
     const first = here.withLock('a', () => finish.promise);

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lock, LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { onAbort } from '../../lib/clock/on-abort.js';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
@@ -454,5 +455,14 @@ describe('Callers of one process', () => {
     await callers.run('first', () => first.unlock());
     await (await second).unlock();
     expect(askedBy).toEqual(['first', 'second']);
+  });
+
+  it('a callback of a signal is not called when another one has removed it', () => {
+    const controller = new AbortController();
+    const called: string[] = [];
+    onAbort(controller.signal, () => (called.push('first'), removeSecond()));
+    const removeSecond = onAbort(controller.signal, () => called.push('second'));
+    controller.abort();
+    expect(called).toEqual(['first']);
   });
 });

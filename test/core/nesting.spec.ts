@@ -46,6 +46,20 @@ describe('Writers nested in readers', () => {
     expect(events).toEqual(['writer', 'one', 'two', 'three']);
   });
 
+  it('a nested call whose signal aborts gets no lock, though a listener of that unlocks the sibling in front', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    await here.withLock('a', async () => {
+      const sibling = await here.lock('a');
+      signal.addEventListener('abort', () => void sibling.unlock());
+      const nested = here.lock('a', { signal });
+      await turn();
+      controller.abort('gone');
+      await expect(nested).rejects.toBe('gone');
+      expect(await here.withLock('a', () => 'next')).toBe('next');
+    });
+  });
+
   it('a nested writer lets in readers of several keys behind it, too', async () => {
     const nested = () =>
       Promise.all([
@@ -168,6 +182,23 @@ describe('Writers nested in readers', () => {
         );
       },
     );
+
+    it.each(moments)('a nested writer whose signal aborts just %s the upgrade gets no lock', async (moment) => {
+      const { stopped, goOn } = stop(moment);
+      const controller = new AbortController();
+      await here.withLock(
+        'a',
+        async () => {
+          const nested = here.lock('a', { ...write, signal: controller.signal });
+          await stopped;
+          controller.abort('gone');
+          goOn();
+          await expect(nested).rejects.toBe('gone');
+          await there.withLock('a', () => 'read', { ...read, wait: 500 });
+        },
+        read,
+      );
+    });
   });
 
   it('a failed nested writer leaves another nested writer alone when the store does not reply', async () => {

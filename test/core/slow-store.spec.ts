@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { LockUnavailableError } from 'nest-redis-lock';
 import { deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { NO_REQUESTS } from '../../lib/service/request-port.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 /** As when the machine has no time for the process. */
@@ -122,6 +123,23 @@ describe('Slow stores', () => {
     await call;
     expect(await store.isLocked('a')).toBe(false);
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
+  });
+
+  it('the key is given back when the client goes while the store is being asked, after the call has waited', async () => {
+    const client = new AbortController();
+    const requests = { ...NO_REQUESTS, waitSignal: () => client.signal };
+    const serving = lockService(store, { watchdog: false, shutdownGrace: 0 }, requests);
+    const first = await serving.lock('a');
+    const call = expect(serving.lock('a')).rejects.toBe('client gone');
+    const [asked, answer] = [deferred(), deferred()];
+    store.afterAcquire = () => (asked.resolve(), answer.promise);
+    void first.unlock();
+    await asked.promise;
+    client.abort('client gone');
+    answer.resolve();
+    await call;
+    expect(await store.isLocked('a')).toBe(false);
+    await serving.close();
   });
 
   it('a lock that is extended while its renewal is under way is trusted for the right time', async () => {

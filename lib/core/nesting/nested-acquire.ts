@@ -2,7 +2,7 @@ import { now } from '../../clock/deadline.js';
 import type { Sharing } from '../../store/lock-store.js';
 import type { Lease } from '../lease/lease.js';
 import { Lock, type LockIssuer } from '../lock/lock.js';
-import { changedRequest, type LockRequest, type Refusal } from '../request/lock-request.js';
+import { abortedSignal, changedRequest, type LockRequest, type Refusal } from '../request/lock-request.js';
 import { enterKeys, leaveKeys, type QueueOf } from '../waiting/local-turns.js';
 import type { WaitTracker } from '../waiting/wait-tracker.js';
 import { othersRead, sharedOtherwise } from './nesting-errors.js';
@@ -55,6 +55,7 @@ export class NestedAcquire {
       // Looks again after each wait: a parent that wrote may have become a reader meanwhile.
       for (let reader = this.#findReader(); reader; reader = this.#findReader())
         fence = Math.max(fence, await this.#upgrade(reader));
+      abortedSignal(this.#request)?.throwIfAborted();
       // Every wait ends here: a lock is only made while all parents are held.
       if (!this.#isWithinParents) {
         this.#leave();

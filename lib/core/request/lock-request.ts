@@ -50,6 +50,12 @@ export function signalsOf(request: LockRequest): readonly AbortSignal[] {
   return (call.signals ??= call.waitSignals());
 }
 
+/** Finds a signal of the call that has aborted: its own, or one that ends its waits, once it has waited. */
+export function abortedSignal(request: LockRequest): AbortSignal | undefined {
+  const { signal, signals } = request.original ?? request;
+  return signals ? signals.find(({ aborted }) => aborted) : signal?.aborted ? signal : undefined;
+}
+
 /** Copies a request with some parts changed. */
 export function changedRequest(
   request: LockRequest,

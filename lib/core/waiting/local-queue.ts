@@ -20,6 +20,7 @@ export interface TurnWait<Entered, Late> {
 interface Waiter<HandedOff> {
   readonly request: LockRequest;
   readonly startedAt: number;
+  readonly signals: readonly AbortSignal[];
   readonly enter: () => void;
   receive(handedOff: HandedOff): void;
   readonly fail: (error: unknown) => void;
@@ -105,7 +106,7 @@ export class LocalQueue<HandedOff> {
       signals,
       (receive, fail) => {
         const enter = (): void => receive(caller.runInAsyncScope(takeTurn));
-        node = queue.add({ request, startedAt, enter, receive, fail });
+        node = queue.add({ request, startedAt, signals, enter, receive, fail });
       },
       () => queue.remove(node),
       late,
@@ -132,12 +133,12 @@ export class LocalQueue<HandedOff> {
 
   /** What the first waiter asks for. */
   next(key: string): LockRequest | undefined {
-    return this.#turns.get(key)?.queue?.first?.request;
+    return firstWaiter(this.#turns.get(key))?.request;
   }
 
   /** Gives the first waiter what the caller in front has, along with its turn. */
   handOff(key: string, handedOff: HandedOff): void {
-    this.#turns.get(key)?.queue?.first?.receive(handedOff);
+    firstWaiter(this.#turns.get(key))?.receive(handedOff);
   }
 
   /** Gives the turn to the first waiter, or ends it. */
@@ -145,7 +146,7 @@ export class LocalQueue<HandedOff> {
     const turn = this.#turns.get(key);
     if (!turn) return;
     reportTo(turn.probes);
-    const next = turn.queue?.first;
+    const next = firstWaiter(turn);
     if (!next) {
       this.#turns.delete(key);
       return;
@@ -242,6 +243,19 @@ export class LocalQueue<HandedOff> {
   waiterCount(key: string): number {
     const turn = this.#turns.get(key);
     return (turn?.queue?.size ?? 0) + (turn?.stage === 'waiting' ? 1 : 0) + (this.#waitingInStore.get(key) ?? 0);
+  }
+}
+
+/**
+ * Returns the first waiter. Fails those before it whose signals have aborted: a listener of a signal can give the turn
+ * on before the wait itself hears of the signal.
+ */
+function firstWaiter<HandedOff>(turn: Turn<HandedOff> | undefined): Waiter<HandedOff> | undefined {
+  for (;;) {
+    const first = turn?.queue?.first;
+    const aborted = first?.signals.find((signal) => signal.aborted);
+    if (!first || !aborted) return first;
+    first.fail(aborted.reason);
   }
 }
 

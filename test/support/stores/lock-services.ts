@@ -1,5 +1,6 @@
 import type { LockStore, RedisLockModuleOptions } from 'nest-redis-lock';
 import { LockService } from '../../../lib/service/lock.service.js';
+import type { RequestPort } from '../../../lib/service/request-port.js';
 import type { OutageLog } from '../../../lib/redis/connection/outage-log.js';
 import { resolveModuleOptions } from '../../../lib/module/redis-lock.resolved-options.js';
 import { RedisLockStore } from '../../../lib/redis/locks/redis-lock.store.js';
@@ -40,9 +41,10 @@ export function trustingQuorum(
 export function lockService(
   store: LockStore,
   options: RedisLockModuleOptions = {},
+  requests?: RequestPort,
 ): LockService & { close(): Promise<void> } {
   const { callDefaults, shutdownGraceMs } = resolveModuleOptions(options);
-  const service = new LockService({ name: 'default', store, callDefaults, shutdownGraceMs });
+  const service = new LockService({ name: 'default', store, callDefaults, shutdownGraceMs, requests });
   return Object.assign(service, { close: () => service.onApplicationShutdown() });
 }
 
