@@ -61,7 +61,8 @@ const PATIENCE_MS = 30_000;
 const HARMLESS: readonly RegExp[] = [
   // The fast path does nothing that the rest of the script would not do.
   /local isLone = .*=> {2}(gone|local isLone = #ARGV ~=|.*(or #KEYS == firstKey \+ 1|#KEYS == firstKey)$)/,
-  /if not advanceTo and isLone and call\('EXISTS', .*=> {2}(if false|if advanceTo|.*~= 0 then)/,
+  /local hasNoQueue = .*=> {2}(gone|.*~= 0$)/,
+  /if hasNoQueue then {2}=> {2}if false/,
   /local operationCount = .*=> {2}local operationCount = \(#ARGV - nextArg\)/,
   /if not advanceTo and operationCount > 1 and .*=> {2}(if false|if advanceTo|.*>= 1 and|.*#KEYS ~=|.*#KEYS == firstKey \+)/,
   /if call\('EXISTS', unpack\(queues\)\) == 0 then {2}=> {2}(if false|.*~= 0 then)/,
@@ -79,7 +80,9 @@ const HARMLESS: readonly RegExp[] = [
   /CONTENDED .*=> {2}(else)?if false then$/,
   /CONTENDED .*local aliveUntil = .*and 0\) or 0$/,
   /CONTENDED .*: operation, kind = operation or what, kind or 'exclusive' {2}=> {2}(gone|operation, kind = operation and)/,
-  /CONTENDED .*local notifies = .*=> .* or call\('EXISTS', queue\) == 0$/,
+  /CONTENDED .*local notifies = .*=> .* or hasNoQueue$/,
+  // A queue that is empty is gone.
+  /CONTENDED .*: if waiters\[2\] then {2}=> {2}if true/,
   /CONTENDED .*: if \(operation == 'queue' or .*=> {2}if \(operation == 'queue' and /,
   // Reads one waiter more at a time.
   /'ZRANGE', queue, position, position \+ page - 1\) .*position \+ page\)/,

@@ -81,7 +81,8 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   nextArg = 4
 end
 local isLone = #ARGV == nextArg + 2 and #KEYS == firstKey + 1
-if not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0 then
+local hasNoQueue = not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0
+if hasNoQueue then
   local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
   if #operation > ${lua(LONGEST_FAST_OPERATION)} then
     operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
@@ -578,7 +579,8 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   nextArg = 4
 end
 local isLone = #ARGV == nextArg + 2 and #KEYS == firstKey + 1
-if not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0 then
+local hasNoQueue = not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0
+if hasNoQueue then
   local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
   if #operation > ${lua(LONGEST_FAST_OPERATION)} then
     operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
@@ -648,7 +650,8 @@ if not advanceTo and isLone then
     call('DEL', fenceCounter)
   end
   if what == 'release' and holder == token then
-    local waiter = redis.pcall('ZRANGE', queue, 0, 0)[1] or ''
+    local waiters = redis.pcall('ZRANGE', queue, 0, 1)
+    local waiter = waiters[1] or ''
     local waiting, waiterLease, kind = string.match(waiter, '^(%S+) ([1-9]%d*) (exclusive%S*)$')
     local isPlain = waiting and #waiterLease <= 13 and string.find(kind .. '/', '^exclusive/')
     local aliveUntil = isPlain and tonumber(redis.pcall('ZSCORE', alive, waiting) or 0) or 0
@@ -656,20 +659,24 @@ if not advanceTo and isLone then
     local channel = source and string.gsub(fenceCounter, 'fence$', 'wake:') .. source
     if channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then
       local fence = mintOrNil(string.sub(waiting, -1) == ${lua(LOCAL_WAITERS_MARK)} and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
-      local others = call('ZCARD', queue) > 1 and 1 or 0
+      local others = waiters[2] and 1 or 0
       local granted = fence and string.format('granted %s %s %s %.0f %d ', waiting, waiterLease, kind, fence, others)
       local heard = granted and redis.pcall('PUBLISH', channel, granted .. key)
       if type(heard) == 'number' then
         call('SET', key, waiting, 'PX', math.min(waiterLease, ${lua(FIRST_LEASE_MS)}))
-        call('ZREM', queue, waiter)
-        call('ZREM', alive, waiting)
+        if waiters[2] then
+          call('ZREM', queue, waiter)
+          call('ZREM', alive, waiting)
+        else
+          call('DEL', queue, alive)
+        end
         return 1
       end
     end
   elseif type(holder) == 'string' and holder ~= token and not string.find(holder, ${lua(SHARING_PATTERN)}) then
     local operation, kind = string.match(what, '^(%a+) 1 (exclusive/%S*)$')
     operation, kind = operation or what, kind or 'exclusive'
-    local notifies = string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and call('EXISTS', queue) == 0
+    local notifies = string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and hasNoQueue
     if (operation == 'queue' or operation == 'handoff') and not notifies then
       local leaseLeft, waiter, asked = call('PTTL', key), token .. ' ' .. lease .. ' ' .. kind, mintOrNil(1)
       local added = asked and redis.pcall('ZADD', queue, 'NX', asked, waiter)
@@ -678,7 +685,7 @@ if not advanceTo and isLone then
         call('ZADD', alive, now + ${lua(ALIVE_MS)}, token)
         call('PEXPIRE', queue, ${lua(QUEUE_TTL_MS)})
         call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
-        return {string.sub(holder, 1, ${lua(SHOWN_LENGTH)}), leaseLeft, call('ZRANK', queue, waiter), asked}
+        return {string.sub(holder, 1, ${lua(SHOWN_LENGTH)}), leaseLeft, hasNoQueue and 0 or call('ZRANK', queue, waiter), asked}
       end
     end
   end

@@ -17,7 +17,8 @@ if not advanceTo and isLone then
   end
 
   if what == 'release' and holder == token then
-    local waiter = redis.pcall('ZRANGE', queue, 0, 0)[1] or ''
+    local waiters = redis.pcall('ZRANGE', queue, 0, 1)
+    local waiter = waiters[1] or ''
     local waiting, waiterLease, kind = string.match(waiter, '^(%S+) ([1-9]%d*) (exclusive%S*)$')
     local isPlain = waiting and #waiterLease <= 13 and string.find(kind .. '/', '^exclusive/')
     local aliveUntil = isPlain and tonumber(redis.pcall('ZSCORE', alive, waiting) or 0) or 0
@@ -25,13 +26,17 @@ if not advanceTo and isLone then
     local channel = source and string.gsub(fenceCounter, 'fence$', 'wake:') .. source
     if channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then
       local fence = mintOrNil(string.sub(waiting, -1) == LOCAL_WAITERS_MARK and HAND_OFF_FENCES or FENCES)
-      local others = call('ZCARD', queue) > 1 and 1 or 0
+      local others = waiters[2] and 1 or 0
       local granted = fence and string.format('granted %s %s %s %.0f %d ', waiting, waiterLease, kind, fence, others)
       local heard = granted and redis.pcall('PUBLISH', channel, granted .. key)
       if type(heard) == 'number' then
         call('SET', key, waiting, 'PX', math.min(waiterLease, FIRST_LEASE_MS))
-        call('ZREM', queue, waiter)
-        call('ZREM', alive, waiting)
+        if waiters[2] then
+          call('ZREM', queue, waiter)
+          call('ZREM', alive, waiting)
+        else
+          call('DEL', queue, alive)
+        end
         return 1
       end
     end
@@ -39,7 +44,7 @@ if not advanceTo and isLone then
     local operation, kind = string.match(what, '^(%a+) 1 (exclusive/%S*)$')
     operation, kind = operation or what, kind or 'exclusive'
     -- The first in the queue of a holder with local waiters notifies it.
-    local notifies = string.sub(holder, -1) == LOCAL_WAITERS_MARK and call('EXISTS', queue) == 0
+    local notifies = string.sub(holder, -1) == LOCAL_WAITERS_MARK and hasNoQueue
     if (operation == 'queue' or operation == 'handoff') and not notifies then
       local leaseLeft, waiter, asked = call('PTTL', key), token .. ' ' .. lease .. ' ' .. kind, mintOrNil(1)
       local added = asked and redis.pcall('ZADD', queue, 'NX', asked, waiter)
@@ -48,7 +53,7 @@ if not advanceTo and isLone then
         call('ZADD', alive, now + ALIVE_MS, token)
         call('PEXPIRE', queue, QUEUE_TTL_MS)
         call('PEXPIRE', alive, QUEUE_TTL_MS)
-        return {string.sub(holder, 1, SHOWN_LENGTH), leaseLeft, call('ZRANK', queue, waiter), asked}
+        return {string.sub(holder, 1, SHOWN_LENGTH), leaseLeft, hasNoQueue and 0 or call('ZRANK', queue, waiter), asked}
       end
     end
   end

@@ -3,7 +3,8 @@
 -- script. One operation has a branch of its own, which makes no tables: an uncontended lock takes 2 % less time. In a
 -- cluster, an operation may have no keys.
 local isLone = #ARGV == nextArg + 2 and #KEYS == firstKey + 1
-if not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0 then
+local hasNoQueue = not advanceTo and isLone and call('EXISTS', KEYS[firstKey + 1]) == 0
+if hasNoQueue then
   local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
   if #operation > LONGEST_FAST_OPERATION then
     operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
