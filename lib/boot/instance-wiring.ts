@@ -23,6 +23,8 @@ export class InstanceWiring {
   readonly #modules: ModulesContainer;
   /** The objects of another open app that have been wired since the last warning. */
   readonly #shared = new Set<object>();
+  /** The objects that threw when they were wired. */
+  readonly #closed = new WeakSet<object>();
 
   constructor(modules: ModulesContainer) {
     this.#modules = modules;
@@ -37,17 +39,14 @@ export class InstanceWiring {
       );
     } catch (error) {
       if (error instanceof LockOptionsError) throw error;
+      this.#closed.add(instance);
       return [closed(instance)];
     }
   }
 
-  /** Returns why calls of an object are refused. An object that throws here was refused when it was wired. */
+  /** Returns why calls of an object are refused. Looks at no object that threw when it was wired. */
   refusedCalls(instance: object): readonly string[] {
-    try {
-      return refusedCalls(instance);
-    } catch {
-      return [];
-    }
+    return this.#closed.has(instance) ? [] : refusedCalls(instance);
   }
 
   /** Wires what a factory will make: for each request, or for each object that asks for it. */
