@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { LockUnavailableError } from 'nest-redis-lock';
+import { NotSentError } from '../../lib/redis/connection/connection-errors.js';
 import { LateCopies } from '../../lib/redis/locks/late-copies.js';
 import { Orphans } from '../../lib/redis/locks/orphans.js';
 
@@ -91,4 +93,20 @@ describe('Orphans', () => {
     await jest.advanceTimersByTimeAsync(60_000);
     expect(release).toHaveBeenCalled();
   });
+
+  it.each([
+    ['its first command', 1, { queue: true }, new LockUnavailableError('no reply')],
+    ['a later command', 2, { queue: true, isQueued: true }, new LockUnavailableError('no reply')],
+    ['a later command that was not sent', 1, { queue: true, isQueued: true }, new NotSentError('not sent')],
+  ])(
+    'a waiter that gets no reply to %s is released until its lock has been freed this often: %i',
+    async (_which, times, how, error) => {
+      const release = jest.fn(async () => 1);
+      const lateCopies = new LateCopies({ epoch: 0 }, new Orphans(release, async () => 0));
+      lateCopies.failed({ ...lock, ...how, leaseMs: 600_000 }, 0, error);
+      await jest.advanceTimersByTimeAsync(600_000);
+      expect(release).toHaveBeenCalledTimes(times);
+      expect(jest.getTimerCount()).toBe(0);
+    },
+  );
 });

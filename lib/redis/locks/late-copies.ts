@@ -42,7 +42,8 @@ export class LateCopies {
   failed(command: AcquireCommand, sentInEpoch: number, error: LockUnavailableError): void {
     const isSent = !(error instanceof NotSentError);
     if (isSent) this.settled(command, sentInEpoch);
-    const copies = this.take(command) + (isSent || command.isQueued ? 1 : 0);
+    // Its place in the queue may be handed the lock, and be released, before the command arrives.
+    const copies = this.take(command) + (isSent ? 1 : 0) + (command.isQueued ? 1 : 0);
     if (copies > 0) this.#orphans.add(command, copies);
   }
 
