@@ -142,6 +142,18 @@ class InTurn implements NestInterceptor {
 
 const SCOPE = { scope: 'request', wait: '5s' } as const;
 
+/** Resolves when the handler's `onTimeout` is called, which answers when the test says so. */
+let timedOut: Deferred;
+
+const instead = async (): Promise<Observable<string>> => {
+  timedOut.resolve();
+  await goOn.promise;
+  return defer(() => {
+    runs++;
+    return of('instead');
+  });
+};
+
 // An interceptor above the lock runs inside it.
 @Controller()
 class Orders {
@@ -270,6 +282,13 @@ class Orders {
     runs++;
   }
 
+  @Get('instead/:id')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0, onTimeout: instead })
+  @UseInterceptors(Impatient)
+  insteadOf() {
+    return of('done');
+  }
+
   @Get('itself/:id')
   @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
   async itself(@Param('id') id: string): Promise<string> {
@@ -285,6 +304,7 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
     modes = [];
     goOn = deferred();
     giveUp = deferred();
+    timedOut = deferred();
     app = await startApp(adapter, { imports: [LockTestingModule.forRoot()], controllers: [Orders] });
     locks = app.get(LockService);
   });
@@ -359,6 +379,17 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
     expect(runs).toBe(0);
     goOn.resolve();
     expect(await answer).toBe('too slow');
+  });
+
+  it('what "onTimeout" returns for a try that is given up is not read', async () => {
+    const held = await locks.lock(KEY);
+    const answer = get('instead').then(({ text }) => text);
+    await timedOut.promise;
+    giveUp.resolve('too slow');
+    await turn();
+    goOn.resolve();
+    expect([await answer, runs]).toEqual(['too slow', 0]);
+    await held.unlock();
   });
 
   it('a try of a handler does not wait for itself', async () => {

@@ -75,7 +75,8 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
           const hold = holds.idle(response, key);
           if (hold) return read(this.locks.goOn(hold, () => handle(hold, next)));
           this.#inLock({ key, context, response, reader: subscriber }, (hold) => read(handle(hold, next)))
-            .then((instead) => instead && read(instead))
+            // A try may have been given up while onTimeout() made what is sent.
+            .then((instead) => instead && !subscriber.closed && read(instead))
             .catch((error: unknown) => outside(() => subscriber.error(error)));
         });
       });
