@@ -17,6 +17,9 @@ const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'L
 
 const requests = new AsyncLocalStorage<HttpRequest>();
 
+/** What has failed in the requests of a response: each try of a handler that an interceptor calls again is one. */
+const failed = new WeakMap<ServerResponse, Set<HttpRequest>>();
+
 /** The HTTP request that the running async context handles. */
 class HttpRequest {
   readonly #response: ServerResponse;
@@ -75,13 +78,15 @@ class HttpRequest {
     this.#error = error;
     if (response.headersSent && sendsEvents(this.#context)) this.#guardEvents();
     if (seenBefore || response.headersSent) return;
+    const known = failed.get(response);
+    if (known) known.add(this);
+    else watchHead(response, new Set([this]));
+  }
 
-    const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
-    response.writeHead = (status: number, ...rest: unknown[]) => {
-      if (this.#error?.isUsedAsResponse && this.#error.getStatus() === status) this.#respondsWith(this.#error);
-      this.#error = undefined;
-      return writeHead(status, ...rest);
-    };
+  /** Adds to the head of the response, which is about to be written, if the error becomes that. */
+  headWith(status: number): void {
+    if (this.#error?.isUsedAsResponse && this.#error.getStatus() === status) this.#respondsWith(this.#error);
+    this.#error = undefined;
   }
 
   /**
@@ -121,6 +126,18 @@ class HttpRequest {
     if (retryable && !response.hasHeader('Retry-After')) response.setHeader('Retry-After', String(retryAfter));
     if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
   }
+}
+
+/** Wraps `writeHead` once for all tries: thousands of wrappers would overflow the stack. */
+function watchHead(response: ServerResponse, requests: Set<HttpRequest>): void {
+  failed.set(response, requests);
+  const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+  response.writeHead = (status: number, ...rest: unknown[]) => {
+    // The last one first: its `Retry-After` counts.
+    for (const request of [...requests].reverse()) request.headWith(status);
+    requests.clear();
+    return writeHead(status, ...rest);
+  };
 }
 
 /**

@@ -29,6 +29,7 @@ import {
   toArray,
 } from 'rxjs';
 import request from 'supertest';
+import { rawResponse } from '../../lib/http/http-request.js';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
@@ -121,6 +122,21 @@ class Impatient implements NestInterceptor {
       first(),
       concatMap((value) => goOn.promise.then(() => value)),
     );
+  }
+}
+
+/** The functions that the response had as its `writeHead` after each try. */
+const heads = new Set<unknown>();
+
+/** Calls the handler again when it has failed. */
+class Stubborn implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const response = rawResponse(context)!;
+    const delay = () => {
+      heads.add(Reflect.get(response, 'writeHead'));
+      return of(0);
+    };
+    return next.handle().pipe(retry({ count: 5, delay }));
   }
 }
 
@@ -289,6 +305,13 @@ class Orders {
     return of('done');
   }
 
+  @Get('stubborn/:id')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
+  @UseInterceptors(Stubborn)
+  async stubborn() {
+    runs++;
+  }
+
   @Get('itself/:id')
   @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
   async itself(@Param('id') id: string): Promise<string> {
@@ -301,6 +324,7 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
 
   beforeEach(async () => {
     inside = most = runs = 0;
+    heads.clear();
     modes = [];
     goOn = deferred();
     giveUp = deferred();
@@ -389,6 +413,14 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
     await turn();
     goOn.resolve();
     expect([await answer, runs]).toEqual(['too slow', 0]);
+    await held.unlock();
+  });
+
+  // Each wrapper calls the one before: after thousands of tries the stack overflowed, and nothing was sent.
+  it('tries that get no lock wrap the response once', async () => {
+    const held = await locks.lock(KEY);
+    const { status, headers } = await get('stubborn');
+    expect([status, Number(headers['retry-after']) > 0, heads.size, runs]).toEqual([409, true, 1, 0]);
     await held.unlock();
   });
 
