@@ -28,6 +28,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { CurrentLock, type Lock, LockNotWiredError, LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import type { Response } from 'express';
+import { objectsIn } from '../../lib/boot/objects-in.js';
 import { startApp } from './http-app.js';
 
 const imports = [LockTestingModule.forRoot({ wait: 0 })];
@@ -314,6 +315,14 @@ it.each<[string, () => unknown]>([
 });
 
 describe('objects in an array take their locks', () => {
+  it('rows of data in an array are skipped: objects without a class have no locks', () => {
+    const row = { id: 1 };
+    const nested = [row, new Date(0)];
+    const rows = [row, nested, 1];
+    expect([...objectsIn(rows)]).toEqual([rows, nested, new Date(0)]);
+    expect([...objectsIn(row)]).toEqual([row]);
+  });
+
   const WAYS: readonly (readonly [string, (make: () => unknown) => object])[] = [
     ['useValue', (make) => ({ useValue: make() })],
     ['a factory', (make) => ({ useFactory: make })],
