@@ -258,11 +258,13 @@ describe('When Redis fails', () => {
   });
 
   it.each([
-    ['while the connection is being made', 600],
-    ['right after the connection was made', 1000],
-  ])('calls to a Redis far away work again after a reset, though calls give up %s', async (_when, commandTimeout) => {
+    ['while the connection is being made', 600, {}],
+    ['while the connection is being made, for which there is no time-out', 600, { connectTimeout: 0 }],
+    ['right after the connection was made', 1000, {}],
+  ])('calls to a Redis far away work again after a reset, though calls give up %s', async (_, commandTimeout, more) => {
     const roundTripMs = 350;
-    const far = lockService(redisStore({ connection: proxy.url, commandTimeout }), { shutdownGrace: 0 });
+    const connection = { host: '127.0.0.1', port: proxy.port, ...more };
+    const far = lockService(redisStore({ connection, commandTimeout }), { shutdownGrace: 0 });
     try {
       await far.isLocked('warm up');
       proxy.delay(roundTripMs / 2);

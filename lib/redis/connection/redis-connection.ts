@@ -13,6 +13,9 @@ import type { RedisClient } from './redis-client.js';
 import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
 
+/** How long a connection may take to become ready when the app sets no `connectTimeout`, by the value 0, in ms. */
+const LONGEST_CONNECT_MS = 10_000;
+
 /** Runs scripts on one Redis. */
 export class RedisConnection extends Connection {
   readonly findsMaster: boolean;
@@ -146,7 +149,7 @@ export class RedisConnection extends Connection {
    */
   #isDead(call: Call): boolean {
     const { status, options } = this.#redis;
-    if (status === 'connect') return now() >= this.#connectedAt + (options.connectTimeout ?? 0);
+    if (status === 'connect') return now() >= this.#connectedAt + (options.connectTimeout || LONGEST_CONNECT_MS);
     return status === 'ready' && this.#heardAt < call.startedAt;
   }
 
