@@ -1,6 +1,7 @@
 /** How many frames to read: those of this library, and of what calls decorators, come first. */
 const FRAMES = 50;
-const FRAME = /(?:\(|at (?:async )?)(?!node:)([^()]+?):\d+:\d+\)?$/;
+/** The path of a file may have brackets, as that of `Program Files (x86)` has. */
+const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:[\\/])(?!.*<anonymous>).+|(?!node:)[^()]+?):\d+:\d+\)?$/;
 
 /** Returns the files of the running functions, the innermost first, without those of Node. */
 export function filesOfStack(): readonly string[] {

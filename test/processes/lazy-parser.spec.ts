@@ -34,7 +34,7 @@ describe('The parser of class sources', () => {
   let packages: string;
 
   beforeEach(() => {
-    folder = realpathSync(mkdtempSync(join(tmpdir(), 'lazy parser-')));
+    folder = realpathSync(mkdtempSync(join(tmpdir(), 'lazy parser (1)-')));
     packages = join(folder, 'node_modules');
     mkdirSync(join(packages, 'nest-redis-lock'), { recursive: true });
     for (const part of ['dist', 'package.json'])
@@ -69,6 +69,13 @@ describe('The parser of class sources', () => {
       expect(await run(DESTRUCTURED, ...flags)).toBe('locked pay:42:7\n');
     },
   );
+
+  it('an app loads the parser that only the package can see, in a folder with brackets in its name', async () => {
+    const own = join(packages, 'nest-redis-lock', 'node_modules');
+    mkdirSync(own);
+    symlinkSync(join(HERE, 'node_modules', 'acorn'), join(own, 'acorn'));
+    expect(await run(DESTRUCTURED)).toBe('locked pay:42:7\n');
+  });
 
   it('an app that needs the parser and does not have it fails when the class is defined, and says why', async () => {
     const said = await run(DESTRUCTURED);
