@@ -1,1 +1,2 @@
 export declare const TIMELESS: readonly string[];
+export declare const PATIENT: readonly string[];

@@ -29,3 +29,6 @@ export const TIMELESS = [
   'test/sample/(?:environment|shop-client)\\.spec',
   'test/tools/',
 ];
+
+/** Specs that run there too, although they start a server or a browser: they wait for it for as long as it takes. */
+export const PATIENT = ['test/lab/script-mistakes\\.spec', 'test/page-client/browser\\.spec'];

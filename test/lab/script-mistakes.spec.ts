@@ -190,5 +190,5 @@ it(
     });
     expect(unnoticed).toEqual([]);
   },
-  LONG ? 3_600_000 : 120_000,
+  LONG ? 3_600_000 : 300_000,
 );

@@ -1,12 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import TestRunner from 'jest-runner';
-import { TIMELESS } from '../../lanes.mjs';
+import { PATIENT, TIMELESS } from '../../lanes.mjs';
 
 const LOW_PRIORITY = fileURLToPath(new URL('low-priority.mjs', import.meta.url));
 
 /**
  * Jest's runner, twice at the same time, with one worker each: for the specs that are about time, and for those that
- * are not.
+ * are not, or that are patient.
  */
 export default class TwoLanes extends TestRunner {
   async runTests(tests, watcher, options) {
@@ -21,7 +21,7 @@ export default class TwoLanes extends TestRunner {
   }
 }
 
-const isTimeless = ({ path }) => TIMELESS.some((pattern) => new RegExp(pattern).test(path));
+const isTimeless = ({ path }) => [...TIMELESS, ...PATIENT].some((pattern) => new RegExp(pattern).test(path));
 
 function withLowPriority({ context, ...test }) {
   const { config } = context;
