@@ -40,11 +40,7 @@ export function* discoverIn(modules: Iterable<NestModule>): Iterable<Discovered>
     const type: unknown = provider.isNotMetatype ? undefined : provider.metatype;
     if (typeof type === 'function' && type.prototype) {
       yield {
-        instance: provider.isDependencyTreeStatic()
-          ? isObject(provider.instance)
-            ? provider.instance
-            : undefined
-          : undefined,
+        instance: provider.isDependencyTreeStatic() && isObject(provider.instance) ? provider.instance : undefined,
         prototype: type.prototype as object,
         isBuiltByNest: true,
       };
