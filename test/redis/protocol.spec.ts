@@ -7,16 +7,51 @@ import { LockUnavailableError } from 'nest-redis-lock';
 import type { Connection } from '../../lib/redis/connection/connection.js';
 import type { Call } from '../../lib/redis/connection/plain-call.js';
 import { LockBatch } from '../../lib/redis/locks/lock-batch.js';
+import type { Verb } from '../../lib/redis/locks/lock-operation.js';
 import { LOCKS } from '../../lib/redis/lua/locks.script.js';
 import { KeyNames } from '../../lib/redis/wire/key-names.js';
-import { aborted, until } from '../support/deferred.js';
+import { aborted, turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
 import { withRedis } from '../support/redis/with-redis.js';
 
-describe('The replies to a batch', () => {
-  const holder = 'host:1:abcdefghijklmnop.1';
+const holder = 'host:1:abcdefghijklmnop.1';
 
+/** A batch whose calls go to `send`. */
+function batchTo(send: (call: Call) => void): LockBatch {
+  const refused = (error: Error) => new LockUnavailableError(error.message);
+  const redis = { epoch: 0, isIdle: false, refused, send } as unknown as Connection;
+  const target = { fenceCounter: '{lock:}:fence', script: LOCKS, slot: undefined, isNode: false };
+  return new LockBatch(redis, new KeyNames('lock:'), target);
+}
+
+/** Adds an operation to a batch, and resolves with its reply. */
+const add = (batch: LockBatch, verb: Verb, key: string) =>
+  new Promise((done, failed) =>
+    batch.add({ verb, lock: { keys: [key], token: `${holder}${key}+`, leaseMs: 1000 }, done, failed }),
+  );
+
+describe('The calls of a batch', () => {
+  it.each([
+    ['20 operations are one call', 20, [20]],
+    ['64 operations are two calls, so that Redis works on one while the process works on the other', 64, [32, 32]],
+    ['300 operations are calls of 128 at most', 300, [128, 128, 44]],
+  ])('in a process that is always that busy, %s', async (_what, operations, sizes) => {
+    const calls: Call[] = [];
+    const batch = batchTo((call) => void calls.push(call));
+    const sizeOf = (call: Call) => call.encode(false).match(/release/g)!.length;
+    for (let round = 0; round < 3; round++) {
+      const replies = Array.from({ length: operations }, (_, nth) => add(batch, 'release', `key${nth}`));
+      await turn();
+      const sent = calls.splice(0);
+      if (round > 0) expect(sent.map(sizeOf)).toEqual(sizes);
+      for (const call of sent) call.succeed(Array.from({ length: sizeOf(call) }, () => 1));
+      expect(await Promise.all(replies)).toEqual(replies.map(() => 1));
+    }
+  });
+});
+
+describe('The replies to a batch', () => {
   it.each<[string, unknown]>([
     ['the reply to one of its operations', [holder, 1000, 0, 1795407940015060]],
     ['one fence', 1795407940015060],
@@ -24,14 +59,8 @@ describe('The replies to a batch', () => {
     ['too many fences', [1795407940015060, 1795407940015061, 1795407940015062]],
     ['the reply of a transaction', 'QUEUED'],
   ])('a batch of two operations grants none of them when the server replies with %s', async (_what, reply) => {
-    const refused = (error: Error) => new LockUnavailableError(error.message);
-    const redis = { epoch: 0, isIdle: true, refused, send: (call: Call) => call.succeed(reply) };
-    const target = { fenceCounter: '{lock:}:fence', script: LOCKS, slot: undefined, isNode: false };
-    const batch = new LockBatch(redis as unknown as Connection, new KeyNames('lock:'), target);
-    const outcomes = ['a', 'b'].map((key) => {
-      const lock = { keys: [key], token: `${holder}${key}+`, leaseMs: 1000 };
-      return new Promise((done, failed) => batch.add({ verb: 'handoff', lock, done, failed }));
-    });
+    const batch = batchTo((call) => call.succeed(reply));
+    const outcomes = ['a', 'b'].map((key) => add(batch, 'handoff', key));
     for (const outcome of outcomes) await expect(outcome).rejects.toBeInstanceOf(LockUnavailableError);
   });
 });

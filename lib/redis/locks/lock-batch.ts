@@ -16,6 +16,9 @@ import { encodedVerb, type LockOperation } from './lock-operation.js';
  */
 const LARGEST = 128;
 
+/** The fewest operations of a half: below that, a second call costs more than it gains. */
+const SMALLEST_HALF = 12;
+
 /** The operations of one call, and their encoded keys and arguments: V8 adds to a text faster than it joins pieces. */
 interface Batch {
   readonly operations: LockOperation[];
@@ -53,6 +56,13 @@ export class LockBatch {
   readonly #first: string;
   readonly #firstCount: number;
   #batches: Batch[] = [];
+  /** How many operations have been sent, and have no reply yet. */
+  #operationsInFlight = 0;
+  /**
+   * How many operations a call may have: half of those in flight, so that Redis works on one half while this process
+   * works on the other.
+   */
+  #largestHalf = LARGEST;
   /** The size of the batch that was replied to last: where many operations come at once, the next ones do too. */
   #lastSize = 1;
   /** The lease that was encoded last: most are the same. */
@@ -92,11 +102,15 @@ export class LockBatch {
       return this.#send(batch);
     }
     let batch = this.#batches.at(-1);
-    if (!batch || (batch.keyCount - this.#firstCount) / 2 + keys.length > LARGEST) {
+    if (!batch || this.#isFull(batch, keys.length)) {
       batch = this.#newBatch();
       if (this.#batches.push(batch) === 1) process.nextTick(this.#flush);
     }
     this.#put(operation, batch);
+  }
+
+  #isFull({ keyCount, operations }: Batch, newKeys: number): boolean {
+    return (keyCount - this.#firstCount) / 2 + newKeys > LARGEST || operations.length >= this.#largestHalf;
   }
 
   #newBatch(): Batch {
@@ -119,9 +133,12 @@ export class LockBatch {
     const batches = this.#batches;
     this.#batches = [];
     for (const batch of batches) this.#send(batch);
+    const half = Math.ceil(this.#operationsInFlight / 2);
+    this.#largestHalf = half < SMALLEST_HALF ? LARGEST : half;
   };
 
   #send(batch: Batch): void {
+    this.#operationsInFlight += batch.operations.length;
     this.#redis.send(new BatchCall(batch, this));
   }
 
@@ -146,8 +163,9 @@ export class LockBatch {
 
   /** @internal */
   settle(operations: readonly LockOperation[], reply: unknown): void {
-    this.#lastSize = operations.length;
     const { length } = operations;
+    this.#lastSize = length;
+    this.#operationsInFlight -= length;
     const replies = length === 1 ? [reply] : Array.isArray(reply) && reply.length === length ? reply : undefined;
     for (let index = 0; index < length; index++) {
       // Another number of replies is not to these operations: none of it may pass for a grant.
@@ -169,6 +187,7 @@ export class LockBatch {
   /** @internal */
   failed(operations: readonly LockOperation[], error: LockUnavailableError): void {
     this.#fenceFloor.forget();
+    this.#operationsInFlight -= operations.length;
     if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply))
       this.#sendEach(operations);
     else for (const operation of operations) operation.failed(error);
