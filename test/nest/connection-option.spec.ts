@@ -95,6 +95,15 @@ describe('nobody locks on the server of this machine by accident', () => {
     ['a URL whose path is no database', 'redis://10.0.0.1/abc', /number of a database/],
     ['a URL with a lone %', 'redis://user:hunter2%@10.0.0.1', /write %25 for it/],
     ['a URL with an unknown option', 'redis://10.0.0.1?sslmode=require', /"connection\.sslmode"/],
+    [
+      'a URL with a time that is no number',
+      'redis://10.0.0.1?connectTimeout=1s',
+      /"connection\.connectTimeout" is "1s"/,
+    ],
+    ['a URL with a switch that is not on or off', 'redis://10.0.0.1?noDelay=', /"connection\.noDelay".*true or false/],
+    ['a URL with a function', 'redis://10.0.0.1?retryStrategy=x', /"connection\.retryStrategy" can't stand in a URL/],
+    ['a time that is NaN', { host: '10.0.0.1', connectTimeout: NaN }, /"connection\.connectTimeout" is NaN/],
+    ['a switch that is a number', { host: '10.0.0.1', noDelay: 1 }, /"connection\.noDelay" is 1, but must be true or/],
   ])('%s is refused at boot', async (_what, connection, message) => {
     const text = await refusal(connection);
     expect(text).toMatch(message);
@@ -144,6 +153,13 @@ it('a client gets the options of a class or a prototype', () => {
   for (const connection of [new RedisConfig(), Object.create({ host: '10.0.0.1', port: 6390 })]) {
     expect(redisClient(connection, 1000).redis.options).toMatchObject({ host: '10.0.0.1', port: 6390 });
   }
+});
+
+it('a client gets numbers and switches that are texts, as settings and URLs have them', () => {
+  const { options } = redisClient('redis://10.0.0.1/?connectTimeout=700&noDelay=false&connectionName=7', 1000).redis;
+  expect(options).toMatchObject({ host: '10.0.0.1', connectTimeout: 700, noDelay: false, connectionName: '7' });
+  const settings = { host: '10.0.0.1', port: '6390', connectTimeout: '700', noDelay: 'false' };
+  expect(redisClient(settings, 1000).redis.options).toMatchObject({ port: 6390, connectTimeout: 700, noDelay: false });
 });
 
 it('an unknown option of the module names the one that was probably meant', async () => {

@@ -104,6 +104,11 @@ describe('on a real Redis', () => {
     expect(lines).toEqual([]);
   });
 
+  it('a URL can say how long a connection may take', async () => {
+    const module = await start({ connection: `${server.url}?connectTimeout=5000&noDelay=true` });
+    await expect(module.get(Accounts).withdraw('42')).resolves.toEqual(['42', expect.any(String)]);
+  });
+
   it('two apps exclude each other', async () => {
     const [one, two] = [await start(), await start()];
     await using held = await one.get(LockService).lock('account:42');

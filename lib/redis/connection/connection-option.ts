@@ -2,7 +2,7 @@ import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { plainOptions } from '../../errors/plain-options.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { shown } from '../../errors/messages.js';
-import { checkNames, IOREDIS_NAMES } from './ioredis-options.js';
+import { checkNames, convertTexts, IOREDIS_NAMES, optionsOfUrl } from './ioredis-options.js';
 
 /** Says where Redis is: a URL, ioredis options (Sentinel included), or a client of the app. */
 export type RedisConnectionOption = string | URL | RedisOptions | Redis | Cluster;
@@ -34,7 +34,7 @@ export function connectionOption(connection: unknown, option = 'connection'): st
   const options: RedisOptions = plainOptions(connection, IOREDIS_NAMES);
   checkNames(Object.keys(options), option);
   checkAddress(options, option);
-  return options;
+  return convertTexts(options, option);
 }
 
 function wrong(option: string, connection: unknown, remedy = ''): LockOptionsError {
@@ -142,7 +142,8 @@ function checkedUrl(text: string, option: string): string {
       `"${option}" is a string, but not a URL that starts with redis:// or rediss://, e.g. "redis://127.0.0.1:6379".`,
     );
   }
-  const { hostname, pathname, searchParams, username, password } = new URL(text);
+  const url = new URL(text);
+  const { hostname, pathname, username, password } = url;
   if (hostname === '')
     throw new LockOptionsError(`"${option}" is a URL without a host, e.g. "redis://127.0.0.1:6379".`);
   if (!/^\/?\d*$/.test(pathname))
@@ -151,7 +152,7 @@ function checkedUrl(text: string, option: string): string {
     );
   if (!isDecodable(username) || !isDecodable(password))
     throw new LockOptionsError(`"${option}" is a URL with a % that begins no code such as %40: write %25 for it.`);
-  checkNames([...searchParams.keys()], option);
+  optionsOfUrl(url, option);
   return text;
 }
 

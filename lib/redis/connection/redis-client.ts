@@ -4,6 +4,7 @@ import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { shown } from '../../errors/messages.js';
 import { databaseOf } from './borrowed-state.js';
 import { connectionOption, isIoredisClient, refuseIoredis4 } from './connection-option.js';
+import { optionsOfUrl } from './ioredis-options.js';
 import { saidBy } from './redis-diagnosis.js';
 
 export interface RedisClient {
@@ -42,9 +43,10 @@ export function isCluster(connection: unknown): connection is Cluster {
 export function redisClient(connection: unknown, commandTimeoutMs: number, option = 'connection'): RedisClient {
   const checked = connectionOption(connection, option);
   if (typeof checked === 'string') {
-    const redis = new Redis(checked, { ...defaultsFor(commandTimeoutMs), ...OWN });
-    // What stands behind "?" in a URL overrides the options.
-    Object.assign(redis.options, OWN);
+    const url = new URL(checked);
+    const more = optionsOfUrl(url, option);
+    url.search = '';
+    const redis = new Redis(url.href, { ...defaultsFor(commandTimeoutMs), ...more, ...OWN });
     return { redis: outsideRequests(withoutPrefix(redis, option)), borrowed: false };
   }
   if (!isIoredisClient(checked)) {
