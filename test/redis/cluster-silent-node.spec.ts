@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Cluster, Redis } from 'ioredis';
 import { once } from 'node:events';
 import { LockUnavailableError } from 'nest-redis-lock';
-import { until } from '../support/deferred.js';
+import { turn, until } from '../support/deferred.js';
 import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
 import { SlotMove } from '../support/redis/slot-move.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -80,6 +80,28 @@ describe('A node of a Redis Cluster that hangs with its connections open', () =>
     await until(() => kept() === 0);
     expect(held.isHeld).toBe(true);
     expect(await held.unlock()).toBe(true);
+  }, 30_000);
+
+  it('a call for several nodes that fails at the first of them asks the others for nothing', async () => {
+    const { pid } = cluster.masters[0]!;
+    const scripts = () =>
+      Promise.all(
+        cluster.masters.slice(1).map(async ({ redis }) => {
+          const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats')) ?? [];
+          return Number(calls);
+        }),
+      );
+    const before = await scripts();
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await unavailable(locks.lock([a, b, c]));
+      await turn();
+      // What was sent before these has run, too.
+      for (const key of [b, c]) await locks.withLock(key, () => undefined);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    expect(await scripts()).toEqual(before.map((calls) => calls + 2));
   }, 30_000);
 
   it('renewals reach the node again in time: no lock of many slots is lost', async () => {

@@ -133,17 +133,19 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   ): Promise<Granted | Busy> {
     const parts = groups.map(({ keys }) => part(command, keys));
     const grants: Granted[] = [];
+    let asked = this.#askedBefore(command, parts);
     try {
       const busy = command.wasOffered
         ? undefined
         : await this.#busyStill(parts, this.#progress.get(command)?.waitsIn ?? 0);
       throwIfLate();
       if (busy) return busy;
-      for (const part of parts) {
+      for (const [index, part] of parts.entries()) {
+        asked = Math.max(asked, index + 1);
         const reply = await this.inner.acquire(part);
         throwIfLate();
         if (!reply.granted) {
-          const spent = await this.#stopAt(parts.indexOf(part), parts, command);
+          const spent = await this.#stopAt(index, parts, command);
           throwIfLate();
           return spent ? { ...reply, spent } : reply;
         }
@@ -153,7 +155,7 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
       throwIfLate();
       return grant!;
     } catch (error) {
-      for (const part of parts) void this.inner.cancel(part);
+      for (const part of parts.slice(0, asked)) void this.inner.cancel(part);
       throw error;
     }
   }
@@ -186,7 +188,7 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
       await Promise.all(parts.slice(0, index).map((part) => this.inner.cancel(part)));
       return false;
     }
-    const asked = this.#progress.get(command)?.asked ?? (command.isQueued ? parts.length : 0);
+    const asked = this.#askedBefore(command, parts);
     this.#progress.set(command, { waitsIn: index, asked: Math.max(asked, index + 1) });
     const { epoch } = this.#redis;
     const before = parts.slice(0, index).filter(({ leaseMs }) => leaseMs > ALIVE_MS);
@@ -198,6 +200,11 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     const spent = before.length + after.length > 0 && epoch !== this.#redis.epoch;
     if (spent) for (const part of parts) void this.inner.cancel(part);
     return spent;
+  }
+
+  /** In how many slots the caller may have asked before. */
+  #askedBefore(command: AcquireCommand, parts: readonly AcquireCommand[]): number {
+    return this.#progress.get(command)?.asked ?? (command.isQueued ? parts.length : 0);
   }
 
   /**
