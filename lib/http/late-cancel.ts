@@ -1,4 +1,4 @@
-import type { EventEmitter } from 'node:events';
+import { EventEmitter } from 'node:events';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { GUARDS_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
@@ -50,8 +50,7 @@ function bindTo(controller: object): void {
 }
 
 function isGrpcCall(value: unknown): value is GrpcCall {
-  const { cancelled, on, addListener } = (value ?? {}) as Partial<GrpcCall>;
-  return typeof cancelled === 'boolean' && typeof on === 'function' && typeof addListener === 'function';
+  return value instanceof EventEmitter && typeof (value as Partial<GrpcCall>).cancelled === 'boolean';
 }
 
 /** Each of them is called once, whenever it comes. */

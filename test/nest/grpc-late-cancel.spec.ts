@@ -40,6 +40,11 @@ class Orders {
   }
 
   @GrpcMethod('Orders')
+  async value() {
+    return 'done';
+  }
+
+  @GrpcMethod('Orders')
   async inner() {
     return this.watch();
   }
@@ -132,4 +137,17 @@ describe.each(TABLE)('a gRPC call of $app, $reader, of the method $method', ({ a
     await ended();
     await until(isFree);
   });
+});
+
+it('a message handler whose third argument only looks like a gRPC call, and has no writable methods, is called', async () => {
+  letIn = deferred();
+  letIn.resolve();
+  const read = deferred<unknown[]>();
+  const server = new GrpcLikeServer(async (result) => read.resolve([await firstValueFrom(result)]));
+  const app = await APPS['a microservice']!(server);
+  const value = () => undefined;
+  const call = Object.defineProperties({ cancelled: false }, { on: { value }, addListener: { value } });
+  server.receive('Value', call as unknown as GrpcCall);
+  expect(await read.promise).toEqual(['done']);
+  await app.close();
 });
