@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { Controller, type INestApplication, Req, Sse } from '@nestjs/common';
+import { Body, Controller, type INestApplication, Req, RequestMethod, Sse } from '@nestjs/common';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import { EMPTY } from 'rxjs';
+import { concat, EMPTY, NEVER, of } from 'rxjs';
 import { type EventEmitter, once } from 'node:events';
-import { get, type IncomingMessage } from 'node:http';
+import { get, type IncomingMessage, request } from 'node:http';
 import { type Deferred, deferred } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
@@ -41,6 +41,20 @@ class Feeds {
 }
 
 let leave: () => void;
+let closings: number;
+
+@Controller()
+class Chats {
+  /** The request has closed by now, because its body has been read. */
+  @Sse('chat', { method: RequestMethod.POST })
+  async chat(@Req() given: IncomingMessage & { readonly raw?: IncomingMessage }, @Body() { word }: { word: string }) {
+    (given.raw ?? given).on('close', () => {
+      closings++;
+      setImmediate(() => heard.resolve(closings));
+    });
+    return concat(of({ data: word }), NEVER);
+  }
+}
 
 describe.each(PLATFORMS)('on %s, a handler of server-sent events', (_platform, adapter) => {
   let app: INestApplication;
@@ -58,4 +72,24 @@ describe.each(PLATFORMS)('on %s, a handler of server-sent events', (_platform, a
       expect(await heard.promise).toBe(1);
     });
   });
+
+  it.each([true, false])(
+    'whose request has a body hears once that it has closed: when its client goes, with http: %s',
+    async (http) => {
+      heard = deferred();
+      closings = 0;
+      app = await startApp(adapter, { imports: [LockTestingModule.forRoot({ http })], controllers: [Chats] });
+      const { port } = (app.getHttpServer() as { address(): { port: number } }).address();
+      const headers = { 'content-type': 'application/json' };
+      const sent = request({ port, path: '/chat', method: 'POST', headers, agent: false }).on('error', () => undefined);
+      sent.end(JSON.stringify({ word: 'hello' }));
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      // What breaks off leaves.
+      for await (const chunk of response) {
+        expect(closings).toBe(0);
+        if (String(chunk).includes('hello')) break;
+      }
+      expect(await heard.promise).toBe(1);
+    },
+  );
 });
