@@ -12,7 +12,7 @@ import { ownerOf, ownersOf } from '../decorators/method/prototypes.js';
 import { isRequestLock } from '../decorators/request-scope/request-lock.interceptor.js';
 import { callsSuper } from '../decorators/source/super-calls.js';
 import { mistake } from '../errors/mistakes.js';
-import { isGateway } from '../http/gateways.js';
+import { roleWithoutCatch } from './role-without-catch.js';
 
 /**
  * Finds what would break a lock of a class.
@@ -32,7 +32,7 @@ export function mistakesOf(prototype: object): readonly string[] {
       ...transactionAroundLock(method),
       ...requestLockWithoutRequest(prototype, method),
       ...skippedWithoutResponse(prototype, method),
-      ...gatewayHook(prototype, method),
+      ...errorNobodyCatches(prototype, method),
     ]),
   ];
 }
@@ -129,13 +129,12 @@ function skippedWithoutResponse(prototype: object, { owner, name, skips }: Locke
   ];
 }
 
-const GATEWAY_HOOKS: readonly (string | symbol)[] = ['afterInit', 'handleConnection', 'handleDisconnect'];
-
-/** Nest doesn't catch what these hooks throw later, so Node ends the process. */
-function gatewayHook(prototype: object, { name }: LockedMethod): readonly string[] {
-  if (!GATEWAY_HOOKS.includes(name) || !isGateway(prototype.constructor)) return [];
+/** Node ends the process when nobody catches what a method throws later. */
+function errorNobodyCatches(prototype: object, method: LockedMethod): readonly string[] {
+  const role = roleWithoutCatch(prototype.constructor, method);
+  if (!role) return [];
   const what =
-    `${shownMethod(prototype, name)} is a hook of a gateway, whose errors Nest does not catch, ` +
+    `${shownMethod(prototype, method.name)} is ${role}, whose errors Nest does not catch, ` +
     `so a lock that can't be acquired would end the process.`;
-  return [mistake(what, ['Put @WithLock on another method, and call it from the hook inside try/catch.'])];
+  return [mistake(what, ['Put @WithLock on another method, and call it from this one inside try/catch.'])];
 }

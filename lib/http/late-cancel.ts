@@ -3,9 +3,7 @@ import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { GUARDS_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { nextTick } from '../clock/next-tick.js';
-
-/** The metadata key of message handlers. Copied, because Nest's constant is in a package that an app need not have. */
-const PATTERN = 'microservices:pattern';
+import { PATTERN } from './message-pattern.js';
 
 /** Where the call stands among the arguments of a message handler: behind the message and the metadata. */
 const CALL = 2;

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import {
   type CanActivate,
+  Catch,
   Controller,
   Get,
   Injectable,
@@ -14,6 +15,7 @@ import {
   Scope,
   SetMetadata,
 } from '@nestjs/common';
+import { GrpcMethod, GrpcStreamCall, GrpcStreamMethod } from '@nestjs/microservices';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { WebSocketGateway } from '@nestjs/websockets';
 import {
@@ -26,6 +28,7 @@ import {
   WithLock,
 } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
+import { EMPTY, Observable } from 'rxjs';
 
 const ignore = () => undefined;
 const SILENT: LoggerService = { log: ignore, warn: ignore, error: ignore };
@@ -405,9 +408,58 @@ Potential solutions:
         ) => `Rooms.${hook}() is a hook of a gateway, whose errors Nest does not catch, so a lock that can't be acquired would end the process.
 
 Potential solutions:
-- Put @WithLock on another method, and call it from the hook inside try/catch.`,
+- Put @WithLock on another method, and call it from this one inside try/catch.`,
       )
       .join('\n\n'),
+  ],
+  [
+    'a lock on the method of an exception filter',
+    () => {
+      @Catch()
+      class Audit {
+        @WithLock('audit')
+        async catch() {}
+
+        @WithLock('audit')
+        async write() {}
+      }
+      @Catch()
+      class RpcAudit {
+        @WithLock('audit')
+        catch(): Observable<unknown> {
+          return EMPTY;
+        }
+      }
+      return { providers: [Audit, RpcAudit] };
+    },
+    `Audit.catch() is the method of an exception filter, whose errors Nest does not catch, so a lock that can't be acquired would end the process.
+
+Potential solutions:
+- Put @WithLock on another method, and call it from this one inside try/catch.`,
+  ],
+  [
+    'a lock on a handler with @GrpcStreamCall, and none on other handlers of gRPC',
+    () => {
+      @Controller()
+      class Uploads {
+        @GrpcStreamCall('Uploads')
+        @WithLock('upload')
+        async up() {}
+
+        @GrpcMethod('Uploads')
+        @WithLock('upload')
+        async one() {}
+
+        @GrpcStreamMethod('Uploads')
+        @WithLock('upload')
+        async many() {}
+      }
+      return { controllers: [Uploads] };
+    },
+    `Uploads.up() is a handler with @GrpcStreamCall, whose errors Nest does not catch, so a lock that can't be acquired would end the process.
+
+Potential solutions:
+- Put @WithLock on another method, and call it from this one inside try/catch.`,
   ],
   [
     'a template that is not closed',

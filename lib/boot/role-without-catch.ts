@@ -1,0 +1,28 @@
+import { FILTER_CATCH_EXCEPTIONS } from '@nestjs/common/constants.js';
+import type { LockedMethod } from '../decorators/method/locked-methods.js';
+import { isGateway } from '../http/gateways.js';
+import { PATTERN } from '../http/message-pattern.js';
+
+const GATEWAY_HOOKS: readonly (string | symbol)[] = ['afterInit', 'handleConnection', 'handleDisconnect'];
+
+/** How Nest marks the pattern of a handler with `@GrpcStreamCall`. */
+const GRPC_STREAM_CALL = 'pt_stream';
+
+/** Says what a method of a class is, if Nest calls it and does not catch what it throws later. */
+export function roleWithoutCatch(type: object, { owner, name, kind }: LockedMethod): string | undefined {
+  if (GATEWAY_HOOKS.includes(name) && isGateway(type)) return 'a hook of a gateway';
+  // In a microservice, a filter returns an Observable, which Nest reads.
+  if (name === 'catch' && kind !== 'observable' && Reflect.hasMetadata(FILTER_CATCH_EXCEPTIONS, type))
+    return 'the method of an exception filter';
+  return isGrpcStreamCall((owner as Record<string | symbol, object>)[name]!)
+    ? 'a handler with @GrpcStreamCall'
+    : undefined;
+}
+
+function isGrpcStreamCall(handler: object): boolean {
+  const patterns: unknown = Reflect.getMetadata(PATTERN, handler);
+  return (
+    Array.isArray(patterns) &&
+    patterns.some((pattern) => (pattern as { streaming?: unknown } | null)?.streaming === GRPC_STREAM_CALL)
+  );
+}
