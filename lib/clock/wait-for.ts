@@ -14,7 +14,7 @@ export function waitFor<T, Late = undefined>(
   signals: readonly AbortSignal[],
   start: (done: (value: T | Promise<T>) => void, fail: (error: unknown) => void) => void,
   stop: () => void,
-  late?: () => Late,
+  late?: () => Late | Promise<Late>,
 ): Promise<T | Late> {
   const aborted = signals.find((signal) => signal.aborted);
   if (aborted) return Promise.reject(aborted.reason);

@@ -87,7 +87,7 @@ export class StoreAcquirer {
     asked: LockRequest,
     startedAt: number,
   ): Promise<Lock | Refusal> {
-    const { storeWait, pendingAcquires, shutdown, onReply } = this.#parts;
+    const { storeWait, localQueue, pendingAcquires, shutdown, onReply } = this.#parts;
     const request = isGrant(first) ? asked : storeWait.keepFirstTurn(asked);
     let result: Lock | Refusal | undefined;
     try {
@@ -103,7 +103,10 @@ export class StoreAcquirer {
       return this.#fail(pending, request, error);
     }
     this.#end(pending);
-    if (!result && !shutdown.refusal) return this.acquire(request, startedAt, now());
+    if (!result && !shutdown.refusal) {
+      for (const key of turnsOf(request)) localQueue.setStage(key, 'waiting');
+      return this.acquire(request, startedAt, now());
+    }
     if (!(result instanceof Lock)) pendingAcquires.leaveLocalQueue(turnsOf(request));
     if (!result) throw shutdown.refusal!;
     return result;

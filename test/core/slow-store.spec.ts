@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { LockUnavailableError } from 'nest-redis-lock';
-import { deferred, turn, until } from '../support/deferred.js';
+import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { NO_REQUESTS } from '../../lib/service/request-port.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
@@ -110,6 +110,50 @@ describe('Slow stores', () => {
     expect(await lock.unlock()).toBe(true);
     expect(await store.isLocked('a')).toBe(false);
     await other.close();
+  });
+
+  describe('while the store has not answered the caller in front', () => {
+    let answer: Deferred;
+    let others: Promise<unknown>[];
+
+    beforeEach(async () => {
+      answer = deferred();
+      const acquire = store.acquire.bind(store);
+      store.acquire = async (command) => {
+        await answer.promise;
+        return acquire(command);
+      };
+      const first = locks.lock('a');
+      others = [locks.lock('a', { wait: 20 }), locks.lock('a', { wait: 40, signal: new AbortController().signal })];
+      // Their waits are over in the meantime.
+      await sleep(60);
+      others.push(first);
+    });
+
+    it('a caller whose wait is over is told of an outage, not of a busy key, if the store is down', async () => {
+      const outage = new LockUnavailableError('It is down.');
+      answer.reject(outage);
+      for (const result of await Promise.allSettled(others)) expect(result).toMatchObject({ reason: outage });
+    });
+
+    it('a caller whose wait is over is told that the key is busy, if the one in front gets the lock', async () => {
+      answer.resolve();
+      const [one, other, lock] = await Promise.allSettled(others);
+      for (const late of [one, other]) expect(late).toMatchObject({ reason: { code: 'LOCK_TIMEOUT' } });
+      expect(lock).toMatchObject({ value: { isHeld: true } });
+    });
+  });
+
+  it('a call that tries once does not wait for another one whose grants all come too late', async () => {
+    const acquire = store.acquire.bind(store);
+    store.acquire = async (command) => {
+      const reply = await acquire(command);
+      if (command.leaseMs === 100) await sleep(110);
+      return reply;
+    };
+    const front = locks.lock('a', { lease: 100, wait: 500 }).catch((error: unknown) => error);
+    expect(await Promise.race([locks.tryLock('a'), front])).toBeNull();
+    expect(await front).toBeInstanceOf(LockUnavailableError);
   });
 
   it('the key is given back when the caller aborts while the store is being asked', async () => {

@@ -150,6 +150,23 @@ describe('Waiting', () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
     }, 20_000);
 
+    it('a waiter notices that the server has dropped its subscription while others keep the key busy', async () => {
+      expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
+      const another = lockService(redisStore({ connection: server.url }), { shutdownGrace: 0 });
+      let isBusy = true;
+      const loop = async (locks: ClosableLockService) => {
+        while (isBusy) await locks.withLock('account:1', () => sleep(3), { fair: true });
+      };
+      const loops = [here, here, another, another].map(loop);
+      proxy.subscribers.loseServer();
+      // Each call waits for a shorter time than it takes until it asks again.
+      await until(() => there.withLock('account:1', () => true, { wait: 500 }).catch(() => false), 15_000);
+      expect(said).toEqual(['deaf', 'hears']);
+      isBusy = false;
+      await Promise.all(loops);
+      await another.close();
+    }, 20_000);
+
     it('a process notices by one unanswered question to another process that its subscription is dead', async () => {
       expect(await handOff(here, there)).toBeLessThan(TOLD_MS);
       const { fence } = await here.lock('account:1');

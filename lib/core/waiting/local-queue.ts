@@ -13,7 +13,7 @@ export interface TurnWait<Entered, Late> {
   /** Begins the turn, in the async context of the caller. Does not throw. */
   readonly takeTurn: () => Entered | Promise<Entered>;
   /** Makes the result when `untilMs` comes first. */
-  readonly late: () => Late;
+  readonly late: () => Late | Promise<Late>;
 }
 
 /** A caller that waits: for its turn to acquire the lock, or for the lock itself, from the caller before. */

@@ -119,13 +119,12 @@ export function enterKeyThen<Entered, HandedOff>(
     );
   request.onWait?.({ holder, ahead, token: queue.holderToken(key) });
   return tracker.during(request, (findDeadlock) => {
-    const late = (): Refusal =>
-      refusal('held', request, startedAt, {
-        holder,
-        ahead,
-        leaseLeftMs: queue.leaseLeftMs(key),
-        deadlock: findDeadlock(),
-      });
+    const late = async (): Promise<Refusal> => {
+      const deadlock = findDeadlock();
+      // Until the store has answered the caller in front, nobody knows whether the key is busy or the store is down.
+      await queue.firstTryOfFront(key, signalsOf(request), request);
+      return refusal('held', request, startedAt, { holder, ahead, leaseLeftMs: queue.leaseLeftMs(key), deadlock });
+    };
     return queue.enter(key, {
       request,
       untilMs: startedAt + waitMs,

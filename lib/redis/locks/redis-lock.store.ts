@@ -264,6 +264,7 @@ export class RedisLockStore implements QuorumNode {
             void this.cancel(command);
             reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits));
           } else {
+            if (command.queue) this.#channel.checkNowAndThen();
             this.#lateCopies.busy(command, epoch);
             resolve(reply);
           }

@@ -34,11 +34,15 @@ export class EchoCheck {
     this.#heardAt = now();
   }
 
-  /** Whether a message is the echo, which is noted then. */
+  /** Notes a message that has arrived. Returns whether it is the echo. */
   isEcho(text: string): boolean {
-    if (text !== ECHO) return false;
     this.heard();
-    return true;
+    return text === ECHO;
+  }
+
+  /** Whether no message has arrived, and no echo has been asked for, for a while. */
+  get isDue(): boolean {
+    return now() >= Math.max(this.#askedAt, this.#heardAt) + EVERY_MS;
   }
 
   /** Asks for an echo on a channel, unless that was a moment ago. */

@@ -96,6 +96,11 @@ export class WakeChannel {
     this.#echo.start(this.#names[0]!);
   }
 
+  /** The same now and then, for callers that wait: a process that no message reaches is passed over. */
+  checkNowAndThen(): void {
+    if (this.#echo.isDue) this.checkAlive();
+  }
+
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);

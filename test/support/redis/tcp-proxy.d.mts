@@ -30,6 +30,8 @@ export interface Wire {
   loseClient(): void;
   /** From now on the server is not told when the client's end is gone. */
   outliveClient(): void;
+  /** The server's end is gone; the client is not told. */
+  loseServer(): void;
 }
 
 export interface TcpProxy {
@@ -71,6 +73,8 @@ interface SubscriberFaults {
   refuse(): void;
   /** Swallows what the server says to those that there are now, as a half-open connection does. */
   swallow(): void;
+  /** The server has closed those that there are now; their clients are not told. */
+  loseServer(): void;
   /** Keeps what the server says to them until `heal`. */
   hold(): void;
   /** New ones are welcome, and what was held back arrives. */

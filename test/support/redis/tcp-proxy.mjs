@@ -100,6 +100,10 @@ export async function startProxy(firstPort) {
       outliveClient() {
         wire.isLost = true;
       },
+      loseServer() {
+        wire.isServerLost = true;
+        redis.destroy();
+      },
     };
     wire.requests = new Flow(redis, {
       wire,
@@ -119,7 +123,7 @@ export async function startProxy(firstPort) {
       wire.isOpen = false;
       if (!wire.isLost) redis.destroy();
     });
-    keep(redis, () => client.destroy());
+    keep(redis, () => wire.isServerLost || client.destroy());
     client.on('data', (chunk) => {
       wire.subscribes ||= /\r\nsubscribe\r\n/i.test(chunk.toString('latin1'));
       if (wire.subscribes && !maySubscribe) return wire.cut();
@@ -184,6 +188,7 @@ export async function startProxy(firstPort) {
         subscribers().forEach((wire) => wire.cut());
       },
       swallow: () => subscribers().forEach(({ replies }) => replies.drop()),
+      loseServer: () => subscribers().forEach((wire) => wire.loseServer()),
       hold: () => subscribers().forEach(({ replies }) => replies.hold()),
       heal() {
         maySubscribe = true;
