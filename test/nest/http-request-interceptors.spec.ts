@@ -18,10 +18,12 @@ import {
   catchError,
   concat,
   concatMap,
+  defer,
   EMPTY,
   filter,
   firstValueFrom,
   from,
+  lastValueFrom,
   map,
   merge,
   mergeMap,
@@ -71,6 +73,17 @@ class Begins implements NestInterceptor {
   async intercept(_context: unknown, next: CallHandler): Promise<Observable<unknown>> {
     await work();
     return next.handle();
+  }
+}
+
+const heldByMe = () => (locks.current(KEY)?.isHeld ? 'held' : 'not held');
+
+/** Reads the handler by a promise, which nobody can unsubscribe, and works after it. */
+class AwaitsAndCommits implements NestInterceptor {
+  async intercept(_context: unknown, next: CallHandler): Promise<Observable<unknown>> {
+    const value: unknown = await lastValueFrom(next.handle());
+    ran.push(`commit, ${heldByMe()}`);
+    return of(value);
   }
 }
 
@@ -217,6 +230,23 @@ class Orders {
     return merge(EMPTY, NEVER);
   }
 
+  @Get('awaited')
+  @UseInterceptors(AwaitsAndCommits)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  async awaited() {
+    await work();
+    return 'done';
+  }
+
+  @Get('awaited-observable')
+  @UseInterceptors(AwaitsAndCommits)
+  @WithLock(KEY, { scope: 'request', lease: '1s' })
+  @UseInterceptors(Hasty)
+  awaitedObservable() {
+    return defer(work);
+  }
+
   @Get('noted')
   @UseInterceptors(Notes)
   @WithLock(KEY, { scope: 'request' })
@@ -289,6 +319,17 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
       goOn.resolve();
       await until(isFree);
       expect(ran).toEqual(all);
+    },
+  );
+
+  it.each(['awaited', 'awaited-observable'])(
+    'an interceptor that awaits the handler commits inside the lock when another has answered meanwhile (%s)',
+    async (path) => {
+      await get(path).expect(408);
+      expect(await isFree()).toBe(false);
+      goOn.resolve();
+      await until(isFree);
+      expect(ran).toEqual(['work', 'commit, held']);
     },
   );
 

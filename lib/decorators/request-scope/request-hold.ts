@@ -50,6 +50,10 @@ export class RequestHold {
   #streams = 0;
   /** What goes on though nobody reads it any more. */
   #unread: Subscription | undefined;
+  /** Ends it, unless it ends by itself. */
+  #unreadLimit: NodeJS.Timeout | undefined;
+  /** Ends the work of an interceptor that reads an Observable of the handler, though nobody reads the interceptor. */
+  #leaveUnread: (() => void) | undefined;
 
   constructor({ lock, takeTurn, response, requests }: HoldParts) {
     this.lock = lock;
@@ -122,35 +126,43 @@ export class RequestHold {
       if (left) return;
       left = true;
       this.#working--;
+      this.#limitUnread();
       this.#endIfDone();
     };
   }
 
   /**
-   * Notes that an Observable of the handler is read.
+   * Notes that an Observable of the handler is read. That is work: an interceptor may read it by a promise, which nobody
+   * can unsubscribe.
    *
    * @returns a function that notes the end of the reading
    */
   startStream(): () => void {
     this.#refuseUnread();
     this.#streams++;
-    return () => this.#streams--;
+    const leave = this.work();
+    return () => {
+      this.#streams--;
+      if (this.#streams === 0 && this.#leaveUnread) setTimeout(this.#leaveUnread, leaseMsOf(this.lock)).unref();
+      leave();
+    };
   }
 
   /**
-   * Ends what its reader has left, such as an interceptor with `timeout()`. What the interceptors inside the lock have
-   * begun may be impossible to stop, such as a commit after the handler. So unless the handler itself works, they go on
-   * until they have ended or call the handler; and for one lease at most, because they may wait for something that
-   * never comes.
+   * Ends what its reader has left, such as an interceptor with `timeout()`. What has begun inside the lock may be
+   * impossible to stop: the handler, and what interceptors do after it, such as a commit. So it goes on until it has
+   * ended, or calls the handler again; and for one lease at most after the handler, because an interceptor may wait for
+   * something that never comes. An Observable of the handler is not read any more.
    */
   goOnUnread(reading: Subscription): void {
-    if (this.#working > 1 || this.#streams > 0 || !this.lock.isHeld) return reading.unsubscribe();
-    const timer = setTimeout(() => reading.unsubscribe(), leaseMsOf(this.lock)).unref();
+    if (!this.lock.isHeld) return reading.unsubscribe();
+    if (this.#streams > 0) return this.#endStreams(reading);
     this.#unread = reading;
     reading.add(() => {
-      clearTimeout(timer);
-      this.#unread = undefined;
+      clearTimeout(this.#unreadLimit);
+      this.#unread = this.#unreadLimit = undefined;
     });
+    this.#limitUnread();
   }
 
   /**
@@ -190,6 +202,19 @@ export class RequestHold {
       throw this.requests.attachError(error);
     }
     return this.work();
+  }
+
+  /** Ends the reading of Observables. An interceptor that goes on reading may work for some time after that. */
+  #endStreams(reading: Subscription): void {
+    reading.unsubscribe();
+    if (this.#streams > 0) this.#leaveUnread ??= this.work();
+  }
+
+  /** Gives what nobody reads any more one lease, from when the handler has ended. */
+  #limitUnread(): void {
+    if (!this.#unread || this.#working > 1) return;
+    const reading = this.#unread;
+    this.#unreadLimit ??= setTimeout(() => reading.unsubscribe(), leaseMsOf(this.lock)).unref();
   }
 
   /** Ends what nobody reads any more when it goes on to the handler. */
