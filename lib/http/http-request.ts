@@ -20,27 +20,34 @@ const requests = new AsyncLocalStorage<HttpRequest>();
 /** What has failed in the requests of a response: each try of a handler that an interceptor calls again is one. */
 const failed = new WeakMap<ServerResponse, Set<HttpRequest>>();
 
-/** The HTTP request that the running async context handles. */
+/** How Nest calls the handler of each response. */
+const contexts = new WeakMap<ServerResponse, ExecutionContext>();
+
+/**
+ * The HTTP request that the running async context handles. What a request starts, such as a timer, keeps it for as long
+ * as that lives, so it keeps neither the response nor its body.
+ */
 class HttpRequest {
-  readonly #response: ServerResponse;
-  readonly #context: ExecutionContext;
+  readonly #response: WeakRef<ServerResponse>;
   #error: LockError | undefined;
   #gone: AbortController | undefined;
   #guardsEvents = false;
 
   constructor(response: ServerResponse, context: ExecutionContext) {
-    this.#response = response;
-    this.#context = context;
+    this.#response = new WeakRef(response);
+    contexts.set(response, context);
     destroyOnceReset(response);
   }
 
   /** Keeps the response in the running async context, whoever ends the one ahead of it on its connection. */
   keepInContext(): void {
-    keepQueuedInContext(this.#response);
+    const response = this.#response.deref();
+    if (response) keepQueuedInContext(response);
   }
 
   get isOver(): boolean {
-    return isOver(this.#response);
+    const response = this.#response.deref();
+    return !response || isOver(response);
   }
 
   /**
@@ -50,8 +57,8 @@ class HttpRequest {
    * the client.
    */
   get clientGone(): AbortSignal | undefined {
-    const response = this.#response;
-    if (response.writableEnded || this.#gone?.signal.aborted) return undefined;
+    const response = this.#response.deref();
+    if (!response || response.writableEnded || this.#gone?.signal.aborted) return undefined;
     if (!this.#gone) {
       const gone = (this.#gone = new AbortController());
       const onEnd = () => {
@@ -68,15 +75,16 @@ class HttpRequest {
    * read. The factory makes the exception to send instead.
    */
   failedWith(error: LockError, factory: LockExceptionFactory | undefined): void {
-    const response = this.#response;
+    const response = this.#response.deref();
     // Node 20 may run what comes before the guard of the next request on a connection in the context of the last one.
-    if (isOver(response)) return;
+    if (!response || isOver(response)) return;
+    const context = contexts.get(response)!;
     // An error of another copy of the package may not have `replaceWith`.
     if (factory && error instanceof LockError && !MISTAKES.has(error.code))
-      error.replaceWith(() => callExceptionFactory(factory, error, this.#context));
+      error.replaceWith(() => callExceptionFactory(factory, error, context));
     const seenBefore = this.#error !== undefined;
     this.#error = error;
-    if (response.headersSent && sendsEvents(this.#context)) this.#guardEvents();
+    if (response.headersSent && sendsEvents(context)) this.#guardEvents(response);
     if (seenBefore || response.headersSent) return;
     const known = failed.get(response);
     if (known) known.add(this);
@@ -84,8 +92,8 @@ class HttpRequest {
   }
 
   /** Adds to the head of the response, which is about to be written, if the error becomes that. */
-  headWith(status: number): void {
-    if (this.#error?.isUsedAsResponse && this.#error.getStatus() === status) this.#respondsWith(this.#error);
+  headWith(status: number, response: ServerResponse): void {
+    if (this.#error?.isUsedAsResponse && this.#error.getStatus() === status) respondWith(this.#error, response);
     this.#error = undefined;
   }
 
@@ -93,39 +101,38 @@ class HttpRequest {
    * Replaces the message in the last event. Nest ends a stream of events with the error's message; the client gets the
    * message of its body, the log the detail.
    */
-  #guardEvents(): void {
+  #guardEvents(response: ServerResponse): void {
     if (this.#guardsEvents) return;
     this.#guardsEvents = true;
-    const response = this.#response;
     const write = response.write.bind(response) as (chunk: unknown, ...rest: unknown[]) => boolean;
-    response.write = (chunk: unknown, ...rest: unknown[]) => write(this.#event(chunk), ...rest);
+    response.write = (chunk: unknown, ...rest: unknown[]) => write(this.#event(chunk, response), ...rest);
   }
 
-  #event(chunk: unknown): unknown {
+  #event(chunk: unknown, response: ServerResponse): unknown {
     const error = this.#error;
     if (!error || !(typeof chunk === 'string' || Buffer.isBuffer(chunk))) return chunk;
     const event = chunk.toString();
     if (!event.startsWith('event: error\n') || !event.includes(error.message)) return chunk;
-    this.#log(error);
+    logFor(response, error);
     return event.replace(error.message, () => error.body.message);
   }
+}
 
-  #log(error: LockError): void {
-    if (error.isReported) return;
-    const line = `${routeOf(this.#context)}: ${error.detail}`;
-    // A stack only where the place in the code says something new.
-    if (MISTAKES.has(error.code)) logger.error(line, error.stack);
-    else logger.warn(line);
-  }
+/** Logs what the client doesn't get to read. */
+function logFor(response: ServerResponse, error: LockError): void {
+  if (error.isReported) return;
+  const line = `${routeOf(contexts.get(response)!)}: ${error.detail}`;
+  // A stack only where the place in the code says something new.
+  if (MISTAKES.has(error.code)) logger.error(line, error.stack);
+  else logger.warn(line);
+}
 
-  #respondsWith(error: LockError): void {
-    this.#log(error);
-    // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
-    const { retryable, retryAfter = RETRY_AFTER_SECONDS } = error;
-    const response = this.#response;
-    if (retryable && !response.hasHeader('Retry-After')) response.setHeader('Retry-After', String(retryAfter));
-    if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
-  }
+function respondWith(error: LockError, response: ServerResponse): void {
+  logFor(response, error);
+  // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
+  const { retryable, retryAfter = RETRY_AFTER_SECONDS } = error;
+  if (retryable && !response.hasHeader('Retry-After')) response.setHeader('Retry-After', String(retryAfter));
+  if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
 }
 
 /** Wraps `writeHead` once for all tries: thousands of wrappers would overflow the stack. */
@@ -134,7 +141,7 @@ function watchHead(response: ServerResponse, requests: Set<HttpRequest>): void {
   const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
   response.writeHead = (status: number, ...rest: unknown[]) => {
     // The last one first: its `Retry-After` counts.
-    for (const request of [...requests].reverse()) request.headWith(status);
+    for (const request of [...requests].reverse()) request.headWith(status, response);
     requests.clear();
     return writeHead(status, ...rest);
   };

@@ -35,7 +35,7 @@ export class RequestHold {
   readonly requests: RequestPort;
   /** Resolves when the lock may be released. Never rejects. */
   readonly ended: Promise<void>;
-  readonly #takeTurn: HoldParts['takeTurn'];
+  #takeTurn: HoldParts['takeTurn'];
   /** The mode in which the lock was acquired. */
   readonly #mode: HeldMode;
   /** The call of the handler that had its turn last. */
@@ -229,6 +229,10 @@ export class RequestHold {
     for (const each of this.#tries) each.limit();
     if (this.#working > 0) return;
     this.#isOver = true;
+    // What a request has started may live long, and keeps this: but not the response, which that function knows.
+    this.#takeTurn = () => {
+      throw clientGone();
+    };
     this.#resolve();
   }
 }
