@@ -136,9 +136,11 @@ export class RequestHold {
    * can unsubscribe.
    *
    * @returns a function that notes the end of the reading
+   * @throws HttpException when nobody reads it any more, or the request has released the lock
    */
   startStream(): () => void {
     this.#refuseUnread();
+    if (this.#isOver) throw clientGone();
     this.#streams++;
     const leave = this.work();
     return () => {

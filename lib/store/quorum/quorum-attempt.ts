@@ -22,7 +22,8 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   readonly #replies: Promise<Granted | Busy>[] = [];
   #granted = 0;
   #fence = 0;
-  #holder = '';
+  /** How many of the nodes that refused name each holder. */
+  readonly #holders = new Map<string, number>();
   #raiseTo = 0;
   #isLost = false;
   #lastsUntil = 0;
@@ -40,6 +41,14 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   /** Whether the lease is over. */
   get isOver(): boolean {
     return now() >= this.#lastsUntil;
+  }
+
+  /**
+   * Whether it failed though no holder was seen on a majority: callers that ask at the same moment may get a minority
+   * each.
+   */
+  get hasCollided(): boolean {
+    return this.#isLost && ![...this.#holders.values()].some((count) => count >= this.#nodes.majority);
   }
 
   /** Notes that the nodes are asked to keep the lock for that long from now on. */
@@ -130,7 +139,7 @@ export class QuorumAttempt implements Question<Granted | Busy> {
       if (this.#isLost) this.#giveBack(at);
     } else {
       this.#states[at] = 'refused';
-      this.#holder ||= reply.holder;
+      this.#holders.set(reply.holder, (this.#holders.get(reply.holder) ?? 0) + 1);
     }
     this.#raiseLate(at);
   }
@@ -158,6 +167,11 @@ export class QuorumAttempt implements Question<Granted | Busy> {
     if (outage) this.#reject(this.#nodes.unavailable(errors));
     else this.#resolve({ granted: false, holder: this.#holder, leaseLeftMs: 0, ahead: 0, fence: 0 });
     return true;
+  }
+
+  get #holder(): string {
+    const [holder = ''] = [...this.#holders.keys()].filter(Boolean);
+    return holder;
   }
 
   #lose(): void {

@@ -23,6 +23,7 @@ import {
 } from '../lock-store.js';
 import { notOnQuorum, unsupported } from './quorum-limits.js';
 import { askProcessOf, processesOf } from '../processes-of.js';
+import { untilDecided, type Try } from './collisions.js';
 import { QuorumAttempt, yesOrNo } from './quorum-attempt.js';
 import { QuorumNodes, type QuorumNode } from './quorum-nodes.js';
 import { QuorumRenewal } from './quorum-renewal.js';
@@ -79,36 +80,19 @@ export class QuorumLockStore implements LockStore {
     );
   }
 
-  /** Acquires on a majority. A caller with `queue` joins no queue: the reply says after which time to ask again. */
+  /**
+   * Acquires on a majority. A caller with `queue` joins no queue: the reply says after which time to ask again. For any
+   * other, a collision is no answer, because all callers that ask at the same moment might get none.
+   */
   acquire(command: AcquireCommand): Promise<Granted | Busy> {
-    const { keys, token, queue, leaseMs, sharing, label } = command;
+    const { queue } = command;
     const refused = unsupported(command);
     if (refused) return Promise.reject(refused);
     if (!this.#opened) this.open();
     const backMs = queue ? this.#turns.othersTurn(command) : 0;
     if (backMs > 0) return Promise.resolve({ granted: false, holder: '', leaseLeftMs: backMs, ahead: 0, fence: 0 });
 
-    // A late message of one attempt must not meet another attempt of the same caller.
-    const own = freshToken(token, ++this.#attempts);
-    const attempt = new QuorumAttempt(this.#nodes, {
-      keys,
-      token: own,
-      leaseMs,
-      sharing,
-      label,
-      queue: false,
-      polls: queue,
-    });
-    const askedAt = now();
-    return attempt.start().then((reply) => {
-      this.#turns.replied(now() - askedAt);
-      if (!reply.granted) return { ...reply, leaseLeftMs: this.#turns.delayOf(command) };
-      this.#neverGivenBack.ifDue();
-      this.#held.set(own, attempt);
-      // The next grant may come from nodes whose counters are behind.
-      attempt.raise(reply.fence + fenceCountFor(own) - 1);
-      return reply;
-    });
+    return queue ? this.#try(command).reply : untilDecided(() => this.#try(command), this.#turns);
   }
 
   /** Returns undefined: between two attempts a caller has nothing in the store. */
@@ -219,6 +203,32 @@ export class QuorumLockStore implements LockStore {
     await this.#nodes.idle();
     this.#turns.close();
     await Promise.all(this.#nodes.all.map((node) => node.close()));
+  }
+
+  #try(command: AcquireCommand): Try {
+    const { keys, token, queue, leaseMs, sharing, label } = command;
+    // A late message of one attempt must not meet another attempt of the same caller.
+    const own = freshToken(token, ++this.#attempts);
+    const attempt = new QuorumAttempt(this.#nodes, {
+      keys,
+      token: own,
+      leaseMs,
+      sharing,
+      label,
+      queue: false,
+      polls: queue,
+    });
+    const askedAt = now();
+    const reply = attempt.start().then((reply): Granted | Busy => {
+      this.#turns.replied(now() - askedAt);
+      if (!reply.granted) return { ...reply, leaseLeftMs: this.#turns.delayOf(command) };
+      this.#neverGivenBack.ifDue();
+      this.#held.set(own, attempt);
+      // The next grant may come from nodes whose counters are behind.
+      attempt.raise(reply.fence + fenceCountFor(own) - 1);
+      return reply;
+    });
+    return { attempt, reply };
   }
 
   async #forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {

@@ -19,6 +19,10 @@ const CHANCE = 0.5;
 const DELAY_GROWS_BY_TRIPS = 0.5;
 const LONGEST_DELAY_TRIPS = 10;
 
+/** The first delay of a caller that does not wait, after a collision, in ms and in round trips. It doubles each time. */
+const COLLISION_DELAY_MS = 3;
+const COLLISION_DELAY_TRIPS = 2;
+
 /** Long enough for every waiter near by to ask once more, in ms. */
 const TURN_OF_OTHERS_MS = LONGEST_DELAY_MS * (1 + CHANCE) + 10;
 
@@ -78,6 +82,12 @@ export class QuorumTurns {
     const delayMs = spread(Math.max(inMs, inTrips * this.#roundTripMs));
     const lastTryMs = this.#lastTryOf(command);
     return lastTryMs > 0 ? Math.min(delayMs, lastTryMs) : delayMs;
+  }
+
+  /** Returns how long a caller that does not wait pauses after so many collisions, in ms. */
+  delayAfterCollision(collisions: number): number {
+    const firstMs = Math.max(COLLISION_DELAY_MS, COLLISION_DELAY_TRIPS * this.#roundTripMs);
+    return spread(firstMs * 2 ** (collisions - 1));
   }
 
   /**
