@@ -20,7 +20,7 @@ import { PLATFORMS, startApp } from './http-app.js';
 jest.setTimeout(30_000);
 
 const KEY = 'export:7';
-const KINDS = ['generator', 'promised', 'passed-on', 'ignore', 'by-hand'];
+const KINDS = ['generator', 'promised', 'passed-on', 'ignore', 'by-hand', 'opened'];
 
 let locks: LockService;
 /** Body and end of the iterator go on when the test says so. */
@@ -144,6 +144,16 @@ class Exports {
       },
     };
     return byHand;
+  }
+
+  /** It can be read only once it has been opened. */
+  @Get('opened/:id')
+  @WithLock('export:<params.id>', SCOPE)
+  opened() {
+    return {
+      next: () => Promise.reject(new Error('not opened')),
+      [Symbol.asyncIterator]: () => rows(),
+    };
   }
 
   @Get('stuck/:id')

@@ -75,17 +75,43 @@ class LoweredCursor extends RowCursor {
   };
 }
 
+/** A Node stream whose `next()` gives rows until it is read as an iterator, as that of Mongoose. */
+class StreamCursor extends Readable {
+  readonly calls: string[] = [];
+  #row = 0;
+  #asIterator = false;
+
+  constructor() {
+    super({ objectMode: true, read: () => undefined });
+  }
+
+  async next(): Promise<unknown> {
+    this.calls.push('next');
+    const value = this.#row < 2 ? { row: ++this.#row } : null;
+    return this.#asIterator ? { done: value === null, value } : value;
+  }
+
+  override [Symbol.asyncIterator](): NodeJS.AsyncIterator<unknown> {
+    this.calls.push('iterator');
+    this.#asIterator = true;
+    return this as unknown as NodeJS.AsyncIterator<unknown>;
+  }
+
+  async close() {}
+}
+
 /** Nothing but the one method tells that this is a cursor. */
 function cursorWith(name: string): RowCursor {
   const cursor = new RowCursor();
   return Object.assign(cursor, { close: undefined, [name]: () => cursor.calls.push(name) });
 }
 
-const CURSORS: [string, () => RowCursor][] = [
+const CURSORS: [string, () => RowCursor | StreamCursor][] = [
   ['a cursor', () => new RowCursor()],
   ['a cursor whose iterator is made by an arrow function', () => new ArrowCursor()],
   ['a cursor whose iterator is made by a base class', () => new WrappedCursor()],
   ['a cursor of an older target', () => new LoweredCursor()],
+  ['a cursor that is a Node stream', () => new StreamCursor()],
   ...['hasNext', 'toArray', 'forEach', 'eachAsync'].map((name): [string, () => RowCursor] => [
     `a cursor with ${name}()`,
     () => cursorWith(name),
@@ -94,7 +120,7 @@ const CURSORS: [string, () => RowCursor][] = [
 ];
 
 describe.each(CURSORS)('%s with a next() that gives rows', (_kind, make) => {
-  let cursor: RowCursor;
+  let cursor: RowCursor | StreamCursor;
 
   beforeEach(() => {
     value = cursor = make();
@@ -214,5 +240,48 @@ it.each(ITERATORS)('an iterator of %s keeps the lock to its end', async (kind, m
   const held = (await rows.promised()) as AsyncIterator<unknown>;
   expect(await isLocked()).toBe(true);
   while (!(await held.next().catch(() => ({ done: true }))).done);
+  expect(await isLocked()).toBe(false);
+});
+
+/** Gives values only once it has been opened, by each reader anew. */
+class Opened implements AsyncIterable<number> {
+  readonly opened: object[] = [];
+
+  next(): Promise<IteratorResult<number>> {
+    return Promise.reject(new Error('not opened'));
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<number> {
+    const iterator = generated();
+    this.opened.push(iterator);
+    return iterator;
+  }
+}
+
+it('an iterator is opened once before its first value, and what that returns is read', async () => {
+  const source = (value = new Opened());
+  const held = (await rows.promised()) as AsyncGenerator<number>;
+  expect(source.opened).toHaveLength(0);
+  expect([await held.next(), await isLocked()]).toEqual([{ done: false, value: 1 }, true]);
+  expect([await held.next(), await isLocked()]).toEqual([{ done: true, value: undefined }, false]);
+  expect(source.opened).toHaveLength(1);
+});
+
+it('an iterator that is left before its first value is not opened', async () => {
+  const source = (value = new Opened());
+  const held = (await rows.promised()) as AsyncGenerator<number>;
+  expect(await held.return('left')).toEqual({ done: true, value: 'left' });
+  expect([source.opened, await isLocked()]).toEqual([[], false]);
+});
+
+it('an iterator that cannot be opened fails at its first value, and releases the lock', async () => {
+  const broken = new Error('broken');
+  value = Object.assign(new Messages(), {
+    [Symbol.asyncIterator]() {
+      throw broken;
+    },
+  });
+  const held = (await rows.promised()) as AsyncGenerator<number>;
+  await expect(held.next()).rejects.toBe(broken);
   expect(await isLocked()).toBe(false);
 });

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { IteratorSource } from '../stream/iterator-source.js';
 import { OpenCalls } from '../stream/open-calls.js';
 import { assertNotLost, leaseMsOf } from '../stream/stream-hold.js';
-import { throwInto } from '../stream/throw-into.js';
 import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';
 import type { RequestHold } from './request-hold.js';
@@ -15,7 +15,7 @@ type Result = IteratorResult<unknown>;
  * unless it is a generator, whose `return()` waits for its body.
  */
 export class RequestIterator implements AsyncIterableIterator<unknown> {
-  readonly #source: AsyncIterator<unknown>;
+  readonly #source: IteratorSource;
   readonly #hold: RequestHold;
   readonly #throwsLoss: boolean;
   readonly #call: HandlerCall;
@@ -28,8 +28,8 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   #isLeft = false;
   #hasEnded = false;
 
-  constructor(source: AsyncIterator<unknown>, call: HandlerCall) {
-    this.#source = source;
+  constructor(returned: AsyncIterableIterator<unknown>, call: HandlerCall) {
+    this.#source = new IteratorSource(returned);
     this.#hold = call.hold;
     this.#call = call;
     this.#throwsLoss = call.onLost === 'throw';
@@ -41,7 +41,7 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
 
   async throw(error: unknown): Promise<Result> {
     try {
-      return await this.#read(() => throwInto(this.#source, error));
+      return await this.#read(() => this.#source.throw(error));
     } finally {
       // It may go on after an error.
       this.#isLeft ||= this.#hasEnded;
@@ -53,7 +53,7 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   async return(value?: unknown): Promise<Result> {
     if (this.#hasEnded) return { done: true, value };
     this.#leave ??= this.#hold.work();
-    return this.#step(async () => this.#source.return?.(value) ?? { done: true, value }, true);
+    return this.#step(() => this.#source.return(value), true);
   }
 
   [Symbol.asyncIterator](): this {

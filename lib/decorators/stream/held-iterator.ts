@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { IteratorSource } from './iterator-source.js';
 import { OpenCalls } from './open-calls.js';
 import { assertNotLost, leaseMsOf, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
-import { throwInto } from './throw-into.js';
 
 /** How long a call may go on when its reader has left, in ms: it may wait for an event that never comes. */
 const LONGEST_AFTER_LEAVING_MS = 5000;
@@ -10,8 +10,12 @@ const LONGEST_AFTER_LEAVING_MS = 5000;
  * Makes an async iterator keep the lock until it is done, has thrown, or was left by `return()` or `throw()`, and no
  * call of it works any more. After `return()` and `throw()` that is some seconds later at the latest.
  */
-export function heldIterator(source: AsyncIterator<unknown>, streamLock: StreamLock): AsyncIterableIterator<unknown> {
+export function heldIterator(
+  returned: AsyncIterableIterator<unknown>,
+  streamLock: StreamLock,
+): AsyncIterableIterator<unknown> {
   const { lock, onLost, requests } = streamLock;
+  const source = new IteratorSource(returned);
   const hold = new StreamHold(streamLock);
   const calls = new OpenCalls();
   const inside = AsyncLocalStorage.snapshot();
@@ -34,14 +38,14 @@ export function heldIterator(source: AsyncIterator<unknown>, streamLock: StreamL
       return result;
     } catch (error) {
       await end(longestMs);
-      if (error === lock.loss) void inside(async () => source.return?.()).catch(() => undefined);
+      if (error === lock.loss) void inside(() => source.return()).catch(() => undefined);
       throw requests.attachError(error);
     }
   };
   const held: AsyncIterableIterator<unknown> = {
     next: (...sent: [] | [unknown]) => step(() => source.next(...sent)),
-    return: (value: unknown) => step(async () => source.return?.(value) ?? { done: true, value }, true),
-    throw: (error: unknown) => step(() => throwInto(source, error), true),
+    return: (value: unknown) => step(() => source.return(value), true),
+    throw: (error: unknown) => step(() => source.throw(error), true),
     [Symbol.asyncIterator]() {
       return this;
     },

@@ -18,10 +18,15 @@ export function isForeignObservable(value: unknown): boolean {
 
 /**
  * Tells whether a value is an async iterator: its `next()` returns what `for await` over it returns. Cursors of
- * databases have a `next()`, too, but theirs returns rows.
+ * databases have a `next()`, too, but theirs returns rows. That of Mongoose is a Node stream besides.
  */
-export function isAsyncIterator(value: unknown): value is AsyncIterator<unknown> {
-  return isObject(value) && hasMethods(value, Symbol.asyncIterator, 'next') && !isCursor(value);
+export function isAsyncIterator(value: unknown): value is AsyncIterableIterator<unknown> {
+  return (
+    isObject(value) &&
+    hasMethods(value, Symbol.asyncIterator, 'next') &&
+    !hasMethods(value, ...OF_NODE_STREAMS) &&
+    !isCursor(value)
+  );
 }
 
 /** Tells whether `for await` can read a value. */
@@ -59,6 +64,9 @@ function isByteStream(stream: ReadableStream): boolean {
     return false;
   }
 }
+
+/** The methods that show a readable stream of Node, or of a library such as `readable-stream`. */
+const OF_NODE_STREAMS = ['on', 'pipe', 'read'] as const;
 
 /**
  * The methods that show a cursor, beside `next()`. A generator may have them too, from a polyfill, and so may an
