@@ -16,7 +16,8 @@ export class LockNotWiredError extends LockError {
       'let Nest build the object, instead of calling "new" yourself; ' +
       `or give it to Nest (useValue, useFactory); import ${module} in the app; ` +
       "don't freeze the object in its constructor; " +
-      'in a unit test import LockTestingModule.forRoot() from "nest-redis-lock/testing".';
+      'in a unit test import LockTestingModule.forRoot() from "nest-redis-lock/testing", ' +
+      'and call "await module.init()", which wires what the test gives to Nest.';
     super('LockNotWiredError', message, {
       code: 'LOCK_NOT_WIRED',
       status: 500,

@@ -42,6 +42,17 @@ it('LockTestingModule wires the objects of a test that does not init()', async (
   expect(await module.get(Jobs).run()).toBe('ran');
 });
 
+it.each<[string, (building: TestingModuleBuilder) => TestingModuleBuilder]>([
+  ['useValue', (building) => building.overrideProvider(Jobs).useValue(new Jobs())],
+  ['useFactory', (building) => building.overrideProvider(Jobs).useFactory({ factory: () => new Jobs() })],
+])('the error of an object that a test gives by %s says to call init(), which wires it', async (_how, given) => {
+  const module = await given(withMemory()).compile();
+  open.push(module);
+  await expect(module.get(Jobs).run()).rejects.toThrow(/in a unit test.*await module\.init\(\)/);
+  await module.init();
+  expect(await module.get(Jobs).run()).toBe('ran');
+});
+
 it('LockTestingModule gives each test locks of its own, unless it is given the store', async () => {
   const store = new MemoryLockStore();
   const [own, one, two] = [
