@@ -12,6 +12,7 @@ import { ownerOf, ownersOf } from '../decorators/method/prototypes.js';
 import { isRequestLock } from '../decorators/request-scope/request-lock.interceptor.js';
 import { callsSuper } from '../decorators/source/super-calls.js';
 import { mistake } from '../errors/mistakes.js';
+import { copiedMethods } from './copied-methods.js';
 import { roleWithoutCatch } from './role-without-catch.js';
 
 /**
@@ -27,6 +28,7 @@ export function mistakesOf(prototype: object): readonly string[] {
     ...reached.flatMap(({ mistakes }) => mistakes ?? []),
     ...hiddenByClass(prototype).map(({ mistake }) => mistake),
     ...currentLockWithoutLock(prototype),
+    ...copiedMethods(prototype),
     ...methods.flatMap((method) => requestLockCalledBySuper(prototype, method)),
     ...own.flatMap((method) => [
       ...transactionAroundLock(method),

@@ -380,6 +380,25 @@ Potential solutions:
 - Write @WithLock above that decorator.`,
   ],
   [
+    'a locked method that was copied from another class, inherited ones included',
+    () => {
+      const run = Object.getOwnPropertyDescriptor(Jobs.prototype, 'run')!;
+      class Mixed {}
+      Object.defineProperty(Mixed.prototype, 'run', run);
+      class Derived extends Mixed {}
+      class Bound {}
+      Object.assign(Bound.prototype, { run: Jobs.prototype.run.bind(new Jobs()) });
+      class Locked extends Jobs {}
+      Object.defineProperty(Locked.prototype, 'walk', run);
+      return { providers: [Derived, Bound, Locked] };
+    },
+    `Mixed.run() was copied from another class with its @WithLock, but Nest gives a Derived no LockService, so every call would be refused.
+
+Potential solutions:
+- Let Derived extend that class, or call it.
+- Write the method in Mixed, with @WithLock.`,
+  ],
+  [
     'a lock on hooks of a gateway, inherited ones included, and none on those of other classes',
     () => {
       class Base {

@@ -8,7 +8,12 @@ const bound = new WeakSet<object>();
 
 /** Tells whether a call of this function takes a lock: it is a method with `@WithLock`, bound or not. */
 export function isLockedMethod(value: unknown): boolean {
-  return typeof value === 'function' && ((value as { [LOCKED]?: unknown })[LOCKED] === LOCKED || bound.has(value));
+  return isUnboundLockedMethod(value) || (typeof value === 'function' && bound.has(value));
+}
+
+/** Tells whether a function is a method with `@WithLock` that takes its lock from the object that it is called on. */
+export function isUnboundLockedMethod(value: unknown): boolean {
+  return typeof value === 'function' && (value as { [LOCKED]?: unknown })[LOCKED] === LOCKED;
 }
 
 /**
