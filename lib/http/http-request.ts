@@ -20,6 +20,8 @@ const requests = new AsyncLocalStorage<HttpRequest>();
 /** What has failed in the requests of a response: each try of a handler that an interceptor calls again is one. */
 const failed = new WeakMap<ServerResponse, Set<HttpRequest>>();
 
+const noop = (): void => undefined;
+
 /** How Nest calls the handler of each response. */
 const contexts = new WeakMap<ServerResponse, ExecutionContext>();
 
@@ -48,6 +50,11 @@ class HttpRequest {
   get isOver(): boolean {
     const response = this.#response.deref();
     return !response || isOver(response);
+  }
+
+  watch(): void {
+    const response = this.#response.deref();
+    if (response && !isOver(response)) onceEnded(response, noop);
   }
 
   /**
@@ -213,6 +220,14 @@ export function insideRequest<T>(context: ExecutionContext, work: () => T): T {
  */
 export function clientGoneSignal(): AbortSignal | undefined {
   return requests.getStore()?.clientGone;
+}
+
+/**
+ * Looks from time to time whether the HTTP client of this async context has gone, until the response has been sent. The
+ * connection is closed then, so whoever reads a stream for it hears of that, such as Nest.
+ */
+export function watchClient(): void {
+  requests.getStore()?.watch();
 }
 
 /** Tells whether this async context handles an HTTP request that waits for its response. */

@@ -1,5 +1,5 @@
 import type { LockExceptionFactory } from './exception-factory.js';
-import { attachToRequest, clientGoneSignal, isRequestOver, isRequestRunning } from './http-request.js';
+import { attachToRequest, clientGoneSignal, isRequestOver, isRequestRunning, watchClient } from './http-request.js';
 
 /**
  * Connects a `LockService` with the HTTP requests that its callers handle: a client that goes away ends the wait of its
@@ -10,6 +10,7 @@ import { attachToRequest, clientGoneSignal, isRequestOver, isRequestRunning } fr
 export function httpRequests(factory: LockExceptionFactory | undefined) {
   return {
     waitSignal: clientGoneSignal,
+    watch: watchClient,
     isRunning: isRequestRunning,
     isOver: isRequestOver,
     attachError: <E>(error: E): E => attachToRequest(error, factory),

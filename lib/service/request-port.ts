@@ -7,6 +7,11 @@ export interface RequestPort {
    * of a request.
    */
   waitSignal(): AbortSignal | undefined;
+  /**
+   * Looks, until the current request is over, whether anybody still waits for its response: for a stream, which is read
+   * for as long as somebody does.
+   */
+  watch(): void;
   /** Whether there is a current request, and it is not over. */
   isRunning(): boolean;
   /** Whether the current request has its response, or nobody waits for it any more; false outside of a request. */
@@ -23,6 +28,7 @@ export interface RequestPort {
 /** For a service outside of Nest: no call belongs to a request. */
 export const NO_REQUESTS: RequestPort = {
   waitSignal: () => undefined,
+  watch: () => undefined,
   isRunning: () => false,
   isOver: () => false,
   attachError: (error) => error,

@@ -54,6 +54,7 @@ export class StreamHold {
   constructor({ lock, requests }: StreamLock) {
     this.#lock = lock;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
+    requests.watch();
     const longestMs = requests.isOver() ? LONGEST_AFTER_REQUEST_MS : Infinity;
     this.#unreadTimer = setTimeout(() => this.#release(), Math.min(leaseMsOf(lock), longestMs)).unref();
   }
