@@ -1,9 +1,11 @@
+import { fileURLToPath } from 'node:url';
+
 /** How many frames to read: those of this library, and of what calls decorators, come first. */
 const FRAMES = 50;
 /** The path of a file may have brackets, as that of `Program Files (x86)` has. */
 const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:[\\/])(?!.*<anonymous>).+|(?!node:)[^()]+?):\d+:\d+\)?$/;
 
-/** Returns the files of the running functions, the innermost first, without those of Node. */
+/** Returns the paths of the files of the running functions, the innermost first, without those of Node. */
 export function filesOfStack(): readonly string[] {
   const { stackTraceLimit } = Error;
   // The limit stays where it can't be set, as with frozen intrinsics. `prepareStackTrace` may make anything of a stack.
@@ -12,5 +14,15 @@ export function filesOfStack(): readonly string[] {
   Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
   return String(stack)
     .split('\n')
-    .flatMap((line) => FRAME.exec(line)?.[1]?.replace(/^file:\/\//, '') ?? []);
+    .flatMap((line) => pathOf(FRAME.exec(line)?.[1]) ?? []);
+}
+
+/** Node writes the URL of a module, but a path for CommonJS and where there is a source map. */
+function pathOf(file: string | undefined): string | undefined {
+  if (!file?.startsWith('file://')) return file;
+  try {
+    return fileURLToPath(file);
+  } catch {
+    return undefined;
+  }
 }

@@ -34,7 +34,7 @@ describe('The parser of class sources', () => {
   let packages: string;
 
   beforeEach(() => {
-    folder = realpathSync(mkdtempSync(join(tmpdir(), 'lazy parser (1)-')));
+    folder = realpathSync(mkdtempSync(join(tmpdir(), 'lazy parser (1) c# 100% what? a%20b-')));
     packages = join(folder, 'node_modules');
     mkdirSync(join(packages, 'nest-redis-lock'), { recursive: true });
     for (const part of ['dist', 'package.json'])
@@ -70,11 +70,23 @@ describe('The parser of class sources', () => {
     },
   );
 
-  it('an app loads the parser that only the package can see, in a folder with brackets in its name', async () => {
-    const own = join(packages, 'nest-redis-lock', 'node_modules');
-    mkdirSync(own);
-    symlinkSync(join(HERE, 'node_modules', 'acorn'), join(own, 'acorn'));
-    expect(await run(DESTRUCTURED)).toBe('locked pay:42:7\n');
+  it.each<[written: string, flags: readonly string[]]>([
+    ['URLs', []],
+    ['paths', ['--enable-source-maps']],
+  ])(
+    'an app in a folder with any name loads the parser that only the package can see, when stacks have %s',
+    async (_written, flags) => {
+      const own = join(packages, 'nest-redis-lock', 'node_modules');
+      mkdirSync(own);
+      symlinkSync(join(HERE, 'node_modules', 'acorn'), join(own, 'acorn'));
+      expect(await run(DESTRUCTURED, ...flags)).toBe('locked pay:42:7\n');
+    },
+  );
+
+  it('an app loads the parser from its working directory when stacks name no files of this machine', async () => {
+    link('acorn');
+    const named = "Error.prepareStackTrace = () => 'at define (webpack://app/main.js:1:1)';";
+    expect(await run(DESTRUCTURED.replace('class Payout', `${named}\nclass Payout`))).toBe('locked pay:42:7\n');
   });
 
   it('an app that needs the parser and does not have it fails when the class is defined, and says why', async () => {

@@ -1,3 +1,4 @@
+import { isAbsolute, join } from 'node:path';
 import type * as Acorn from 'acorn';
 import { mistake } from '../../errors/mistakes.js';
 import { filesOfStack } from '../../errors/stack-files.js';
@@ -34,7 +35,6 @@ function loadedParser(): typeof Acorn {
 }
 
 /** Not `import.meta.url`, which is a syntax error when Jest compiles the package to CommonJS. */
-function thisFile(): URL {
-  const [file = `${process.cwd()}/app.js`] = filesOfStack();
-  return new URL(`file://${file}`);
+function thisFile(): string {
+  return filesOfStack().find(isAbsolute) ?? join(process.cwd(), 'app.js');
 }
