@@ -315,11 +315,27 @@ it.each<[string, () => unknown]>([
 });
 
 describe('objects in an array take their locks', () => {
-  it('rows of data in an array are skipped: objects without a class have no locks', () => {
+  it('of the rows in an array, one of each class is looked at, and all of a class with locks', () => {
+    class Row {}
+    class LockedRow extends Locked {}
+    const inner = new LockedRow();
+    const withoutPrototype = () => Object.create(null) as object;
+    const tables = [
+      [new Row(), new Row(), new Date(0), new Row()],
+      [new LockedRow(), new LockedRow()],
+      [{ id: 1 }, withoutPrototype(), withoutPrototype()],
+      [1, 'text', null],
+      [[inner], [new Row()]],
+    ];
+    const [rows, locked] = tables;
+    const wanted = [tables, rows, rows![0], rows![2], ...locked!, inner];
+    const objects = [...objectsIn(tables)];
+    expect(objects).toHaveLength(wanted.length);
+    for (const [at, object] of objects.entries()) expect(object).toBe(wanted[at]);
+  });
+
+  it('an object that is no array is looked at itself', () => {
     const row = { id: 1 };
-    const nested = [row, new Date(0)];
-    const rows = [row, nested, 1];
-    expect([...objectsIn(rows)]).toEqual([rows, nested, new Date(0)]);
     expect([...objectsIn(row)]).toEqual([row]);
   });
 
