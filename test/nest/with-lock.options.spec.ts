@@ -40,6 +40,11 @@ class Jobs {
     return body(lock!);
   }
 
+  @WithLock('job', { wait: 0 })
+  async observed(body: Body, @CurrentLock() lock?: Lock) {
+    return body(lock!);
+  }
+
   @WithLock('job', { wait: '40ms' })
   async waitingShortly(body: Body, @CurrentLock() lock?: Lock) {
     return body(lock!);
@@ -134,9 +139,13 @@ describe('what the body returns', () => {
     warn.mockRestore();
   });
 
-  it('a body must not return an Observable of another library, which nobody would hold the lock for', async () => {
-    const foreign = { subscribe: () => undefined, ['@@observable']: () => foreign };
-    await expect(jobs.throwing(() => foreign)).rejects.toThrow(LockOptionsError);
+  it('a body that returns an Observable of another library, or a store, causes one warning', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+    const store = { subscribe: () => undefined, getState: () => 1, ['@@observable']: () => store };
+    for (let call = 0; call < 2; call++) expect(await jobs.observed(() => store)).toBe(store);
+    expect(warn.mock.calls).toEqual([
+      [expect.stringContaining('Jobs.observed() returned a store, or an Observable of')],
+    ]);
   });
 });
 

@@ -44,6 +44,11 @@ const COMPILERS: [name: string, compile: (source: string) => string][] = [
 const Bluebird = class {
   then() {}
 };
+/** An Observable, but not of RxJS. */
+const Store = class {
+  subscribe() {}
+  ['@@observable']() {}
+};
 const Below: MethodDecorator = (_prototype, _name, descriptor) => {
   const method = descriptor.value as () => unknown;
   descriptor.value = (async () => method()) as typeof descriptor.value;
@@ -57,7 +62,7 @@ const Instead: MethodDecorator = (_prototype, _name, descriptor) => {
 
 /** A class with this method, as the compiler makes it. */
 function compiled(compile: (source: string) => string, method: string): Type {
-  const scope = { Lock: WithLock('job'), Tag: SetMetadata('tag', 1), Below, Instead, Observable, Bluebird };
+  const scope = { Lock: WithLock('job'), Tag: SetMetadata('tag', 1), Below, Instead, Observable, Bluebird, Store };
   const code = compile(`class Jobs { x: any; @Lock ${method} }\nexports.Jobs = Jobs;`);
   const exports: { Jobs?: Type } = {};
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is our own code, and must have our own Promise
@@ -72,6 +77,7 @@ const SYNCHRONOUS = [
   'run(): boolean { return this.x }',
   'run(): string[] { return this.x }',
   'run(): Date { return this.x }',
+  'run(): Store<number> { return this.x }',
 ];
 
 /** Whose source tells. */

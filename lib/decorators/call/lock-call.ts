@@ -1,10 +1,9 @@
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
-import { notAPromise, type Method } from '../method/checked-method.js';
+import type { Method } from '../method/checked-method.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { holdUntilEnd } from '../stream/hold-until-end.js';
-import { isForeignObservable } from '../stream/stream-kind.js';
 import { warnIfUncovered } from '../stream/uncovered-stream.js';
 import { endedBy, keyOrAttachedError, withCurrentLock } from './call-parts.js';
 import { serviceOf } from './service-of.js';
@@ -37,9 +36,10 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
         const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
-        return Promise.resolve(result).then((value) =>
-          checkedResult(holdUntilEnd(value, { lock, onLost, requests }), name),
-        );
+        return Promise.resolve(result).then((value) => {
+          warnIfUncovered(value, name);
+          return holdUntilEnd(value, { lock, onLost, requests });
+        });
       };
       const key = keyOrAttachedError(keyOf, args, requests);
       if (!unsubscribed) return locks.withLock(key, work, lockOptions);
@@ -67,14 +67,4 @@ function callWithFallback(method: CalledMethod): LockCall {
       return typeof onTimeout === 'function' ? onTimeout({ error, args }) : undefined;
     }
   };
-}
-
-/**
- * Checks for results that outlive the lock: refuses an Observable of another library, and warns of streams whose end
- * can't be seen.
- */
-function checkedResult(result: unknown, method: string): unknown {
-  if (isForeignObservable(result)) throw notAPromise(method);
-  warnIfUncovered(result, method);
-  return result;
 }

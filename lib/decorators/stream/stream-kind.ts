@@ -9,7 +9,7 @@ export function isObservable(value: unknown): value is Observable<unknown> {
   return isObject(value) && (isInstance(value, Observable) || hasMethods(value, 'lift', 'subscribe'));
 }
 
-/** Tells whether a value is an Observable of another library. */
+/** Tells whether a value is an Observable of another library, or a store that can be read as one. */
 export function isForeignObservable(value: unknown): boolean {
   if (!isObject(value) || isObservable(value)) return false;
   const { observable } = Symbol as { readonly observable?: symbol };
