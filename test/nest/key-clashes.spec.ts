@@ -10,14 +10,14 @@ import { boot } from './boot.js';
 function withKeys(one: string | string[], two: string | string[] | ((x: string) => string)) {
   class Orders {
     @WithLock(one)
-    async ship(x: string, y: string) {
-      return [x, y];
+    async ship(x: string, y: string, note?: string) {
+      return [x, y, note];
     }
   }
   class Reports {
     @WithLock(two as string)
-    async print(x: string, y: string) {
-      return [x, y];
+    async print(x: string, y: string, note?: string) {
+      return [x, y, note];
     }
   }
   return [Orders, Reports];

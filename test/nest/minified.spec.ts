@@ -26,13 +26,13 @@ const DECORATE =
 const ESBUILD = `${DECORATE}let t=class{async withdraw(a,m){return[a,m]}};h([(0,require("nest-redis-lock").WithLock)(KEY)],t.prototype,"withdraw",1),t=h([(0,require("@nestjs/common").Injectable)()],t);exports.AccountService=t;`;
 const KEPT = ESBUILD.replace('h([(0', 'd(t,"name",{value:"AccountService",configurable:!0}),h([(0');
 
-async function minifiedBySwc(): Promise<string> {
+async function minifiedBySwc(keepsSpace = false): Promise<string> {
   const parser = { syntax: 'typescript', decorators: true } as const;
   const minify = { compress: true, mangle: { topLevel: true, keepClassNames: false }, module: true } as const;
   const { code } = await transform(SOURCE, {
     configFile: false,
     swcrc: false,
-    minify: true,
+    minify: !keepsSpace,
     module: { type: 'commonjs' },
     jsc: { target: 'es2022', parser, transform: { legacyDecorator: true, decoratorMetadata: true }, minify },
   });
@@ -51,7 +51,18 @@ function loaded(code: string, key: string): Type {
 }
 
 describe.each<[string, string, RegExp, () => string | Promise<string>]>([
-  ['SWC', '<userId>', /^The lock key "account:<userId>" of \w{1,2}\.withdraw\(\) names <userId>\./, minifiedBySwc],
+  [
+    'SWC',
+    '<userId>',
+    /^The lock key "account:<userId>" of \w{1,2}\.withdraw\(\) names <userId>\./,
+    () => minifiedBySwc(),
+  ],
+  [
+    'SWC that keeps the white space',
+    '<userId>',
+    /^The lock key "account:<userId>" of \w{1,2}\.withdraw\(\) names <userId>\./,
+    () => minifiedBySwc(true),
+  ],
   ['esbuild', '<userId>', /^The lock key "account:<userId>" of t\.withdraw\(\) names <userId>\./, () => ESBUILD],
   [
     'esbuild with its names kept',
@@ -70,7 +81,7 @@ describe.each<[string, string, RegExp, () => string | Promise<string>]>([
 
   it('a minified class does not start with a template that names a renamed parameter by chance', async () => {
     const code = await build();
-    const [, first, second] = /withdraw\((\w),(\w)\)/.exec(code)!;
+    const [, first, second] = /withdraw\((\w),\s?(\w)\)/.exec(code)!;
     for (const name of [first, second])
       await expect(boot(loaded(code, `account:<${name}>`))).rejects.toThrow(/This class looks minified: use <0>\./);
   });
@@ -78,14 +89,46 @@ describe.each<[string, string, RegExp, () => string | Promise<string>]>([
   it('a minified class starts with a template by position', async () => boot(loaded(await build(), 'account:<0>')));
 });
 
-it('a class whose parameters have one letter in the source can name them', async () => {
-  class Accounts {
-    @WithLock(['account:<a>', 'account:<b>'])
-    async move(b: string, a: string) {
-      return [a, b];
+/** How a class shows that nothing has renamed its parameters. */
+const LONGER_NAMES: readonly (readonly [string, string])[] = [
+  ['a constructor', 'constructor(rates) { this.rates = rates; }'],
+  ['another method', 'async withdraw(id, { sum: amount }) { return amount; }'],
+  ['a variable', 'total() { const sum = 0; return sum; }'],
+  ['an arrow function', 'all() { return this.map((one) => one); }'],
+  ['what is caught', 'all() { try { return 1; } catch (error) { return 2; } }'],
+];
+
+/** Compiles a class with a method that names its second parameter. */
+const withShortNames = (more: string) =>
+  loaded(
+    `class Accounts {
+      ${more}
+      async move(b, a) {
+        return [a, b];
+      }
     }
-  }
-  await boot(Accounts);
+    const move = Object.getOwnPropertyDescriptor(Accounts.prototype, 'move');
+    require('nest-redis-lock').WithLock(KEY)(Accounts.prototype, 'move', move);
+    Object.defineProperty(Accounts.prototype, 'move', move);
+    exports.AccountService = Accounts;`,
+    'account:<a>',
+  );
+
+it.each(LONGER_NAMES)(
+  'a method whose parameters have one letter can name them where %s has longer names',
+  async (_what, more) => {
+    await boot(withShortNames(more));
+  },
+);
+
+it.each([
+  ['has no other names', ''],
+  ['has other names of one letter', 'async withdraw(e, { amount: n }) { const o = e.amount; return [o, n]; }'],
+  ['has longer names only for functions', 'all() { function sum() {} return sum; }'],
+])('a method whose parameters have one letter must name positions where its class %s', async (_what, more) => {
+  await expect(boot(withShortNames(more))).rejects.toThrow(
+    /names <a>\. This class looks minified: use <0>\.[^]*If it is not minified, give its parameters longer names\./,
+  );
 });
 
 it('a class with names as short as people write them is not taken for minified', async () => {

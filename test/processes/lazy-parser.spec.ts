@@ -56,8 +56,11 @@ describe('The parser of class sources', () => {
     return stripVTControlCharacters(stdout + stderr);
   };
 
-  it('an app whose methods have plain parameters starts without the parser', async () => {
-    expect(await run(appWith('async run(dto, to) { return to; }', 'pay:<dto.id>:<to>'))).toBe('locked pay:42:7\n');
+  it.each([
+    ['async run(dto, to) { return to; }', 'pay:<dto.id>:<to>'],
+    ['async run(a, b) { return b; }', 'pay:<0.id>:<1>'],
+  ])('an app whose method "%s" has plain parameters starts with the key %s without the parser', async (...one) => {
+    expect(await run(appWith(...one))).toBe('locked pay:42:7\n');
   });
 
   const DESTRUCTURED = appWith('async run({ id }, to) { return id; }', 'pay:<id>:<to>');

@@ -6,7 +6,7 @@ import { isLockError } from '../../errors/lock.error.js';
 import { shownError } from '../../errors/messages.js';
 import { Mistakes } from '../../errors/mistakes.js';
 import { KeyTemplate, type TemplateContext } from './key-template.js';
-import { isRenamed, minifiedMethod } from './minified.js';
+import { mayBeRenamed, minifiedMethod } from './minified.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from '../source/parameter-names.js';
 
 /** The metadata in which Nest keeps what `@Param('userId')` and the like say about a handler's parameters. */
@@ -25,12 +25,16 @@ export function keyResolver(
 ): (args: unknown[]) => LockKey {
   if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
   const own = parameterNames(prototype, method);
-  const names = new Map([...routeNames(prototype, method), ...(isRenamed(prototype, method, own) ? [] : own)]);
+  const ofRoute = routeNames(prototype, method);
+  const names = new Map([...ofRoute, ...own]);
   const known =
     names.size > 0 ? `Known names: ${[...names.keys()].join(', ')}` : "The names of its parameters can't be read";
   return filledKey(key, {
     method: site,
-    find: (name) => (/^\d+$/.test(name) ? { index: Number(name), path: [] } : names.get(name)),
+    find: (name) => {
+      if (/^\d+$/.test(name)) return { index: Number(name), path: [] };
+      return own.has(name) && mayBeRenamed(prototype, method, own) ? ofRoute.get(name) : names.get(name);
+    },
     ...OF_DECORATOR,
     examples: 'a name, <userId>; a path into it, <dto.id>; a position, <0> or <0.id>',
     unknownNames: () =>

@@ -1,6 +1,6 @@
 import { classSource, methodSource } from '../source/class-source.js';
 import type { UnknownNames } from './key-template.js';
-import type { ParameterNames } from '../source/parameter-names.js';
+import { localNames, type ParameterNames } from '../source/parameter-names.js';
 import { plainMethod } from '../source/plain-method.js';
 import { filesOfStack } from '../../errors/stack-files.js';
 
@@ -19,17 +19,19 @@ export function minifiedMethod(prototype: object, names: ParameterNames): Unknow
       'Name positions, which every build keeps: <0> is the first parameter, <1.id> the "id" of the second.',
       'Give a function of the arguments.',
       'Let the build keep names: minifyIdentifiers: false in esbuild, mangle: false in Terser and SWC.',
+      'If it is not minified, give its parameters longer names.',
     ],
   };
 }
 
 /**
- * Tells whether a minifier seems to have renamed the parameters of a method. A template that names one of them as it is
- * called now, such as `<a>`, may have been written for another.
+ * Tells whether a minifier may have renamed the parameters of a method. A template that names one of them as it is
+ * called now, such as `<a>`, may have been written for another. A longer name in the class shows that it has not.
  */
-export function isRenamed(prototype: object, method: string | symbol, names: ParameterNames): boolean {
+export function mayBeRenamed(prototype: object, method: string | symbol, names: ParameterNames): boolean {
   const given = [...names.keys()];
-  return given.length > 1 && given.every((name) => name.length === 1) && isCompact(prototype, method);
+  if (given.length < 2 || given.some((name) => name.length > 1)) return false;
+  return isCompact(prototype, method) || localNames(prototype).every((name) => name.length <= SHORT);
 }
 
 /** Whether nothing stands between the parameters and the body, where people and compilers write a space. */

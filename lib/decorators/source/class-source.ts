@@ -71,7 +71,8 @@ export function isSourceOf(
   return method.toString() === classSource(prototype)?.text.slice(start, end);
 }
 
-function isFunction(node: AnyNode): node is FunctionNode {
+/** Tells whether a node is a function that is a value, such as a method. */
+export function isFunction(node: AnyNode): node is FunctionNode {
   return node.type === 'FunctionExpression' || node.type === 'ArrowFunctionExpression';
 }
 

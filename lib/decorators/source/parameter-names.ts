@@ -1,6 +1,7 @@
 import type { Pattern } from 'acorn';
-import { methodSource } from './class-source.js';
+import { classSource, isFunction, methodSource } from './class-source.js';
 import { plainMethod } from './plain-method.js';
+import { nodesIn } from './source-nodes.js';
 
 /** Where the value of a name is: which argument, and the path into it. */
 export interface ArgumentPath {
@@ -22,6 +23,20 @@ export function parameterNames(prototype: object, method: string | symbol): Para
   if (plain) return new Map(plain.parameters.map((name, index) => [name, { index, path: [] }]));
   const source = methodSource(prototype, method);
   return source ? namesOf(source.value.params) : NONE;
+}
+
+/**
+ * Returns the names of the parameters and variables in a class, which a minifier would have shortened. There are none
+ * where the source can't be read.
+ */
+export function localNames(prototype: object): readonly string[] {
+  const body = classSource(prototype)?.body;
+  const patterns = [
+    ...nodesIn(body, isFunction).flatMap(({ params }) => params),
+    ...nodesIn(body, (node) => node.type === 'VariableDeclarator').map(({ id }) => id),
+    ...nodesIn(body, (node) => node.type === 'CatchClause').flatMap(({ param }) => param ?? []),
+  ];
+  return [...namesOf(patterns).keys()];
 }
 
 function namesOf(parameters: readonly Pattern[]): ParameterNames {
