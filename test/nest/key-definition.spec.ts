@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Param, Query, type Type } from '@nestjs/common';
 import { LockOptionsError, WithLock } from 'nest-redis-lock';
+import ts from 'typescript';
 import { boot } from './boot.js';
 
 /** A class of which one method has this key. */
@@ -87,6 +88,36 @@ describe('a key template at boot', () => {
     };
     await expect(boot(old('a:<id>'))).rejects.toThrow(/The names of its parameters can't be read\.[^]*<0>/);
     await boot(old('a:<0>'));
+  });
+
+  describe('of a method that tsc has compiled', () => {
+    const compiled = (target: ts.ScriptTarget, method: string) => {
+      const { outputText } = ts.transpileModule(`class Accounts { ${method} }`, { compilerOptions: { target } });
+      // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is our own code
+      const define = new Function(`${outputText}\nreturn Accounts;`) as () => Type;
+      const Accounts = define();
+      const prototype = Accounts.prototype as object;
+      const transfer = Object.getOwnPropertyDescriptor(prototype, 'transfer')!;
+      WithLock('a:<from>')(prototype, 'transfer', transfer);
+      Object.defineProperty(prototype, 'transfer', transfer);
+      return Accounts;
+    };
+
+    it.each(["async transfer(from, to = 'x') {}", 'async transfer({ from }) {}', 'async *transfer(from, to = 1) {}'])(
+      'the error at boot tells of a target that changes the names of "%s"',
+      async (method) => {
+        await expect(boot(compiled(ts.ScriptTarget.ES2016, method))).rejects.toThrow(
+          /names <from>\. Known names: \w+\.[^]*- Compile for ES2018 or later/,
+        );
+        await boot(compiled(ts.ScriptTarget.ES2018, method));
+      },
+    );
+
+    it('the error at boot says nothing of the target where it keeps the names', async () => {
+      await expect(boot(compiled(ts.ScriptTarget.ES2016, 'async transfer(of, to) {}'))).rejects.toThrow(
+        /names <from>\. Known names: of, to\.(?![^]*Compile for)/,
+      );
+    });
   });
 
   it.each(['a:<from><to>', 'a:<from>of<to>'])(

@@ -5,7 +5,7 @@ import { LockKeyError } from '../../errors/lock-key.error.js';
 import { isLockError } from '../../errors/lock.error.js';
 import { shownError } from '../../errors/messages.js';
 import { Mistakes } from '../../errors/mistakes.js';
-import { KeyTemplate, type TemplateContext } from './key-template.js';
+import { KeyTemplate, type TemplateContext, type UnknownNames } from './key-template.js';
 import { mayBeRenamed, minifiedMethod } from './minified.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from '../source/parameter-names.js';
 
@@ -27,8 +27,6 @@ export function keyResolver(
   const own = parameterNames(prototype, method);
   const ofRoute = routeNames(prototype, method);
   const names = new Map([...ofRoute, ...own]);
-  const known =
-    names.size > 0 ? `Known names: ${[...names.keys()].join(', ')}` : "The names of its parameters can't be read";
   return filledKey(key, {
     method: site,
     find: (name) => {
@@ -37,14 +35,29 @@ export function keyResolver(
     },
     ...OF_DECORATOR,
     examples: 'a name, <userId>; a path into it, <dto.id>; a position, <0> or <0.id>',
-    unknownNames: () =>
-      minifiedMethod(prototype, own) ?? { what: known, remedies: names.size > 0 ? REMEDIES : REMEDIES.slice(1) },
+    unknownNames: () => minifiedMethod(prototype, own) ?? unknownParameters([...names.keys()]),
   });
 }
 
 const OF_DECORATOR = { forms: 'a non-empty template, an array of them, or a function', otherwise: 'give a function' };
 
-const REMEDIES = ['Name one of them.', 'Name a position, such as <0> or <0.id>.', 'Give a function of the arguments.'];
+/** What compilers call the parameters of an async method that they make a generator of: `from_1`, `_a`, `_0`. */
+const OF_OLD_TARGET = /^_[a-z\d]$|_\d+$/;
+
+function unknownParameters(known: readonly string[]): UnknownNames {
+  const isOfOldTarget = known.some((name) => OF_OLD_TARGET.test(name));
+  return {
+    what: known.length > 0 ? `Known names: ${known.join(', ')}` : "The names of its parameters can't be read",
+    remedies: [
+      ...(known.length > 0 ? ['Name one of them.'] : []),
+      'Name a position, such as <0> or <0.id>.',
+      'Give a function of the arguments.',
+      ...(isOfOldTarget
+        ? ['Compile for ES2018 or later: for older targets, compilers rename parameters of async methods.']
+        : []),
+    ],
+  };
+}
 
 /** The parts of a request that a key can be made from. */
 const PARTS_OF_REQUEST = ['params', 'query', 'body', 'headers'];
