@@ -105,14 +105,14 @@ export function checkNames(names: readonly string[], option: string): void {
  * @throws LockOptionsError for a number or a boolean that is neither, and not its text
  */
 export function convertTexts(options: RedisOptions, option: string): RedisOptions {
-  const converted = Object.entries(options).map(([name, value]: [string, unknown]) => {
+  const converted = Object.entries(options).map(([name, value]: [string, unknown]): [string, unknown] => {
     const kind = IOREDIS_OPTIONS[name as keyof RedisOptions];
     if (value === undefined || value === null) return [name, value];
     if (kind === 'number') return [name, asNumber(value, `${option}.${name}`)];
     if (kind === 'boolean') return [name, asBoolean(value, `${option}.${name}`)];
     return [name, value];
   });
-  return Object.fromEntries(converted);
+  return Object.fromEntries(converted) as RedisOptions;
 }
 
 /**
@@ -124,7 +124,7 @@ export function optionsOfUrl({ searchParams }: URL, option: string): RedisOption
   const options = Object.fromEntries(searchParams);
   checkNames(Object.keys(options), option);
   const code = Object.keys(options).find((name) => IOREDIS_OPTIONS[name as keyof RedisOptions] === 'code');
-  if (code === undefined) return convertTexts(options as RedisOptions, option);
+  if (code === undefined) return convertTexts(options, option);
   throw new LockOptionsError(`"${option}.${code}" can't stand in a URL: give ioredis options in place of the URL.`);
 }
 
