@@ -16,7 +16,8 @@ export function redisOutageLog(logger: Log, outage: OutageReporter, nodes: numbe
     ? `Locks go on while ${(nodes + 1) / 2} of the ${nodes} nodes work.`
     : 'Calls that need a lock fail until it is back.';
   const meanwhile = isQuorum
-    ? 'While no node has a subscription, this app does not hear that others wait, or that a lock was taken by force.'
+    ? `While ${(nodes + 1) / 2} of the ${nodes} nodes have none, this app lets others try after each lock, ` +
+      'and hears late that a lock was taken by force.'
     : 'Until it is back, waiters poll about once a second.';
   return {
     down: (server, cause) => {

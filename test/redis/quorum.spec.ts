@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { LockOptionsError, LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { LockOptionsError, LockUnavailableError, type LockStore, type RedisLockModuleOptions } from 'nest-redis-lock';
 import type { OutageLog } from '../../lib/redis/connection/outage-log.js';
 import { aborted, deferred, until } from '../support/deferred.js';
 import { lockService, redisStore, trustingQuorum, type ClosableLockService } from '../support/stores/lock-services.js';
 import { RedisServers } from '../support/redis/redis-servers.js';
-import { startProxy } from '../support/redis/tcp-proxy.mjs';
+import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
 
 const COMMAND_TIMEOUT_MS = 1000;
 const KEY = 'account:1';
@@ -30,15 +30,20 @@ describe('On a quorum of five Redis', () => {
     options: RedisLockModuleOptions = {},
     log?: Partial<OutageLog>,
   ): ClosableLockService {
-    const store = trustingQuorum(connection, COMMAND_TIMEOUT_MS, log);
+    return serviceWith(trustingQuorum(connection, COMMAND_TIMEOUT_MS, log), options);
+  }
+
+  function serviceWith(store: LockStore, options: RedisLockModuleOptions): ClosableLockService {
     const service = lockService(store, { wait: '20s', lease: '10s', shutdownGrace: 0, ...options });
     open.push(service);
     return service;
   }
 
+  const warmed = (options?: RedisLockModuleOptions, log?: Partial<OutageLog>) =>
+    warmUp(serviceOn(servers.urls, options, log));
+
   /** All its connections are up, and its subscriptions too, so that it hears that others wait. */
-  async function warmed(options?: RedisLockModuleOptions, log?: Partial<OutageLog>): Promise<ClosableLockService> {
-    const service = serviceOn(servers.urls, options, log);
+  async function warmUp(service: ClosableLockService): Promise<ClosableLockService> {
     const subscribers = async () =>
       (await Promise.all(servers.clients.map((client) => client.pubsub('CHANNELS', '*')))).map(
         (names) => (names as string[]).length,
@@ -409,6 +414,63 @@ describe('On a quorum of five Redis', () => {
       await until(() => done.there >= 4 && done.here >= 4, 10_000);
       stop = true;
       await Promise.all([...greedy, modest]);
+    });
+
+    describe('beside a process that never lets go, and does not hear that they wait', () => {
+      const TURNS = 8;
+      const LEASE_MS = 3000;
+      let proxies: TcpProxy[];
+      let unsubscribed: number;
+      let sections: number;
+      let stop: () => Promise<void>;
+      let modest: ClosableLockService;
+
+      beforeEach(async () => {
+        [unsubscribed, sections] = [0, 0];
+        proxies = await Promise.all(servers.all.map(({ port }) => startProxy(port)));
+        const log = { unsubscribed: () => void unsubscribed++ };
+        const connection = proxies.map(({ url }) => url);
+        await servers.trusted(LEASE_MS);
+        const store = redisStore({ connection, lease: LEASE_MS }, log);
+        const greedy = await warmUp(serviceWith(store, { lease: LEASE_MS }));
+        modest = await warmed();
+        let isStopped = false;
+        const work = () => {
+          sections++;
+          return sleep(60);
+        };
+        const loop = async () => {
+          while (!isStopped) await greedy.withLock(KEY, work);
+        };
+        const looping = loop();
+        stop = () => {
+          isStopped = true;
+          return looping;
+        };
+      }, 20_000);
+
+      afterEach(async () => {
+        await stop();
+        await Promise.all(open.splice(0).map((service) => service.close()));
+        await Promise.all(proxies.map((proxy) => proxy.stop()));
+      });
+
+      /** How often that process has the lock until the other one, which asks while it is inside, got it some times. */
+      async function sectionsForTurns(): Promise<number> {
+        const before = sections;
+        for (let turn = 0; turn < TURNS; turn++) {
+          const seen = sections;
+          await until(() => sections > seen);
+          await modest.withLock(KEY, () => undefined);
+        }
+        return sections - before;
+      }
+
+      it('callers get the lock by turns while all subscriptions of that process are refused', async () => {
+        for (const proxy of proxies) proxy.subscribers.refuse();
+        await until(() => unsubscribed >= proxies.length);
+        expect(await sectionsForTurns()).toBeLessThanOrEqual(2 * TURNS);
+      }, 30_000);
     });
   });
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import type { Busy } from 'nest-redis-lock';
+import type { Busy, Granted } from 'nest-redis-lock';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
 import { QuorumTurns } from '../../lib/store/quorum/quorum-turns.js';
 import { until } from '../support/deferred.js';
@@ -77,6 +77,34 @@ describe('A caller of a quorum that waits for a short time', () => {
     expect(await delay(time + 1)).toBeGreaterThan(1);
     clock.mockRestore();
     await store.close();
+  });
+});
+
+describe('A process that has released a lock of a quorum, and heard of nobody who waits for it', () => {
+  const command = { keys: ['a'], leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: true } as const;
+
+  afterEach(() => void jest.restoreAllMocks());
+
+  /** What its next caller is told, while so many of three nodes can't notify it. */
+  const askedAgain = async (unsubscribed: number): Promise<Granted | Busy> => {
+    const nodes = [0, 1, 2].map(() => new MemoryNode());
+    for (const node of nodes.slice(0, unsubscribed)) node.isUnsubscribed = true;
+    const store = new QuorumLockStore(nodes);
+    // A whole number, so that differences are exact.
+    jest.spyOn(performance, 'now').mockReturnValue(Math.ceil(performance.now()));
+    const { token } = (await store.acquire({ ...command, token: 'caller.1' })) as Granted;
+    await store.release({ ...command, token: token! });
+    const reply = await store.acquire({ ...command, token: 'caller.2' });
+    await store.close();
+    return reply;
+  };
+
+  it('a process leaves the key to others for a turn if it has no subscription to a majority of the nodes', async () => {
+    expect(await askedAgain(2)).toMatchObject({ granted: false, leaseLeftMs: 160 });
+  });
+
+  it('a process may have the key again at once if it lacks only the subscription to a minority', async () => {
+    expect(await askedAgain(1)).toMatchObject({ granted: true });
   });
 });
 

@@ -47,6 +47,10 @@ export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements
     this.#ofRenewals = new ReplicaAcknowledgements(renewals, { ...durability, aof: false });
   }
 
+  get isUnsubscribed(): boolean {
+    return this.inner.isUnsubscribed;
+  }
+
   raise(fence: number): void {
     this.inner.raise(fence);
   }

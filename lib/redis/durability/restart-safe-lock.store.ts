@@ -20,6 +20,10 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
     this.#guard = new RestartGuard(redis, options);
   }
 
+  get isUnsubscribed(): boolean {
+    return this.inner.isUnsubscribed;
+  }
+
   raise(fence: number): void {
     this.inner.raise(fence);
   }

@@ -85,6 +85,11 @@ export class RedisLockStore implements QuorumNode {
     });
   }
 
+  /** Not while the first subscription is being made: that ends in a moment. */
+  get isUnsubscribed(): boolean {
+    return this.#channel.state === 'down';
+  }
+
   open(): void {
     this.#redis.open();
     void this.#channel.open();
@@ -214,7 +219,7 @@ export class RedisLockStore implements QuorumNode {
   }
 
   problems(): Promise<readonly string[]> {
-    return healthWarnings(this.#redis, { isUnsubscribed: this.#channel.state === 'down' });
+    return healthWarnings(this.#redis, { isUnsubscribed: this.isUnsubscribed });
   }
 
   async close(): Promise<void> {

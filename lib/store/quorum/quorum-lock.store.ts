@@ -135,7 +135,8 @@ export class QuorumLockStore implements LockStore {
     this.#held.delete(lock.token);
     const give = (node: QuorumNode) => node.release(lock, keepMs);
     const released = attempt ? attempt.release(give) : this.#nodes.decide(give, yesOrNo(this.#nodes));
-    this.#turns.leave(lock.keys, attempt?.contended ?? false, released);
+    // Nobody can tell an unsubscribed process that others wait. If it did not assume so, they would starve.
+    this.#turns.leave(lock.keys, attempt?.contended || this.#nodes.isUnsubscribed, released);
     return released;
   }
 

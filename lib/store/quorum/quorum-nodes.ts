@@ -6,6 +6,8 @@ import type { LockStore } from '../lock-store.js';
 
 /** One of the stores that a quorum is made of. */
 export interface QuorumNode extends LockStore {
+  /** Whether this process has no subscription there, so that the node can't tell it that others wait for its locks. */
+  readonly isUnsubscribed: boolean;
   /** Makes every fence larger than this one, from its next reply on at the latest. Neither waits nor throws. */
   raise(fence: number): void;
 }
@@ -61,6 +63,14 @@ export class QuorumNodes {
     this.majority = (nodes.length + 1) / 2;
     this.#open = nodes.map(() => 0);
     this.#silentSince = nodes.map(() => 0);
+  }
+
+  /**
+   * Whether a majority can't tell this process that others wait for its locks. Otherwise each of its locks is on a node
+   * that can, because two majorities have a node in common.
+   */
+  get isUnsubscribed(): boolean {
+    return this.all.filter(({ isUnsubscribed }) => isUnsubscribed).length >= this.majority;
   }
 
   /** Asks all nodes at once. */

@@ -49,8 +49,8 @@ interface Gap {
 
 /**
  * Decides when a caller asks. A quorum has no common queue: waiters poll, and one enters when the key happens to be
- * free. So a process that released a key does not acquire it again at once when other processes are known to wait, or
- * when its own callers would leave no gap at all.
+ * free. So a process that released a key does not acquire it again at once when other processes wait, or may wait
+ * unheard, or when its own callers would leave no gap at all.
  */
 export class QuorumTurns {
   readonly #tries = new WeakMap<AcquireCommand, number>();

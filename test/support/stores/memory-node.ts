@@ -24,6 +24,8 @@ export class MemoryNode extends MemoryLockStore implements QuorumNode {
   #lastFence = 0;
   /** Whether it can be reached. */
   isDown = false;
+  /** Whether its messages do not count as heard, though they are. */
+  isUnsubscribed = false;
   /** Whether it hears of the fences of the others. */
   hearsFences = true;
 
