@@ -421,14 +421,15 @@ describe('On a quorum of five Redis', () => {
       const LEASE_MS = 3000;
       let proxies: TcpProxy[];
       let unsubscribed: number;
+      let subscribed: number;
       let sections: number;
       let stop: () => Promise<void>;
       let modest: ClosableLockService;
 
       beforeEach(async () => {
-        [unsubscribed, sections] = [0, 0];
+        [unsubscribed, subscribed, sections] = [0, 0, 0];
         proxies = await Promise.all(servers.all.map(({ port }) => startProxy(port)));
-        const log = { unsubscribed: () => void unsubscribed++ };
+        const log = { unsubscribed: () => void unsubscribed++, subscribed: () => void subscribed++ };
         const connection = proxies.map(({ url }) => url);
         await servers.trusted(LEASE_MS);
         const store = redisStore({ connection, lease: LEASE_MS }, log);
@@ -469,6 +470,13 @@ describe('On a quorum of five Redis', () => {
       it('callers get the lock by turns while all subscriptions of that process are refused', async () => {
         for (const proxy of proxies) proxy.subscribers.refuse();
         await until(() => unsubscribed >= proxies.length);
+        expect(await sectionsForTurns()).toBeLessThanOrEqual(2 * TURNS);
+      }, 30_000);
+
+      it('callers get the lock by turns after the servers have dropped all subscriptions of that process', async () => {
+        for (const proxy of proxies) proxy.subscribers.loseServer();
+        // It notices by itself.
+        await until(() => subscribed >= proxies.length);
         expect(await sectionsForTurns()).toBeLessThanOrEqual(2 * TURNS);
       }, 30_000);
     });

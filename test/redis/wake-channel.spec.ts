@@ -133,6 +133,26 @@ describe('A wake channel that is checked', () => {
     expect(publish).toHaveBeenCalledTimes(2);
   });
 
+  it('a wake channel that is checked now and then listens for itself after five silent seconds', async () => {
+    const checks = async (times: number) => {
+      for (let time = 0; time < times; time++) {
+        jest.advanceTimersByTime(500);
+        channel.checkNowAndThen();
+        await turn();
+      }
+      return publish.mock.calls.length;
+    };
+    publish.mockImplementation(async (name, text) => {
+      redis.emit('message', name, text);
+      return 1;
+    });
+    expect(await checks(9)).toBe(0);
+    redis.emit('message', 'lock:wake:me', 'contended me.1');
+    expect(await checks(9)).toBe(0);
+    expect(await checks(1)).toBe(1);
+    expect(await checks(10)).toBe(2);
+  });
+
   it('a wake channel stays as it is when nothing can be published, or when it was made anew meanwhile', async () => {
     publish.mockRejectedValueOnce(new Error('NOPERM'));
     await check();

@@ -261,6 +261,8 @@ export class RedisLockStore implements QuorumNode {
         // Only a caller that may queue has a label there.
         kind: kindOf(command.queue ? command : { ...command, label: undefined }),
         done: (reply) => {
+          // Also after a grant: who gets the key each time is the one that has to hear that others wait.
+          if (command.polls) this.#channel.checkNowAndThen();
           if (typeof reply === 'number') {
             if (command.isQueued && !command.wasOffered) this.#channel.checkAlive();
             this.#lateCopies.settled(command, epoch);

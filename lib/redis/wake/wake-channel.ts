@@ -96,7 +96,10 @@ export class WakeChannel {
     this.#echo.start(this.#names[0]!);
   }
 
-  /** The same now and then, for callers that wait: a process that no message reaches is passed over. */
+  /**
+   * The same now and then: a process that no message reaches is passed over while it waits, and on a quorum it lets
+   * nobody else in.
+   */
   checkNowAndThen(): void {
     if (this.#echo.isDue) this.checkAlive();
   }
