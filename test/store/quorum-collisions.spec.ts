@@ -13,6 +13,7 @@ const FAR_MS = 8;
 
 /** A node that is so far away from its caller. */
 class FarNode extends ForwardingLockStore<MemoryNode> implements QuorumNode {
+  readonly isUnsubscribed = false;
   readonly #delayMs: number;
 
   constructor(node: MemoryNode, delayMs: number) {

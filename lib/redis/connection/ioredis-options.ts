@@ -112,7 +112,7 @@ export function convertTexts(options: RedisOptions, option: string): RedisOption
     if (kind === 'boolean') return [name, asBoolean(value, `${option}.${name}`)];
     return [name, value];
   });
-  return Object.fromEntries(converted) as RedisOptions;
+  return Object.fromEntries(converted);
 }
 
 /**
