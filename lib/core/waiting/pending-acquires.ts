@@ -1,5 +1,5 @@
 import type { Granted, LockStore } from '../../store/lock-store.js';
-import { usesLocalQueue, type LockRequest } from '../request/lock-request.js';
+import { turnsOf, usesLocalQueue, type LockRequest } from '../request/lock-request.js';
 import type { LocalQueue } from './local-queue.js';
 import type { WaitingCall } from './waiting-call.js';
 import { PendingAcquire } from './pending-acquire.js';
@@ -23,11 +23,12 @@ export class PendingAcquires {
 
   /**
    * Registers an acquire before it is sent, because the grant can arrive before the reply. Continues the acquire of the
-   * caller before, if that one has left its place.
+   * caller before, if that one has left its place to this one: it belongs to whoever has the turn of its key here.
    */
   register(request: LockRequest, token: string, startedAt: number): PendingAcquire {
     const key = request.keys[0]!;
-    const inherited = usesLocalQueue(request) ? this.#inherited.get(key) : undefined;
+    const left = turnsOf(request).includes(key) ? this.#inherited.get(key) : undefined;
+    const inherited = left && canInherit(request, left) ? left : undefined;
     const pending = inherited ? inherited.repeat() : new PendingAcquire(request, token);
     if (inherited) {
       this.#inherited.delete(key);
