@@ -57,7 +57,8 @@ function listenTo(response: ServerResponse & Http2Part, listeners: Set<() => voi
   response.on('finish', ended).on('close', ended);
   stream?.on('close', ended);
   const stopListening = isEmitter(connection) ? onceClosed(connection, ended) : undefined;
-  if (!connection || response.socket) return;
+  // The response of a serverless adapter may have no connection, and emit nothing when the app ends it.
+  if (response.socket || stream) return;
   emitEndInQueue(response);
   response.on(ENDED_IN_QUEUE, ended);
 }
@@ -69,8 +70,9 @@ function connectionOf(response: ServerResponse & Http2Part): Connection | undefi
     : ((response.req as { readonly socket?: Connection } | undefined)?.socket ?? undefined);
 }
 
+/** The socket of a serverless adapter may have some methods of an emitter only. */
 const isEmitter = (connection: Connection | undefined): connection is EventEmitter =>
-  typeof connection?.on === 'function';
+  typeof connection?.on === 'function' && typeof connection.removeListener === 'function';
 
 function emitEndInQueue(response: ServerResponse): void {
   if (queued.has(response)) return;

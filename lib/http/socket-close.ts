@@ -34,7 +34,7 @@ class CloseWatch {
 
   #end(): void {
     clearInterval(this.#timer);
-    this.#connection.off('close', this.#onClose);
+    this.#connection.removeListener('close', this.#onClose);
     if (watches.get(this.#connection) === this) watches.delete(this.#connection);
   }
 }

@@ -1,10 +1,11 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { Controller, Get, Res, StreamableFile } from '@nestjs/common';
 import { LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import type { ServerResponse } from 'node:http';
+import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import request from 'supertest';
+import { onceEnded } from '../../lib/http/response-end.js';
 import { until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
@@ -50,5 +51,26 @@ describe.each(PLATFORMS)('on %s, a response', (_platform, adapter) => {
     } finally {
       await app.close();
     }
+  });
+});
+
+describe('The end of a response of a serverless adapter', () => {
+  const responseTo = (socket?: object) => new ServerResponse({ method: 'GET', socket } as unknown as IncomingMessage);
+
+  it('is heard when its socket is an emitter without off()', () => {
+    const socket = { on: () => socket, removeListener: () => socket };
+    const response = responseTo(socket);
+    const heard = jest.fn();
+    onceEnded(response, heard);
+    response.emit('finish');
+    expect(heard).toHaveBeenCalledTimes(1);
+  });
+
+  it('is heard when it has no socket, and its end() emits nothing', () => {
+    const response = Object.assign(responseTo(), { end: () => undefined }) as unknown as ServerResponse;
+    const heard = jest.fn();
+    onceEnded(response, heard);
+    response.end('all of it');
+    expect(heard).toHaveBeenCalledTimes(1);
   });
 });
