@@ -1,7 +1,7 @@
 import { FILTER_CATCH_EXCEPTIONS } from '@nestjs/common/constants.js';
 import type { LockedMethod } from '../decorators/method/locked-methods.js';
 import { isGateway } from '../http/gateways.js';
-import { PATTERN } from '../http/message-pattern.js';
+import { grpcPatternsOf } from '../http/message-pattern.js';
 
 const GATEWAY_HOOKS: readonly (string | symbol)[] = ['afterInit', 'handleConnection', 'handleDisconnect'];
 
@@ -14,15 +14,8 @@ export function roleWithoutCatch(type: object, { owner, name, kind }: LockedMeth
   // In a microservice, a filter returns an Observable, which Nest reads.
   if (name === 'catch' && kind !== 'observable' && Reflect.hasMetadata(FILTER_CATCH_EXCEPTIONS, type))
     return 'the method of an exception filter';
-  return isGrpcStreamCall((owner as Record<string | symbol, object>)[name]!)
+  const patterns = grpcPatternsOf((owner as Record<string | symbol, object>)[name]!);
+  return patterns.some(({ streaming }) => streaming === GRPC_STREAM_CALL)
     ? 'a handler with @GrpcStreamCall'
     : undefined;
-}
-
-function isGrpcStreamCall(handler: object): boolean {
-  const patterns: unknown = Reflect.getMetadata(PATTERN, handler);
-  return (
-    Array.isArray(patterns) &&
-    patterns.some((pattern) => (pattern as { streaming?: unknown } | null)?.streaming === GRPC_STREAM_CALL)
-  );
 }

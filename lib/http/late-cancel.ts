@@ -3,7 +3,7 @@ import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { GUARDS_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { nextTick } from '../clock/next-tick.js';
-import { PATTERN } from './message-pattern.js';
+import { grpcPatternsOf } from './message-pattern.js';
 
 /** Where the call stands among the arguments of a message handler: behind the message and the metadata. */
 const CALL = 2;
@@ -26,25 +26,25 @@ class LateCancelGuard implements CanActivate {
 }
 
 /**
- * Binds the guard to each controller with message handlers while Nest still builds the app: a microservice of a hybrid
+ * Binds the guard to each controller with handlers of gRPC while Nest still builds the app: a microservice of a hybrid
  * app has no global guards.
  */
 export function bindLateCancelGuard(modules: ModulesContainer): void {
   for (const { controllers } of modules.values())
     for (const { metatype } of controllers.values())
-      if (typeof metatype === 'function' && handlesMessages(metatype.prototype as object)) bindTo(metatype);
+      if (typeof metatype === 'function' && handlesGrpc(metatype.prototype as object)) bindTo(metatype);
 }
 
-function handlesMessages(prototype: object): boolean {
+function handlesGrpc(prototype: object): boolean {
   return new MetadataScanner()
     .getAllMethodNames(prototype)
-    .some((name) => Reflect.hasMetadata(PATTERN, (prototype as Record<string, object>)[name]!));
+    .some((name) => grpcPatternsOf((prototype as Record<string, object>)[name]!).length > 0);
 }
 
 function bindTo(controller: object): void {
   const guards = (Reflect.getMetadata(GUARDS_METADATA, controller) ?? []) as unknown[];
   if (guards.some((guard) => guard instanceof LateCancelGuard)) return;
-  Reflect.defineMetadata(GUARDS_METADATA, [new LateCancelGuard(), ...guards], controller);
+  Reflect.defineMetadata(GUARDS_METADATA, [...guards, new LateCancelGuard()], controller);
 }
 
 function isGrpcCall(value: unknown): value is GrpcCall {
