@@ -131,7 +131,7 @@ export function optionsOfUrl({ searchParams }: URL, option: string): RedisOption
 function asNumber(value: unknown, option: string): number {
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
   if (typeof number === 'number' && Number.isFinite(number)) return number;
-  throw new LockOptionsError(`"${option}" is ${shown(value)}, but must be a number.`);
+  throw new LockOptionsError(`"${option}" is ${shown(value)}, but must be a finite number.`);
 }
 
 function asBoolean(value: unknown, option: string): boolean {
