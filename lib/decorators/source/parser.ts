@@ -6,8 +6,8 @@ import { filesOfStack } from '../../errors/stack-files.js';
 let acorn: typeof Acorn | undefined;
 
 /**
- * Parses the text of a module; returns undefined when it can't. The first call loads the parser, which takes 8 ms at the
- * start of an app; few apps need it.
+ * Parses the text of a module; returns undefined when it can't. The first call loads the parser, which takes 8 ms at
+ * the start of an app; few apps need it.
  */
 export function parsed(text: string): Acorn.Program | undefined {
   const { parse } = (acorn ??= loadedParser());

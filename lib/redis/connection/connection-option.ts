@@ -2,7 +2,7 @@ import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { plainOptions } from '../../errors/plain-options.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { shown } from '../../errors/messages.js';
-import { checkNames, convertTexts, IOREDIS_NAMES, optionsOfUrl } from './ioredis-options.js';
+import { checkNames, convertTexts, IOREDIS_NAMES } from './ioredis-options.js';
 
 /** Says where Redis is: a URL, ioredis options (Sentinel included), or a client of the app. */
 export type RedisConnectionOption = string | URL | RedisOptions | Redis | Cluster;
@@ -135,15 +135,14 @@ function isPort(port: unknown): boolean {
   return Number.isInteger(Number(port)) && Number(port) >= 1 && Number(port) <= 65_535;
 }
 
-/** Checks a URL. No message shows it, because it can hold a password. */
+/** Checks a URL, but not its query. No message shows it, because it can hold a password. */
 function checkedUrl(text: string, option: string): string {
   if (!/^rediss?:\/\/./.test(text) || !URL.canParse(text)) {
     throw new LockOptionsError(
       `"${option}" is a string, but not a URL that starts with redis:// or rediss://, e.g. "redis://127.0.0.1:6379".`,
     );
   }
-  const url = new URL(text);
-  const { hostname, pathname, username, password } = url;
+  const { hostname, pathname, username, password } = new URL(text);
   if (hostname === '')
     throw new LockOptionsError(`"${option}" is a URL without a host, e.g. "redis://127.0.0.1:6379".`);
   if (!/^\/?\d*$/.test(pathname))
@@ -152,7 +151,6 @@ function checkedUrl(text: string, option: string): string {
     );
   if (!isDecodable(username) || !isDecodable(password))
     throw new LockOptionsError(`"${option}" is a URL with a % that begins no code such as %40: write %25 for it.`);
-  optionsOfUrl(url, option);
   return text;
 }
 

@@ -261,9 +261,10 @@ export class RedisLockStore implements QuorumNode {
         // Only a caller that may queue has a label there.
         kind: kindOf(command.queue ? command : { ...command, label: undefined }),
         done: (reply) => {
-          // Also after a grant: who gets the key each time is the one that has to hear that others wait.
-          if (command.polls) this.#channel.checkNowAndThen();
-          if (typeof reply === 'number') {
+          const isGrant = typeof reply === 'number';
+          // Who waits has to hear of its turn. On a quorum, who gets the key each time has to hear that others wait.
+          if (command.polls || (command.queue && !isGrant)) this.#channel.checkNowAndThen();
+          if (isGrant) {
             if (command.isQueued && !command.wasOffered) this.#channel.checkAlive();
             this.#lateCopies.settled(command, epoch);
             resolve(grantOf(reply, fenceCountFor(command.token))!);
@@ -271,7 +272,6 @@ export class RedisLockStore implements QuorumNode {
             void this.cancel(command);
             reject(otherPermits(command.keys, permitsOf(command.sharing)!, reply.permits));
           } else {
-            if (command.queue) this.#channel.checkNowAndThen();
             this.#lateCopies.busy(command, epoch);
             resolve(reply);
           }
