@@ -20,8 +20,6 @@ const requests = new AsyncLocalStorage<HttpRequest>();
 /** What has failed in the requests of a response: each try of a handler that an interceptor calls again is one. */
 const failed = new WeakMap<ServerResponse, Set<HttpRequest>>();
 
-const noop = (): void => undefined;
-
 /** How Nest calls the handler of each response. */
 const contexts = new WeakMap<ServerResponse, ExecutionContext>();
 
@@ -54,7 +52,7 @@ class HttpRequest {
 
   watch(): void {
     const response = this.#response.deref();
-    if (response && !isOver(response)) onceEnded(response, noop);
+    if (response && !isOver(response)) onceEnded(response, () => undefined);
   }
 
   /**

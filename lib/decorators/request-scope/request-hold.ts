@@ -132,8 +132,8 @@ export class RequestHold {
   }
 
   /**
-   * Notes that an Observable of the handler is read. That is work: an interceptor may read it by a promise, which nobody
-   * can unsubscribe.
+   * Notes that an Observable of the handler is read. That is work: an interceptor may read it by a promise, which
+   * nobody can unsubscribe.
    *
    * @returns a function that notes the end of the reading
    * @throws HttpException when nobody reads it any more, or the request has released the lock

@@ -28,8 +28,11 @@ export async function untilDecided(
     if (result.granted || !attempt.hasCollided) return result;
     const nextAt = now() + turns.delayAfterCollision(collisions);
     if (nextAt > until) return result;
-    await waitFor<void>(nextAt, [], ignore, ignore);
+    await waitFor<void>(
+      nextAt,
+      [],
+      () => undefined,
+      () => undefined,
+    );
   }
 }
-
-const ignore = (): void => undefined;

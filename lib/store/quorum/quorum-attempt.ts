@@ -170,8 +170,7 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   }
 
   get #holder(): string {
-    const [holder = ''] = [...this.#holders.keys()].filter(Boolean);
-    return holder;
+    return [...this.#holders.keys()].find(Boolean) ?? '';
   }
 
   #lose(): void {

@@ -19,7 +19,7 @@ const CHANCE = 0.5;
 const DELAY_GROWS_BY_TRIPS = 0.5;
 const LONGEST_DELAY_TRIPS = 10;
 
-/** The first delay of a caller that does not wait, after a collision, in ms and in round trips. It doubles each time. */
+/** The first delay of a caller that does not wait, after a collision, in ms and in round trips. It doubles. */
 const COLLISION_DELAY_MS = 3;
 const COLLISION_DELAY_TRIPS = 2;
 
