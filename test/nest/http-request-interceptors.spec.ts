@@ -247,6 +247,15 @@ class Orders {
     return defer(work);
   }
 
+  @Get('promised-observable')
+  @UseInterceptors(AwaitsAndCommits)
+  @WithLock(KEY, { scope: 'request', onLost: 'ignore' })
+  @UseInterceptors(Hasty)
+  async promisedObservable() {
+    await work();
+    return defer(async () => ran.push('observable'));
+  }
+
   @Get('noted')
   @UseInterceptors(Notes)
   @WithLock(KEY, { scope: 'request' })
@@ -332,6 +341,13 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
       expect(ran).toEqual(['work', 'commit, held']);
     },
   );
+
+  it('an Observable that the handler promises does not begin when another has answered meanwhile', async () => {
+    await get('promised-observable').expect(408);
+    goOn.resolve();
+    await until(isFree);
+    expect(ran).toEqual(['work']);
+  });
 
   it('an interceptor inside the lock keeps it for a lease at most when another has answered', async () => {
     await get('for-ever').expect(408);
