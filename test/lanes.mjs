@@ -6,6 +6,7 @@ export const TIMELESS = [
   'test/api/',
   'test/architecture/',
   'test/cli/',
+  'test/collections/',
   // Their clocks are set by the test.
   'test/core/(?:lease-end|suspension|time-wheel)\\.spec',
   'test/core/(?:late-messages|lock-context|queued-work)\\.spec',

@@ -1,3 +1,4 @@
+import { ChurnMap } from '../collections/churn-map.js';
 import { LONGEST_TIMER_MS, now } from './deadline.js';
 import { atRoot } from './root-context.js';
 
@@ -6,7 +7,7 @@ import { atRoot } from './root-context.js';
  * cost the same however many there are. The timer does not keep the process alive.
  */
 export class TimeWheel<T> {
-  readonly #slots = new Map<number, Set<T>>();
+  readonly #slots = new ChurnMap<number, ChurnMap<T, true>>();
   readonly #due: (items: T[]) => void;
   #timer: NodeJS.Timeout | undefined;
   #armedFor = Infinity;
@@ -16,9 +17,9 @@ export class TimeWheel<T> {
   }
 
   add(atMs: number, item: T): void {
-    const slot = this.#slots.get(atMs);
-    if (slot) slot.add(item);
-    else this.#slots.set(atMs, new Set([item]));
+    let slot = this.#slots.get(atMs);
+    if (!slot) this.#slots.set(atMs, (slot = new ChurnMap()));
+    slot.set(item, true);
     if (atMs < this.#armedFor) this.#arm(atMs);
   }
 
@@ -54,7 +55,7 @@ export class TimeWheel<T> {
     for (const [atMs, slot] of this.#slots) {
       if (atMs > time) continue;
       this.#slots.delete(atMs);
-      for (const item of slot) due.push(item);
+      for (const item of slot.keys()) due.push(item);
     }
     if (this.#slots.size > 0) this.#arm(earliest(this.#slots.keys()));
     if (due.length > 0) this.#due(due);

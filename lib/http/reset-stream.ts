@@ -1,5 +1,6 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { ServerResponse } from 'node:http';
+import { ChurnMap } from '../collections/churn-map.js';
 
 const CHECK_EVERY_MS = 500;
 
@@ -7,7 +8,7 @@ const CHECK_EVERY_MS = 500;
 const STATE_IDLE = 1;
 
 /** The HTTP/2 streams of running requests. */
-const open = new Set<ServerHttp2Stream>();
+const open = new ChurnMap<ServerHttp2Stream, true>();
 let timer: NodeJS.Timeout | undefined;
 
 /**
@@ -18,13 +19,13 @@ let timer: NodeJS.Timeout | undefined;
  */
 export function destroyOnceReset({ stream }: ServerResponse & { readonly stream?: ServerHttp2Stream }): void {
   if (!stream || stream.destroyed || open.has(stream)) return;
-  open.add(stream);
+  open.set(stream, true);
   stream.once('close', () => open.delete(stream));
   timer ??= setInterval(destroyReset, CHECK_EVERY_MS).unref();
 }
 
 function destroyReset(): void {
-  for (const stream of open) if (isReset(stream)) stream.destroy();
+  for (const stream of open.keys()) if (isReset(stream)) stream.destroy();
   if (open.size > 0) return;
   clearInterval(timer);
   timer = undefined;

@@ -1,3 +1,4 @@
+import { ChurnMap } from '../collections/churn-map.js';
 import type { LockAttributes, UpDownCounter } from './lock-instruments.js';
 
 /**
@@ -6,7 +7,7 @@ import type { LockAttributes, UpDownCounter } from './lock-instruments.js';
  */
 export class Gauge {
   readonly #counter: UpDownCounter;
-  readonly #present = new Map<number, LockAttributes>();
+  readonly #present = new ChurnMap<number, LockAttributes>();
 
   constructor(counter: UpDownCounter) {
     this.#counter = counter;

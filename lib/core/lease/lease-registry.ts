@@ -1,3 +1,4 @@
+import { ChurnMap } from '../../collections/churn-map.js';
 import { SuspensionDetector } from '../../clock/suspension-detector.js';
 import { waitFor } from '../../clock/wait-for.js';
 import type { Lease } from './lease.js';
@@ -7,7 +8,7 @@ import type { Lease } from './lease.js';
  * given back.
  */
 export class LeaseRegistry implements Iterable<Lease> {
-  readonly #leases = new Map<string, Lease>();
+  readonly #leases = new ChurnMap<string, Lease>();
   readonly #suspension: SuspensionDetector;
   #acquiring = 0;
   #onChange: (() => void) | undefined;

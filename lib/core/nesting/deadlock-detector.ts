@@ -1,3 +1,4 @@
+import { ChurnMap } from '../../collections/churn-map.js';
 import type { LockContext, LockNode } from './lock-context.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { Lock } from '../lock/lock.js';
@@ -31,7 +32,7 @@ const MOST_COMPARISONS = 1000;
  */
 export class DeadlockDetector implements WaitTracker {
   readonly #context: LockContext;
-  readonly #calls = new Set<WaitingCall>();
+  readonly #calls = new ChurnMap<WaitingCall, true>();
 
   constructor(context: LockContext) {
     this.#context = context;
@@ -43,7 +44,7 @@ export class DeadlockDetector implements WaitTracker {
     const within = request.waitMs > 0 ? this.#context.innermost() : undefined;
     if (!within) return wait(() => undefined);
     const call: WaitingCall = { request, within, deadlock: undefined };
-    this.#calls.add(call);
+    this.#calls.set(call, true);
     return wait(() => this.#deadlockOf(call)).finally(() => this.#calls.delete(call));
   }
 
@@ -56,7 +57,7 @@ export class DeadlockDetector implements WaitTracker {
     let comparisons = 0;
     const steps = new Map<WaitingCall, Step | undefined>([[call, undefined]]);
     for (const waiting of steps.keys()) {
-      for (const other of this.#calls) {
+      for (const other of this.#calls.keys()) {
         if (++comparisons > MOST_COMPARISONS) return undefined;
         const lock = other === waiting || (other !== call && steps.has(other)) ? undefined : inTheWay(waiting, other);
         if (!lock) continue;

@@ -3,7 +3,8 @@ import { now } from '../../clock/deadline.js';
 import { waitFor } from '../../clock/wait-for.js';
 import type { LockRequest } from '../request/lock-request.js';
 import type { WaitingCall } from './waiting-call.js';
-import { LinkedQueue, type QueueNode } from './linked-queue.js';
+import { ChurnMap } from '../../collections/churn-map.js';
+import { LinkedQueue, type QueueNode } from '../../collections/linked-queue.js';
 
 /** How a caller waits for its turn. */
 export interface TurnWait<Entered, Late> {
@@ -63,9 +64,9 @@ interface Turn<HandedOff> {
  * @typeParam HandedOff what a caller may hand off to the next one in the place of the turn
  */
 export class LocalQueue<HandedOff> {
-  readonly #turns = new Map<string, Turn<HandedOff>>();
+  readonly #turns = new ChurnMap<string, Turn<HandedOff>>();
   /** How many wait in the store without a turn here. */
-  readonly #waitingInStore = new Map<string, number>();
+  readonly #waitingInStore = new ChurnMap<string, number>();
   /** Why nobody waits here any more. */
   #closed: { readonly error: unknown } | undefined;
 

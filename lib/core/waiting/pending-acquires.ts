@@ -1,3 +1,4 @@
+import { ChurnMap } from '../../collections/churn-map.js';
 import type { Granted, LockStore } from '../../store/lock-store.js';
 import { turnsOf, usesLocalQueue, type LockRequest } from '../request/lock-request.js';
 import type { LocalQueue } from './local-queue.js';
@@ -12,9 +13,9 @@ import { PendingAcquire } from './pending-acquire.js';
 export class PendingAcquires {
   readonly #store: LockStore;
   readonly #localQueue: LocalQueue<unknown>;
-  readonly #pending = new Map<string, PendingAcquire>();
+  readonly #pending = new ChurnMap<string, PendingAcquire>();
   /** Acquires that their callers left to the next in the local queue, by key. */
-  readonly #inherited = new Map<string, PendingAcquire>();
+  readonly #inherited = new ChurnMap<string, PendingAcquire>();
 
   constructor(store: LockStore, localQueue: LocalQueue<unknown>) {
     this.#store = store;

@@ -1,3 +1,4 @@
+import { ChurnMap } from '../../collections/churn-map.js';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 
@@ -16,7 +17,7 @@ const LOOKS = 20;
 export class InFlight<T extends Started> implements Iterable<T> {
   readonly #timeoutMs: number;
   readonly #expire: (item: T) => void;
-  readonly #items = new Set<T>();
+  readonly #items = new ChurnMap<T, true>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(timeoutMs: number, expire: (item: T) => void) {
@@ -30,7 +31,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
 
   add(item: T): void {
     item.startedAt = now();
-    this.#items.add(item);
+    this.#items.set(item, true);
     this.#timer ??= this.#look();
   }
 
@@ -39,12 +40,12 @@ export class InFlight<T extends Started> implements Iterable<T> {
   }
 
   [Symbol.iterator](): Iterator<T> {
-    return this.#items.values();
+    return this.#items.keys();
   }
 
   /** Removes and returns all items. */
   clear(): T[] {
-    const items = [...this.#items];
+    const items = [...this.#items.keys()];
     this.#items.clear();
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -58,7 +59,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
 
   #expireOld(): void {
     const late = now() - this.#timeoutMs * (1 - 1 / LOOKS);
-    for (const item of this.#items) {
+    for (const item of this.#items.keys()) {
       if (item.startedAt > late) break;
       this.#items.delete(item);
       this.#expire(item);

@@ -1,4 +1,5 @@
 import { now } from '../../clock/deadline.js';
+import { ChurnMap } from '../../collections/churn-map.js';
 import { otherPermits } from '../../errors/lock-options.error.js';
 import { Listeners } from '../listeners.js';
 import {
@@ -32,7 +33,7 @@ import { Sweep } from '../sweep.js';
  * exclude each other.
  */
 export class MemoryLockStore implements LockStore {
-  readonly #keys = new Map<string, MemoryKey>();
+  readonly #keys = new ChurnMap<string, MemoryKey>();
   /** Removes the keys of leases that ended without a release. */
   readonly #leasesEnded = new Sweep(this.#keys, (key) => key.isUnused);
   readonly #listeners = new Listeners();

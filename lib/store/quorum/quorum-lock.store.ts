@@ -1,4 +1,5 @@
 import { now } from '../../clock/deadline.js';
+import { ChurnMap } from '../../collections/churn-map.js';
 import { Listeners } from '../listeners.js';
 import {
   HAND_OFF_FENCES,
@@ -43,7 +44,7 @@ export class QuorumLockStore implements LockStore {
   readonly #listeners = new Listeners();
   readonly #turns = new QuorumTurns();
   /** By token: which nodes granted the locks that are held. For a token that is not here all nodes are asked. */
-  readonly #held = new Map<string, QuorumAttempt>();
+  readonly #held = new ChurnMap<string, QuorumAttempt>();
   /** Forgets locks that were lost and never released. */
   readonly #neverGivenBack = new Sweep(this.#held, ({ isOver }) => isOver);
   #attempts = 0;

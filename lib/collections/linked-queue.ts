@@ -43,6 +43,8 @@ export class LinkedQueue<T> {
     else this.#first = behind;
     if (behind) behind.before = before;
     else this.#last = before;
+    // In the old generation of the heap, a node that still pointed to the next would keep all later ones alive.
+    node.before = node.behind = undefined;
     this.#size--;
   }
 
