@@ -156,6 +156,28 @@ describe('Slow stores', () => {
     expect(await front).toBeInstanceOf(LockUnavailableError);
   });
 
+  it.each<[string, (locks: ClosableLockService) => Promise<unknown>]>([
+    ['only tries', (locks) => locks.tryLock('a')],
+    ['waits for a short time', (locks) => locks.lock('a', { wait: 30 })],
+  ])('an outage is no busy key for who %s behind a caller of several keys, and another one', async (_what, ask) => {
+    const fail = [deferred(), deferred()];
+    let asked = 0;
+    store.acquire = async () => {
+      await fail[asked++]?.promise;
+      throw new LockUnavailableError('no');
+    };
+    const failed = (call: Promise<unknown>) => expect(call).rejects.toBeInstanceOf(LockUnavailableError);
+    const front = failed(locks.lock(['a', 'b']));
+    const behind = failed(locks.lock('a'));
+    const call = failed(ask(locks));
+    await sleep(40);
+    fail[0]!.resolve();
+    await front;
+    await turn();
+    fail[1]!.resolve();
+    await Promise.all([behind, call]);
+  });
+
   it('the key is given back when the caller aborts while the store is being asked', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;

@@ -79,7 +79,7 @@ export function changedRequest(
 export type Refusal = Omit<TimeoutFacts, 'holding'>;
 
 /** Who kept the caller from the lock. */
-interface Obstacle {
+export interface Obstacle {
   /** `host:pid` of the holder, where it is known. */
   readonly holder: string | undefined;
   /** How many callers waited before it, as far as is known. */

@@ -1,10 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
 import { now } from '../../clock/deadline.js';
 import { waitFor } from '../../clock/wait-for.js';
-import type { LockRequest } from '../request/lock-request.js';
-import type { WaitingCall } from './waiting-call.js';
 import { ChurnMap } from '../../collections/churn-map.js';
 import { LinkedQueue, type QueueNode } from '../../collections/linked-queue.js';
+import type { LockRequest } from '../request/lock-request.js';
+import type { WaitingCall } from './waiting-call.js';
 
 /** How a caller waits for its turn. */
 export interface TurnWait<Entered, Late> {
@@ -30,7 +30,8 @@ interface Waiter<HandedOff> {
 /** A caller that does not wait: it only wants to know how the first try of the caller in front ends. */
 interface Probe {
   readonly request: LockRequest;
-  readonly report: () => void;
+  /** Gets whether the store has answered. */
+  readonly report: (isAnswered: boolean) => void;
   readonly fail: (error: unknown) => void;
 }
 
@@ -115,21 +116,25 @@ export class LocalQueue<HandedOff> {
   }
 
   /**
-   * Waits until the store has answered the first try of the caller in front.
+   * Waits until the store has answered the first try of the caller in front; or of the next one, if that leaves without
+   * an answer.
    *
    * @throws what that one failed with, or the reason of a signal that aborts
    */
   async firstTryOfFront(key: string, signals: readonly AbortSignal[], request: LockRequest): Promise<void> {
-    const turn = this.#turns.get(key);
-    if (turn?.stage !== 'trying') return;
-    const probes = (turn.probes ??= new LinkedQueue());
-    let node: QueueNode<Probe>;
-    await waitFor<void>(
-      Infinity,
-      signals,
-      (report, fail) => (node = probes.add({ request, report, fail })),
-      () => probes.remove(node),
-    );
+    let isAnswered: boolean | undefined;
+    do {
+      const turn = this.#turns.get(key);
+      if (turn?.stage !== 'trying') return;
+      const probes = (turn.probes ??= new LinkedQueue());
+      let node: QueueNode<Probe>;
+      isAnswered = await waitFor<boolean>(
+        Infinity,
+        signals,
+        (report, fail) => (node = probes.add({ request, report, fail })),
+        () => probes.remove(node),
+      );
+    } while (!isAnswered);
   }
 
   /** What the first waiter asks for. */
@@ -146,7 +151,7 @@ export class LocalQueue<HandedOff> {
   leave(key: string): void {
     const turn = this.#turns.get(key);
     if (!turn) return;
-    reportTo(turn.probes);
+    reportTo(turn.probes, turn.stage !== 'trying');
     const next = firstWaiter(turn);
     if (!next) {
       this.#turns.delete(key);
@@ -182,7 +187,7 @@ export class LocalQueue<HandedOff> {
     const turns = [...this.#turns.values()];
     this.#turns.clear();
     for (const { queue, probes } of turns) {
-      reportTo(probes);
+      reportTo(probes, false);
       for (const waiter of queue?.all() ?? []) waiter.enter();
     }
   }
@@ -192,7 +197,7 @@ export class LocalQueue<HandedOff> {
     const turn = this.#turns.get(key);
     if (!turn) return;
     turn.stage = stage;
-    if (stage !== 'trying') reportTo(turn.probes);
+    if (stage !== 'trying') reportTo(turn.probes, true);
   }
 
   /** Notes the lease of the holder. */
@@ -260,6 +265,6 @@ function firstWaiter<HandedOff>(turn: Turn<HandedOff> | undefined): Waiter<Hande
   }
 }
 
-function reportTo(probes: LinkedQueue<Probe> | undefined): void {
-  for (const probe of probes?.all() ?? []) probe.report();
+function reportTo(probes: LinkedQueue<Probe> | undefined, isAnswered: boolean): void {
+  for (const probe of probes?.all() ?? []) probe.report(isAnswered);
 }

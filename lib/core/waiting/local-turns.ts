@@ -1,4 +1,4 @@
-import { refusal, signalsOf, type LockRequest, type Refusal } from '../request/lock-request.js';
+import { refusal, signalsOf, type LockRequest, type Obstacle, type Refusal } from '../request/lock-request.js';
 import type { LocalQueue } from './local-queue.js';
 import type { WaitTracker } from './wait-tracker.js';
 
@@ -119,12 +119,8 @@ export function enterKeyThen<Entered, HandedOff>(
     );
   request.onWait?.({ holder, ahead, token: queue.holderToken(key) });
   return tracker.during(request, (findDeadlock) => {
-    const late = async (): Promise<Refusal> => {
-      const deadlock = findDeadlock();
-      // Until the store has answered the caller in front, nobody knows whether the key is busy or the store is down.
-      await queue.firstTryOfFront(key, signalsOf(request), request);
-      return refusal('held', request, startedAt, { holder, ahead, leaseLeftMs: queue.leaseLeftMs(key), deadlock });
-    };
+    const late = () =>
+      enterAfterFront(takeTurn, key, queue, request, context, { holder, ahead, deadlock: findDeadlock() });
     return queue.enter(key, {
       request,
       untilMs: startedAt + waitMs,
@@ -136,8 +132,8 @@ export function enterKeyThen<Entered, HandedOff>(
 }
 
 /**
- * For a caller that does not wait: finds out only how the first try of the caller in front ends, and enters if that one
- * got nothing.
+ * For a caller that does not wait, or no longer: finds out only how the first try of the caller in front ends, and
+ * enters if that one got nothing. Before, nobody knows whether the key is busy or the store is down.
  */
 async function enterAfterFront<Entered>(
   takeTurn: () => Entered | Promise<Entered>,
@@ -145,12 +141,14 @@ async function enterAfterFront<Entered>(
   queue: LocalQueue<unknown>,
   request: LockRequest,
   { startedAt, holder }: WaitContext,
+  waited?: Pick<Obstacle, 'holder' | 'ahead' | 'deadlock'>,
 ): Promise<Entered | Refusal> {
   await queue.firstTryOfFront(key, signalsOf(request), request);
   const facts = {
     holder: queue.isInside(key) ? holder : undefined,
     ahead: queue.waiterCount(key),
     leaseLeftMs: queue.leaseLeftMs(key),
+    ...waited,
   };
   return queue.tryEnter(key) ? takeTurn() : refusal('held', request, startedAt, facts);
 }
