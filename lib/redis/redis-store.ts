@@ -13,7 +13,7 @@ import { RestartSafeLockStore } from './durability/restart-safe-lock.store.js';
 import { RedisLockStore } from './locks/redis-lock.store.js';
 import { connectToRedis, type TransportOptions } from './locks/transport.js';
 
-interface RedisStoreOptions extends Omit<TransportOptions, 'connection' | 'isNode' | 'renewsSeparately'> {
+interface RedisStoreOptions extends Omit<TransportOptions, 'connection' | 'isNode' | 'isDurable'> {
   readonly connection: RedisConnectionsOption;
   readonly durability: DurabilityTerms | undefined;
   /** The lease of callers that don't name one, in ms. */
@@ -46,7 +46,7 @@ export function redisStore(options: RedisStoreOptions): LockStore {
  * while.
  */
 function durableStore({ leaseMs, ...options }: OneRedisOptions, durability: DurabilityTerms): LockStore {
-  const transport = connectToRedis({ ...options, renewsSeparately: true });
+  const transport = connectToRedis({ ...options, isDurable: true });
   const store = new DurableLockStore(new RedisLockStore(transport), transport, durability);
   return new RestartSafeLockStore(store, transport.redis, { longestLeaseMs: leaseMs, isOneServer: false });
 }

@@ -102,6 +102,22 @@ describe('A grant that must be durable', () => {
     await proxy.stop();
   });
 
+  it('the commands of an app that lends its client do not wait for replicas', async () => {
+    const client = new Redis(servers.master.url);
+    const borrowing = durable({ connection: client });
+    await borrowing.withLock('a', () => undefined);
+    process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    const call = borrowing.lock('a').catch((error: unknown) => error);
+    let isOver = false;
+    void call.then(() => (isOver = true));
+    await until(async () => /\bcmd=wait\b/.test(String(await redis.client('LIST'))));
+    await client.get('of the app');
+    expect(isOver).toBe(false);
+    expect(await call).toBeInstanceOf(LockUnavailableError);
+    await borrowing.close();
+    client.disconnect();
+  });
+
   it('a renewal does not wait for a replica that is not needed', async () => {
     const one = durable({ durability: { replicas: 1, timeout: 300 } });
     const lock = await one.lock('a', { lease: LEASE_MS });

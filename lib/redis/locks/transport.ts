@@ -15,8 +15,8 @@ export interface TransportOptions {
   readonly keyPrefix: string;
   readonly commandTimeoutMs: number;
   readonly log: OutageLog;
-  /** Whether renewals go over a connection of their own. */
-  readonly renewsSeparately?: boolean;
+  /** Whether grants wait for replicas, or for a disk. */
+  readonly isDurable?: boolean;
   /** Whether it is one of the nodes of a quorum. */
   readonly isNode?: boolean;
 }
@@ -43,7 +43,10 @@ export type OnConnected = (reconnected: boolean) => void;
 /** Makes the transport to one Redis. */
 export function connectToRedis(options: TransportOptions): Transport {
   const { commandTimeoutMs, log } = options;
-  const client = redisClient(options.connection, commandTimeoutMs);
+  const given = redisClient(options.connection, commandTimeoutMs);
+  // `WAIT` holds up all that comes after it: renewals, and the commands of an app that lends its client.
+  const beside = () => besides(given, commandTimeoutMs);
+  const client = options.isDurable && given.borrowed ? beside() : given;
   const names = new KeyNames(options.keyPrefix);
   const connected: OnConnected[] = [];
   const redis = new RedisConnection(client, commandTimeoutMs, log, (reconnected) => {
@@ -54,9 +57,7 @@ export function connectToRedis(options: TransportOptions): Transport {
   return {
     names,
     redis,
-    renewals: options.renewsSeparately
-      ? new RedisConnection(besides(client, commandTimeoutMs), commandTimeoutMs, SILENT, () => undefined)
-      : redis,
+    renewals: options.isDurable ? new RedisConnection(beside(), commandTimeoutMs, SILENT, () => undefined) : redis,
     batch: new LockBatch(redis, names, {
       fenceCounter: names.fence,
       script: LOCKS,
