@@ -104,16 +104,15 @@ describe('A grant that must be durable', () => {
 
   it('the commands of an app that lends its client do not wait for replicas', async () => {
     const client = new Redis(servers.master.url);
-    const borrowing = durable({ connection: client });
+    const borrowing = durable({ connection: client, durability: { replicas: 2, timeout: 1000 }, commandTimeout: 3000 });
     await borrowing.withLock('a', () => undefined);
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
-    const call = borrowing.lock('a').catch((error: unknown) => error);
-    let isOver = false;
-    void call.then(() => (isOver = true));
-    await until(async () => /\bcmd=wait\b/.test(String(await redis.client('LIST'))));
+    const call = expect(borrowing.lock('a')).rejects.toBeInstanceOf(LockUnavailableError);
+    const isWaiting = async () => /\bcmd=wait\b/.test(String(await redis.client('LIST')));
+    await until(isWaiting);
     await client.get('of the app');
-    expect(isOver).toBe(false);
-    expect(await call).toBeInstanceOf(LockUnavailableError);
+    expect(await isWaiting()).toBe(true);
+    await call;
     await borrowing.close();
     client.disconnect();
   });
