@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
+import { Redis } from 'ioredis';
 import { LockOptionsError, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { redisClient } from '../../lib/redis/connection/redis-client.js';
+import { besides, redisClient, subscriberOf } from '../../lib/redis/connection/redis-client.js';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 async function boot(options: unknown): Promise<void> {
@@ -160,6 +161,25 @@ it('a client gets numbers and switches that are texts, as settings and URLs have
   expect(options).toMatchObject({ host: '10.0.0.1', connectTimeout: 700, noDelay: false, connectionName: '7' });
   const settings = { host: '10.0.0.1', port: '6390', connectTimeout: '700', noDelay: 'false' };
   expect(redisClient(settings, 1000).redis.options).toMatchObject({ port: 6390, connectTimeout: 700, noDelay: false });
+});
+
+it('further connections may take as long to be made as the app says; beside a client that it lends, only after shorter attempts', () => {
+  const attemptsOf = (redis: Redis): number[] => {
+    const { options } = redis;
+    const first = options.connectTimeout!;
+    return [first, ...[1, 2, 3, 4, 5].map((attempt) => (options.retryStrategy!(attempt), options.connectTimeout!))];
+  };
+  for (const [connection, attempts] of [
+    ['redis://10.0.0.1', [1500, 1500, 1500, 1500, 1500, 1500]],
+    ['redis://10.0.0.1/?connectTimeout=7000', [7000, 7000, 7000, 7000, 7000, 7000]],
+    [new Redis({ lazyConnect: true }), [1500, 1500, 3000, 6000, 10_000, 10_000]],
+    [new Redis({ lazyConnect: true, connectTimeout: 2000 }), [1500, 1500, 2000, 2000, 2000, 2000]],
+    [new Redis({ lazyConnect: true, connectTimeout: 0 }), [1500, 1500, 1500, 1500, 1500, 1500]],
+  ] as const) {
+    const client = redisClient(connection, 1500);
+    expect(attemptsOf(subscriberOf(client, 1500))).toEqual(attempts);
+    expect(attemptsOf(besides(client, 1500).redis)).toEqual(attempts);
+  }
 });
 
 it('an unknown option of the module names the one that was probably meant', async () => {

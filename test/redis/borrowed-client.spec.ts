@@ -75,6 +75,24 @@ describe('A borrowed client', () => {
     expect(lines).toEqual([]);
   });
 
+  it('a borrowed client that the app gives a new password is followed by the connections that the library adds', async () => {
+    await redis.acl('SETUSER', 'app', 'on', '>one', '~*', '&*', '+@all');
+    const lent = new Redis(server.url, { username: 'app', password: 'one' });
+    const borrowing = service(lent);
+    const subscription = async (): Promise<string | undefined> =>
+      /\bid=(\d+) .*\bsub=1 .*\buser=app\b/.exec(String(await redis.client('LIST')))?.[1];
+    await borrowing.lock('a');
+    await until(async () => (await subscription()) !== undefined);
+    const before = await subscription();
+    await redis.acl('SETUSER', 'app', 'resetpass', '>two');
+    lent.options.password = 'two';
+    await redis.client('KILL', 'USER', 'app');
+    await until(async () => ![undefined, before].includes(await subscription()));
+    await borrowing.close();
+    lent.disconnect();
+    await redis.acl('DELUSER', 'app');
+  });
+
   it('a borrowed client in subscriber mode fails calls at once, where it can send nothing else', async () => {
     const subscriber = new Redis(server.url, { protocol: 2 });
     const here = service(subscriber);

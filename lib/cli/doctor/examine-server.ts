@@ -137,7 +137,7 @@ async function rightsFinding(redis: Redis, { prefix }: ExamineOptions): Promise<
 
 async function channelFinding(redis: Redis, { prefix, commandTimeoutMs }: ExamineOptions): Promise<Found[]> {
   const channel = `{${prefix}}:wake:doctor:${randomUUID()}`;
-  const subscriber = subscriberOf(redis, commandTimeoutMs).on('error', () => undefined);
+  const subscriber = subscriberOf({ redis, borrowed: false }, commandTimeoutMs).on('error', () => undefined);
   try {
     await connected(subscriber, commandTimeoutMs);
     await subscriber.subscribe(channel);

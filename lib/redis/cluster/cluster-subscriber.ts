@@ -11,13 +11,12 @@ import { retryDelayMs, subscriberOf } from '../connection/redis-client.js';
 export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis | undefined {
   const first = someMaster(cluster);
   if (!first) return undefined;
-  const redis: Redis = subscriberOf(first, commandTimeoutMs, {
+  const redis: Redis = subscriberOf({ redis: first, borrowed: true }, commandTimeoutMs, {
     readOnly: false,
-    retryStrategy: (attempt) => {
-      // The connector reads the options each time it connects.
-      const { host, port } = (someMaster(cluster, redis) ?? redis).options;
-      Object.assign(redis.options, { host, port });
-      return retryDelayMs(attempt, 20);
+    retryStrategy: (attempt) => retryDelayMs(attempt, 20),
+    follow: () => {
+      const { host, port, username, password } = (someMaster(cluster, redis) ?? redis).options;
+      return { host, port, username, password };
     },
   });
   return redis;

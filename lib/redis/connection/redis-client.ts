@@ -13,6 +13,14 @@ export interface RedisClient {
   readonly borrowed: boolean;
 }
 
+/** What a further client has in place of what the first one has. */
+interface FurtherOptions extends RedisOptions {
+  /** How long to wait before an attempt to connect, in ms. */
+  readonly retryStrategy?: (attempt: number) => number;
+  /** Reads what may have changed since, each time it connects. By default the password, and the user's name. */
+  readonly follow?: () => RedisOptions;
+}
+
 /** Makes our own client fail fast, whatever the app's options say: `RedisConnection` itself waits and resends. */
 const OWN = {
   lazyConnect: true,
@@ -59,31 +67,56 @@ export function redisClient(connection: unknown, commandTimeoutMs: number, optio
 }
 
 /** Makes a separate connection to the client's server, for a subscription. */
-export function subscriberOf(client: Redis, commandTimeoutMs: number, more: RedisOptions = {}): Redis {
-  const redis = client.duplicate({
-    ...defaultsFor(commandTimeoutMs, client),
-    ...OWN,
+export function subscriberOf(client: RedisClient, commandTimeoutMs: number, more: FurtherOptions = {}): Redis {
+  return furtherClient(client, commandTimeoutMs, {
     autoResubscribe: false,
     // It may be silent for hours. If it is silent while a command is in flight, it is dead, and the client reconnects.
     socketTimeout: commandTimeoutMs,
     ...more,
   });
-  return outsideRequests(redis);
 }
 
 /**
  * Makes a second connection to the client's server, for commands. It uses the database that the client uses when it is
  * first needed: the app may switch a client that it lends until the first lock.
  */
-export function besides({ redis }: RedisClient, commandTimeoutMs: number): RedisClient {
-  const second = outsideRequests(redis.duplicate({ ...defaultsFor(commandTimeoutMs, redis), ...OWN }));
-  const connect = second.connect.bind(second);
+export function besides(client: RedisClient, commandTimeoutMs: number): RedisClient {
   let database: number | undefined;
-  second.connect = (callback) => {
-    second.options.db = database ??= databaseOf(redis);
+  const follow = (): RedisOptions => ({ ...credentialsOf(client.redis), db: (database ??= databaseOf(client.redis)) });
+  return { redis: furtherClient(client, commandTimeoutMs, { follow }), borrowed: false };
+}
+
+/**
+ * Makes a further client. An app may give the client that it lends a new password (the tokens of a cloud end), which
+ * ioredis uses when it reconnects: so does this one.
+ *
+ * An attempt to connect may take as long as the app says. A client that it lends has the 10 s of ioredis, too long to
+ * find out that a server has gone: the first attempts are shorter, and each may take twice as long as the one before.
+ */
+function furtherClient(
+  { redis: first, borrowed }: RedisClient,
+  commandTimeoutMs: number,
+  { follow = () => credentialsOf(first), ...more }: FurtherOptions,
+): Redis {
+  const options = { ...defaultsFor(commandTimeoutMs, first), ...OWN, ...more };
+  const shortestMs = options.connectTimeout;
+  const longestMs = first.options.connectTimeout || shortestMs;
+  const firstMs = borrowed ? Math.min(shortestMs, longestMs) : longestMs;
+  const retryStrategy = (attempt: number): number => {
+    redis.options.connectTimeout = Math.min(longestMs, firstMs * 2 ** (attempt - 1));
+    return options.retryStrategy(attempt);
+  };
+  const redis = outsideRequests(first.duplicate({ ...options, connectTimeout: firstMs, retryStrategy }));
+  const connect = redis.connect.bind(redis);
+  redis.connect = (callback) => {
+    Object.assign(redis.options, follow());
     return connect(callback);
   };
-  return { redis: second, borrowed: false };
+  return redis;
+}
+
+function credentialsOf({ options: { username, password, sentinelUsername, sentinelPassword } }: Redis): RedisOptions {
+  return { username, password, sentinelUsername, sentinelPassword };
 }
 
 /**
@@ -99,7 +132,7 @@ function outsideRequests(redis: Redis): Redis {
   return redis;
 }
 
-function defaultsFor(commandTimeoutMs: number, client?: Redis): RedisOptions {
+function defaultsFor(commandTimeoutMs: number, client?: Redis) {
   const patientMs = Math.max(commandTimeoutMs, 1000);
   return {
     connectionName: 'nest-redis-lock',
@@ -114,7 +147,7 @@ function defaultsFor(commandTimeoutMs: number, client?: Redis): RedisOptions {
     reconnectOnError: (error) => saidBy(error).startsWith('READONLY'),
     failoverDetector: true,
     retryStrategy: (attempt) => retryDelayMs(attempt, 50),
-  };
+  } satisfies RedisOptions;
 }
 
 /**

@@ -92,6 +92,7 @@ export class RedisLockStore implements QuorumNode {
 
   open(): void {
     this.#redis.open();
+    this.#transport.renewals.open();
     void this.#channel.open();
   }
 

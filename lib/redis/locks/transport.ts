@@ -65,7 +65,7 @@ export function connectToRedis(options: TransportOptions): Transport {
       isNode: options.isNode ?? false,
     }),
     log,
-    subscriber: () => subscriberOf(client.redis, commandTimeoutMs),
+    subscriber: () => subscriberOf(given, commandTimeoutMs),
     onConnected: (callback) => void connected.push(callback),
   };
 }
