@@ -1,5 +1,6 @@
 import type { ServerHttp2Stream } from 'node:http2';
 import type { ServerResponse } from 'node:http';
+import { atRoot } from '../clock/root-context.js';
 import { ChurnMap } from '../collections/churn-map.js';
 
 const CHECK_EVERY_MS = 500;
@@ -21,7 +22,7 @@ export function destroyOnceReset({ stream }: ServerResponse & { readonly stream?
   if (!stream || stream.destroyed || open.has(stream)) return;
   open.set(stream, true);
   stream.once('close', () => open.delete(stream));
-  timer ??= setInterval(destroyReset, CHECK_EVERY_MS).unref();
+  timer ??= atRoot(() => setInterval(destroyReset, CHECK_EVERY_MS).unref());
 }
 
 function destroyReset(): void {

@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import { LockOptionsError, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { besides, redisClient, subscriberOf } from '../../lib/redis/connection/redis-client.js';
+import { besides, subscriberOf } from '../../lib/redis/connection/further-client.js';
+import { redisClient } from '../../lib/redis/connection/redis-client.js';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 
 async function boot(options: unknown): Promise<void> {
@@ -163,23 +164,37 @@ it('a client gets numbers and switches that are texts, as settings and URLs have
   expect(redisClient(settings, 1000).redis.options).toMatchObject({ port: 6390, connectTimeout: 700, noDelay: false });
 });
 
-it('further connections may take as long to be made as the app says; beside a client that it lends, only after shorter attempts', () => {
+describe('the time to connect', () => {
   const attemptsOf = (redis: Redis): number[] => {
     const { options } = redis;
     const first = options.connectTimeout!;
     return [first, ...[1, 2, 3, 4, 5].map((attempt) => (options.retryStrategy!(attempt), options.connectTimeout!))];
   };
-  for (const [connection, attempts] of [
-    ['redis://10.0.0.1', [1500, 1500, 1500, 1500, 1500, 1500]],
-    ['redis://10.0.0.1/?connectTimeout=7000', [7000, 7000, 7000, 7000, 7000, 7000]],
-    [new Redis({ lazyConnect: true }), [1500, 1500, 3000, 6000, 10_000, 10_000]],
-    [new Redis({ lazyConnect: true, connectTimeout: 2000 }), [1500, 1500, 2000, 2000, 2000, 2000]],
-    [new Redis({ lazyConnect: true, connectTimeout: 0 }), [1500, 1500, 1500, 1500, 1500, 1500]],
-  ] as const) {
+  const always = (ms: number): number[] => [ms, ms, ms, ms, ms, ms];
+  const growing = [1500, 1500, 3000, 6000, 10_000, 10_000];
+
+  it.each<[string, unknown, number[], number[]]>([
+    ['is short at first where the app sets none', 'redis://10.0.0.1', growing, growing],
+    ['is what the app sets', 'redis://10.0.0.1?connectTimeout=7000', always(7000), always(7000)],
+    [
+      'is unlimited where the app sets 0, for its own connection',
+      'redis://10.0.0.1?connectTimeout=0',
+      always(0),
+      growing,
+    ],
+    ['is short at first beside a client that the app lends', new Redis({ lazyConnect: true }), always(10_000), growing],
+    [
+      'is never longer than that of a client that the app lends',
+      new Redis({ lazyConnect: true, connectTimeout: 2000 }),
+      always(2000),
+      [1500, 1500, 2000, 2000, 2000, 2000],
+    ],
+  ])('%s', (_what, connection, own, further) => {
     const client = redisClient(connection, 1500);
-    expect(attemptsOf(subscriberOf(client, 1500))).toEqual(attempts);
-    expect(attemptsOf(besides(client, 1500).redis)).toEqual(attempts);
-  }
+    for (const redis of [subscriberOf(client, 1500), besides(client, 1500).redis])
+      expect(attemptsOf(redis)).toEqual(further);
+    expect(attemptsOf(client.redis)).toEqual(own);
+  });
 });
 
 it('an unknown option of the module names the one that was probably meant', async () => {

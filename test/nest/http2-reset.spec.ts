@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, it } from '@jest/globals';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Controller, Get, type INestApplication, Sse, StreamableFile } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { LockService, WithLock } from 'nest-redis-lock';
@@ -8,6 +9,7 @@ import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { PassThrough } from 'node:stream';
 import { type Observable, ReplaySubject } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
+import { destroyOnceReset } from '../../lib/http/reset-stream.js';
 import { startApp } from './http-app.js';
 
 const KEY = 'order:7';
@@ -87,3 +89,16 @@ describe.each(['call/events', 'request/events', 'request/json', 'request/file'])
     });
   },
 );
+
+it('a stream that its client has reset is destroyed outside of the request that the server had first', async () => {
+  const user = new AsyncLocalStorage<string>();
+  const destroyed = deferred<string | undefined>();
+  const stream = {
+    closed: true,
+    state: { state: constants.NGHTTP2_STREAM_STATE_IDLE },
+    once: () => undefined,
+    destroy: () => destroyed.resolve(user.getStore()),
+  };
+  user.run('alice', () => destroyOnceReset({ stream } as unknown as Parameters<typeof destroyOnceReset>[0]));
+  expect(await destroyed.promise).toBeUndefined();
+});

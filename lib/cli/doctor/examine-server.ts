@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
-import { subscriberOf } from '../../redis/connection/redis-client.js';
+import { subscriberOf } from '../../redis/connection/further-client.js';
+import { borrowedClient } from '../../redis/connection/redis-client.js';
 import { diagnosis, withoutCommand } from '../../redis/connection/redis-diagnosis.js';
 import { infoField, problemsOf } from '../../redis/connection/server-check.js';
 import type { Finding } from './finding.js';
@@ -137,7 +138,7 @@ async function rightsFinding(redis: Redis, { prefix }: ExamineOptions): Promise<
 
 async function channelFinding(redis: Redis, { prefix, commandTimeoutMs }: ExamineOptions): Promise<Found[]> {
   const channel = `{${prefix}}:wake:doctor:${randomUUID()}`;
-  const subscriber = subscriberOf({ redis, borrowed: false }, commandTimeoutMs).on('error', () => undefined);
+  const subscriber = subscriberOf(borrowedClient(redis), commandTimeoutMs).on('error', () => undefined);
   try {
     await connected(subscriber, commandTimeoutMs);
     await subscriber.subscribe(channel);

@@ -1,5 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
-import { retryDelayMs, subscriberOf } from '../connection/redis-client.js';
+import { retryDelayMs } from '../connection/client-defaults.js';
+import { subscriberOf } from '../connection/further-client.js';
+import { borrowedClient } from '../connection/redis-client.js';
 
 /**
  * Makes a separate connection to one of the masters, for a subscription: a message that is published on one node
@@ -11,7 +13,7 @@ import { retryDelayMs, subscriberOf } from '../connection/redis-client.js';
 export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis | undefined {
   const first = someMaster(cluster);
   if (!first) return undefined;
-  const redis: Redis = subscriberOf({ redis: first, borrowed: true }, commandTimeoutMs, {
+  const redis: Redis = subscriberOf(borrowedClient(first), commandTimeoutMs, {
     readOnly: false,
     retryStrategy: (attempt) => retryDelayMs(attempt, 20),
     follow: () => {

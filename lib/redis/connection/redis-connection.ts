@@ -9,12 +9,10 @@ import { notDone } from './connection-errors.js';
 import type { OutageLog } from './outage-log.js';
 import type { Call } from './plain-call.js';
 import { ReconnectOnEnd } from './reconnect-on-end.js';
+import { LONGEST_CONNECT_MS } from './client-defaults.js';
 import type { RedisClient } from './redis-client.js';
 import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
-
-/** How long a connection may take to become ready when the app sets no `connectTimeout`, by the value 0, in ms. */
-const LONGEST_CONNECT_MS = 10_000;
 
 /** Runs scripts on one Redis. */
 export class RedisConnection extends Connection {

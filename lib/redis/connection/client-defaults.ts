@@ -1,0 +1,67 @@
+import type { Redis, RedisOptions } from 'ioredis';
+import { atRoot } from '../../clock/root-context.js';
+import { saidBy } from './redis-diagnosis.js';
+
+/** Makes our own client fail fast, whatever the app's options say: `RedisConnection` itself waits and resends. */
+export const OWN = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+} as const satisfies RedisOptions;
+
+/** How long a connection may take to be made in the end where the app sets no `connectTimeout`, in ms. */
+export const LONGEST_CONNECT_MS = 10_000;
+
+/**
+ * Makes one of the library's clients connect, reconnect and emit its events outside of all requests. Otherwise replies
+ * would arrive in the async context that the connection was made in, and the end of a connection in that of the request
+ * whose write failed.
+ */
+export function outsideRequests(redis: Redis): Redis {
+  const connect = redis.connect.bind(redis);
+  const emit = redis.emit.bind(redis);
+  redis.connect = (callback) => atRoot(() => connect(callback));
+  redis.emit = (...event) => atRoot(() => emit(...event));
+  return redis;
+}
+
+/**
+ * Gives each attempt to connect twice as long as the one before, up to a limit: the first ones are short, because the
+ * server may have gone and another taken its place, and some servers are always slow to connect to.
+ */
+export function growingPatience(redis: Redis, longestMs: number): Redis {
+  const { connectTimeout: firstMs, retryStrategy } = redis.options;
+  redis.options.retryStrategy = (attempt) => {
+    redis.options.connectTimeout = Math.min(longestMs, firstMs! * 2 ** (attempt - 1));
+    return retryStrategy?.(attempt);
+  };
+  return redis;
+}
+
+/** What a client has where the app sets nothing else. */
+export function defaultsFor(commandTimeoutMs: number, client?: Redis) {
+  const patientMs = Math.max(commandTimeoutMs, 1000);
+  return {
+    connectionName: 'nest-redis-lock',
+    connectTimeout: patientMs,
+    // A Sentinel that accepts the connection and says nothing: ask the next one. The time to connect counts too.
+    sentinelCommandTimeout: client?.options.sentinelCommandTimeout ?? patientMs,
+    // How soon to ask again whether a server that loads its data is ready.
+    maxLoadingRetryTime: 200,
+    // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.
+    disconnectTimeout: 100,
+    // A master that became a replica: find the new one.
+    reconnectOnError: (error) => saidBy(error).startsWith('READONLY'),
+    failoverDetector: true,
+    retryStrategy: (attempt) => retryDelayMs(attempt, 50),
+  } satisfies RedisOptions;
+}
+
+/**
+ * How long to wait before the next attempt to connect: twice as long each time, up to a second; up to half less by
+ * chance.
+ */
+export function retryDelayMs(attempt: number, firstMs: number): number {
+  return Math.min(firstMs * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2);
+}
