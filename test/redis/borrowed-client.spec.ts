@@ -93,6 +93,43 @@ describe('A borrowed client', () => {
     await redis.acl('DELUSER', 'app');
   });
 
+  it.each(['quit', 'disconnect'] as const)(
+    'a borrowed client that the app closes by `%s` leaves the locks to a connection of the library',
+    async (close) => {
+      const [first, second] = [await locks.lock('a', { lease: 600 }), await locks.lock('b')];
+      await client[close]();
+      await until(() => client.status === 'end');
+      expect(await second.unlock()).toBe(true);
+      const heldUntil = performance.now() + 1000;
+      await until(() => performance.now() > heldUntil);
+      expect(first.isHeld).toBe(true);
+      await locks.withLock('c', async () => {
+        await redis.select(1);
+        expect(await redis.exists('lock:a', 'lock:b', 'lock:c')).toBe(2);
+      });
+      await locks.close();
+      expect(await redis.exists('lock:a')).toBe(0);
+      await redis.select(0);
+    },
+  );
+
+  it('a borrowed client that the app closes while a call is in flight fails no call', async () => {
+    const calls = Array.from({ length: 20 }, (_, nth) => locks.lock(`call ${nth}`));
+    client.disconnect();
+    for (const lock of await Promise.all(calls)) expect(await lock.unlock()).toBe(true);
+  });
+
+  it('a borrowed client that connects when it is first used is left to the app until the first lock', async () => {
+    const lent = new Redis(server.url, { lazyConnect: true });
+    const store = redisStore({ connection: lent });
+    store.open!();
+    await redis.ping();
+    expect(lent.status).toBe('wait');
+    await lent.connect();
+    lent.disconnect();
+    await store.close();
+  });
+
   it('a borrowed client in subscriber mode fails calls at once, where it can send nothing else', async () => {
     const subscriber = new Redis(server.url, { protocol: 2 });
     const here = service(subscriber);

@@ -289,7 +289,7 @@ describe('A lock in a Redis Cluster', () => {
     await service.close();
   }, 20_000);
 
-  it('a call fails in time when no node can be reached, and when the app has closed its client', async () => {
+  it('a call fails in time when no node can be reached', async () => {
     const away = new Cluster([{ host: '127.0.0.1', port: 1 }], { clusterRetryStrategy: () => 50 });
     away.on('error', () => undefined);
     const service = lockService(redisStore({ connection: away, commandTimeout: 300 }), { wait: 10_000 });
@@ -299,14 +299,33 @@ describe('A lock in a Redis Cluster', () => {
     expect(performance.now() - startedAt).toBeLessThan(2000);
     await service.close();
     away.disconnect();
+  });
 
+  it('a client that the app closes leaves the locks to one of the library', async () => {
     const own = cluster.client();
     const orphaned = lockService(redisStore({ connection: own }), { shutdownGrace: 0 });
-    await (await orphaned.lock(a)).unlock();
-    own.disconnect();
-    await once(own, 'end');
-    await expect(orphaned.lock(a)).rejects.toHaveProperty('detail', expect.stringMatching('closed'));
+    const [first, second] = [await orphaned.lock(a, { lease: 900 }), await orphaned.lock([b, c])];
+    await own.quit();
+    await until(() => own.status === 'end');
+    expect(await second.unlock()).toBe(true);
+    const heldUntil = performance.now() + 1500;
+    await until(() => performance.now() > heldUntil);
+    expect(first.isHeld).toBe(true);
+    await (await orphaned.lock([b, c])).unlock();
+    expect(await there.tryLock(a)).toBeNull();
     await orphaned.close();
+    await (await there.lock(a, { wait: 0 })).unlock();
+  });
+
+  it('a client that connects only when it is used is left to the app until the first lock', async () => {
+    const lazy = new Cluster([{ host: '127.0.0.1', port: cluster.replicas[0]!.port }], { lazyConnect: true });
+    const store = redisStore({ connection: lazy });
+    store.open!();
+    await there.isLocked(a);
+    expect(lazy.status).toBe('wait');
+    await lazy.connect();
+    await store.close();
+    lazy.disconnect();
   });
 
   it('a client that connects only when it is used gets a lock as soon as the cluster can be reached', async () => {

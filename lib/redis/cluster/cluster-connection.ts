@@ -24,9 +24,12 @@ export class ClusterConnection extends Connection {
   readonly server = 'cluster';
   readonly database = 0;
   readonly findsMaster = true;
-  readonly #cluster: Cluster;
-  readonly #topology: Topology;
-  readonly #silentNodes: SilentNodes;
+  readonly #onReady: (reconnected: boolean) => void;
+  #cluster!: Cluster;
+  #topology!: Topology;
+  #silentNodes!: SilentNodes;
+  /** Whether the app has closed its client, and another has taken its place. */
+  #isAlone = false;
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #resends = 0;
@@ -34,14 +37,8 @@ export class ClusterConnection extends Connection {
 
   constructor(cluster: Cluster, commandTimeoutMs: number, onReady: (reconnected: boolean) => void) {
     super(commandTimeoutMs);
-    this.#cluster = cluster;
-    // Releases that a silent node did not get are sent when it replies.
-    this.#silentNodes = new SilentNodes(cluster, commandTimeoutMs, () => this.#topology.announceChange());
-    cluster.on('node error', this.#nodeFailed);
-    this.#topology = new Topology(cluster, (reconnected) => {
-      onReady(reconnected);
-      this.#resendParked();
-    });
+    this.#onReady = onReady;
+    this.#use(cluster);
   }
 
   /** Grows whenever a call may have run twice, or a slot may be served by another node. */
@@ -49,9 +46,8 @@ export class ClusterConnection extends Connection {
     return this.#resends + this.#topology.changes;
   }
 
-  open(): void {
-    if (this.#cluster.status === 'wait') atRoot(() => this.#cluster.connect()).catch(() => undefined);
-  }
+  /** Leaves the client to the app, which connects it, or to the first call. */
+  open(): void {}
 
   /** Runs a script on the node of its first key; on any node, if it has none. */
   override run<Reply>(
@@ -88,7 +84,7 @@ export class ClusterConnection extends Connection {
 
   /** Runs the command on each node, replicas too: after a failover, subscriptions may be on any. */
   override async commandOnAll(command: string, ...args: string[]): Promise<readonly ServerReply[]> {
-    this.open();
+    this.#connect();
     const nodes = this.#cluster.nodes('all');
     if (nodes.length === 0) return [{ server: this.server, reply: this.#unreachable({ sent: false }) }];
     return Promise.all(
@@ -106,10 +102,10 @@ export class ClusterConnection extends Connection {
 
   close(): void {
     this.#isClosed = true;
-    this.#cluster.off('node error', this.#nodeFailed);
-    this.#topology.close();
+    this.#leave();
     clearTimeout(this.#tryAgain);
     for (const call of this.inFlight.clear()) this.expire(call);
+    if (this.#isAlone) this.#cluster.disconnect();
   }
 
   protected get late(): LockUnavailableError {
@@ -135,8 +131,9 @@ export class ClusterConnection extends Connection {
 
   protected park(call: Call, error?: Error): void {
     if (error) this.#lastError = withoutCommand(error);
-    if (this.#isClosed || this.#cluster.status === 'end') return this.expire(call);
-    this.open();
+    if (this.#isClosed) return this.expire(call);
+    if (this.#cluster.status === 'end' && !this.#isAlone) this.#goOnAlone();
+    this.#connect();
     this.parked.add(call);
     this.#tryAgain ??= atRoot(() => setTimeout(() => this.#resendParked(), TRY_AGAIN_MS));
   }
@@ -166,6 +163,38 @@ export class ClusterConnection extends Connection {
     if (!this.#isClosed && this.#cluster.status === 'ready') atRoot(() => this.#cluster.refreshSlotsCache());
   }
 
+  #use(cluster: Cluster): void {
+    this.#cluster = cluster;
+    // Releases that a silent node did not get are sent when it replies.
+    this.#silentNodes = new SilentNodes(cluster, this.timeoutMs, () => this.#topology.announceChange());
+    cluster.on('node error', this.#nodeFailed);
+    this.#topology = new Topology(cluster, (reconnected) => {
+      this.#onReady(reconnected || this.#isAlone);
+      this.#resendParked();
+    });
+  }
+
+  #leave(): void {
+    this.#cluster.off('node error', this.#nodeFailed);
+    this.#topology.close();
+  }
+
+  /**
+   * Goes on over a client of our own when the app has closed the one that it lends. Apps do that when they shut down,
+   * mostly before the last locks are released.
+   */
+  #goOnAlone(): void {
+    this.#leave();
+    this.#resends += this.#topology.changes;
+    this.#isAlone = true;
+    this.#use(this.#cluster.duplicate([], { lazyConnect: true }).on('error', () => undefined));
+  }
+
+  #connect(): void {
+    const { status } = this.#cluster;
+    if (status === 'wait' || status === 'end') atRoot(() => this.#cluster.connect()).catch(() => undefined);
+  }
+
   readonly #nodeFailed = (error: Error): void => {
     this.#lastError = withoutCommand(error);
   };
@@ -190,9 +219,8 @@ export class ClusterConnection extends Connection {
   }
 
   #unreachable(call: Pick<Call, 'sent'>): LockUnavailableError {
-    const isClosed = this.#isClosed || this.#cluster.status === 'end';
     const said = this.#lastError ? ` It said: ${diagnosis(this.#lastError)}` : '';
-    const message = isClosed
+    const message = this.#isClosed
       ? 'The connection to the Redis Cluster has been closed.'
       : `The Redis Cluster did not run the command within ${this.timeoutMs} ms: ` +
         'the node of this key is down or slow, or its slot is being moved. ' +

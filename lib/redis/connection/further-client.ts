@@ -25,8 +25,7 @@ export function subscriberOf(client: RedisClient, commandTimeoutMs: number, more
  * Makes a second connection to the client's server, for commands. It uses the database that the client uses when it is
  * first needed: the app may switch a client that it lends until the first lock.
  */
-export function besides(client: RedisClient, commandTimeoutMs: number): RedisClient {
-  let database: number | undefined;
+export function besides(client: RedisClient, commandTimeoutMs: number, database?: number): RedisClient {
   const follow = (): RedisOptions => ({ ...credentialsOf(client.redis), db: (database ??= databaseOf(client.redis)) });
   return {
     redis: furtherClient(client, commandTimeoutMs, { follow }),

@@ -10,6 +10,7 @@ import type { OutageLog } from './outage-log.js';
 import type { Call } from './plain-call.js';
 import { ReconnectOnEnd } from './reconnect-on-end.js';
 import { LONGEST_CONNECT_MS } from './client-defaults.js';
+import { besides } from './further-client.js';
 import type { RedisClient } from './redis-client.js';
 import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
@@ -17,14 +18,17 @@ import { ScriptCommand } from './script-command.js';
 /** Runs scripts on one Redis. */
 export class RedisConnection extends Connection {
   readonly findsMaster: boolean;
-  readonly #redis: Redis;
-  readonly #borrowed: boolean;
+  #redis!: Redis;
   readonly #onReady: (reconnected: boolean) => void;
   readonly #breaker: CircuitBreaker;
-  /** Of a client of the app's. */
-  readonly #state: BorrowedState | undefined;
-  /** Of a client of ours, until it is closed. */
+  readonly #log: OutageLog;
+  /** The client that the app lends, until the app closes it. */
+  #lent: RedisClient | undefined;
+  /** Of the client that the app lends. */
+  #state: BorrowedState | undefined;
+  /** Of a client of ours. */
   #reconnect: ReconnectOnEnd | undefined;
+  #isClosed = false;
   #epoch = 0;
   #connectedAt = 0;
   /** Whether this connection is being replaced by another. */
@@ -34,31 +38,17 @@ export class RedisConnection extends Connection {
   /** Whether the server did not choose the database: the client would go on in database 0 all the same. */
   #isElsewhere = false;
 
-  constructor(
-    { redis, borrowed }: RedisClient,
-    commandTimeoutMs: number,
-    log: OutageLog,
-    onReady: (reconnected: boolean) => void,
-  ) {
+  constructor(client: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: (reconnected: boolean) => void) {
     super(commandTimeoutMs);
-    this.findsMaster = Boolean(redis.options.sentinels) && redis.options.role !== 'slave';
-    this.#redis = redis;
-    this.#borrowed = borrowed;
+    const { sentinels, role } = client.redis.options;
+    this.findsMaster = Boolean(sentinels) && role !== 'slave';
+    this.#log = log;
     this.#onReady = onReady;
     this.#breaker = new CircuitBreaker({
       down: (cause) => log.down(this.server, cause),
       up: () => log.up(this.server),
     });
-    redis.on('connect', this.#connected);
-    redis.on('ready', this.#becameReady);
-    redis.on('close', this.#dropped);
-    redis.on('end', this.#ended);
-    // The app itself listens to the errors of a client that it lends.
-    if (borrowed) this.#state = new BorrowedState(redis, (problem) => log.unfit(this.server, problem));
-    else {
-      redis.on('error', this.#errored);
-      this.#reconnect = new ReconnectOnEnd(redis);
-    }
+    this.#use(client);
   }
 
   get server(): string {
@@ -74,8 +64,9 @@ export class RedisConnection extends Connection {
     return this.#epoch;
   }
 
+  /** A client that the app lends is connected by the app, or by the first call. */
   open(): void {
-    if (this.#redis.status === 'wait') this.#redis.connect().catch(() => undefined);
+    if (!this.#lent) this.#connect();
   }
 
   publish(channel: string, message: string): Promise<number> {
@@ -90,19 +81,11 @@ export class RedisConnection extends Connection {
   }
 
   close(): void {
-    this.#redis.off('connect', this.#connected);
-    this.#redis.off('ready', this.#becameReady);
-    this.#redis.off('close', this.#dropped);
-    this.#redis.off('end', this.#ended);
-    this.#reconnect?.stop();
-    this.#reconnect = undefined;
+    this.#isClosed = true;
+    this.#leave();
     for (const call of this.inFlight.clear()) this.#failClosed(call);
     // An error that the end of a half-made connection causes is no trouble.
-    if (!this.#borrowed)
-      this.#redis
-        .off('error', this.#errored)
-        .on('error', () => undefined)
-        .disconnect();
+    if (!this.#lent) this.#redis.on('error', () => undefined).disconnect();
   }
 
   protected get late(): LockUnavailableError {
@@ -117,9 +100,10 @@ export class RedisConnection extends Connection {
   }
 
   protected park(call: Call): void {
-    if (this.#redis.status === 'end' && !this.#reconnect) return this.#failClosed(call);
+    if (this.#isClosed) return this.#failClosed(call);
     this.parked.add(call);
-    this.open();
+    if (this.#lent && this.#redis.status === 'end') this.#goOnAlone(this.#lent);
+    this.#connect();
   }
 
   protected noteReply(): void {
@@ -156,7 +140,7 @@ export class RedisConnection extends Connection {
    * each.
    */
   #cutOff(): void {
-    if (this.#borrowed || this.#isCutOff) return;
+    if (this.#lent || this.#isCutOff) return;
     this.#isCutOff = true;
     this.#redis.disconnect(true);
   }
@@ -182,8 +166,9 @@ export class RedisConnection extends Connection {
   };
 
   readonly #ended = (): void => {
-    if (this.#reconnect) return;
-    for (const call of this.parked) this.#failClosed(call);
+    if (!this.#lent || this.parked.size === 0) return;
+    this.#goOnAlone(this.#lent);
+    this.#connect();
   };
 
   readonly #errored = (error: Error & { readonly command?: { readonly name?: string } }): void => {
@@ -194,6 +179,47 @@ export class RedisConnection extends Connection {
     this.#isElsewhere = true;
     this.#redis.disconnect(true);
   };
+
+  #use({ redis, borrowed, ...more }: RedisClient): void {
+    this.#redis = redis;
+    redis.on('connect', this.#connected);
+    redis.on('ready', this.#becameReady);
+    redis.on('close', this.#dropped);
+    redis.on('end', this.#ended);
+    if (borrowed) {
+      // The app itself listens to the errors of a client that it lends.
+      this.#lent = { redis, borrowed, ...more };
+      this.#state = new BorrowedState(redis, (problem) => this.#log.unfit(this.server, problem));
+    } else {
+      redis.on('error', this.#errored);
+      this.#reconnect = new ReconnectOnEnd(redis);
+    }
+  }
+
+  #leave(): void {
+    this.#redis.off('connect', this.#connected);
+    this.#redis.off('ready', this.#becameReady);
+    this.#redis.off('close', this.#dropped);
+    this.#redis.off('end', this.#ended);
+    this.#redis.off('error', this.#errored);
+    this.#reconnect?.stop();
+  }
+
+  /**
+   * Goes on over a connection of our own when the app has closed the client that it lends. Apps do that when they shut
+   * down, mostly before the last locks are released.
+   */
+  #goOnAlone(lent: RedisClient): void {
+    const { database } = this;
+    this.#leave();
+    this.#lent = undefined;
+    this.#state = undefined;
+    this.#use(besides(lent, this.timeoutMs, database));
+  }
+
+  #connect(): void {
+    if (this.#redis.status === 'wait') this.#redis.connect().catch(() => undefined);
+  }
 
   #failClosed(call: Call): void {
     this.fail(call, this.#unreachable('the connection has been closed', call));
