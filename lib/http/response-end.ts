@@ -1,10 +1,16 @@
 import type { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { keepAlive } from './keep-alive.js';
 import { onceClosed } from './socket-close.js';
+
+interface Http2Session {
+  readonly destroyed: boolean;
+  readonly socket: unknown;
+}
 
 /** The stream of an HTTP/2 response. It alone reports the end of a `HEAD` request that was cancelled. */
 interface Http2Part {
-  readonly stream?: EventEmitter & { readonly destroyed: boolean };
+  readonly stream?: EventEmitter & { readonly destroyed: boolean; readonly session?: Http2Session };
 }
 
 type Connection = Partial<EventEmitter> & { readonly destroyed?: boolean };
@@ -57,6 +63,8 @@ function listenTo(response: ServerResponse & Http2Part, listeners: Set<() => voi
   response.on('finish', ended).on('close', ended);
   stream?.on('close', ended);
   const stopListening = isEmitter(connection) ? onceClosed(connection, ended) : undefined;
+  // The connection of an HTTP/2 session that has ended can't even be asked for its type.
+  keepAlive(stream?.session?.destroyed === false ? stream.session.socket : connection);
   // The response of a serverless adapter may have no connection, and emit nothing when the app ends it.
   if (response.socket || stream) return;
   emitEndInQueue(response);
