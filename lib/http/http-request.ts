@@ -1,27 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException } from '@nestjs/common';
-import { isLockError, LockError, type LockErrorCode } from '../errors/lock.error.js';
-import { logger } from '../log/logger.js';
+import { isLockError, LockError } from '../errors/lock.error.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
-import { routeOf, sendsEvents } from './handler-names.js';
+import { MISTAKES, noteFailure } from './failed-response.js';
 import { keepQueuedInContext } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
 import { isClosed, isOver, onceEnded } from './response-end.js';
 
-/** The `Retry-After` of an error that has none of its own, in seconds. */
-const RETRY_AFTER_SECONDS = 1;
-
-/** The errors that show a mistake in the code, not load, an outage or a client's mistake. */
-const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
-
 const requests = new AsyncLocalStorage<HttpRequest>();
-
-/** What has failed in the requests of a response: each try of a handler that an interceptor calls again is one. */
-const failed = new WeakMap<ServerResponse, Set<HttpRequest>>();
 
 /** How Nest calls the handler of each response. */
 const contexts = new WeakMap<ServerResponse, ExecutionContext>();
+
+/** Aborts when the client of a response goes away: one for all tries of a handler that an interceptor calls again. */
+const gones = new WeakMap<ServerResponse, AbortController>();
 
 /**
  * The HTTP request that the running async context handles. What a request starts, such as a timer, keeps it for as long
@@ -29,9 +22,7 @@ const contexts = new WeakMap<ServerResponse, ExecutionContext>();
  */
 class HttpRequest {
   readonly #response: WeakRef<ServerResponse>;
-  #error: LockError | undefined;
-  #gone: AbortController | undefined;
-  #guardsEvents = false;
+  #gone: AbortSignal | undefined;
 
   constructor(response: ServerResponse, context: ExecutionContext) {
     this.#response = new WeakRef(response);
@@ -52,7 +43,7 @@ class HttpRequest {
 
   watch(): void {
     const response = this.#response.deref();
-    if (response && !isOver(response)) onceEnded(response, () => undefined);
+    if (response && !isOver(response)) onceEnded(response, nothing);
   }
 
   /**
@@ -63,16 +54,8 @@ class HttpRequest {
    */
   get clientGone(): AbortSignal | undefined {
     const response = this.#response.deref();
-    if (!response || response.writableEnded || this.#gone?.signal.aborted) return undefined;
-    if (!this.#gone) {
-      const gone = (this.#gone = new AbortController());
-      const onEnd = () => {
-        if (!response.writableEnded) gone.abort(clientGone());
-      };
-      if (isClosed(response)) onEnd();
-      else onceEnded(response, onEnd);
-    }
-    return this.#gone.signal;
+    if (!response || response.writableEnded || this.#gone?.aborted) return undefined;
+    return (this.#gone ??= goneSignal(response));
   }
 
   /**
@@ -87,83 +70,21 @@ class HttpRequest {
     // An error of another copy of the package may not have `replaceWith`.
     if (factory && error instanceof LockError && !MISTAKES.has(error.code))
       error.replaceWith(() => callExceptionFactory(factory, error, context));
-    const seenBefore = this.#error !== undefined;
-    this.#error = error;
-    if (response.headersSent && sendsEvents(context)) this.#guardEvents(response);
-    if (seenBefore || response.headersSent) return;
-    const known = failed.get(response);
-    if (known) known.add(this);
-    else watchHead(response, new Set([this]));
-  }
-
-  /** Adds to the head of the response, which is about to be written, if the error becomes that. */
-  headWith(status: number, response: ServerResponse): void {
-    if (this.#error?.isUsedAsResponse && this.#error.getStatus() === status) respondWith(this.#error, response);
-    this.#error = undefined;
-  }
-
-  /**
-   * Replaces the message in the last event. Nest ends a stream of events with the error's message; the client gets the
-   * message of its body, the log the detail.
-   */
-  #guardEvents(response: ServerResponse): void {
-    if (this.#guardsEvents) return;
-    this.#guardsEvents = true;
-    const write = response.write.bind(response) as (chunk: unknown, ...rest: unknown[]) => boolean;
-    response.write = (chunk: unknown, ...rest: unknown[]) => write(this.#event(chunk, response), ...rest);
-  }
-
-  #event(chunk: unknown, response: ServerResponse): unknown {
-    const error = this.#error;
-    if (!error || !(typeof chunk === 'string' || Buffer.isBuffer(chunk))) return chunk;
-    const event = chunk.toString();
-    if (!event.startsWith('event: error\n') || !event.includes(error.message)) return chunk;
-    logFor(response, error);
-    return event.replace(error.message, () => error.body.message);
+    noteFailure(response, { by: this, error, context });
   }
 }
 
-/** Logs what the client doesn't get to read. */
-function logFor(response: ServerResponse, error: LockError): void {
-  if (error.isReported) return;
-  const line = `${routeOf(contexts.get(response)!)}: ${error.detail}`;
-  // A stack only where the place in the code says something new.
-  if (MISTAKES.has(error.code)) logger.error(line, error.stack);
-  else logger.warn(line);
-}
+function nothing(): void {}
 
-function respondWith(error: LockError, response: ServerResponse): void {
-  logFor(response, error);
-  // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
-  const { retryable, retryAfter = RETRY_AFTER_SECONDS } = error;
-  if (retryable && !response.hasHeader('Retry-After')) response.setHeader('Retry-After', String(retryAfter));
-  if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
-}
-
-/** Wraps `writeHead` once for all tries: thousands of wrappers would overflow the stack. */
-function watchHead(response: ServerResponse, requests: Set<HttpRequest>): void {
-  failed.set(response, requests);
-  const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
-  response.writeHead = (status: number, ...rest: unknown[]) => {
-    // The last one first: its `Retry-After` counts.
-    for (const request of [...requests].reverse()) request.headWith(status, response);
-    requests.clear();
-    return writeHead(status, ...rest);
+function goneSignal(response: ServerResponse): AbortSignal {
+  const gone = gones.get(response) ?? new AbortController();
+  const tell = (): void => {
+    if (!response.writableEnded) gone.abort(clientGone());
   };
-}
-
-/**
- * Tells whether the server takes no new connections any more. A client that goes on sending on an HTTP/1 connection
- * would keep it from closing, and never get to another node.
- */
-function isOnClosedServer(response: ServerResponse): boolean {
-  const request = response.req as Http1Request | undefined;
-  return request?.httpVersionMajor === 1 && request.socket?.server?.listening === false;
-}
-
-interface Http1Request {
-  readonly httpVersionMajor: number;
-  readonly socket?: { readonly server?: { readonly listening?: boolean } };
+  if (isClosed(response)) tell();
+  else if (!gones.has(response)) onceEnded(response, tell);
+  gones.set(response, gone);
+  return gone.signal;
 }
 
 /**

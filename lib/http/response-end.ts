@@ -41,11 +41,14 @@ export function isOver(response: ServerResponse): boolean {
  * A client may send its next request before it has the response to the last one. Node keeps the next response in a
  * queue, without a socket: it emits nothing when the connection closes, and nothing when the app ends it. For such a
  * response its end by the app counts.
+ *
+ * @returns a function that stops listening
  */
-export function onceEnded(response: ServerResponse & Http2Part, listener: () => void): void {
-  const listeners = listenersOf.get(response);
-  if (listeners) listeners.add(listener);
-  else listenTo(response, new Set([listener]));
+export function onceEnded(response: ServerResponse & Http2Part, listener: () => void): () => void {
+  let listeners = listenersOf.get(response);
+  if (!listeners) listenTo(response, (listeners = new Set()));
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
 }
 
 /** Adds one listener of ours to each event of a response: where it has too many, Node warns of a leak. */

@@ -100,7 +100,7 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
       reader.add(giveUp);
       // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
       // handler is no reason.
-      if (!isOver(response)) onceEnded(response, giveUp);
+      const stopListening = isOver(response) ? undefined : onceEnded(response, giveUp);
       const work = (lock: Lock): Promise<void> => {
         over.signal.throwIfAborted();
         began = true;
@@ -113,6 +113,7 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
       return endedBy(over.signal, lockOptions, (options) => this.locks.withLock(key, work, options)).then(
         () => undefined,
         async (error: unknown) => {
+          stopListening?.();
           if (began) return undefined;
           if (onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
           const value = typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined;

@@ -1,0 +1,126 @@
+import type { ServerResponse } from 'node:http';
+import type { ExecutionContext } from '@nestjs/common';
+import type { LockError, LockErrorCode } from '../errors/lock.error.js';
+import { logger } from '../log/logger.js';
+import { routeOf, sendsEvents } from './handler-names.js';
+
+/** The `Retry-After` of an error that has none of its own, in seconds. */
+const RETRY_AFTER_SECONDS = 1;
+
+/**
+ * How many tries of a handler to remember that have failed. An interceptor may call it again without end; of tries that
+ * run at once, the error of any may be sent.
+ */
+const MOST_TRIES = 8;
+
+/** The errors that show a mistake in the code, not load, an outage or a client's mistake. */
+export const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
+
+/** The last error of a request, or of one try of its handler. */
+interface Failure {
+  /** Identifies the try. */
+  readonly by: object;
+  readonly error: LockError;
+  readonly context: ExecutionContext;
+}
+
+const responses = new WeakMap<ServerResponse, FailedResponse>();
+
+/** Remembers an error that may become the response. */
+export function noteFailure(response: ServerResponse, failure: Failure): void {
+  const sendsEvent = response.headersSent && sendsEvents(failure.context);
+  if (response.headersSent && !sendsEvent) return;
+  let failed = responses.get(response);
+  if (!failed) responses.set(response, (failed = new FailedResponse(response)));
+  failed.add(failure);
+  if (sendsEvent) failed.guardEvents();
+  else failed.guardHead();
+}
+
+/**
+ * A response that may tell of a lock error. Its methods are wrapped once for all tries: thousands of wrappers would
+ * overflow the stack.
+ */
+class FailedResponse {
+  readonly #response: ServerResponse;
+  /** The last one at the end. */
+  #failures: readonly Failure[] = [];
+  #guardsHead = false;
+  #guardsEvents = false;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  add(failure: Failure): void {
+    this.#failures = [...this.#failures.filter(({ by }) => by !== failure.by), failure].slice(-MOST_TRIES);
+  }
+
+  /** Adds to the head of the response if an error becomes that. */
+  guardHead(): void {
+    if (this.#guardsHead) return;
+    this.#guardsHead = true;
+    const response = this.#response;
+    const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+    response.writeHead = (status: number, ...rest: unknown[]) => {
+      // The last one first: its `Retry-After` counts.
+      for (const failure of this.#failures.toReversed())
+        if (failure.error.isUsedAsResponse && failure.error.getStatus() === status) respondWith(failure, response);
+      this.#failures = [];
+      return writeHead(status, ...rest);
+    };
+  }
+
+  /**
+   * Replaces the message in the last event. Nest ends a stream of events with the error's message; the client gets the
+   * message of its body, the log the detail.
+   */
+  guardEvents(): void {
+    if (this.#guardsEvents) return;
+    this.#guardsEvents = true;
+    const response = this.#response;
+    const write = response.write.bind(response) as (chunk: unknown, ...rest: unknown[]) => boolean;
+    response.write = (chunk: unknown, ...rest: unknown[]) => write(this.#event(chunk), ...rest);
+  }
+
+  #event(chunk: unknown): unknown {
+    if (this.#failures.length === 0 || !(typeof chunk === 'string' || Buffer.isBuffer(chunk))) return chunk;
+    const event = chunk.toString();
+    if (!event.startsWith('event: error\n')) return chunk;
+    const failure = this.#failures.findLast(({ error }) => event.includes(error.message));
+    if (!failure) return chunk;
+    logFailure(failure);
+    return event.replace(failure.error.message, () => failure.error.body.message);
+  }
+}
+
+/** Logs what the client doesn't get to read. */
+function logFailure({ error, context }: Failure): void {
+  if (error.isReported) return;
+  const line = `${routeOf(context)}: ${error.detail}`;
+  // A stack only where the place in the code says something new.
+  if (MISTAKES.has(error.code)) logger.error(line, error.stack);
+  else logger.warn(line);
+}
+
+function respondWith(failure: Failure, response: ServerResponse): void {
+  logFailure(failure);
+  // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
+  const { retryable, retryAfter = RETRY_AFTER_SECONDS } = failure.error;
+  if (retryable && !response.hasHeader('Retry-After')) response.setHeader('Retry-After', String(retryAfter));
+  if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
+}
+
+/**
+ * Tells whether the server takes no new connections any more. A client that goes on sending on an HTTP/1 connection
+ * would keep it from closing, and never get to another node.
+ */
+function isOnClosedServer(response: ServerResponse): boolean {
+  const request = response.req as Http1Request | undefined;
+  return request?.httpVersionMajor === 1 && request.socket?.server?.listening === false;
+}
+
+interface Http1Request {
+  readonly httpVersionMajor: number;
+  readonly socket?: { readonly server?: { readonly listening?: boolean } };
+}
