@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 
 /** What Node keeps of the system's socket. It has no public way to ask that. */
 interface SystemSocket {
-  readonly _handle?: { getpeername?(into: object): number } | null;
+  readonly _handle?: { getpeername?(into: object): number | undefined } | null;
 }
 
 /**
@@ -18,7 +18,11 @@ export function closeIfClientHasGone(connection: unknown): void {
   if (connection instanceof Socket && connection.isPaused() && !hasClient(connection)) connection.destroy();
 }
 
-/** Tells whether the connection has another end. In doubt it has: other runtimes, and pipes, do not know. */
+/**
+ * Tells whether the connection has another end. In doubt it has: other runtimes and pipes do not know, nor does TLS over
+ * them, which answers nothing.
+ */
 function hasClient({ _handle: handle }: Socket & SystemSocket): boolean {
-  return !handle?.getpeername || handle.getpeername({}) >= 0;
+  const error = handle?.getpeername?.({});
+  return error === undefined || error >= 0;
 }

@@ -6,9 +6,13 @@ import { LockTestingModule } from 'nest-redis-lock/testing';
 import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
 import { connect, Socket } from 'node:net';
-import { connect as connectSecurely } from 'node:tls';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectSecurely, createServer as createSecureServer } from 'node:tls';
 import { filter, firstValueFrom } from 'rxjs';
 import { deferred, turn, until } from '../support/deferred.js';
+import { closeIfClientHasGone } from '../../lib/http/paused-socket.js';
 import { type NewAdapter, PLATFORMS, startApp } from './http-app.js';
 
 const KEY = 'feed:7';
@@ -226,4 +230,27 @@ describe.each(SERVERS)('on %s, a connection that Node does not read', (_server, 
     await until(isFree);
     expect(jest.getTimerCount()).toBe(0);
   });
+});
+
+it('a client over TLS and a Unix socket stays, as nobody can tell whether it has gone', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
+  const path = join(folder, 'app.sock');
+  const server = createSecureServer({ ...TLS, pskCallback: () => PSK });
+  server.listen(path);
+  await once(server, 'listening');
+  const client = connectSecurely({
+    ...TLS,
+    path,
+    pskCallback: () => ({ psk: PSK, identity: 'client' }),
+    checkServerIdentity: () => undefined,
+  });
+  const [connection] = (await once(server, 'secureConnection')) as [Socket];
+  connection.pause();
+  closeIfClientHasGone(connection);
+  expect(connection.destroyed).toBe(false);
+  client.destroy();
+  connection.destroy();
+  server.close();
+  await once(server, 'close');
+  rmSync(folder, { recursive: true });
 });

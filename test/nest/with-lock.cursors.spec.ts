@@ -139,6 +139,22 @@ describe.each(CURSORS)('%s with a next() that gives rows', (_kind, make) => {
   });
 });
 
+it('a web stream that has a next(), as those of LangChain, comes out as it is', async () => {
+  class IterableStream extends ReadableStream<string> {
+    async next(): Promise<IteratorResult<string>> {
+      return { done: true, value: undefined };
+    }
+
+    override [Symbol.asyncIterator](): ReturnType<ReadableStream<string>[typeof Symbol.asyncIterator]> & this {
+      return this as never;
+    }
+  }
+  jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
+  value = new IterableStream();
+  expect((await rows.promised()) === value).toBe(true);
+  expect(await isLocked()).toBe(false);
+});
+
 it('the log says, once for each method, that a cursor is read without the lock', async () => {
   class Others extends Rows {
     @WithLock('rows')

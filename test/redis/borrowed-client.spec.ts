@@ -130,6 +130,26 @@ describe('A borrowed client', () => {
     await store.close();
   });
 
+  it('a borrowed client may be wrapped by code that expects a promise of each command', async () => {
+    const send = client.sendCommand.bind(client);
+    let measured = 0;
+    client.sendCommand = (command, stream) => {
+      const reply = send(command, stream);
+      void command.promise.then(() => measured++);
+      return reply;
+    };
+    await client.get('of the app');
+    const both = await Promise.all([locks.lock('a'), locks.lock('b')]);
+    for (const lock of both) expect(await lock.unlock()).toBe(true);
+    expect(measured).toBe(1);
+
+    client.sendCommand = () => {
+      throw new TypeError('not today');
+    };
+    const refused = [locks.lock('a'), locks.lock('b')];
+    for (const call of refused) await expect(call).rejects.toBeInstanceOf(LockUnavailableError);
+  });
+
   it('a borrowed client in subscriber mode fails calls at once, where it can send nothing else', async () => {
     const subscriber = new Redis(server.url, { protocol: 2 });
     const here = service(subscriber);

@@ -18,13 +18,15 @@ export function isForeignObservable(value: unknown): boolean {
 
 /**
  * Tells whether a value is an async iterator: its `next()` returns what `for await` over it returns. Cursors of
- * databases have a `next()`, too, but theirs returns rows. That of Mongoose is a Node stream besides.
+ * databases have a `next()`, too, but theirs returns rows. That of Mongoose is a Node stream besides, and the streams of
+ * LangChain are web streams with a `next()`.
  */
 export function isAsyncIterator(value: unknown): value is AsyncIterableIterator<unknown> {
   return (
     isObject(value) &&
     hasMethods(value, Symbol.asyncIterator, 'next') &&
     !hasMethods(value, ...OF_NODE_STREAMS) &&
+    !hasMethods(value, ...OF_WEB_STREAMS) &&
     !isCursor(value)
   );
 }
@@ -67,6 +69,9 @@ function isByteStream(stream: ReadableStream): boolean {
 
 /** The methods that show a readable stream of Node, or of a library such as `readable-stream`. */
 const OF_NODE_STREAMS = ['on', 'pipe', 'read'] as const;
+
+/** The methods that show a `ReadableStream`, of any realm or polyfill. */
+const OF_WEB_STREAMS = ['getReader', 'pipeThrough'] as const;
 
 /**
  * The methods that show a cursor, beside `next()`. A generator may have them too, from a polyfill, and so may an

@@ -1,4 +1,4 @@
-import type { Cluster, Command } from 'ioredis';
+import type { Cluster } from 'ioredis';
 import type { Call } from '../connection/plain-call.js';
 import { ScriptCommand, type Outcome } from '../connection/script-command.js';
 
@@ -25,7 +25,7 @@ export class ClusterCommand extends ScriptCommand {
 
   static sendTo(cluster: Cluster, call: Call, withSource: boolean, outcome: ClusterOutcome): void {
     const command = new ClusterCommand(call, withSource, outcome);
-    void cluster.sendCommand(command as unknown as Command);
+    ScriptCommand.pass(cluster, command);
     if (!call.isImpatient) return;
     // The client has set this handler, which follows redirects.
     const follow = command.reject;

@@ -33,7 +33,19 @@ export class ScriptCommand {
   }
 
   static send(redis: Redis, call: Call, withSource: boolean, outcome: Outcome): void {
-    void redis.sendCommand(new ScriptCommand(call, withSource, outcome) as unknown as Command);
+    ScriptCommand.pass(redis, new ScriptCommand(call, withSource, outcome));
+  }
+
+  /**
+   * Passes a command to a client. What an app has wrapped around the `sendCommand` of its client may throw: then the
+   * reply counts, if the command was sent before.
+   */
+  protected static pass(client: Pick<Redis, 'sendCommand'>, command: ScriptCommand): void {
+    try {
+      void client.sendCommand(command as unknown as Command);
+    } catch (error) {
+      if (!command.#call.sent) command.#outcome.failed(command.#call, error as Error);
+    }
   }
 
   /** Encodes the command; ioredis calls it each time it sends the command. */
