@@ -88,6 +88,8 @@ const HARMLESS: readonly RegExp[] = [
   /'ZRANGE', queue, position, position \+ page - 1\) .*position \+ page\)/,
   // Nothing is as good as false.
   /: return false {2}=> {2}gone/,
+  // Reads the clock in vain.
+  /if isClock or not last or .*=> {2}(if true|.*<= tonumber\(least\) then$)/,
   // What is equal is written once more.
   /local isBehind = .*<= tonumber\(least\)/,
   /call\('PTTL', (KEYS\[i\]|key|name)\) < tonumber\(lease\) .*<= tonumber\(lease\)/,

@@ -10,6 +10,10 @@ export const FENCE_CASES: ScriptCases = {
     expect(await redis.get(COUNTER)).toBe('7');
     await locks(['raise', '', 5]);
     expect(await redis.get(COUNTER)).toBe('7');
+    await locks(['raise', '', AHEAD]);
+    await locks(['clock', '', 0]);
+    expect(await redis.get(COUNTER)).toBe(String(AHEAD));
+    expect(await locks(['clock', '', 0], ['try', MINE, LEASE, 'a'])).toBe(AHEAD + 1);
   },
 
   'advance the fence counter to the time of the server, or to a larger number': async ({ redis, locks }) => {
