@@ -9,7 +9,7 @@ import type { RedisConnectionOption, RedisConnectionsOption } from './connection
 import { isCluster, redisClient } from './connection/redis-client.js';
 import { DurableLockStore } from './durability/durable-lock.store.js';
 import type { DurabilityTerms } from './durability/replica-acknowledgements.js';
-import { RestartSafeLockStore } from './durability/restart-safe-lock.store.js';
+import { RestartSafeLockStore, RestartSafeNode } from './durability/restart-safe-lock.store.js';
 import { RedisLockStore } from './locks/redis-lock.store.js';
 import { connectToRedis, type TransportOptions } from './locks/transport.js';
 
@@ -63,7 +63,7 @@ function quorumStore(
   checkQuorum(connections, options.commandTimeoutMs);
   const nodes = connections.map((connection) => {
     const transport = connectToRedis({ ...options, connection, isNode: true });
-    return new RestartSafeLockStore(new RedisLockStore(transport), transport.redis, {
+    return new RestartSafeNode(new RedisLockStore(transport), transport.redis, {
       longestLeaseMs: leaseMs,
       isOneServer: true,
     });

@@ -1,6 +1,6 @@
 import { ChurnMap } from '../../collections/churn-map.js';
 import type { Granted, LockStore } from '../../store/lock-store.js';
-import { turnsOf, usesLocalQueue, type LockRequest } from '../request/lock-request.js';
+import { usesLocalQueue, type LockRequest } from '../request/lock-request.js';
 import type { LocalQueue } from './local-queue.js';
 import type { WaitingCall } from './waiting-call.js';
 import { PendingAcquire } from './pending-acquire.js';
@@ -28,7 +28,7 @@ export class PendingAcquires {
    */
   register(request: LockRequest, token: string, startedAt: number): PendingAcquire {
     const key = request.keys[0]!;
-    const left = turnsOf(request).includes(key) ? this.#inherited.get(key) : undefined;
+    const left = usesLocalQueue(request) ? this.#inherited.get(key) : undefined;
     const inherited = left && canInherit(request, left) ? left : undefined;
     const pending = inherited ? inherited.repeat() : new PendingAcquire(request, token);
     if (inherited) {

@@ -136,11 +136,10 @@ export class RequestHold {
    * nobody can unsubscribe.
    *
    * @returns a function that notes the end of the reading
-   * @throws HttpException when nobody reads it any more, or the request has released the lock
+   * @throws HttpException when nobody reads it any more
    */
   startStream(): () => void {
     this.#refuseUnread();
-    if (this.#isOver) throw clientGone();
     this.#streams++;
     const leave = this.work();
     return () => {

@@ -4,11 +4,11 @@ import type {
   AcquireCommand,
   Busy,
   Granted,
+  LockStore,
   OwnedLock,
   RenewalOutcome,
   StoreListener,
 } from '../../store/lock-store.js';
-import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
 import type { Connection } from '../connection/connection.js';
 import { ReplicaAcknowledgements, type DurabilityTerms } from './replica-acknowledgements.js';
 
@@ -29,14 +29,14 @@ interface DurableConnections {
  * replicas are asked for, the next master knows every lease that somebody relies on, to its end. Where fewer are,
  * that holds for the replica that has the most.
  */
-export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements QuorumNode {
+export class DurableLockStore extends ForwardingLockStore<LockStore> {
   readonly #redis: Connection;
   readonly #renewals: Connection;
   readonly #durability: DurabilityTerms;
   readonly #ofGrants: ReplicaAcknowledgements;
   readonly #ofRenewals: ReplicaAcknowledgements;
 
-  constructor(store: QuorumNode, { redis, renewals }: DurableConnections, durability: DurabilityTerms) {
+  constructor(store: LockStore, { redis, renewals }: DurableConnections, durability: DurabilityTerms) {
     super(store);
     this.#redis = redis;
     this.#renewals = renewals;
@@ -45,14 +45,6 @@ export class DurableLockStore extends ForwardingLockStore<QuorumNode> implements
     // In memory is enough: a server that restarts from a disk without the last renewals grants nothing until they are
     // over.
     this.#ofRenewals = new ReplicaAcknowledgements(renewals, { ...durability, aof: false });
-  }
-
-  get isUnsubscribed(): boolean {
-    return this.inner.isUnsubscribed;
-  }
-
-  raise(fence: number): void {
-    this.inner.raise(fence);
   }
 
   /** A waiter that was handed the lock asks for it again: only then the lock is known to be on the replicas. */

@@ -1,5 +1,5 @@
 import { ForwardingLockStore } from '../../store/forwarding-lock.store.js';
-import type { AcquireCommand, Busy, Granted, OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
+import type { AcquireCommand, Busy, Granted, LockStore, OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
 import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
 import type { Connection } from '../connection/connection.js';
 import { RestartGuard, type RestartGuardOptions } from './restart-guard.js';
@@ -8,24 +8,16 @@ import { RestartGuard, type RestartGuardOptions } from './restart-guard.js';
  * Grants no locks while the server may have forgotten some: for the longest lease after the server was started. All
  * else is up to the store on that server.
  */
-export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implements QuorumNode {
+export class RestartSafeLockStore<Inner extends LockStore = LockStore> extends ForwardingLockStore<Inner> {
   readonly #redis: Connection;
   readonly #guard: RestartGuard;
   /** By token: the checks that acquires wait for before they are sent. */
   readonly #checks = new Map<string, Promise<void>>();
 
-  constructor(store: QuorumNode, redis: Connection, options: RestartGuardOptions) {
+  constructor(store: Inner, redis: Connection, options: RestartGuardOptions) {
     super(store);
     this.#redis = redis;
     this.#guard = new RestartGuard(redis, options);
-  }
-
-  get isUnsubscribed(): boolean {
-    return this.inner.isUnsubscribed;
-  }
-
-  raise(fence: number): void {
-    this.inner.raise(fence);
   }
 
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
@@ -109,5 +101,16 @@ export class RestartSafeLockStore extends ForwardingLockStore<QuorumNode> implem
       throw error;
     }
     return grant;
+  }
+}
+
+/** The same for one of the nodes of a quorum. */
+export class RestartSafeNode extends RestartSafeLockStore<QuorumNode> implements QuorumNode {
+  get isUnsubscribed(): boolean {
+    return this.inner.isUnsubscribed;
+  }
+
+  raise(fence: number): void {
+    this.inner.raise(fence);
   }
 }
