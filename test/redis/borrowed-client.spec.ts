@@ -134,14 +134,13 @@ describe('A borrowed client', () => {
     const send = client.sendCommand.bind(client);
     let measured = 0;
     client.sendCommand = (command, stream) => {
-      const reply = send(command, stream);
       void command.promise.then(() => measured++);
-      return reply;
+      return send(command, stream);
     };
     await client.get('of the app');
     const both = await Promise.all([locks.lock('a'), locks.lock('b')]);
     for (const lock of both) expect(await lock.unlock()).toBe(true);
-    expect(measured).toBe(1);
+    expect(measured).toBeGreaterThan(3);
 
     client.sendCommand = () => {
       throw new TypeError('not today');

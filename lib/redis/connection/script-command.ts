@@ -19,12 +19,13 @@ export class ScriptCommand {
   readonly name = 'evalsha';
   readonly args: readonly string[] = [];
   /** ioredis sets and reads these. */
-  readonly promise = undefined;
+  promise: Promise<unknown> | undefined = undefined;
   isResolved = false;
   isTraced = true;
   readonly #call: Call;
   readonly #withSource: boolean;
   readonly #outcome: Outcome;
+  #settle: ((reply?: unknown) => void) | undefined;
 
   protected constructor(call: Call, withSource: boolean, outcome: Outcome) {
     this.#call = call;
@@ -37,10 +38,11 @@ export class ScriptCommand {
   }
 
   /**
-   * Passes a command to a client. What an app has wrapped around the `sendCommand` of its client may throw: then the
-   * reply counts, if the command was sent before.
+   * Passes a command to a client. An app may have wrapped the `sendCommand` of its client: such a wrapper finds a promise,
+   * which never rejects. If it throws all the same, the reply counts, if the command was sent before.
    */
   protected static pass(client: Pick<Redis, 'sendCommand'>, command: ScriptCommand): void {
+    if (Object.hasOwn(client, 'sendCommand')) command.promise = new Promise((resolve) => (command.#settle = resolve));
     try {
       void client.sendCommand(command as unknown as Command);
     } catch (error) {
@@ -56,10 +58,12 @@ export class ScriptCommand {
   // Bound, and not on the prototype: instrumentation detaches them and calls them alone.
   resolve = (reply: unknown): void => {
     this.isResolved = true;
+    this.#settle?.(reply);
     this.#outcome.replied(this.#call, reply);
   };
 
   reject = (error: Error): void => {
+    this.#settle?.();
     this.#outcome.failed(this.#call, error);
   };
 
