@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+import { deferred } from '../support/deferred.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 describe('The end of a lease', () => {
@@ -33,4 +34,21 @@ describe('The end of a lease', () => {
       expect(lock.signal.aborted).toBe(true);
     },
   );
+
+  it('a lock has expired if its lease is over when the store says, before any timer runs, that it is gone', async () => {
+    const answer = deferred();
+    store.renew = async (renewals) => {
+      await answer.promise;
+      return { gone: [...renewals], unknown: [] };
+    };
+    const lock = await locks.lock('a');
+    await jest.advanceTimersByTimeAsync(400);
+    // Time passes, and no timer runs, as in a process that stands still.
+    const now = performance.now.bind(performance);
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + 1000);
+    answer.resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+    jest.restoreAllMocks();
+  });
 });

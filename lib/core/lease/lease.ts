@@ -226,12 +226,16 @@ export class Lease implements OwnedLock {
     if (this.#state === 'held') this.#holder?.lose(reason);
   }
 
-  /** Ends it because it is lost, and tells its holder. */
+  /**
+   * Ends it because it is lost, and tells its holder. One that is over has expired: if the process stood still, the
+   * store may say that it's gone before a timer here runs.
+   */
   lose(reason: LostReason, forced?: ForcedUnlock): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
     this.onLost(this);
-    this.#holder?.lose(reason, forced);
+    const hasExpired = reason === 'taken' && !forced && now() >= this.#endsAt;
+    this.#holder?.lose(hasExpired ? 'expired' : reason, forced);
   }
 
   /** Ends it on purpose. */
