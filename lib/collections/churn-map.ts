@@ -11,7 +11,7 @@ const DELETIONS_PER_ENTRY = 4;
  * table has reached the old generation of the heap, it keeps all later ones alive, with all that was ever in them, until
  * a full garbage collection; and every scavenge copies them. So this map moves its entries into a new `Map` from time to
  * time. For 64 callers with a key each, that takes garbage collection from 14 % to 3 % of the time, and the 99th
- * percentile from 4.5 to 1.5 ms: docs/decisions/0019.
+ * percentile from 5.9 to 2.2 ms: docs/decisions/0019.
  *
  * Unlike in a `Map`, what is added while somebody iterates may not be shown. What is deleted is not shown here either.
  */
