@@ -1,14 +1,10 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Lock } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { LockContext, type LockNode } from '../../lib/core/nesting/lock-context.js';
 import { deferred, turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
+import { collectGarbage } from '../support/collect-garbage.js';
 
 describe('The locks around running work', () => {
   const enter: (this: LockContext, lock: Lock) => LockNode = Reflect.get(LockContext.prototype, 'enter');

@@ -1,10 +1,9 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { figures, LONG, sized } from '../support/lab.js';
 import { lockService, redisStore } from '../support/stores/lock-services.js';
 import { startRedis } from '../support/redis/redis-server.js';
+import { collectGarbage } from '../support/collect-garbage.js';
 
 const CALLERS = 50;
 const DURATION_MS = sized(4000, 600_000);
@@ -14,9 +13,6 @@ const DURATION_MS = sized(4000, 600_000);
  * times as much.
  */
 const SOME_MB = 5;
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 it(
   'ever new keys, of all kinds, leave nothing behind: neither in this process nor in Redis',

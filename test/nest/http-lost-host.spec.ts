@@ -10,9 +10,9 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect as connectSecurely } from 'node:tls';
 import { concat, NEVER, of } from 'rxjs';
 import { until } from '../support/deferred.js';
+import { connectSecurely, SECURE_SERVER } from '../support/http/secure.js';
 import { type NewAdapter, PLATFORMS, startApp } from './http-app.js';
 
 const KEY = 'feed:7';
@@ -20,11 +20,6 @@ const KEY = 'feed:7';
 const CONNECTIONS = '/proc/net/tcp';
 /** The timer that asks for a sign of life. */
 const KEEP_ALIVE = '02';
-
-/** Both sides know a key, so that they need no certificate. */
-const PSK = Buffer.alloc(32, 'k');
-const TLS = { ciphers: 'PSK', maxVersion: 'TLSv1.2' } as const;
-const WITH_TLS = { ...TLS, pskCallback: () => PSK, pskIdentityHint: '' };
 
 type Asks = (port: number, path: string) => Socket;
 
@@ -38,8 +33,7 @@ const plainly: Asks = (port, path) => send(connect(port, '127.0.0.1'), path);
 
 const securely: Asks = (port, path) => {
   const socket = connect(port, '127.0.0.1');
-  const pskCallback = () => ({ psk: PSK, identity: '' });
-  send(connectSecurely({ ...TLS, socket, pskCallback, checkServerIdentity: () => undefined }), path);
+  send(connectSecurely({ socket }), path);
   return socket;
 };
 
@@ -53,7 +47,7 @@ const byHttp2: Asks = (port, path) => {
 
 const SERVERS: [name: string, adapter: NewAdapter, asks: Asks][] = [
   ...PLATFORMS.map(([name, adapter]): [string, NewAdapter, Asks] => [name, adapter, plainly]),
-  ['Fastify with TLS', () => new FastifyAdapter({ https: WITH_TLS }), securely],
+  ['Fastify with TLS', () => new FastifyAdapter({ https: SECURE_SERVER }), securely],
   ['Fastify with HTTP/2', () => new FastifyAdapter({ http2: true }), byHttp2],
 ];
 

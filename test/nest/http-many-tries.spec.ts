@@ -13,14 +13,10 @@ import { type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { merge, type Observable, of, retry, take, toArray } from 'rxjs';
 import request from 'supertest';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { clientGoneSignal, rawResponse } from '../../lib/http/http-request.js';
 import { type Deferred, deferred, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
+import { collectGarbage } from '../support/collect-garbage.js';
 
 const KEY = 'feed:7';
 const TRIES = 200;

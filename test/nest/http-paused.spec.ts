@@ -9,9 +9,10 @@ import { connect, Socket } from 'node:net';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect as connectSecurely, createServer as createSecureServer } from 'node:tls';
+import { createServer as createSecureServer } from 'node:tls';
 import { filter, firstValueFrom } from 'rxjs';
 import { deferred, turn, until } from '../support/deferred.js';
+import { connectSecurely, SECURE_SERVER } from '../support/http/secure.js';
 import { closeIfClientHasGone } from '../../lib/http/paused-socket.js';
 import { type NewAdapter, PLATFORMS, startApp } from './http-app.js';
 
@@ -22,10 +23,7 @@ const LARGE = 'x'.repeat(200_000);
 const UPLOAD = Buffer.alloc(5_000_000, 'u');
 
 let locks: LockService;
-/** Both sides know a key, so that they need no certificate. */
-const PSK = Buffer.alloc(32, 'k');
-const TLS = { ciphers: 'PSK', maxVersion: 'TLSv1.2' } as const;
-const WITH_TLS = () => new FastifyAdapter({ https: { ...TLS, pskCallback: () => PSK, pskIdentityHint: '' } });
+const WITH_TLS = () => new FastifyAdapter({ https: SECURE_SERVER });
 
 const SERVERS: [name: string, adapter: NewAdapter, secure?: boolean][] = [
   ...PLATFORMS,
@@ -117,13 +115,7 @@ describe.each(SERVERS)('on %s, a connection that Node does not read', (_server, 
     jest.restoreAllMocks();
   });
 
-  const securely = (socket: Socket): Socket =>
-    connectSecurely({
-      ...TLS,
-      socket,
-      pskCallback: () => ({ psk: PSK, identity: '' }),
-      checkServerIdentity: () => undefined,
-    }).on('error', () => undefined);
+  const securely = (socket: Socket): Socket => connectSecurely({ socket }).on('error', () => undefined);
   const isFree = async () => !(await locks.isLocked(KEY));
   const ask = (...paths: readonly string[]) =>
     void client.write(paths.map((path) => `GET /${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`).join(''));
@@ -235,15 +227,10 @@ describe.each(SERVERS)('on %s, a connection that Node does not read', (_server, 
 it('a client over TLS and a Unix socket stays, as nobody can tell whether it has gone', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-'));
   const path = join(folder, 'app.sock');
-  const server = createSecureServer({ ...TLS, pskCallback: () => PSK });
+  const server = createSecureServer(SECURE_SERVER);
   server.listen(path);
   await once(server, 'listening');
-  const client = connectSecurely({
-    ...TLS,
-    path,
-    pskCallback: () => ({ psk: PSK, identity: 'client' }),
-    checkServerIdentity: () => undefined,
-  });
+  const client = connectSecurely({ path });
   const [connection] = (await once(server, 'secureConnection')) as [Socket];
   connection.pause();
   closeIfClientHasGone(connection);

@@ -3,13 +3,9 @@ import { Body, Controller, type INestApplication, Post } from '@nestjs/common';
 import { WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import request from 'supertest';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
+import { collectGarbage } from '../support/collect-garbage.js';
 
 /** What the handlers start, which lives longer than their requests. */
 const timers: NodeJS.Timeout[] = [];

@@ -1,13 +1,10 @@
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-
-setFlagsFromString('--expose-gc');
-const collectAll = runInNewContext('gc') as () => void;
+import { getHeapSpaceStatistics } from 'node:v8';
+import { collectGarbage } from './collect-garbage.js';
 
 /** How much the old generation of the heap grows, at most, while something is done again and again, in MB. */
 export function oldGenerationGrowthMb(times: number, work: (time: number) => void): number {
   // What is there now gets old.
-  collectAll();
+  collectGarbage();
   const before = oldGenerationMb();
   let most = 0;
   for (let time = 0; time < times; time++) {
