@@ -1,17 +1,17 @@
 /** The fewest deletions after which to copy the entries. */
 const FEWEST = 64;
 
-/** A copy is due after this many deletions for each entry, so that a deletion copies a quarter of an entry on average. */
+/** A copy is due after this many deletions for each entry: so a deletion copies a quarter of an entry on average. */
 const DELETIONS_PER_ENTRY = 4;
 
 /**
  * A `Map` whose entries come and go.
  *
- * V8 replaces the table of a `Map` when it is full of deleted entries, and the old table points to the new one. Once one
- * table has reached the old generation of the heap, it keeps all later ones alive, with all that was ever in them, until
- * a full garbage collection; and every scavenge copies them. So this map moves its entries into a new `Map` from time to
- * time. For 64 callers with a key each, that takes garbage collection from 14 % to 3 % of the time, and the 99th
- * percentile from 5.9 to 2.2 ms: docs/decisions/0019.
+ * V8 replaces the table of a `Map` when it is full of deleted entries, and the old table points to the new one. Once
+ * one table has reached the old generation of the heap, it keeps all later ones alive, with all that was ever in them,
+ * until a full garbage collection; and every scavenge copies them. So this map moves its entries into a new `Map` from
+ * time to time. For 64 callers with a key each, that takes garbage collection from 14 % to 3 % of the time, and the
+ * 99th percentile from 5.9 to 2.2 ms: docs/decisions/0019.
  *
  * Unlike in a `Map`, what is added while somebody iterates may not be shown. What is deleted is not shown here either.
  */

@@ -19,8 +19,8 @@ export function closeIfClientHasGone(connection: unknown): void {
 }
 
 /**
- * Tells whether the connection has another end. In doubt it has: other runtimes and pipes do not know, nor does TLS over
- * them, which answers nothing.
+ * Tells whether the connection has another end. In doubt it has: other runtimes and pipes do not know, nor does TLS
+ * over them, which answers nothing.
  */
 function hasClient({ _handle: handle }: Socket & SystemSocket): boolean {
   const error = handle?.getpeername?.({});

@@ -228,7 +228,7 @@ export class Lease implements OwnedLock {
 
   /**
    * Ends it because it is lost, and tells its holder. One that is over has expired: if the process stood still, the
-   * store may say that it's gone before a timer here runs.
+   * store may say that it is gone before a timer here runs.
    */
   lose(reason: LostReason, forced?: ForcedUnlock): void {
     if (this.#state !== 'held') return;

@@ -18,8 +18,8 @@ export function isForeignObservable(value: unknown): boolean {
 
 /**
  * Tells whether a value is an async iterator: its `next()` returns what `for await` over it returns. Cursors of
- * databases have a `next()`, too, but theirs returns rows. That of Mongoose is a Node stream besides, and the streams of
- * LangChain are web streams with a `next()`.
+ * databases have a `next()`, too, but theirs returns rows. That of Mongoose is a Node stream besides, and the streams
+ * of LangChain are web streams with a `next()`.
  */
 export function isAsyncIterator(value: unknown): value is AsyncIterableIterator<unknown> {
   return (

@@ -38,8 +38,8 @@ export class ScriptCommand {
   }
 
   /**
-   * Passes a command to a client. An app may have wrapped the `sendCommand` of its client: such a wrapper finds a promise,
-   * which never rejects. If it throws all the same, the reply counts, if the command was sent before.
+   * Passes a command to a client. An app may have wrapped the `sendCommand` of its client: such a wrapper finds a
+   * promise, which never rejects. If it throws all the same, the reply counts, if the command was sent before.
    */
   protected static pass(client: Pick<Redis, 'sendCommand'>, command: ScriptCommand): void {
     if (Object.hasOwn(client, 'sendCommand')) command.promise = new Promise((resolve) => (command.#settle = resolve));
