@@ -180,7 +180,8 @@ export class RedisConnection extends Connection {
     this.#redis.disconnect(true);
   };
 
-  #use({ redis, borrowed, ...more }: RedisClient): void {
+  #use(client: RedisClient): void {
+    const { redis, borrowed } = client;
     this.#redis = redis;
     redis.on('connect', this.#connected);
     redis.on('ready', this.#becameReady);
@@ -188,7 +189,7 @@ export class RedisConnection extends Connection {
     redis.on('end', this.#ended);
     if (borrowed) {
       // The app itself listens to the errors of a client that it lends.
-      this.#lent = { redis, borrowed, ...more };
+      this.#lent = client;
       this.#state = new BorrowedState(redis, (problem) => this.#log.unfit(this.server, problem));
     } else {
       redis.on('error', this.#errored);
