@@ -3,7 +3,10 @@ import { moveToCore } from './pinning.mjs';
 
 const CLIENT = new URL('./client.mjs', import.meta.url);
 
-/** Starts a process that measures one contender, and answers requests such as `call('round', { sections: 1000 })`. */
+/**
+ * Starts a process that measures one contender, and answers requests such as `call('round', { sections: 1000 })`. Without
+ * a core, it runs wherever the system likes until `moveTo` says where.
+ */
 export async function startClient({ core, ...what }) {
   const { preload, build } = what.contender;
   const child = fork(CLIENT, [JSON.stringify(what)], {
@@ -37,6 +40,7 @@ export async function startClient({ core, ...what }) {
     stop();
     throw error;
   }
-  moveToCore(core, child.pid);
-  return { call, stop };
+  const moveTo = (place) => moveToCore(place, child.pid);
+  moveTo(core);
+  return { call, moveTo, stop };
 }

@@ -1,4 +1,4 @@
-// npm run bench                  every scenario, about 25 minutes, and writes docs/performance.md
+// npm run bench                  every scenario, about 40 minutes, and writes docs/performance.md
 // npm run bench -- uncontended   one scenario (or several), with full rounds; nothing is written
 // npm run bench -- --quick       few rounds: shows that it runs, and roughly where we stand
 // BENCH_LIB=/path/to/dist/index.js measures another build of the library.

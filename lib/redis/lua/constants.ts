@@ -1,17 +1,23 @@
 import {
   ALIVE_MS,
-  HAND_OFF_FENCES,
+  FIRST_LEASE_MS as FIRST_LEASE,
   fenceCountFor,
-  FIRST_LEASE_MS,
   KEPT_MARK,
   LOCAL_WAITERS_MARK,
 } from '../../store/lock-store.js';
 
-/** What the words in capitals of the .lua files stand for. */
-export { ALIVE_MS, HAND_OFF_FENCES, FIRST_LEASE_MS, KEPT_MARK, LOCAL_WAITERS_MARK };
+/**
+ * What the words in capitals of the .lua files stand for. What goes to Redis in most calls is a text: Redis formats each
+ * number of Lua as a double, which takes longer than many a command.
+ */
+export { ALIVE_MS, KEPT_MARK, LOCAL_WAITERS_MARK };
 
-/** How many fences come with a grant. */
-export const FENCES = fenceCountFor('');
+/** How many fences come with a grant, and with one to a process in which others wait. */
+export const FENCES = String(fenceCountFor(''));
+export const HAND_OFF_FENCES = String(fenceCountFor(LOCAL_WAITERS_MARK));
+
+/** The lease of a waiter that was handed the lock, until its process renews it, in ms. */
+export const FIRST_LEASE_MS = String(FIRST_LEASE);
 
 /** How long the fence counter lasts after the time has passed it, in ms. */
 export const COUNTER_TTL_MS = 86_400_000;
@@ -34,7 +40,7 @@ export const SHOWN_LENGTH = 256;
 export const LONGEST_FAST_OPERATION = 'release'.length;
 
 /** How long a queue lasts after a waiter asked, in ms. */
-export const QUEUE_TTL_MS = 2 * ALIVE_MS;
+export const QUEUE_TTL_MS = String(2 * ALIVE_MS);
 
 /** The lease of a waiter that may not have heard that the key is its own, in ms. It asks again before that ends. */
 export const UNCONFIRMED_LEASE_MS = 2_000;

@@ -21,10 +21,13 @@ if string.sub(value, 1, SHARED_LENGTH) == SHARED then
 else
   value = string.sub(value, 1, SHOWN_LENGTH)
 end
-local alive = string.gsub(queue, 'queue$', 'alive')
-for _, waiter in ipairs(call('ZRANGE', queue, 0, -1)) do
-  local token = string.match(waiter, '^(%S+) %d+ %S+$')
-  local aliveUntil = token and call('ZSCORE', alive, token)
-  if aliveUntil and tonumber(aliveUntil) >= now then waiters[#waiters + 1] = waiter end
+
+-- @include include/arrival.lua
+
+local alive, queued = string.sub(queue, 1, -6) .. 'alive', call('ZRANGE', queue, 0, -1, 'WITHSCORES')
+for i = 1, #queued, 2 do
+  local token = string.match(queued[i], '^(%S+) %d+ %S+$')
+  local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or aliveByArrival(queued[i + 1]))
+  if aliveUntil and aliveUntil >= now then waiters[#waiters + 1] = queued[i] end
 end
 return {value, call('PTTL', KEYS[1]), holders, waiters}

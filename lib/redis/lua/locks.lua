@@ -47,6 +47,8 @@ local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 
 
 -- @include include/notify.lua
 
+-- @include include/arrival.lua
+
 -- @include include/queue.lua
 
 -- @include include/hand-off.lua

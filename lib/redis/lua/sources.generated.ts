@@ -54,11 +54,14 @@ if string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)} then
 else
   value = string.sub(value, 1, ${lua(SHOWN_LENGTH)})
 end
-local alive = string.gsub(queue, 'queue$', 'alive')
-for _, waiter in ipairs(call('ZRANGE', queue, 0, -1)) do
-  local token = string.match(waiter, '^(%S+) %d+ %S+$')
-  local aliveUntil = token and call('ZSCORE', alive, token)
-  if aliveUntil and tonumber(aliveUntil) >= now then waiters[#waiters + 1] = waiter end
+local function aliveByArrival(fence)
+  return math.floor(fence / 1000) + ${lua(ALIVE_MS)}
+end
+local alive, queued = string.sub(queue, 1, -6) .. 'alive', call('ZRANGE', queue, 0, -1, 'WITHSCORES')
+for i = 1, #queued, 2 do
+  local token = string.match(queued[i], '^(%S+) %d+ %S+$')
+  local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or aliveByArrival(queued[i + 1]))
+  if aliveUntil and aliveUntil >= now then waiters[#waiters + 1] = queued[i] end
 end
 return {value, call('PTTL', KEYS[1]), holders, waiters}
 `;
@@ -94,7 +97,7 @@ if hasNoQueue then
         or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
       local count = isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)}
       local last = call('INCRBY', fenceCounter, count)
-      if last > count then return last - count + 1 end
+      if last - count > 0 then return last - count + 1 end
       call('DEL', fenceCounter)
     end
   elseif operation == 'release' and redis.pcall('GET', key) == token then
@@ -150,7 +153,7 @@ end
 local function mint(count)
   advanceCounter()
   local last = call('INCRBY', fenceCounter, count)
-  if last <= count then
+  if last - count < 1 then
     call('SET', fenceCounter, string.format('%.0f', time[1] * 1000000 + time[2]), 'PX', ${lua(COUNTER_TTL_MS)})
     last = call('INCRBY', fenceCounter, count)
   end
@@ -160,7 +163,7 @@ local function fenceFor(token)
   return mint(string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)} and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
 end
 local function holdersOf(i)
-  return (string.gsub(KEYS[i + 1], 'queue$', 'holders'))
+  return string.sub(KEYS[i + 1], 1, -6) .. 'holders'
 end
 local function state(i)
   local value = redis.pcall('GET', KEYS[i])
@@ -229,8 +232,11 @@ local function notify(token, message)
   local channel = channelOf(token)
   return channel and publish(channel, message)
 end
+local function aliveByArrival(fence)
+  return math.floor(fence / 1000) + ${lua(ALIVE_MS)}
+end
 local function aliveOf(i)
-  return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
+  return string.sub(KEYS[i + 1], 1, -6) .. 'alive'
 end
 local passed = {}
 local function readWaiter(waiter)
@@ -241,11 +247,13 @@ local function readWaiter(waiter)
   if isKnown then return token, lease, kind, wanted end
 end
 local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
-  local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint(1)
+  local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint('1')
   local added = call('ZADD', queue, 'NX', asked, waiter)
-  call('ZADD', alive, now + ${lua(ALIVE_MS)} + (isUnsubscribed and 0.5 or 0), token)
   call('PEXPIRE', queue, ${lua(QUEUE_TTL_MS)})
-  call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
+  if added == 0 or deliveryIsUnknown or isUnsubscribed then
+    call('ZADD', alive, now + ${lua(ALIVE_MS)} + (isUnsubscribed and 0.5 or 0), token)
+    call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
+  end
   if added == 1 and string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and call('ZCARD', queue) == 1 then
     notify(holder, 'contended ' .. holder)
   end
@@ -289,8 +297,9 @@ local function drop(i, waiter, token, lease, kind)
   return true
 end
 local function continueLater(i, asker)
-  local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
-  if not last or tonumber(last) < now then
+  local alive = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')
+  local newest = call('ZRANGE', KEYS[i + 1], -1, -1, 'WITHSCORES')
+  if tonumber(alive[2] or 0) < now and aliveByArrival(newest[2] or 0) < now then
     call('DEL', KEYS[i + 1], aliveOf(i))
     return nil
   end
@@ -304,14 +313,14 @@ local function handOff(i, asker, value, sharing, count)
   if silent and asker and silent[asker] then return value, sharing, count end
   local position = silent and silent.count or 0
   while true do
-    local waiters = call('ZRANGE', queue, position, position + page - 1)
-    for w = 1, #waiters do
+    local waiters = call('ZRANGE', queue, position, position + page - 1, 'WITHSCORES')
+    for w = 1, #waiters, 2 do
       local token, lease, kind, wanted = readWaiter(waiters[w])
       if token and token == asker then
         if (letIn[queue] or 0) > letInBefore then offer(i, position + ${lua(MAX_LET_IN)}, asker) end
         return value, sharing, count
       end
-      local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or 0)
+      local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or aliveByArrival(waiters[w + 1]))
       if not token or aliveUntil < now or (deliveryIsUnknown and isSilent(i, aliveUntil)) then
         if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, continueLater(i, asker) end
       else
@@ -345,7 +354,7 @@ local function handOff(i, asker, value, sharing, count)
         end
       end
     end
-    if #waiters < page then return value, sharing, count end
+    if #waiters < 2 * page then return value, sharing, count end
     page = ${lua(QUEUE_PAGE)}
   end
 end
@@ -592,7 +601,7 @@ if hasNoQueue then
         or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
       local count = isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)}
       local last = call('INCRBY', fenceCounter, count)
-      if last > count then return last - count + 1 end
+      if last - count > 0 then return last - count + 1 end
       call('DEL', fenceCounter)
     end
   elseif operation == 'release' and redis.pcall('GET', key) == token then
@@ -640,31 +649,31 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
 end
 if not advanceTo and isLone then
   local what, token, lease = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
-  local key, queue, time = KEYS[firstKey], KEYS[firstKey + 1], call('TIME')
-  local alive, now = string.gsub(queue, 'queue$', 'alive'), time[1] * 1000 + math.floor(time[2] / 1000)
-  local holder = redis.pcall('GET', key)
+  local key, queue = KEYS[firstKey], KEYS[firstKey + 1]
+  local alive, holder = string.sub(queue, 1, -6) .. 'alive', redis.pcall('GET', key)
   local function mintOrNil(count)
     local last = redis.pcall('INCRBY', fenceCounter, count)
     if type(last) == 'table' then return nil end
-    if last > count then return last - count + 1 end
+    if last - count > 0 then return last - count + 1 end
     call('DEL', fenceCounter)
   end
   if what == 'release' and holder == token then
-    local waiters = redis.pcall('ZRANGE', queue, 0, 1)
-    local waiter = waiters[1] or ''
+    local waiters, time = redis.pcall('ZRANGE', queue, '0', '1', 'WITHSCORES'), call('TIME')
+    local waiter, now = waiters[1] or '', time[1] * 1000 + math.floor(time[2] / 1000)
     local waiting, waiterLease, kind = string.match(waiter, '^(%S+) ([1-9]%d*) (exclusive%S*)$')
     local isPlain = waiting and #waiterLease <= 13 and string.find(kind .. '/', '^exclusive/')
-    local aliveUntil = isPlain and tonumber(redis.pcall('ZSCORE', alive, waiting) or 0) or 0
+    local aliveUntil = isPlain and math.floor(waiters[2] / 1000) + ${lua(ALIVE_MS)} or 0
+    if isPlain and aliveUntil < now then aliveUntil = tonumber(redis.pcall('ZSCORE', alive, waiting) or 0) or 0 end
     local source = aliveUntil >= now and string.match(waiting, '^(.*)%.')
-    local channel = source and string.gsub(fenceCounter, 'fence$', 'wake:') .. source
+    local channel = source and string.sub(fenceCounter, 1, -6) .. 'wake:' .. source
     if channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then
       local fence = mintOrNil(string.sub(waiting, -1) == ${lua(LOCAL_WAITERS_MARK)} and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
-      local others = waiters[2] and 1 or 0
+      local others = waiters[3] and 1 or 0
       local granted = fence and string.format('granted %s %s %s %.0f %d ', waiting, waiterLease, kind, fence, others)
       local heard = granted and redis.pcall('PUBLISH', channel, granted .. key)
       if type(heard) == 'number' then
-        call('SET', key, waiting, 'PX', math.min(waiterLease, ${lua(FIRST_LEASE_MS)}))
-        if waiters[2] then
+        call('SET', key, waiting, 'PX', waiterLease - ${lua(FIRST_LEASE_MS)} < 0 and waiterLease or ${lua(FIRST_LEASE_MS)})
+        if waiters[3] then
           call('ZREM', queue, waiter)
           call('ZREM', alive, waiting)
         else
@@ -678,13 +687,16 @@ if not advanceTo and isLone then
     operation, kind = operation or what, kind or 'exclusive'
     local notifies = string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and hasNoQueue
     if (operation == 'queue' or operation == 'handoff') and not notifies then
-      local leaseLeft, waiter, asked = call('PTTL', key), token .. ' ' .. lease .. ' ' .. kind, mintOrNil(1)
+      local leaseLeft, waiter, asked = call('PTTL', key), token .. ' ' .. lease .. ' ' .. kind, mintOrNil('1')
       local added = asked and redis.pcall('ZADD', queue, 'NX', asked, waiter)
       if type(added) == 'table' then return added end
       if added then
-        call('ZADD', alive, now + ${lua(ALIVE_MS)}, token)
         call('PEXPIRE', queue, ${lua(QUEUE_TTL_MS)})
-        call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
+        if added == 0 then
+          local time = call('TIME')
+          call('ZADD', alive, time[1] * 1000 + math.floor(time[2] / 1000) + ${lua(ALIVE_MS)}, token)
+          call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
+        end
         return {string.sub(holder, 1, ${lua(SHOWN_LENGTH)}), leaseLeft, hasNoQueue and 0 or call('ZRANK', queue, waiter), asked}
       end
     end
@@ -700,7 +712,7 @@ end
 local function mint(count)
   advanceCounter()
   local last = call('INCRBY', fenceCounter, count)
-  if last <= count then
+  if last - count < 1 then
     call('SET', fenceCounter, string.format('%.0f', time[1] * 1000000 + time[2]), 'PX', ${lua(COUNTER_TTL_MS)})
     last = call('INCRBY', fenceCounter, count)
   end
@@ -710,7 +722,7 @@ local function fenceFor(token)
   return mint(string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)} and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
 end
 local function holdersOf(i)
-  return (string.gsub(KEYS[i + 1], 'queue$', 'holders'))
+  return string.sub(KEYS[i + 1], 1, -6) .. 'holders'
 end
 local function state(i)
   local value = redis.pcall('GET', KEYS[i])
@@ -767,7 +779,7 @@ end
 local deliveryIsUnknown = false
 local function channelOf(token)
   local source = string.match(token, '^(.*)%.')
-  local channel = source and string.gsub(fenceCounter, 'fence$', 'wake:') .. source
+  local channel = source and string.sub(fenceCounter, 1, -6) .. 'wake:' .. source
   return channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 and channel
 end
 local function publish(channel, message)
@@ -780,8 +792,11 @@ local function notify(token, message)
   local channel = channelOf(token)
   return channel and publish(channel, message)
 end
+local function aliveByArrival(fence)
+  return math.floor(fence / 1000) + ${lua(ALIVE_MS)}
+end
 local function aliveOf(i)
-  return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
+  return string.sub(KEYS[i + 1], 1, -6) .. 'alive'
 end
 local passed = {}
 local function readWaiter(waiter)
@@ -792,11 +807,13 @@ local function readWaiter(waiter)
   if isKnown then return token, lease, kind, wanted end
 end
 local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
-  local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint(1)
+  local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint('1')
   local added = call('ZADD', queue, 'NX', asked, waiter)
-  call('ZADD', alive, now + ${lua(ALIVE_MS)} + (isUnsubscribed and 0.5 or 0), token)
   call('PEXPIRE', queue, ${lua(QUEUE_TTL_MS)})
-  call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
+  if added == 0 or deliveryIsUnknown or isUnsubscribed then
+    call('ZADD', alive, now + ${lua(ALIVE_MS)} + (isUnsubscribed and 0.5 or 0), token)
+    call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
+  end
   if added == 1 and string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and call('ZCARD', queue) == 1 then
     notify(holder, 'contended ' .. holder)
   end
@@ -840,8 +857,9 @@ local function drop(i, waiter, token, lease, kind)
   return true
 end
 local function continueLater(i, asker)
-  local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
-  if not last or tonumber(last) < now then
+  local alive = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')
+  local newest = call('ZRANGE', KEYS[i + 1], -1, -1, 'WITHSCORES')
+  if tonumber(alive[2] or 0) < now and aliveByArrival(newest[2] or 0) < now then
     call('DEL', KEYS[i + 1], aliveOf(i))
     return nil
   end
@@ -855,14 +873,14 @@ local function handOff(i, asker, value, sharing, count)
   if silent and asker and silent[asker] then return value, sharing, count end
   local position = silent and silent.count or 0
   while true do
-    local waiters = call('ZRANGE', queue, position, position + page - 1)
-    for w = 1, #waiters do
+    local waiters = call('ZRANGE', queue, position, position + page - 1, 'WITHSCORES')
+    for w = 1, #waiters, 2 do
       local token, lease, kind, wanted = readWaiter(waiters[w])
       if token and token == asker then
         if (letIn[queue] or 0) > letInBefore then offer(i, position + ${lua(MAX_LET_IN)}, asker) end
         return value, sharing, count
       end
-      local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or 0)
+      local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or aliveByArrival(waiters[w + 1]))
       if not token or aliveUntil < now or (deliveryIsUnknown and isSilent(i, aliveUntil)) then
         if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, continueLater(i, asker) end
       else
@@ -896,7 +914,7 @@ local function handOff(i, asker, value, sharing, count)
         end
       end
     end
-    if #waiters < page then return value, sharing, count end
+    if #waiters < 2 * page then return value, sharing, count end
     page = ${lua(QUEUE_PAGE)}
   end
 end

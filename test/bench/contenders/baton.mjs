@@ -29,8 +29,8 @@ async function open(url, { callers }) {
 }
 
 /** Once for each key, before anybody wants it. */
-export async function placeBaton(redis, key) {
-  await redis.lpush(batonOf(key), 'baton');
+export async function placeBatons(redis, keys) {
+  for (const key of keys) await redis.lpush(batonOf(key), 'baton');
 }
 
 export const forms = { BLPOP: open };

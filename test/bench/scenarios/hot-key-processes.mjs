@@ -1,6 +1,6 @@
-import { startGroup } from '../client-group.mjs';
+import { startGroup, WARM_UP_KEYS } from '../client-group.mjs';
 import { startClient } from '../client-process.mjs';
-import { placeBaton } from '../contenders/baton.mjs';
+import { placeBatons } from '../contenders/baton.mjs';
 import { baton, byHand, fair, published, rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, ratio, short } from '../figures.mjs';
 import { BY_HAND, whyHandOff } from '../misses.mjs';
@@ -28,7 +28,7 @@ const named = ({ processes, callers }) => `${processes} processes × ${callers}`
 
 /** Several processes want one key, again and again: the hand-off, what it costs Redis, and who gets a turn. */
 export async function hotKeyProcesses({ quick }) {
-  const size = quick ? { warmUpMs: 500, rounds: 1, ms: 200 } : { warmUpMs: 3000, rounds: 3, ms: 300 };
+  const size = quick ? { warmUpMs: 500, rounds: 1, ms: 200 } : { warmUpMs: 10_000, rounds: 3, ms: 300 };
   const strict = (await knowsFair()) ? [fair] : [];
   const contenders = [baton, published, byHand, withLock, ...strict, ...rivals];
   const ours = strict[0] ?? withLock;
@@ -115,7 +115,7 @@ function targetsOf(result, who, { name }) {
 
 function underPinning(pinning, contenders, { ms, warmUpMs, rounds: count }) {
   return withRedis(pinning.server, async (redis) => {
-    await placeBaton(redis.client, 'hot');
+    await placeBatons(redis.client, ['hot', ...WARM_UP_KEYS]);
     const atLast = [];
     const rounds = await interleaved({
       contenders,
@@ -128,7 +128,7 @@ function underPinning(pinning, contenders, { ms, warmUpMs, rounds: count }) {
           processes: 4,
           contender,
           url: redis.url,
-          settings: { leaseMs: 30_000, callers: 8 },
+          settings: { leaseMs: 30_000 },
           warmUpMs,
         }),
       async measure(group) {

@@ -1,5 +1,5 @@
 import { startClient } from '../client-process.mjs';
-import { placeBaton } from '../contenders/baton.mjs';
+import { placeBatons } from '../contenders/baton.mjs';
 import { baton, byHandLocal, promises, rivals, withLock } from '../contenders/index.mjs';
 import { median, medianOf, percentile, ratio, short } from '../figures.mjs';
 import { sharedStory } from '../hand-offs.mjs';
@@ -104,7 +104,7 @@ function underPinning(pinning, { ms, ...size }) {
     const commands = contenders.map(() => []);
     const longBursts = contenders.map(() => []);
     const settings = { leaseMs: 30_000, callers: Math.max(...CALLERS) };
-    await placeBaton(redis.client, 'hot');
+    await placeBatons(redis.client, ['hot']);
     const rounds = await interleaved({
       contenders,
       ...size,

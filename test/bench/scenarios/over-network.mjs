@@ -1,5 +1,5 @@
-import { startGroup } from '../client-group.mjs';
-import { placeBaton } from '../contenders/baton.mjs';
+import { startGroup, WARM_UP_KEYS } from '../client-group.mjs';
+import { placeBatons } from '../contenders/baton.mjs';
 import { startProxy } from '../../support/redis/tcp-proxy.mjs';
 import { rivals, withLock } from '../contenders/index.mjs';
 import { medianOf, short } from '../figures.mjs';
@@ -15,10 +15,10 @@ const SHAPE = { processes: 2, callers: 1, holdMs: 1 };
 /** The second half of P4: the same key through a slow network, where only round trips count. */
 export function overNetwork({ contenders, ours, quick }) {
   return withRedis(roomiest.server, async (redis) => {
-    await placeBaton(redis.client, 'hot');
+    await placeBatons(redis.client, ['hot', ...WARM_UP_KEYS]);
     const proxy = await startProxy(redis.port);
     try {
-      const size = quick ? { rounds: 1, warmUpMs: 200, ms: 500 } : { rounds: 3, warmUpMs: 1000, ms: 1000 };
+      const size = quick ? { rounds: 1, warmUpMs: 200, ms: 500 } : { rounds: 3, warmUpMs: 2000, ms: 1000 };
       const rounds = await measure(proxy, contenders, size);
       const roundTripMs = await pingMs(proxy.url);
       return described({ contenders, ours, rounds, roundTripMs });
@@ -41,7 +41,7 @@ function measure(proxy, contenders, { rounds, ms, warmUpMs }) {
         core: roomiest.clients,
         contender,
         url: proxy.url,
-        settings: { leaseMs: 30_000, callers: SHAPE.callers },
+        settings: { leaseMs: 30_000 },
         warmUpMs,
       });
     },

@@ -26,16 +26,16 @@ export default function hotKey({ section }) {
 
     /**
      * Each caller again and again, from `beginUs` on, for `ms`. Who still waits then goes in and straight out: a wait,
-     * but no turn.
+     * but no turn. With several keys, callers share them out among themselves.
      */
-    async loop({ callers, holdMs, ms, beginUs }) {
+    async loop({ callers, holdMs, ms, beginUs, keys = ['hot'] }) {
       const log = [];
       let sections = 0;
       let longestWaitUs = 0;
       const endUs = beginUs + ms * 1000;
       async function caller(number) {
         for (let asked = nowUs(); asked < endUs; asked = nowUs()) {
-          await section('hot', async () => {
+          await section(keys[number % keys.length], async () => {
             sections++;
             const entered = nowUs();
             longestWaitUs = Math.max(longestWaitUs, entered - asked);

@@ -11,12 +11,16 @@ import type { RedisServer } from '../redis/redis-server.js';
 /** The last of its processes may not subscribe: it can't hear of its turn. */
 const DEAF = 'deaf';
 
-/** KEYS: none. ARGV: ms by which all that ends is to end sooner; "1" when the queues are to end sooner, too. */
+/**
+ * KEYS: none. ARGV: ms by which all that ends is to end sooner, and waiters arrived sooner; "1" when the queues are to
+ * end sooner, too.
+ */
 const PASS = `
 for _, key in ipairs(redis.call('KEYS', '*')) do
   if key ~= '{lock:}:fence' then
-    if redis.call('TYPE', key).ok == 'zset' and not string.find(key, 'queue$') then
-      for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, -ARGV[1], member) end
+    if redis.call('TYPE', key).ok == 'zset' then
+      local unit = string.find(key, 'queue$') and 1000 or 1
+      for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, -ARGV[1] * unit, member) end
     end
     local left = redis.call('PTTL', key)
     if left >= 0 and (ARGV[2] == '1' or not string.find(key, ':queue$') and not string.find(key, ':alive$')) then

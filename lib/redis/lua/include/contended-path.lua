@@ -4,34 +4,34 @@
 -- anything but the fence counter; and so the last of many operations, as their replies belong together.
 if not advanceTo and isLone then
   local what, token, lease = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
-  local key, queue, time = KEYS[firstKey], KEYS[firstKey + 1], call('TIME')
-  local alive, now = string.gsub(queue, 'queue$', 'alive'), time[1] * 1000 + math.floor(time[2] / 1000)
-  local holder = redis.pcall('GET', key)
+  local key, queue = KEYS[firstKey], KEYS[firstKey + 1]
+  local alive, holder = string.sub(queue, 1, -6) .. 'alive', redis.pcall('GET', key)
 
   -- Takes new fences. Returns the first of them; nil when the counter was missing, or Redis refuses.
   local function mintOrNil(count)
     local last = redis.pcall('INCRBY', fenceCounter, count)
     if type(last) == 'table' then return nil end
-    if last > count then return last - count + 1 end
+    if last - count > 0 then return last - count + 1 end
     call('DEL', fenceCounter)
   end
 
   if what == 'release' and holder == token then
-    local waiters = redis.pcall('ZRANGE', queue, 0, 1)
-    local waiter = waiters[1] or ''
+    local waiters, time = redis.pcall('ZRANGE', queue, '0', '1', 'WITHSCORES'), call('TIME')
+    local waiter, now = waiters[1] or '', time[1] * 1000 + math.floor(time[2] / 1000)
     local waiting, waiterLease, kind = string.match(waiter, '^(%S+) ([1-9]%d*) (exclusive%S*)$')
     local isPlain = waiting and #waiterLease <= 13 and string.find(kind .. '/', '^exclusive/')
-    local aliveUntil = isPlain and tonumber(redis.pcall('ZSCORE', alive, waiting) or 0) or 0
+    local aliveUntil = isPlain and math.floor(waiters[2] / 1000) + ALIVE_MS or 0
+    if isPlain and aliveUntil < now then aliveUntil = tonumber(redis.pcall('ZSCORE', alive, waiting) or 0) or 0 end
     local source = aliveUntil >= now and string.match(waiting, '^(.*)%.')
-    local channel = source and string.gsub(fenceCounter, 'fence$', 'wake:') .. source
+    local channel = source and string.sub(fenceCounter, 1, -6) .. 'wake:' .. source
     if channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then
       local fence = mintOrNil(string.sub(waiting, -1) == LOCAL_WAITERS_MARK and HAND_OFF_FENCES or FENCES)
-      local others = waiters[2] and 1 or 0
+      local others = waiters[3] and 1 or 0
       local granted = fence and string.format('granted %s %s %s %.0f %d ', waiting, waiterLease, kind, fence, others)
       local heard = granted and redis.pcall('PUBLISH', channel, granted .. key)
       if type(heard) == 'number' then
-        call('SET', key, waiting, 'PX', math.min(waiterLease, FIRST_LEASE_MS))
-        if waiters[2] then
+        call('SET', key, waiting, 'PX', waiterLease - FIRST_LEASE_MS < 0 and waiterLease or FIRST_LEASE_MS)
+        if waiters[3] then
           call('ZREM', queue, waiter)
           call('ZREM', alive, waiting)
         else
@@ -46,13 +46,16 @@ if not advanceTo and isLone then
     -- The first in the queue of a holder with local waiters notifies it.
     local notifies = string.sub(holder, -1) == LOCAL_WAITERS_MARK and hasNoQueue
     if (operation == 'queue' or operation == 'handoff') and not notifies then
-      local leaseLeft, waiter, asked = call('PTTL', key), token .. ' ' .. lease .. ' ' .. kind, mintOrNil(1)
+      local leaseLeft, waiter, asked = call('PTTL', key), token .. ' ' .. lease .. ' ' .. kind, mintOrNil('1')
       local added = asked and redis.pcall('ZADD', queue, 'NX', asked, waiter)
       if type(added) == 'table' then return added end
       if added then
-        call('ZADD', alive, now + ALIVE_MS, token)
         call('PEXPIRE', queue, QUEUE_TTL_MS)
-        call('PEXPIRE', alive, QUEUE_TTL_MS)
+        if added == 0 then
+          local time = call('TIME')
+          call('ZADD', alive, time[1] * 1000 + math.floor(time[2] / 1000) + ALIVE_MS, token)
+          call('PEXPIRE', alive, QUEUE_TTL_MS)
+        end
         return {string.sub(holder, 1, SHOWN_LENGTH), leaseLeft, hasNoQueue and 0 or call('ZRANK', queue, waiter), asked}
       end
     end

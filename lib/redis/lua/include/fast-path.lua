@@ -16,7 +16,7 @@ if hasNoQueue then
         or (operation == 'poll' and string.sub(token, -1) == LOCAL_WAITERS_MARK)
       local count = isHandOff and HAND_OFF_FENCES or FENCES
       local last = call('INCRBY', fenceCounter, count)
-      if last > count then return last - count + 1 end
+      if last - count > 0 then return last - count + 1 end
       call('DEL', fenceCounter) -- it was missing, or is not ours: the rest of the script makes a new one
     end
   elseif operation == 'release' and redis.pcall('GET', key) == token then

@@ -16,7 +16,7 @@ end
 local function mint(count)
   advanceCounter()
   local last = call('INCRBY', fenceCounter, count)
-  if last <= count then
+  if last - count < 1 then
     call('SET', fenceCounter, string.format('%.0f', time[1] * 1000000 + time[2]), 'PX', COUNTER_TTL_MS)
     last = call('INCRBY', fenceCounter, count)
   end

@@ -33,8 +33,9 @@ end
 -- Leaves the rest of the queue of KEYS[i] to another call: offers the key to its last waiter, and returns 'unfinished'.
 -- If no waiter is alive, deletes the queue and returns nil.
 local function continueLater(i, asker)
-  local last = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')[2]
-  if not last or tonumber(last) < now then
+  local alive = call('ZRANGE', aliveOf(i), -1, -1, 'WITHSCORES')
+  local newest = call('ZRANGE', KEYS[i + 1], -1, -1, 'WITHSCORES')
+  if tonumber(alive[2] or 0) < now and aliveByArrival(newest[2] or 0) < now then
     call('DEL', KEYS[i + 1], aliveOf(i))
     return nil
   end
@@ -53,14 +54,14 @@ local function handOff(i, asker, value, sharing, count)
   if silent and asker and silent[asker] then return value, sharing, count end
   local position = silent and silent.count or 0
   while true do
-    local waiters = call('ZRANGE', queue, position, position + page - 1)
-    for w = 1, #waiters do
+    local waiters = call('ZRANGE', queue, position, position + page - 1, 'WITHSCORES')
+    for w = 1, #waiters, 2 do
       local token, lease, kind, wanted = readWaiter(waiters[w])
       if token and token == asker then
         if (letIn[queue] or 0) > letInBefore then offer(i, position + MAX_LET_IN, asker) end
         return value, sharing, count
       end
-      local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or 0)
+      local aliveUntil = token and tonumber(call('ZSCORE', alive, token) or aliveByArrival(waiters[w + 1]))
       if not token or aliveUntil < now or (deliveryIsUnknown and isSilent(i, aliveUntil)) then
         if not drop(i, waiters[w], token, lease, kind) then return value, sharing, count, continueLater(i, asker) end
       else
@@ -94,7 +95,7 @@ local function handOff(i, asker, value, sharing, count)
         end
       end
     end
-    if #waiters < page then return value, sharing, count end
+    if #waiters < 2 * page then return value, sharing, count end
     page = QUEUE_PAGE
   end
 end

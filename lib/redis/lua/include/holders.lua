@@ -6,7 +6,7 @@
 -- made it the writer. After "read" come notes of upgrades that have ended: " 3 <token>". A lock that was given back,
 -- but is kept for some time, stands there as its token with KEPT_MARK: it belongs to nobody.
 local function holdersOf(i)
-  return (string.gsub(KEYS[i + 1], 'queue$', 'holders'))
+  return string.sub(KEYS[i + 1], 1, -6) .. 'holders'
 end
 
 -- Returns what KEYS[i] contains (false: nothing; a table: an error); if it is shared, also how, and by how many holders

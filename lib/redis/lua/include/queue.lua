@@ -1,8 +1,9 @@
--- The queue of a key: a sorted set of waiters, "<token> <lease> <kind>", by arrival. Another sorted set ("…:alive")
--- says until when each token counts as alive; a waiter asks again before that. A fraction in it marks a waiter whose
--- process can't be notified.
+-- The queue of a key: a sorted set of waiters, "<token> <lease> <kind>", by the fence that each arrived with. Another
+-- sorted set ("…:alive") says until when a token counts as alive; its waiter asks again before that. A fraction in it
+-- marks a waiter whose process can't be notified. A waiter that can be notified gets an entry only when it asks again:
+-- until then, its fence says when it arrived. To write no entry saves a tenth of the time of a hand-off.
 local function aliveOf(i)
-  return (string.gsub(KEYS[i + 1], 'queue$', 'alive'))
+  return string.sub(KEYS[i + 1], 1, -6) .. 'alive'
 end
 
 -- In this call, by queue: how many waiters at its head are silent (see hand-off.lua), themselves, and their tokens.
@@ -21,11 +22,13 @@ end
 -- Puts the token into the queue of KEYS[i], or keeps its place. Returns how many are ahead of it, and a fence below
 -- that of every later grant.
 local function enqueue(i, token, lease, kind, holder, isUnsubscribed)
-  local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint(1)
+  local queue, alive, waiter, asked = KEYS[i + 1], aliveOf(i), token .. ' ' .. lease .. ' ' .. kind, mint('1')
   local added = call('ZADD', queue, 'NX', asked, waiter)
-  call('ZADD', alive, now + ALIVE_MS + (isUnsubscribed and 0.5 or 0), token)
   call('PEXPIRE', queue, QUEUE_TTL_MS)
-  call('PEXPIRE', alive, QUEUE_TTL_MS)
+  if added == 0 or deliveryIsUnknown or isUnsubscribed then
+    call('ZADD', alive, now + ALIVE_MS + (isUnsubscribed and 0.5 or 0), token)
+    call('PEXPIRE', alive, QUEUE_TTL_MS)
+  end
   if added == 1 and string.sub(holder, -1) == LOCAL_WAITERS_MARK and call('ZCARD', queue) == 1 then
     notify(holder, 'contended ' .. holder)
   end

@@ -5,7 +5,7 @@ local deliveryIsUnknown = false
 -- clients that listen to a pattern of channels.
 local function channelOf(token)
   local source = string.match(token, '^(.*)%.')
-  local channel = source and string.gsub(fenceCounter, 'fence$', 'wake:') .. source
+  local channel = source and string.sub(fenceCounter, 1, -6) .. 'wake:' .. source
   return channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 and channel
 end
 
