@@ -32,4 +32,9 @@ export const TIMELESS = [
 ];
 
 /** Specs that run there too, although they start a server or a browser: they wait for it for as long as it takes. */
-export const PATIENT = ['test/lab/script-mistakes\\.spec', 'test/page-client/browser\\.spec'];
+export const PATIENT = [
+  'test/lab/script-mistakes\\.spec',
+  'test/page-client/browser\\.spec',
+  'test/page/(?:browser|page-data)\\.spec',
+  'test/sample/(?:demo-runs|launcher|shop|shop-rounds)\\.e2e\\.spec',
+];

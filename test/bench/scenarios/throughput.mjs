@@ -28,7 +28,7 @@ const named = (callers) => (callers === 1 ? '1 caller' : `${callers} callers`);
 
 /** Many callers of one process at once, each with a key of its own: how many sections a second go through. */
 export async function throughput({ quick }) {
-  const size = quick ? { starts: 1, warmUps: 2, rounds: 3, ms: 60 } : { starts: 2, warmUps: 2, rounds: 3, ms: 100 };
+  const size = quick ? { starts: 1, warmUps: 2, rounds: 3, ms: 60 } : { starts: 2, warmUps: 5, rounds: 3, ms: 100 };
   const results = [];
   for (const pinning of pinnings) results.push(await underPinning(pinning, size));
   const tables = pinnings.map((pinning, nth) => tableOf(pinning, results[nth]));

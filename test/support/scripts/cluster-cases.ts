@@ -42,6 +42,12 @@ export const CLUSTER_CASES: ScriptCases = {
     expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
   },
 
+  'note in a cluster until when a waiter counts as alive, as soon as it arrives': async ({ redis, locks, run }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    await run(CLUSTER_LOCKS, [COUNTER, ABSENT, ...names.ofKey('a')], ['queue', NEXT, LEASE]);
+    expect(Number(await redis.zscore(ALIVE, NEXT))).toBeGreaterThan(Date.now());
+  },
+
   'drop waiters in a cluster that have not asked for too long': async ({ redis, locks, run, queue }) => {
     await locks(['try', MINE, LEASE, 'a']);
     await queue(waiter('dead.1'), 'no waiter', waiter(NEXT));

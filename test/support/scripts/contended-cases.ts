@@ -46,6 +46,12 @@ const queue =
   };
 const alive = (token: string, kind?: string) => [waiter(token, kind), ALIVE_MS] as const;
 
+/** A waiter that arrived so long after now, and has not asked again. */
+const arrived =
+  (token: string, ms: number): Write =>
+  (redis, now) =>
+    redis.zadd(QUEUE, (now + ms) * 1000, waiter(token));
+
 const WAITERS: Record<string, Write> = {
   none: nothing,
   one: queue(alive(NEXT)),
@@ -61,6 +67,17 @@ const WAITERS: Record<string, Write> = {
   'a lease of 14 digits': queue([`${NEXT} 10000000000000 exclusive`, ALIVE_MS]),
   'a dead one': queue([waiter(NEXT), -1_000], alive(LAST)),
   'one that was never alive': (redis) => redis.zadd(QUEUE, 1, waiter(NEXT)),
+  'one that has just arrived': arrived(NEXT, -1_000),
+  'one that arrived long ago': arrived(NEXT, -ALIVE_MS - 1_000),
+  'one that arrived ahead of the time': arrived(NEXT, 8_000),
+  'one that arrived long ago, and asked again': async (redis, now) => {
+    await arrived(NEXT, -ALIVE_MS - 1_000)(redis, now);
+    await redis.zadd(ALIVE, now + 1_000, NEXT);
+  },
+  'one that has just arrived, of a process that is gone': async (redis, now) => {
+    await arrived('gone.1', -1_000)(redis, now);
+    await arrived(NEXT, -500)(redis, now);
+  },
   'one that is not subscribed': queue([waiter(NEXT), ALIVE_MS + 0.5]),
   'one of a process that is gone': queue(alive('gone.1'), alive(NEXT)),
   'one that is not subscribed, of a process that is gone': queue([waiter('gone.1'), ALIVE_MS + 0.5], alive(NEXT)),

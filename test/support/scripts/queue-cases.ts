@@ -53,6 +53,41 @@ export const QUEUE_CASES: ScriptCases = {
     expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
   },
 
+  'count a waiter that has not asked again as alive for some seconds after it arrived': async ({
+    redis,
+    locks,
+    run,
+    listens,
+  }) => {
+    const heard = await listens('next');
+    const arrived = (ms: number) => (Date.now() + ms) * 1000;
+    await locks(['try', MINE, LEASE, 'a']);
+    await redis.zadd(QUEUE, arrived(-ALIVE_MS - 1000), waiter('dead.1'), arrived(1000 - ALIVE_MS), waiter(NEXT));
+    expect(((await run(INSPECT, names.ofKey('a'), [])) as unknown[])[3]).toEqual([waiter(NEXT)]);
+    await locks(['release', MINE, 0, 'a']);
+    expect(await redis.get(A)).toBe(NEXT);
+    expect(await heard()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
+    expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
+  },
+
+  'note until when a waiter counts as alive only when it asks again': async ({ redis, locks }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    const ask = ['queue', NEXT, LEASE, 'a'] as const;
+    for (const others of [[], [['queue', LAST, LEASE, 'a']]] as const) {
+      await locks(ask, ...others);
+      expect(await redis.exists(ALIVE)).toBe(0);
+      await locks(ask, ...others);
+      for (const [, token] of [ask, ...others]) {
+        expect(Number(await redis.zscore(ALIVE, token))).toBeGreaterThan(Date.now() + ALIVE_MS - 1000);
+      }
+      expect(await redis.pttl(ALIVE)).toBeGreaterThan(2 * ALIVE_MS - 1000);
+      await locks(['cancel', NEXT, LEASE, 'a'], ['cancel', LAST, LEASE, 'a']);
+      expect(await redis.exists(QUEUE, ALIVE)).toBe(0);
+    }
+    await locks(['unsubscribed', NEXT, LEASE, 'a']);
+    expect(Number(await redis.zscore(ALIVE, NEXT)) % 1).toBe(0.5);
+  },
+
   'tell a waiter the whole name of its key, and of a holder no more than the length of a token': async ({
     redis,
     run,
@@ -102,6 +137,27 @@ export const QUEUE_CASES: ScriptCases = {
     expect(await locks(['queue', LAST, LEASE, 'a'])).toEqual([NEXT, expect.any(Number), 1, expect.any(Number)]);
     expect(await heardNext()).toEqual([expect.stringMatching(/^granted next\.1 /)]);
     expect(await redis.zcard(ALIVE)).toBe(2);
+  },
+
+  'offer the key to the last waiter behind very many that are gone, if it has just arrived': async ({
+    redis,
+    locks,
+    listens,
+  }) => {
+    const heard = await listens('last');
+    for (const [ms, messages] of [
+      [0, [`offered ${LAST}`]],
+      [-ALIVE_MS - 1000, []],
+    ] as const) {
+      await locks(['try', MINE, LEASE, 'a']);
+      await crowd(redis, 2 * MAX_DROPPED, false);
+      await redis.del(ALIVE);
+      await redis.zadd(QUEUE, (Date.now() + ms) * 1000, waiter(LAST));
+      expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+      expect(await heard()).toEqual(messages);
+      expect(await redis.exists(QUEUE)).toBe(messages.length);
+      await redis.del(QUEUE);
+    }
   },
 
   'delete a long queue in which nobody is alive': async ({ redis, locks }) => {
