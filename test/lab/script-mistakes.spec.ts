@@ -72,7 +72,7 @@ const HARMLESS: readonly RegExp[] = [
   /if operation == 'queue' or operation == 'handoff' .*=> {2}(if false|if operation == 'queue' and)/,
   /if not set or set\.err then break end {2}=> {2}if true/,
   /if set and not set\.err then {2}=> {2}if false/,
-  /if last > count then return .*=> {2}if false/,
+  /if last - count > 0 then return .*=> {2}if false/,
   /elseif operation == 'release' and redis\.pcall\('GET', (KEYS\[firstKey\]|key)\) == token then {2}=> {2}elseif false/,
   /: return call\('DEL', key\) {2}=> {2}gone/,
   /if nextArg > #ARGV then return .*=> {2}(gone|if false|if nextArg >= #ARGV)/,
@@ -81,14 +81,13 @@ const HARMLESS: readonly RegExp[] = [
   // Nor does the contended path.
   /CONTENDED .*if not advanceTo and isLone then {2}=> {2}if (false|advanceTo)/,
   /CONTENDED .*=> {2}(else)?if false then$/,
-  /CONTENDED .*local aliveUntil = .*and 0\) or 0$/,
   /CONTENDED .*: operation, kind = operation or what, kind or 'exclusive' {2}=> {2}(gone|operation, kind = operation and)/,
   /CONTENDED .*local notifies = .*=> .* or hasNoQueue$/,
   // A queue that is empty is gone.
-  /CONTENDED .*: if waiters\[2\] then {2}=> {2}if true/,
+  /CONTENDED .*: if waiters\[3\] then {2}=> {2}if true/,
   /CONTENDED .*: if \(operation == 'queue' or .*=> {2}if \(operation == 'queue' and /,
   // Reads one waiter more at a time.
-  /'ZRANGE', queue, position, position \+ page - 1\) .*position \+ page\)/,
+  /'ZRANGE', queue, position, position \+ page - 1, .*position \+ page, /,
   // Nothing is as good as false.
   /: return false {2}=> {2}gone/,
   // Reads the clock in vain.
@@ -104,7 +103,7 @@ const HARMLESS: readonly RegExp[] = [
   /: local number = before and string\.match\(.*math\.min\(1, before - 20\)/,
   // A ms more or less.
   /if not token or aliveUntil < now or .*=> {2}if not token or aliveUntil <= now/,
-  /if not last or tonumber\(last\) < now then {2}=> {2}.* <= now/,
+  /if tonumber\(alive\[2\] or 0\) < now and .*=> {2}.* <= now/,
   /if tonumber\(found\[i \+ 1\]\) > now then {2}=> {2}if tonumber\(found\[i \+ 1\]\) >= now/,
   /if since and now - since < \d+ then return end {2}=> {2}if since and now - since <= /,
   /return since and now - since >= \d+ and .*=> {2}return .* and aliveUntil - \d+ <= /,

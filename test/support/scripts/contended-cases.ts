@@ -72,7 +72,7 @@ const WAITERS: Record<string, Write> = {
   'one that arrived ahead of the time': arrived(NEXT, 8_000),
   'one that arrived long ago, and asked again': async (redis, now) => {
     await arrived(NEXT, -ALIVE_MS - 1_000)(redis, now);
-    await redis.zadd(ALIVE, now + 1_000, NEXT);
+    await redis.zadd(ALIVE, now + ALIVE_MS, NEXT);
   },
   'one that has just arrived, of a process that is gone': async (redis, now) => {
     await arrived('gone.1', -1_000)(redis, now);

@@ -20,9 +20,9 @@ if not advanceTo and isLone then
     local waiter, now = waiters[1] or '', time[1] * 1000 + math.floor(time[2] / 1000)
     local waiting, waiterLease, kind = string.match(waiter, '^(%S+) ([1-9]%d*) (exclusive%S*)$')
     local isPlain = waiting and #waiterLease <= 13 and string.find(kind .. '/', '^exclusive/')
-    local aliveUntil = isPlain and math.floor(waiters[2] / 1000) + ALIVE_MS or 0
-    if isPlain and aliveUntil < now then aliveUntil = tonumber(redis.pcall('ZSCORE', alive, waiting) or 0) or 0 end
-    local source = aliveUntil >= now and string.match(waiting, '^(.*)%.')
+    -- Whether one that arrived before that is still alive, the rest of the script knows.
+    local hasJustArrived = isPlain and math.floor(waiters[2] / 1000) + ALIVE_MS >= now
+    local source = hasJustArrived and string.match(waiting, '^(.*)%.')
     local channel = source and string.sub(fenceCounter, 1, -6) .. 'wake:' .. source
     if channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then
       local fence = mintOrNil(string.sub(waiting, -1) == LOCAL_WAITERS_MARK and HAND_OFF_FENCES or FENCES)
