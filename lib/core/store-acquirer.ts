@@ -2,6 +2,7 @@ import { now } from '../clock/deadline.js';
 import { shown } from '../errors/messages.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { hasLocalWaiters, type Granted, type Busy, type LockStore } from '../store/lock-store.js';
+import { isStoreOutage } from '../store/store-outage.js';
 import { HandOffRun } from './lease/hand-off-run.js';
 import { Lease } from './lease/lease.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';
@@ -124,7 +125,7 @@ export class StoreAcquirer {
       error instanceof TooSlowError || signalsOf(request).some(({ aborted, reason }) => aborted && reason === error);
     const turns = turnsOf(request);
     if (error instanceof LockUnavailableError && !concernsThisCallOnly)
-      for (const key of turns) localQueue.fail(key, error, request.keys);
+      for (const key of turns) localQueue.fail(key, error, isStoreOutage(error) ? [] : request.keys);
     pendingAcquires.leaveLocalQueue(turns);
     throw error;
   }

@@ -178,6 +178,26 @@ describe('Slow stores', () => {
     await Promise.all([behind, call]);
   });
 
+  it.each<[string, (locks: ClosableLockService) => Promise<unknown>]>([
+    ['only try', (locks) => locks.tryLock('a')],
+    ['wait for a short time', (locks) => locks.lock('a', { wait: 30 })],
+  ])('an outage is no busy key for several who %s behind a caller of several keys', async (_what, ask) => {
+    const asks: Deferred[] = [];
+    store.acquire = async () => {
+      const answer = deferred();
+      asks.push(answer);
+      await answer.promise;
+      throw new LockUnavailableError('no');
+    };
+    const calls = [locks.lock(['a', 'b']), ...Array.from({ length: 3 }, () => ask(locks))];
+    const failures = Promise.all(calls.map((call) => call.then(String, (error: Error) => error.constructor)));
+    await sleep(40);
+    asks[0]!.resolve();
+    await until(() => asks.length === 2);
+    asks[1]!.resolve();
+    expect(await failures).toEqual(calls.map(() => LockUnavailableError));
+  });
+
   it('the key is given back when the caller aborts while the store is being asked', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;

@@ -222,6 +222,14 @@ describe('When Redis fails', () => {
     await until(() => locks.withLock('account:1', () => true).catch(() => false));
   });
 
+  it('callers of several keys fail together while Redis hangs, though they have only one key in common', async () => {
+    process.kill(server.pid, 'SIGSTOP');
+    const calls = Array.from({ length: 8 }, (_, index) => locks.lock(['hot', `account:${index}`], { wait: 3000 }));
+    await Promise.all(calls.map(unavailable));
+    process.kill(server.pid, 'SIGCONT');
+    await until(() => locks.withLock('hot', () => true).catch(() => false));
+  });
+
   it.each(['its own', 'a borrowed'] as const)(
     'the library leaves few commands to %s client while Redis hangs with the connection open',
     async (which) => {

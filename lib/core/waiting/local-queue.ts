@@ -166,8 +166,8 @@ export class LocalQueue<HandedOff> {
    * Fails the callers behind, because the store did not answer the one in front: they would meet the same, one time-out
    * after the other.
    *
-   * @param keys of the caller in front. A caller that does not ask for all of them goes on: the failure may be about
-   *   another key
+   * @param keys of the caller in front, if the failure may be about one of them only: a caller that does not ask for all
+   *   of them goes on
    */
   fail(key: string, error: unknown, keys: readonly string[] = []): void {
     const turn = this.#turns.get(key);
@@ -231,6 +231,11 @@ export class LocalQueue<HandedOff> {
   isTaken(key: string): boolean {
     const turn = this.#turns.get(key);
     return turn !== undefined && turn.stage !== 'leaving';
+  }
+
+  /** Whether the store has not answered the caller in front yet. */
+  isTrying(key: string): boolean {
+    return this.#turns.get(key)?.stage === 'trying';
   }
 
   /** Whether a caller of this process has the lock. */

@@ -143,12 +143,16 @@ async function enterAfterFront<Entered>(
   { startedAt, holder }: WaitContext,
   waited?: Pick<Obstacle, 'holder' | 'ahead' | 'deadlock'>,
 ): Promise<Entered | Refusal> {
-  await queue.firstTryOfFront(key, signalsOf(request), request);
+  do {
+    await queue.firstTryOfFront(key, signalsOf(request), request);
+    if (queue.tryEnter(key)) return takeTurn();
+    // Another that does not wait was faster, and is in front now.
+  } while (queue.isTrying(key));
   const facts = {
     holder: queue.isInside(key) ? holder : undefined,
     ahead: queue.waiterCount(key),
     leaseLeftMs: queue.leaseLeftMs(key),
     ...waited,
   };
-  return queue.tryEnter(key) ? takeTurn() : refusal('held', request, startedAt, facts);
+  return refusal('held', request, startedAt, facts);
 }

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import { storeOutage } from '../../store/store-outage.js';
 import { PUBLISH } from '../lua/publish.script.js';
 import { BorrowedState, databaseOf } from './borrowed-state.js';
 import { CircuitBreaker } from './circuit-breaker.js';
@@ -95,7 +96,8 @@ export class RedisConnection extends Connection {
   protected write(call: Call, withSource: boolean): void {
     if (this.#redis.status !== 'ready' || this.#isElsewhere) return this.park(call);
     const problem = this.#state?.problem;
-    if (problem) return this.fail(call, notDone(call, `Redis at ${this.server} was not asked: ${problem}`));
+    if (problem)
+      return this.fail(call, storeOutage(notDone(call, `Redis at ${this.server} was not asked: ${problem}`)));
     ScriptCommand.send(this.#redis, call, withSource, this);
   }
 
@@ -120,7 +122,8 @@ export class RedisConnection extends Connection {
       lastError: this.#breaker.lastError,
     });
     if (isDead || isParked) this.#breaker.open(silent);
-    this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
+    const noReply = isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent);
+    this.fail(call, isDead ? storeOutage(noReply) : noReply);
     if (isDead) this.#cutOff();
   }
 
@@ -228,11 +231,8 @@ export class RedisConnection extends Connection {
 
   #unreachable(why: string, call: Call): LockUnavailableError {
     const { lastError } = this.#breaker;
-    return notDone(
-      call,
-      `Redis at ${this.server} can't be reached (${why})${lastError ? `: ${diagnosis(lastError)}` : '.'}`,
-      lastError ?? new Error(why),
-    );
+    const message = `Redis at ${this.server} can't be reached (${why})${lastError ? `: ${diagnosis(lastError)}` : '.'}`;
+    return storeOutage(notDone(call, message, lastError ?? new Error(why)));
   }
 
   #noReply(cause: Error): LockUnavailableError {

@@ -3,6 +3,7 @@ import { detailOf } from '../../errors/lock.error.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import type { LockStore } from '../lock-store.js';
+import { isStoreOutage, storeOutage } from '../store-outage.js';
 
 /** One of the stores that a quorum is made of. */
 export interface QuorumNode extends LockStore {
@@ -167,10 +168,11 @@ export class QuorumNodes {
     const refused = errors.find((error) => !(error instanceof LockUnavailableError));
     if (refused) return refused;
     const reasons = [...new Set(errors.map(detailOf))].join(' ');
-    return new LockUnavailableError(
+    const unavailable = new LockUnavailableError(
       `${errors.length} of ${this.all.length} nodes failed, and a lock needs ${this.majority} that agree. ${reasons}`,
       new AggregateError(errors, reasons),
     );
+    return errors.filter(isStoreOutage).length < this.majority ? unavailable : storeOutage(unavailable);
   }
 
   /** Makes `idle` wait for this too. */
