@@ -1,10 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Observable, type Subscriber } from 'rxjs';
+import { Observable, type Observer } from 'rxjs';
+import { observerIn } from './observer-in.js';
 import { noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
 
 /**
  * Makes an Observable keep the lock until its last reader has left. It completes or fails only when the key is free.
+ * The source runs inside the lock, whoever reads it; its readers run in their own async contexts.
  */
 export function heldObservable(source: Observable<unknown>, streamLock: StreamLock): Observable<unknown> {
   const { onLost } = streamLock;
@@ -16,17 +18,18 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
   const held = new Observable((subscriber) => {
     hold.startReading(onLost);
     readers++;
-    const stopListening = onLost === 'throw' ? failWhenLost(streamLock, subscriber, inside) : undefined;
+    const reader = observerIn(AsyncLocalStorage.snapshot(), subscriber);
+    const stopListening = onLost === 'throw' ? failWhenLost(streamLock, reader, inside) : undefined;
     const end = (report: () => void): void => {
       stopListening?.();
       void leave().then(report);
     };
-    const failed = (error: unknown): void => end(() => subscriber.error(error));
+    const failed = (error: unknown): void => end(() => reader.error(error));
     const read = (): unknown =>
       untilUnsubscribed(source, subscriber, inside).subscribe({
-        next: (value) => subscriber.next(value),
+        next: reader.next,
         error: failed,
-        complete: () => end(() => subscriber.complete()),
+        complete: () => end(reader.complete),
       });
     try {
       inside(read);
@@ -38,18 +41,18 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
 }
 
 /**
- * Fails a subscriber when the lock is lost.
+ * Fails a reader when the lock is lost.
  *
  * @param inside runs a function in the async context of the lock
  * @returns a function that stops listening
  */
 export function failWhenLost(
   { lock, requests }: Omit<StreamLock, 'onLost'>,
-  subscriber: Subscriber<unknown>,
+  reader: Pick<Observer<unknown>, 'error'>,
   inside: ReturnType<typeof AsyncLocalStorage.snapshot>,
 ): () => void {
   const { signal } = lock;
-  const fail = () => inside(() => subscriber.error(requests.attachError(signal.reason as unknown)));
+  const fail = () => inside(() => reader.error(requests.attachError(signal.reason as unknown)));
   signal.addEventListener('abort', fail, { once: true });
   return () => signal.removeEventListener('abort', fail);
 }
