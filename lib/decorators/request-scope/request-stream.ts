@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable } from 'rxjs';
 import { lostError } from '../../service/call-errors.js';
 import { failWhenLost } from '../stream/held-observable.js';
+import { observerIn } from '../stream/observer-in.js';
 import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
 import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';
@@ -9,7 +10,8 @@ import type { RequestTry } from './request-try.js';
 
 /**
  * Lets an Observable that a handler has returned be read by one at a time, and only while the lock is not lost and the
- * request is not over. The end of the request releases the lock.
+ * request is not over. The end of the request releases the lock. The interceptors above hear it inside the lock, whoever
+ * emits it.
  */
 export function readableWhileHeld(source: Observable<unknown>, call: HandlerCall): Observable<unknown> {
   const { hold, onLost } = call;
@@ -22,14 +24,18 @@ export function readableWhileHeld(source: Observable<unknown>, call: HandlerCall
         subscriber.add(hold.startStream());
         if (onLost === 'throw') hold.assertReadable();
       } catch (error) {
-        return subscriber.error(inside(() => hold.requests.attachError(error)));
+        return inside(() => subscriber.error(hold.requests.attachError(error)));
       }
       if (onLost === 'throw') subscriber.add(failWhenLost(hold, subscriber, inside));
-      inside(() => turn.run(() => untilUnsubscribed(source, subscriber, inside).subscribe(subscriber)));
+      const subscribe = (): unknown => {
+        const inTurn = AsyncLocalStorage.snapshot();
+        return untilUnsubscribed(source, subscriber, inside).subscribe(observerIn(inTurn, subscriber));
+      };
+      inside(() => turn.run(subscribe));
     };
     const turn = inside(() => hold.takeTurn(call));
     if (turn instanceof Turn) read(turn);
-    else turn.then(read, (error: unknown) => subscriber.error(error));
+    else turn.then(read, (error: unknown) => inside(() => subscriber.error(error)));
   });
 }
 
