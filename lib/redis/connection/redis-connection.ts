@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { storeOutage } from '../../store/store-outage.js';
+import { storeOutage } from '../../errors/store-outage.js';
 import { PUBLISH } from '../lua/publish.script.js';
 import { BorrowedState, databaseOf } from './borrowed-state.js';
 import { CircuitBreaker } from './circuit-breaker.js';

@@ -3,7 +3,7 @@ import { detailOf } from '../../errors/lock.error.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import type { LockStore } from '../lock-store.js';
-import { isStoreOutage, storeOutage } from '../store-outage.js';
+import { isStoreOutage, storeOutage } from '../../errors/store-outage.js';
 
 /** One of the stores that a quorum is made of. */
 export interface QuorumNode extends LockStore {
