@@ -42,7 +42,8 @@ export function wrapForRequest(
   method: string | symbol,
 ): (options: ResolvedDecoratorOptions) => MethodWrapper {
   const name = methodName(prototype, method);
+  const decorated = () => (prototype as Record<string | symbol, object>)[method]!;
   const keyOf = requestKeyResolver(key, name);
   const lockParameters = currentLockParameters(prototype, method);
-  return (options) => bindRequestLock({ name, keyOf, lockParameters, options });
+  return (options) => bindRequestLock({ name, decorated, keyOf, lockParameters, options });
 }

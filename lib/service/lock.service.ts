@@ -267,6 +267,11 @@ export class LockService {
     return this.#context.run(node, work);
   }
 
+  /** Returns a function that runs work inside the locks of the running async context, whoever calls it. @internal */
+  keepInside(): <T>(work: () => T) => T {
+    return this.#context.keep();
+  }
+
   /**
    * Takes a turn inside a lock that is held already, for one of several tries of the same work. Returns no promise if
    * no other try has its turn. @internal

@@ -24,13 +24,19 @@ export class LockNode {
 
 /** Knows the locks that the running async context is inside of, innermost first. */
 export class LockContext {
-  readonly #nodes = new AsyncLocalStorage<LockNode>();
+  readonly #nodes = new AsyncLocalStorage<LockNode | undefined>();
 
   /** Runs the work inside a lock. Call `leave` with the same node when the work has ended. */
   run<T>(node: LockNode, work: (lock: Lock) => T): T {
     const lock = node.lock!;
     const { trace } = lock;
     return this.#nodes.run(node, trace ? (lock) => trace.run(() => work(lock)) : work, lock);
+  }
+
+  /** Returns a function that runs work inside the locks of the running async context, whoever calls it. */
+  keep(): <T>(work: () => T) => T {
+    const node = this.#nodes.getStore();
+    return (work) => (node?.lock ? this.run(node, work) : this.#nodes.run(node, work));
   }
 
   enter(lock: Lock): LockNode {

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 export class Turn {
   readonly #hold: object;
   /** The turn that this one was taken in. */
-  readonly #outer: Turn | undefined;
+  #outer: Turn | undefined;
   readonly #end: () => void;
   #hasEnded = false;
 
@@ -14,8 +14,12 @@ export class Turn {
     this.#end = end;
   }
 
-  /** Whether this turn, or one around it, is in that hold and still lasts. */
+  /**
+   * Whether this turn, or one around it, is in that hold and still lasts. Unlinks those around it that have ended:
+   * otherwise requests that each start the handler of the next one would grow a chain for ever.
+   */
   isIn(hold: object): boolean {
+    while (this.#outer && this.#outer.#hasEnded) this.#outer = this.#outer.#outer;
     return (this.#hold === hold && !this.#hasEnded) || (this.#outer?.isIn(hold) ?? false);
   }
 

@@ -13,15 +13,18 @@ import { lockServiceToken } from '../../service/lock.tokens.js';
 import { endedBy, keyOrAttachedError } from '../call/call-parts.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { isObservable } from '../stream/stream-kind.js';
+import { bindInnermost } from './innermost.interceptor.js';
 import { RequestHold } from './request-hold.js';
 import { RequestHolds } from './request-holds.js';
 import { responseUnlessLost } from './request-stream.js';
-import { RequestTry } from './request-try.js';
+import { RequestTry, tryOf } from './request-try.js';
 
 /** A handler with `scope: 'request'`, as its requests need to know it. */
 export interface LockedHandler {
   /** `OrdersController.confirm` */
   readonly name: string;
+  /** Returns the method as Nest calls it, with what decorators above have put around it. */
+  readonly decorated: () => object;
   readonly options: ResolvedDecoratorOptions;
   readonly keyOf: (context: ExecutionContext) => LockKey;
   /** The parameters that `@CurrentLock()` stands on. */
@@ -47,20 +50,22 @@ export const isRequestLock = (type: unknown): boolean => typeof type === 'functi
  *
  * @param id identifies the handler in its holds
  */
-export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, id: object): new () => NestInterceptor {
+export function requestLockInterceptor(
+  { name, decorated, options, keyOf }: LockedHandler,
+  id: object,
+): new () => NestInterceptor {
   const { onTimeout, lockOptions, module } = options;
   const { onLost = 'throw' } = lockOptions;
   /** An interceptor around this one may try the handler again. While the first try still works, the second waits. */
   const holds = new RequestHolds();
 
-  const handle = (hold: RequestHold, next: CallHandler): Observable<unknown> => {
-    const begun = new RequestTry(hold, id);
-    return begun.run(() => responseUnlessLost(begun, next.handle(), onLost));
-  };
-
   @Injectable()
   class RequestLockInterceptor implements NestInterceptor {
     @Inject(lockServiceToken(module)) readonly locks!: LockService;
+
+    constructor() {
+      bindInnermost(decorated());
+    }
 
     intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
       const response = rawResponse(context);
@@ -69,16 +74,22 @@ export function requestLockInterceptor({ name, options, keyOf }: LockedHandler, 
       return new Observable((subscriber) => {
         const outside = AsyncLocalStorage.snapshot();
         const read = (result: Observable<unknown>): void => outside(() => void result.subscribe(subscriber));
-        inContext(insideRequest, context, () => {
+        const outer = inContext(tryOf, response)?.around(id);
+        const handle = (hold: RequestHold): Observable<unknown> => {
+          const begun = new RequestTry({ hold, handler: id, response, outer, inLocks: this.locks.keepInside() });
+          return begun.run(() => responseUnlessLost(begun, next.handle(), onLost));
+        };
+        const begin = (): void => {
           // Made anew for each try: an interceptor may have changed what it is made from.
           const key = keyOrAttachedError(keyOf, context, this.locks.requests);
           const hold = holds.idle(response, key);
-          if (hold) return read(this.locks.goOn(hold, () => handle(hold, next)));
-          this.#inLock({ key, context, response, reader: subscriber }, (hold) => read(handle(hold, next)))
+          if (hold) return read(this.locks.goOn(hold, () => handle(hold)));
+          this.#inLock({ key, context, response, reader: subscriber }, (hold) => read(handle(hold)))
             // A try may have been given up while onTimeout() made what is sent.
             .then((instead) => instead && !subscriber.closed && read(instead))
             .catch((error: unknown) => outside(() => subscriber.error(error)));
-        });
+        };
+        inContext(insideRequest, context, () => (outer ? outer.goOn(begin) : begin()));
       });
     }
 
