@@ -17,7 +17,7 @@ const innermost: NestInterceptor = {
   },
 };
 
-/** Binds it after all other interceptors of a handler: when the decorators have run, and before Nest makes the route. */
+/** Binds it after all other interceptors of a handler: once its decorators have run, before Nest makes the route. */
 export function bindInnermost(handler: object): void {
   const bound = (Reflect.getMetadata(INTERCEPTORS_METADATA, handler) ?? []) as unknown[];
   if (!bound.includes(innermost)) Reflect.defineMetadata(INTERCEPTORS_METADATA, [...bound, innermost], handler);
