@@ -17,7 +17,7 @@ const MOST_TRIES = 8;
 export const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
 
 /** The last error of a request, or of one try of its handler. */
-interface Failure {
+export interface Failure {
   /** Identifies the try. */
   readonly by: object;
   readonly error: LockError;
@@ -37,6 +37,11 @@ export function noteFailure(response: ServerResponse, failure: Failure): void {
   else failed.guardHead();
 }
 
+/** Whether an error is remembered that may become the response. */
+export function hasNoted(response: ServerResponse, error: LockError): boolean {
+  return responses.get(response)?.has(error) ?? false;
+}
+
 /**
  * A response that may tell of a lock error. Its methods are wrapped once for all tries: thousands of wrappers would
  * overflow the stack.
@@ -54,6 +59,10 @@ class FailedResponse {
 
   add(failure: Failure): void {
     this.#failures = [...this.#failures.filter(({ by }) => by !== failure.by), failure].slice(-MOST_TRIES);
+  }
+
+  has(error: LockError): boolean {
+    return this.#failures.some((failure) => failure.error === error);
   }
 
   /** Adds to the head of the response if an error becomes that. */

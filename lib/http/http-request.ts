@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException } from '@nestjs/common';
 import { isLockError, LockError } from '../errors/lock.error.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
-import { MISTAKES, noteFailure } from './failed-response.js';
+import { type Failure, hasNoted, MISTAKES, noteFailure } from './failed-response.js';
 import { keepQueuedInContext } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
 import { isClosed, isOver, onceEnded } from './response-end.js';
@@ -15,6 +15,9 @@ const contexts = new WeakMap<ServerResponse, ExecutionContext>();
 
 /** Aborts when the client of a response goes away: one for all tries of a handler that an interceptor calls again. */
 const gones = new WeakMap<ServerResponse, AbortController>();
+
+/** The factory of the module that each error comes from. */
+const factories = new WeakMap<LockError, LockExceptionFactory>();
 
 /**
  * The HTTP request that the running async context handles. What a request starts, such as a timer, keeps it for as long
@@ -66,12 +69,16 @@ class HttpRequest {
     const response = this.#response.deref();
     // Node 20 may run what comes before the guard of the next request on a connection in the context of the last one.
     if (!response || isOver(response)) return;
-    const context = contexts.get(response)!;
-    // An error of another copy of the package may not have `replaceWith`.
-    if (factory && error instanceof LockError && !MISTAKES.has(error.code))
-      error.replaceWith(() => callExceptionFactory(factory, error, context));
-    noteFailure(response, { by: this, error, context });
+    attach(response, { by: this, error, context: contexts.get(response)! }, factory);
   }
+}
+
+function attach(response: ServerResponse, failure: Failure, factory: LockExceptionFactory | undefined): void {
+  const { error, context } = failure;
+  // An error of another copy of the package may not have `replaceWith`.
+  if (factory && error instanceof LockError && !MISTAKES.has(error.code))
+    error.replaceWith(() => callExceptionFactory(factory, error, context));
+  noteFailure(response, failure);
 }
 
 function nothing(): void {}
@@ -165,6 +172,20 @@ export function isRequestOver(): boolean {
  * @param factory of the module whose lock it is about
  */
 export function attachToRequest<E>(error: E, factory?: LockExceptionFactory): E {
-  if (isLockError(error)) requests.getStore()?.failedWith(error, factory);
+  if (!isLockError(error)) return error;
+  if (factory) factories.set(error, factory);
+  requests.getStore()?.failedWith(error, factory);
   return error;
+}
+
+/**
+ * Attaches an error that becomes a response to its request, unless that is done: it may come from the async context of
+ * no request, or of another one, such as a callback of a client that has connected in it.
+ */
+export function attachToResponse(error: LockError, host: ArgumentsHost): void {
+  const response = rawResponse(host);
+  const context = response && contexts.get(response);
+  // No context: the error is that of a middleware.
+  if (!context || isOver(response) || hasNoted(response, error)) return;
+  attach(response, { by: error, error, context }, factories.get(error));
 }

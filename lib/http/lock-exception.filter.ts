@@ -6,7 +6,7 @@ import { LockError, type LockErrorBody } from '../errors/lock.error.js';
 import { logger } from '../log/logger.js';
 import { isGateway } from './gateways.js';
 import { messageOf } from './handler-names.js';
-import { rawResponse } from './http-request.js';
+import { attachToResponse, rawResponse } from './http-request.js';
 
 /** The error that a client of a microservice or a gateway gets, in the form of Nest's own errors there. */
 interface ErrorPayload {
@@ -45,6 +45,7 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
   }
 
   #respond(error: LockError, host: ArgumentsHost): void {
+    attachToResponse(error, host);
     const adapter = this.#http?.httpAdapter;
     if (adapter) return new BaseExceptionFilter(adapter).catch(error, host);
     // Made with `new`, it knows neither platform: both have these methods.

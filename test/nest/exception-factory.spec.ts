@@ -30,10 +30,14 @@ import {
   WithLock,
 } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Agent } from 'node:http';
-import { interval, map, type Observable, take } from 'rxjs';
+import { interval, map, mergeMap, Observable, take } from 'rxjs';
 import request from 'supertest';
 import { PLATFORMS, startApp } from './http-app.js';
+
+/** The async context of no request. */
+const ofClient = AsyncLocalStorage.snapshot();
 
 @Injectable()
 class Accounts {
@@ -135,6 +139,15 @@ class AccountsController {
     return this.locks.withLock('a', () => 1, { wait: -1 });
   }
 
+  /** Goes on where the reply of a client arrives that has connected elsewhere. */
+  @Post(':id/reply')
+  reply(@Param('id') id: string) {
+    const reply = new Observable<void>((reader) => {
+      ofClient(() => setImmediate(() => (reader.next(), reader.complete())));
+    });
+    return reply.pipe(mergeMap(() => this.accounts.withdraw(id)));
+  }
+
   @Post(':id/unwired')
   unwired(@Param('id') id: string) {
     return new Accounts().withdraw(id);
@@ -178,7 +191,7 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
 
   const hold = (key = 'account:42') => app.get(LockService).lock(key);
 
-  it.each(['handler', 'service', 'by-hand', 'lock', 'request', 'stream', 'intercepted'])(
+  it.each(['handler', 'service', 'by-hand', 'lock', 'request', 'stream', 'intercepted', 'reply'])(
     'the exception of exceptionFactory answers a time-out, and Retry-After stays (%s)',
     async (way) => {
       await start(locked);
