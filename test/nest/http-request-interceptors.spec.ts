@@ -36,11 +36,10 @@ import {
 } from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, until } from '../support/deferred.js';
+import { Audit, KEY } from './audit.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 jest.setTimeout(30_000);
-
-const KEY = 'order:7';
 
 /** What interceptors say: `works` and, from the one that answers too early, `gives up`. */
 const events = new EventEmitter();
@@ -118,14 +117,6 @@ class CallsAgain implements NestInterceptor {
 class Repeats implements NestInterceptor {
   intercept(_context: unknown, next: CallHandler): Observable<unknown> {
     return concat(next.handle(), next.handle());
-  }
-}
-
-@Injectable()
-class Audit {
-  @WithLock(KEY, { wait: 0 })
-  async note(what: string) {
-    return `${what}, noted`;
   }
 }
 

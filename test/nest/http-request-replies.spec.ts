@@ -14,9 +14,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { catchError, concat, concatMap, defer, map, Observable, of, type Subscriber, take, toArray } from 'rxjs';
 import request from 'supertest';
 import { until } from '../support/deferred.js';
+import { Audit, KEY } from './audit.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
-const KEY = 'order:7';
 let locks: LockService;
 
 /** The async context of no request, in which a client reads its replies that has connected once for all. */
@@ -34,14 +34,6 @@ const send = (reply: (reader: Subscriber<string>) => void): Observable<string> =
       clearImmediate(timer);
     };
   });
-
-@Injectable()
-class Audit {
-  @WithLock(KEY, { wait: 0 })
-  async note(what: string) {
-    return `${what}, noted`;
-  }
-}
 
 /** Calls a method that locks the same key for each value, for an error, and at the end. */
 @Injectable()
