@@ -1,8 +1,8 @@
 import { now } from '../clock/deadline.js';
 import { shown } from '../errors/messages.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import { hasLocalWaiters, type Granted, type Busy, type LockStore } from '../store/lock-store.js';
 import { isStoreOutage } from '../errors/store-outage.js';
+import { hasLocalWaiters, type Granted, type Busy, type LockStore } from '../store/lock-store.js';
 import { HandOffRun } from './lease/hand-off-run.js';
 import { Lease } from './lease/lease.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';

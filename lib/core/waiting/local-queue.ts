@@ -166,8 +166,8 @@ export class LocalQueue<HandedOff> {
    * Fails the callers behind, because the store did not answer the one in front: they would meet the same, one time-out
    * after the other.
    *
-   * @param keys of the caller in front, if the failure may be about one of them only: a caller that does not ask for all
-   *   of them goes on
+   * @param keys of the caller in front, if the failure may be about one of them only: a caller that does not ask for
+   *   all of them goes on
    */
   fail(key: string, error: unknown, keys: readonly string[] = []): void {
     const turn = this.#turns.get(key);

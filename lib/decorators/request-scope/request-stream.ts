@@ -10,8 +10,8 @@ import type { RequestTry } from './request-try.js';
 
 /**
  * Lets an Observable that a handler has returned be read by one at a time, and only while the lock is not lost and the
- * request is not over. The end of the request releases the lock. The interceptors above hear it inside the lock, whoever
- * emits it.
+ * request is not over. The end of the request releases the lock. The interceptors above hear it inside the lock,
+ * whoever emits it.
  */
 export function readableWhileHeld(source: Observable<unknown>, call: HandlerCall): Observable<unknown> {
   const { hold, onLost } = call;

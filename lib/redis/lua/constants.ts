@@ -7,8 +7,8 @@ import {
 } from '../../store/lock-store.js';
 
 /**
- * What the words in capitals of the .lua files stand for. What goes to Redis in most calls is a text: Redis formats each
- * number of Lua as a double, which takes longer than many a command.
+ * What the words in capitals of the .lua files stand for. What goes to Redis in most calls is a text: Redis formats
+ * each number of Lua as a double, which takes longer than many a command.
  */
 export { ALIVE_MS, KEPT_MARK, LOCAL_WAITERS_MARK };
 

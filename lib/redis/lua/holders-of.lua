@@ -7,4 +7,4 @@ if not value then return {} end
 if string.sub(value, 1, SHARED_LENGTH) ~= SHARED then return {redis.sha1hex(value)} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-return redis.call('ZRANGEBYSCORE', (string.gsub(KEYS[2], 'queue$', 'holders')), '(' .. now, '+inf')
+return redis.call('ZRANGEBYSCORE', string.sub(KEYS[2], 1, -6) .. 'holders', '(' .. now, '+inf')

@@ -10,7 +10,7 @@ local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local holders, waiters = {}, {}
 if string.sub(value, 1, SHARED_LENGTH) == SHARED then
-  local found = call('ZRANGE', (string.gsub(queue, 'queue$', 'holders')), 0, -1, 'WITHSCORES')
+  local found = call('ZRANGE', string.sub(queue, 1, -6) .. 'holders', 0, -1, 'WITHSCORES')
   for i = 1, #found, 2 do
     if tonumber(found[i + 1]) > now then
       holders[#holders + 1] = found[i]

@@ -31,7 +31,7 @@ if not value then return {} end
 if string.sub(value, 1, ${lua(SHARED_LENGTH)}) ~= ${lua(SHARED)} then return {redis.sha1hex(value)} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-return redis.call('ZRANGEBYSCORE', (string.gsub(KEYS[2], 'queue$', 'holders')), '(' .. now, '+inf')
+return redis.call('ZRANGEBYSCORE', string.sub(KEYS[2], 1, -6) .. 'holders', '(' .. now, '+inf')
 `;
 
 /** The code of inspect.lua. */
@@ -43,7 +43,7 @@ local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local holders, waiters = {}, {}
 if string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)} then
-  local found = call('ZRANGE', (string.gsub(queue, 'queue$', 'holders')), 0, -1, 'WITHSCORES')
+  local found = call('ZRANGE', string.sub(queue, 1, -6) .. 'holders', 0, -1, 'WITHSCORES')
   for i = 1, #found, 2 do
     if tonumber(found[i + 1]) > now then
       holders[#holders + 1] = found[i]

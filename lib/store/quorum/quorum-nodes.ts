@@ -2,8 +2,8 @@ import { now } from '../../clock/deadline.js';
 import { detailOf } from '../../errors/lock.error.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import type { LockStore } from '../lock-store.js';
 import { isStoreOutage, storeOutage } from '../../errors/store-outage.js';
+import type { LockStore } from '../lock-store.js';
 
 /** One of the stores that a quorum is made of. */
 export interface QuorumNode extends LockStore {
