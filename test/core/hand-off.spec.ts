@@ -249,13 +249,14 @@ describe('Hand-offs', () => {
   });
 
   it('each caller has a `maxHold` of its own after a hand-off', async () => {
-    const first = here.lock('a', { lease: 400 });
-    const short = here.lock('a', { lease: 400, maxHold: 1 });
-    const long = here.lock('a', { lease: 400 });
+    const lease = 1500;
+    const first = here.lock('a', { lease });
+    const short = here.lock('a', { lease, maxHold: 1 });
+    const long = here.lock('a', { lease });
     await (await first).unlock();
     await (await short).unlock();
     const lock = await long;
-    await until(() => performance.now() > Number(lock.acquiredAt) - performance.timeOrigin + 1300);
+    await until(() => performance.now() > Number(lock.acquiredAt) - performance.timeOrigin + 2 * lease);
     expect(lock.isHeld).toBe(true);
   });
 
