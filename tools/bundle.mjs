@@ -45,14 +45,11 @@ const COMMAND = ['cli/index', 'cli/watcher'];
 const isOfOneEntry = (id) =>
   ['index.ts', 'cli/', ...ENTRIES.map((entry) => `${entry}/`)].some((path) => id.startsWith(join(lib, path)));
 
-/** All files that the command loads, by what it and they import. */
-function loadedByCommand(getModuleInfo) {
-  const loaded = new Set(COMMAND.map((entry) => join(lib, `${entry}.ts`)));
-  for (const id of loaded) {
-    const { importedIds = [], dynamicallyImportedIds = [] } = getModuleInfo(id) ?? {};
-    for (const imported of [...importedIds, ...dynamicallyImportedIds]) loaded.add(imported);
-  }
-  return loaded;
+/** The files of some entries, and all that they and what they import imports. */
+function filesOf(entries, importsOf) {
+  const files = new Set(entries.map((entry) => join(lib, `${entry}.ts`)));
+  for (const id of files) for (const imported of importsOf(id)) files.add(imported);
+  return files;
 }
 
 const bundle = await rollup({
@@ -79,8 +76,11 @@ const { output } = await bundle.write({
   chunkFileNames: ({ name, moduleIds }) =>
     moduleIds.some((id) => id.startsWith(join(lib, 'cli/'))) ? `cli/${name}.js` : `${name}.js`,
   manualChunks: (id, { getModuleInfo }) => {
-    if (isOfOneEntry(id)) return undefined;
-    return loadedByCommand(getModuleInfo).has(id) ? 'nest-redis-lock' : 'nest';
+    const atOnce = (file) => getModuleInfo(file)?.importedIds ?? [];
+    const atOnceOrLater = (file) => [...atOnce(file), ...(getModuleInfo(file)?.dynamicallyImportedIds ?? [])];
+    // What an app loads later, or never, is left to Rollup.
+    if (isOfOneEntry(id) || !filesOf(['index'], atOnce).has(id)) return undefined;
+    return filesOf(COMMAND, atOnceOrLater).has(id) ? 'nest-redis-lock' : 'nest';
   },
 });
 await bundle.close();

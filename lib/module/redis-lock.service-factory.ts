@@ -7,17 +7,17 @@ import { redisOutageLog } from './redis-lock.outage-log.js';
 import type { RedisLockOptions } from './redis-lock.options.js';
 import { plainModuleOptions, resolveModuleOptions, type ResolvedModuleOptions } from './redis-lock.resolved-options.js';
 import { describeConnection } from '../redis/connection/describe-connection.js';
-import { redisStore } from '../redis/redis-store.js';
+import { loadRedisStore } from '../redis/load-redis-store.js';
 import { LockService } from '../service/lock.service.js';
 import { DEFAULT_MODULE } from '../service/lock.tokens.js';
 
 /** Makes the `LockService` of a module, and logs where its locks live. */
-export function createLockService(name: string, options: ResolvedModuleOptions): LockService {
+export async function createLockService(name: string, options: ResolvedModuleOptions): Promise<LockService> {
   const { callDefaults, shutdownGraceMs, exceptionFactory } = options;
   const outage = new OutageReporter(logger);
   const nodes = Array.isArray(options.connection) ? options.connection.length : 1;
   const log = redisOutageLog(logger, outage, nodes);
-  const store = options.store ?? redisStore({ ...options, leaseMs: callDefaults.leaseMs, log });
+  const store = options.store ?? (await loadRedisStore({ ...options, leaseMs: callDefaults.leaseMs, log }));
   const service = new LockService({
     name,
     callDefaults,

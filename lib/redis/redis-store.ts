@@ -13,14 +13,14 @@ import { RestartSafeLockStore, RestartSafeNode } from './durability/restart-safe
 import { RedisLockStore } from './locks/redis-lock.store.js';
 import { connectToRedis, type TransportOptions } from './locks/transport.js';
 
-interface RedisStoreOptions extends Omit<TransportOptions, 'connection' | 'isNode' | 'isDurable'> {
+export interface RedisStoreOptions extends Omit<TransportOptions, 'connection' | 'isNode' | 'isDurable'> {
   readonly connection: RedisConnectionsOption;
   readonly durability: DurabilityTerms | undefined;
   /** The lease of callers that don't name one, in ms. */
   readonly leaseMs: number;
 }
 
-type OneRedisOptions = RedisStoreOptions & { readonly connection: RedisConnectionOption };
+export type OneRedisOptions = RedisStoreOptions & { readonly connection: RedisConnectionOption };
 
 /**
  * Makes the store on one Redis, on a Redis Cluster, or on a quorum of several Redis.

@@ -31,7 +31,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['store', 'clock', 'errors', 'ioredis'],
   ],
   redis: [
-    ...['redis/cluster', 'redis/durability', 'redis/locks', 'redis/connection'],
+    ...['redis', 'redis/cluster', 'redis/durability', 'redis/locks', 'redis/connection'],
     ...['store/quorum', 'store', 'errors'],
   ],
   'core/request': ['core/request', 'store', 'clock', 'errors'],

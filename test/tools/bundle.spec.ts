@@ -14,10 +14,28 @@ const bundles = readdirSync(DIST, { recursive: true, encoding: 'utf8' })
 /** Where a line of a bundle declares a class or a function: `class Lock extends …`. */
 const DECLARATION = /^(?:export )?(?:async )?(?:class|function) (\w+)/;
 
+function codeOf(file: string): string {
+  return bundles.find((bundle) => bundle.file === file)!.code;
+}
+
+function mapOf(file: string): SourceMap['payload'] {
+  return JSON.parse(readFileSync(join(DIST, `${file}.map`), 'utf8')) as SourceMap['payload'];
+}
+
 it('the bundle has the entry points and what they share', () => {
   expect(bundles.map(({ file }) => file)).toEqual(
     expect.arrayContaining(['index.js', 'nest.js', 'nest-redis-lock.js', join('testing', 'index.js')]),
   );
+});
+
+it('an app on one Redis does not read the code of other stores, of metrics, or of tests', () => {
+  const files = ['index.js', 'nest.js', 'nest-redis-lock.js'];
+  const imported = files.flatMap((file) => [...codeOf(file).matchAll(/^(?:import|export) .*'\.\/(.*)';$/gm)]);
+  expect(imported.map(([, file]) => file).filter((file) => !files.includes(file!))).toEqual([]);
+  const sources = files.flatMap((file) => mapOf(file).sources);
+  const rooms = ['redis/cluster', 'redis/durability', 'store/quorum', 'store/memory', 'metrics', 'testing'];
+  expect(sources).toContain('../lib/redis/locks/redis-lock.store.ts');
+  expect(sources.filter((source) => rooms.some((room) => source.startsWith(`../lib/${room}/`)))).toEqual([]);
 });
 
 it.each(bundles)('$file has no comments, which every start of an app would read', ({ code }) => {
@@ -28,7 +46,7 @@ it.each(bundles)('$file has no comments, which every start of an app would read'
 });
 
 it.each(bundles)('the source map of $file leads to the TypeScript of each class and function', ({ file, code }) => {
-  const payload = JSON.parse(readFileSync(join(DIST, `${file}.map`), 'utf8')) as SourceMap['payload'];
+  const payload = mapOf(file);
   const map = new SourceMap(payload);
   code.split('\n').forEach((line, at) => {
     const name = DECLARATION.exec(line)?.[1]?.replace(/\$\d+$/, '');
