@@ -13,6 +13,9 @@ const requests = new AsyncLocalStorage<HttpRequest>();
 /** How Nest calls the handler of each response. */
 const contexts = new WeakMap<ServerResponse, ExecutionContext>();
 
+/** The responses of requests that were entered before all interceptors. */
+const entered = new WeakSet<ServerResponse>();
+
 /** Aborts when the client of a response goes away: one for all tries of a handler that an interceptor calls again. */
 const gones = new WeakMap<ServerResponse, AbortController>();
 
@@ -37,6 +40,10 @@ class HttpRequest {
   keepInContext(): void {
     const response = this.#response.deref();
     if (response) keepQueuedInContext(response);
+  }
+
+  isOf(response: ServerResponse): boolean {
+    return this.#response.deref() === response;
   }
 
   get isOver(): boolean {
@@ -127,6 +134,7 @@ function httpRequest(context: ExecutionContext): HttpRequest | undefined {
 export function enterRequest(context: ExecutionContext): void {
   const request = httpRequest(context);
   if (!request) return;
+  entered.add(rawResponse(context)!);
   requests.enterWith(request);
   request.keepInContext();
 }
@@ -139,6 +147,14 @@ export function insideRequest<T>(context: ExecutionContext, work: () => T): T {
     request.keepInContext();
     return work();
   });
+}
+
+/**
+ * Tells whether the running async context is that of something else than the request with this response: such as of a
+ * job that was the first to use a client whose callback goes on with the request.
+ */
+export function isElsewhere(response: ServerResponse): boolean {
+  return entered.has(response) && !requests.getStore()?.isOf(response);
 }
 
 /**

@@ -267,6 +267,11 @@ export class LockService {
     return this.#context.run(node, work);
   }
 
+  /** Runs work inside no lock, whatever the running async context is inside of. @internal */
+  outside<T>(work: () => T): T {
+    return this.#context.outside(work);
+  }
+
   /** Returns a function that runs work inside the locks of the running async context, whoever calls it. @internal */
   keepInside(): <T>(work: () => T) => T {
     return this.#context.keep();

@@ -13,7 +13,7 @@ import {
 import { CurrentLock, type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
-import { defer, finalize, first, mergeMap, Observable, of, retry, Subject } from 'rxjs';
+import { defer, finalize, first, lastValueFrom, mergeMap, Observable, of, retry, Subject } from 'rxjs';
 import request from 'supertest';
 import { type Deferred, deferred, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -90,6 +90,13 @@ class Retries implements NestInterceptor {
   }
 }
 
+/** Holds the lock of the order around the handler. It stands below the lock of the request, so it runs outside. */
+class Holds implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Promise<Observable<unknown>> {
+    return locks.withLock('order:1', async () => of(await lastValueFrom(next.handle())));
+  }
+}
+
 @Injectable()
 class Audit {
   @WithLock('order:<id>', { wait: 0 })
@@ -154,6 +161,20 @@ class Orders {
       this.#tried.add(id);
       throw new Error('of the first try');
     }
+    return { lock: lock!.key, isHeld: lock!.isHeld };
+  }
+
+  @Get('outside/:id')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
+  @UseInterceptors(Asks)
+  async outside(@CurrentLock() lock?: Lock) {
+    return { lock: lock!.key, isHeld: lock!.isHeld, job: locks.current('order:1')?.key };
+  }
+
+  @Get('around/:id')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
+  @UseInterceptors(Holds)
+  async around(@CurrentLock() lock?: Lock) {
     return { lock: lock!.key, isHeld: lock!.isHeld };
   }
 
@@ -249,6 +270,23 @@ describe.each(PLATFORMS)(
     it('runs in both locks of its own request', async () => {
       expect(await get('both/1')).toEqual({ status: 200, current: ['order:1', 'customer:1'] });
       expect(await get('both/2')).toEqual({ status: 200, current: ['order:2', 'customer:2'] });
+    });
+
+    it('does not enter the lock of a job in whose context the client of an interceptor outside has connected', async () => {
+      const job = locks.withLock('order:1', () => {
+        connected = new AsyncResource('client');
+        return goOn.promise;
+      });
+      await until(() => connected !== undefined);
+      expect(await get('outside/1')).toMatchObject({ status: 409, code: 'LOCK_TIMEOUT' });
+      expect(await get('outside/2')).toEqual({ status: 200, lock: 'order:2', isHeld: true });
+      goOn.resolve();
+      await job;
+      expect(await get('outside/1')).toEqual({ status: 200, lock: 'order:1', isHeld: true, job: 'order:1' });
+    });
+
+    it('is nested in a lock that an interceptor of its own request holds around it', async () => {
+      expect(await get('around/1')).toEqual({ status: 200, lock: 'order:1', isHeld: true });
     });
 
     it('runs in the lock of its own request when the end of another request has started it', async () => {

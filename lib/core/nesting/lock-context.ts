@@ -39,6 +39,11 @@ export class LockContext {
     return (work) => (node?.lock ? this.run(node, work) : this.#nodes.run(node, work));
   }
 
+  /** Runs work inside no lock. */
+  outside<T>(work: () => T): T {
+    return this.#nodes.run(undefined, work);
+  }
+
   enter(lock: Lock): LockNode {
     return new LockNode(lock, this.innermost());
   }

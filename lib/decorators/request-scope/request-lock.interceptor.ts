@@ -6,7 +6,7 @@ import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
-import { clientGone, insideRequest, rawResponse } from '../../http/http-request.js';
+import { clientGone, insideRequest, isElsewhere, rawResponse } from '../../http/http-request.js';
 import { isOver, onceEnded } from '../../http/response-end.js';
 import type { LockService } from '../../service/lock.service.js';
 import { lockServiceToken } from '../../service/lock.tokens.js';
@@ -75,6 +75,8 @@ export function requestLockInterceptor(
         const outside = AsyncLocalStorage.snapshot();
         const read = (result: Observable<unknown>): void => outside(() => void result.subscribe(subscriber));
         const outer = inContext(tryOf, response)?.around(id);
+        // A request is no part of the work whose async context a callback has led it into.
+        const isNested = !inContext(isElsewhere, response);
         const handle = (hold: RequestHold): Observable<unknown> => {
           const begun = new RequestTry({ hold, handler: id, response, outer, inLocks: this.locks.keepInside() });
           return begun.run(() => responseUnlessLost(begun, next.handle(), onLost));
@@ -89,7 +91,8 @@ export function requestLockInterceptor(
             .then((instead) => instead && !subscriber.closed && read(instead))
             .catch((error: unknown) => outside(() => subscriber.error(error)));
         };
-        inContext(insideRequest, context, () => (outer ? outer.goOn(begin) : begin()));
+        const enter = (): void => (outer ? outer.goOn(begin) : isNested ? begin() : this.locks.outside(begin));
+        inContext(insideRequest, context, enter);
       });
     }
 
