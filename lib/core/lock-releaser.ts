@@ -1,3 +1,4 @@
+import { now } from '../clock/deadline.js';
 import { TimeWheel } from '../clock/time-wheel.js';
 import type { LockStore, OwnedLock } from '../store/lock-store.js';
 import { HandOffRun } from './lease/hand-off-run.js';
@@ -135,7 +136,8 @@ export class LockReleaser implements LockIssuer {
     lease.startRelease();
     this.#watchdog.unwatch(lease);
     const released = this.#release(lease, (ours) => {
-      if (!ours) lock.lose('taken');
+      // Once the lease is over, the key has gone by itself: the work had ended before.
+      if (!ours && now() < lease.endsAt) lock.lose('taken');
       this.#leases.delete(lease);
       return !lock.loss;
     });

@@ -35,6 +35,20 @@ describe('The end of a lease', () => {
     },
   );
 
+  it('a lock that was held when its work ended is not lost, though the store releases it only after its end', async () => {
+    const answer = deferred();
+    store.release = async (lock) => {
+      await answer.promise;
+      return store.memory.release(lock);
+    };
+    const [work, lock] = [locks.withLock('a', () => 'done'), await locks.lock('b', { watchdog: false })];
+    const unlocked = lock.unlock();
+    await jest.advanceTimersByTimeAsync(1000);
+    answer.resolve();
+    expect(await work).toBe('done');
+    expect(await unlocked).toBe(true);
+  });
+
   it('a lock has expired if its lease is over when the store says, before any timer runs, that it is gone', async () => {
     const answer = deferred();
     store.renew = async (renewals) => {
