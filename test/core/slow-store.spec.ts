@@ -198,6 +198,27 @@ describe('Slow stores', () => {
     expect(await failures).toEqual(calls.map(() => LockUnavailableError));
   });
 
+  it('callers that only try a busy key get one answer for all of them', async () => {
+    const { memory } = store;
+    const stranger = {
+      keys: ['a'],
+      token: 'a stranger',
+      leaseMs: 5000,
+      sharing: 'exclusive',
+      label: undefined,
+    } as const;
+    await memory.acquire({ ...stranger, queue: false });
+    const answers = [deferred(), deferred()];
+    let asked = 0;
+    store.afterAcquire = () => answers[asked++]!.promise;
+    const [first, second, ...others] = Array.from({ length: 20 }, () => locks.tryLock('a'));
+    answers[0]!.resolve();
+    expect(await Promise.all([first, ...others])).toEqual([first, ...others].map(() => null));
+    answers[1]!.resolve();
+    expect(await second).toBeNull();
+    expect(asked).toBe(2);
+  });
+
   it('the key is given back when the caller aborts while the store is being asked', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;

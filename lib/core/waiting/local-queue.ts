@@ -119,13 +119,14 @@ export class LocalQueue<HandedOff> {
    * Waits until the store has answered the first try of the caller in front; or of the next one, if that leaves without
    * an answer.
    *
+   * @returns whether the store has answered: otherwise, nobody is in front any more
    * @throws what that one failed with, or the reason of a signal that aborts
    */
-  async firstTryOfFront(key: string, signals: readonly AbortSignal[], request: LockRequest): Promise<void> {
+  async firstTryOfFront(key: string, signals: readonly AbortSignal[], request: LockRequest): Promise<boolean> {
     let isAnswered: boolean | undefined;
     do {
       const turn = this.#turns.get(key);
-      if (turn?.stage !== 'trying') return;
+      if (turn?.stage !== 'trying') return turn !== undefined;
       const probes = (turn.probes ??= new LinkedQueue());
       let node: QueueNode<Probe>;
       isAnswered = await waitFor<boolean>(
@@ -135,6 +136,7 @@ export class LocalQueue<HandedOff> {
         () => probes.remove(node),
       );
     } while (!isAnswered);
+    return true;
   }
 
   /** What the first waiter asks for. */
@@ -166,13 +168,12 @@ export class LocalQueue<HandedOff> {
    * Fails the callers behind, because the store did not answer the one in front: they would meet the same, one time-out
    * after the other.
    *
-   * @param keys of the caller in front, if the failure may be about one of them only: a caller that does not ask for
-   *   all of them goes on
+   * @param meetsTheSame whether a caller behind would; the others go on
    */
-  fail(key: string, error: unknown, keys: readonly string[] = []): void {
+  fail(key: string, error: unknown, meetsTheSame: (request: LockRequest) => boolean = () => true): void {
     const turn = this.#turns.get(key);
     for (const { request, fail } of [...(turn?.probes?.all() ?? []), ...(turn?.queue?.all() ?? [])]) {
-      if (keys.every((one) => request.keys.includes(one))) fail(error);
+      if (meetsTheSame(request)) fail(error);
     }
   }
 

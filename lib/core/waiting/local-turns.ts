@@ -143,11 +143,13 @@ async function enterAfterFront<Entered>(
   { startedAt, holder }: WaitContext,
   waited?: Pick<Obstacle, 'holder' | 'ahead' | 'deadlock'>,
 ): Promise<Entered | Refusal> {
+  let isAnswered: boolean;
   do {
-    await queue.firstTryOfFront(key, signalsOf(request), request);
+    isAnswered = await queue.firstTryOfFront(key, signalsOf(request), request);
     if (queue.tryEnter(key)) return takeTurn();
-    // Another that does not wait was faster, and is in front now.
-  } while (queue.isTrying(key));
+    // Where nobody was in front, another that does not wait was faster, and is in front now. What the store has
+    // answered once is enough: callers that asked one after the other would take a round trip each.
+  } while (!isAnswered && queue.isTrying(key));
   const facts = {
     holder: queue.isInside(key) ? holder : undefined,
     ahead: queue.waiterCount(key),
