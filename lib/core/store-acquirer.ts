@@ -1,7 +1,7 @@
 import { now } from '../clock/deadline.js';
 import { shown } from '../errors/messages.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
-import { isStoreOutage } from '../errors/store-outage.js';
+import { coverageOf } from '../errors/store-outage.js';
 import { hasLocalWaiters, type Granted, type Busy, type LockStore } from '../store/lock-store.js';
 import { HandOffRun } from './lease/hand-off-run.js';
 import { Lease } from './lease/lease.js';
@@ -124,8 +124,13 @@ export class StoreAcquirer {
     const concernsThisCallOnly =
       error instanceof TooSlowError || signalsOf(request).some(({ aborted, reason }) => aborted && reason === error);
     const turns = turnsOf(request);
-    if (error instanceof LockUnavailableError && !concernsThisCallOnly)
-      for (const key of turns) localQueue.fail(key, error, isStoreOutage(error) ? [] : request.keys);
+    if (error instanceof LockUnavailableError && !concernsThisCallOnly) {
+      const covers = coverageOf(error);
+      // Where it is not known, it may be about any of the keys: only who asks for all of them would meet the same.
+      const meetsTheSame = ({ keys }: LockRequest): boolean =>
+        covers ? keys.some(covers) : request.keys.every((key) => keys.includes(key));
+      for (const key of turns) localQueue.fail(key, error, meetsTheSame);
+    }
     pendingAcquires.leaveLocalQueue(turns);
     throw error;
   }

@@ -1,10 +1,18 @@
-const outages = new WeakSet<object>();
+/** Whether an outage concerns a key. */
+type Covers = (key: string) => boolean;
 
-/** Notes that the error is one of the whole store: it answers for no key, so every other call would meet the same. */
-export function storeOutage<Outage extends Error>(error: Outage): Outage {
-  outages.add(error);
+const outages = new WeakMap<object, Covers>();
+const allKeys: Covers = () => true;
+
+/**
+ * Notes that the error is an outage: every call for a key that it covers would meet the same.
+ *
+ * @param covers by default all keys: the whole store is down
+ */
+export function storeOutage<Outage extends Error>(error: Outage, covers = allKeys): Outage {
+  outages.set(error, covers);
   return error;
 }
 
-/** Whether it is known that the error is one of the whole store, and not of some keys only. */
-export const isStoreOutage = (error: object): boolean => outages.has(error);
+/** Tells which keys an outage covers. Undefined for an error that may be about some keys of its call only. */
+export const coverageOf = (error: object): Covers | undefined => outages.get(error);

@@ -64,6 +64,8 @@ export class LockService {
   readonly requests: RequestPort;
   /** Returns the holders and waiters of a key, without asking their processes. @internal */
   readonly storedKey = (key: string): Promise<KeyView | undefined> => this.#store.inspect(key);
+  /** Runs work inside no lock, whatever the running async context is inside of. @internal */
+  readonly outside = <T>(work: () => T): T => this.#context.outside(work);
   readonly #store: LockStore;
   readonly #defaults: ResolvedLockOptions;
   /** The defaults of `tryLock`, which does not wait unless a call says so. */
@@ -265,11 +267,6 @@ export class LockService {
     const node = this.#context.enter(lock);
     void ended.then(() => this.#context.leave(node));
     return this.#context.run(node, work);
-  }
-
-  /** Runs work inside no lock, whatever the running async context is inside of. @internal */
-  outside<T>(work: () => T): T {
-    return this.#context.outside(work);
   }
 
   /** Returns a function that runs work inside the locks of the running async context, whoever calls it. @internal */

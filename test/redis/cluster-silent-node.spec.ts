@@ -82,6 +82,33 @@ describe('A node of a Redis Cluster that hangs with its connections open', () =>
     expect(await held.unlock()).toBe(true);
   }, 30_000);
 
+  it.each([
+    ['hangs', 'SIGSTOP'],
+    ['dies', 'SIGKILL'],
+  ] as const)(
+    'when it %s, callers that share one key of it fail together, and those of other nodes go on',
+    async (_, signal) => {
+      const { pid } = cluster.masters[0]!;
+      const nth = (index: number) => `{${a}}${index}`;
+      const holder = await locks.lock([a, b]);
+      const sharing = Array.from({ length: 12 }, (_, index) => locks.lock([a, nth(index)], { wait: '20s' }));
+      const mixed = Array.from({ length: 12 }, (_, index) => locks.lock([b, nth(index)], { wait: '20s' }));
+      const elsewhere = locks.withLock([b, c], () => 'done', { wait: '20s' });
+      process.kill(pid, signal);
+      const startedAt = performance.now();
+      try {
+        void holder.unlock();
+        await Promise.all([...sharing, ...mixed].map(unavailable));
+        // One after the other, they take more than 7 s.
+        expect(performance.now() - startedAt).toBeLessThan(3 * COMMAND_TIMEOUT_MS + BUSY_MS);
+        expect(await elsewhere).toBe('done');
+      } finally {
+        if (signal === 'SIGSTOP') process.kill(pid, 'SIGCONT');
+      }
+    },
+    30_000,
+  );
+
   it('a call for several nodes that fails at the first of them asks the others for nothing', async () => {
     const { pid } = cluster.masters[0]!;
     const scripts = () =>

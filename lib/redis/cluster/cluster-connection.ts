@@ -1,6 +1,7 @@
 import type { Cluster } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import { Connection, type ServerReply } from '../connection/connection.js';
 import { notDone, refusedBy } from '../connection/connection-errors.js';
 import type { Call } from '../connection/plain-call.js';
@@ -9,7 +10,7 @@ import { AwaitedCall } from '../connection/script-call.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { ClusterCommand } from './cluster-command.js';
 import { slotOf } from './cluster-slot.js';
-import { SilentNodes } from './silent-nodes.js';
+import { nodeName, SilentNodes } from './silent-nodes.js';
 import { Topology } from './topology.js';
 
 /** How long to wait before a call that the client gave up on is sent again, in ms. */
@@ -25,6 +26,7 @@ export class ClusterConnection extends Connection {
   readonly database = 0;
   readonly findsMaster = true;
   readonly #onReady: (reconnected: boolean) => void;
+  readonly #slotOfKey: (key: string) => number;
   #cluster!: Cluster;
   #topology!: Topology;
   #silentNodes!: SilentNodes;
@@ -35,9 +37,14 @@ export class ClusterConnection extends Connection {
   #resends = 0;
   #isClosed = false;
 
-  constructor(cluster: Cluster, commandTimeoutMs: number, onReady: (reconnected: boolean) => void) {
+  constructor(
+    cluster: Cluster,
+    commandTimeoutMs: number,
+    { onReady, slotOfKey }: { onReady: (reconnected: boolean) => void; slotOfKey: (key: string) => number },
+  ) {
     super(commandTimeoutMs);
     this.#onReady = onReady;
+    this.#slotOfKey = slotOfKey;
     this.#use(cluster);
   }
 
@@ -100,6 +107,20 @@ export class ClusterConnection extends Connection {
     );
   }
 
+  /**
+   * Notes in an error that nobody gets the keys of masters which are down: those that say nothing, and those of these
+   * slots that have no connection.
+   */
+  noteOutage<Failure extends Error>(error: Failure, slots: readonly (number | undefined)[] = []): Failure {
+    if (coverageOf(error)) return error;
+    const down = new Set(this.#silentNodes.names());
+    for (const slot of slots) {
+      const master = this.#masterOf(slot);
+      if (master !== undefined && !this.#isConnected(master)) down.add(master);
+    }
+    return down.size === 0 ? error : storeOutage(error, (key) => down.has(this.#masterOf(this.#slotOfKey(key)) ?? ''));
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#leave();
@@ -141,7 +162,7 @@ export class ClusterConnection extends Connection {
   protected expire(call: Call): void {
     this.#silentNodes.expired(call);
     this.#lookForMasters();
-    this.fail(call, this.#unreachable(call));
+    this.fail(call, this.noteOutage(this.#unreachable(call), [call.slot]));
   }
 
   protected noteReply(): void {
@@ -161,6 +182,14 @@ export class ClusterConnection extends Connection {
    */
   #lookForMasters(): void {
     if (!this.#isClosed && this.#cluster.status === 'ready') atRoot(() => this.#cluster.refreshSlotsCache());
+  }
+
+  #masterOf(slot: number | undefined): string | undefined {
+    return slot === undefined ? undefined : this.#cluster.slots[slot]?.[0];
+  }
+
+  #isConnected(master: string): boolean {
+    return this.#cluster.nodes('master').some((node) => nodeName(node) === master && node.status === 'ready');
   }
 
   #use(cluster: Cluster): void {
@@ -215,7 +244,7 @@ export class ClusterConnection extends Connection {
   #isSilent(node: string, call: Call): LockUnavailableError {
     const said = `node ${node} of the Redis Cluster says nothing`;
     const advice = 'Look whether it hangs, at its load, and why no replica has taken over.';
-    return notDone(call, `The ${said}; another call is probing it now. ${advice}`, new Error(said));
+    return this.noteOutage(notDone(call, `The ${said}; another call is probing it now. ${advice}`, new Error(said)));
   }
 
   #unreachable(call: Pick<Call, 'sent'>): LockUnavailableError {

@@ -9,6 +9,7 @@ import {
   type RenewalOutcome,
   type StoreListener,
 } from '../../store/lock-store.js';
+import { RefusedError } from '../connection/connection-errors.js';
 import { RedisLockStore } from '../locks/redis-lock.store.js';
 import type { ClusterConnection } from './cluster-connection.js';
 import type { ClusterNames } from './cluster-names.js';
@@ -122,7 +123,15 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
    * of later ones.
    */
   #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Busy> {
-    return this.#redis.inTime((throwIfLate) => this.#acquireInOrder(command, groups, throwIfLate));
+    return this.#redis
+      .inTime((throwIfLate) => this.#acquireInOrder(command, groups, throwIfLate))
+      .catch((error: Error) => {
+        if (error instanceof RefusedError) throw error;
+        throw this.#redis.noteOutage(
+          error,
+          groups.map(({ slot }) => slot),
+        );
+      });
   }
 
   /** @param throwIfLate throws when nobody waits for the reply any more: then what was acquired is released */

@@ -20,10 +20,11 @@ export function connectToCluster(
 ): ClusterTransport {
   const names = new ClusterNames(keyPrefix);
   const connected: OnConnected[] = [];
-  const redis = new ClusterConnection(cluster, commandTimeoutMs, (reconnected) => {
+  const onReady = (reconnected: boolean): void => {
     for (const callback of connected) callback(reconnected);
     void serverCheck.run();
-  });
+  };
+  const redis = new ClusterConnection(cluster, commandTimeoutMs, { onReady, slotOfKey: (key) => names.slot(key) });
   const serverCheck = new ServerCheck(redis, log);
   return {
     names,

@@ -43,9 +43,14 @@ export class SilentNodes {
     }
     const probeAt = this.#probeAt.get(node);
     if (probeAt === undefined) return undefined;
-    if (time < probeAt) return `${node.options.host}:${node.options.port}`;
+    if (time < probeAt) return nodeName(node);
     this.#probeAt.set(node, time + this.#timeoutMs);
     return undefined;
+  }
+
+  /** Names the silent nodes. */
+  names(): string[] {
+    return [...this.#probeAt.keys()].map(nodeName);
   }
 
   /** Notes that a call got no reply in time. */
@@ -67,9 +72,7 @@ export class SilentNodes {
   /** The node to which the client sends calls of this slot. */
   #nodeOf(slot: number | undefined): Redis | undefined {
     const name = slot === undefined ? undefined : this.#cluster.slots[slot]?.[0];
-    return name === undefined
-      ? undefined
-      : this.#cluster.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === name);
+    return name === undefined ? undefined : this.#cluster.nodes('master').find((node) => nodeName(node) === name);
   }
 
   /** Whether a node has the connection of its sighting still, and nothing has been read from it since. */
@@ -80,3 +83,6 @@ export class SilentNodes {
     return sighting.stream === stream && sighting.bytesRead === stream?.bytesRead;
   }
 }
+
+/** Names a node as the client does. */
+export const nodeName = ({ options: { host, port } }: Redis): string => `${host}:${port}`;

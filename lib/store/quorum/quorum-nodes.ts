@@ -2,7 +2,7 @@ import { now } from '../../clock/deadline.js';
 import { detailOf } from '../../errors/lock.error.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { isStoreOutage, storeOutage } from '../../errors/store-outage.js';
+import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import type { LockStore } from '../lock-store.js';
 
 /** One of the stores that a quorum is made of. */
@@ -172,7 +172,7 @@ export class QuorumNodes {
       `${errors.length} of ${this.all.length} nodes failed, and a lock needs ${this.majority} that agree. ${reasons}`,
       new AggregateError(errors, reasons),
     );
-    return errors.filter(isStoreOutage).length < this.majority ? unavailable : storeOutage(unavailable);
+    return errors.filter(coverageOf).length < this.majority ? unavailable : storeOutage(unavailable);
   }
 
   /** Makes `idle` wait for this too. */
