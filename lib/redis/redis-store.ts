@@ -48,7 +48,7 @@ export function redisStore(options: RedisStoreOptions): LockStore {
 function durableStore({ leaseMs, ...options }: OneRedisOptions, durability: DurabilityTerms): LockStore {
   const transport = connectToRedis({ ...options, isDurable: true });
   const store = new DurableLockStore(new RedisLockStore(transport), transport, durability);
-  return new RestartSafeLockStore(store, transport.redis, { longestLeaseMs: leaseMs, isOneServer: false });
+  return new RestartSafeLockStore(store, transport, { longestLeaseMs: leaseMs, isOneServer: false });
 }
 
 function quorumStore(
@@ -63,7 +63,7 @@ function quorumStore(
   checkQuorum(connections, options.commandTimeoutMs);
   const nodes = connections.map((connection) => {
     const transport = connectToRedis({ ...options, connection, isNode: true });
-    return new RestartSafeNode(new RedisLockStore(transport), transport.redis, {
+    return new RestartSafeNode(new RedisLockStore(transport), transport, {
       longestLeaseMs: leaseMs,
       isOneServer: true,
     });

@@ -114,10 +114,11 @@ describe('A node of a quorum that came up without its data', () => {
     const store = redisStore({ connection: [...servers.urls.slice(0, 4), proxy.url], lease: LEASE_MS });
     const locks = lockService(store, { lease: LEASE_MS, shutdownGrace: 0 });
     try {
+      proxy.holdRequests((chunk) => chunk.includes('server'));
       store.open!();
-      await until(() => proxy.wires.length === 2);
-      for (const { requests } of proxy.wires) requests.hold();
+      await until(() => proxy.wires.some(({ requests }) => requests.keepsBack));
       await locks.withLock('a', () => undefined);
+      proxy.heal();
       for (const { requests } of proxy.wires) requests.release();
       await locks.close();
       expect(await servers.keys()).toEqual([]);

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { LockUnavailableError } from 'nest-redis-lock';
 import type { Connection } from '../../lib/redis/connection/connection.js';
 import { RestartGuard } from '../../lib/redis/durability/restart-guard.js';
+import { turn } from '../support/deferred.js';
 
 const YOUNG = 'run_id:one\r\nuptime_in_seconds:1\r\n';
 const OLD = 'run_id:two\r\nuptime_in_seconds:3600\r\n';
@@ -27,6 +28,14 @@ describe('The guard of a master', () => {
     // It followed that one, so it may have forgotten the same locks.
     await expect(guard.check()).rejects.toHaveProperty('detail', expect.stringMatching(/for another (59|60) s/));
     expect(guard.isOver).toBe(false);
+  });
+
+  it('the guard of a master asks a server as soon as it is connected to it', async () => {
+    const { guard, failOver } = guardOf(60_000, YOUNG, OLD);
+    guard.noteConnection();
+    await turn();
+    failOver();
+    await expect(guard.check()).rejects.toHaveProperty('detail', expect.stringMatching(/for another (59|60) s/));
   });
 
   it('the guard of a master trusts a server that takes over from one whose time was over', async () => {

@@ -28,6 +28,9 @@ export interface RestartGuardOptions {
  * The time is fixed once for each start of the server (its `run_id`). A start can only have forgotten what was
  * granted before it: a longer lease that is used later, even while the time runs, changes nothing. Keys that stay
  * after the work (`atLeast`) don't count either: nobody is inside any more, so at worst a job runs again too soon.
+ *
+ * Only processes that were connected know of a start that the next master's data has been through. A key in the data
+ * could tell the others that it began empty, but not that it was older.
  */
 export class RestartGuard {
   readonly #redis: Connection;
@@ -52,6 +55,15 @@ export class RestartGuard {
     this.#isOneServer = isOneServer;
   }
 
+  /**
+   * Asks the server as soon as a connection to it is made. By the next acquire another may have taken over, and whether
+   * this one had just started could not be found out any more.
+   */
+  noteConnection(): void {
+    // If it does not say, the next acquire asks again.
+    this.#askOnce().catch(() => undefined);
+  }
+
   /** Notes a lease that is asked for. */
   noteLease(leaseMs: number): void {
     this.#longestLeaseMs = Math.max(this.#longestLeaseMs, leaseMs);
@@ -73,7 +85,7 @@ export class RestartGuard {
 
   /** @throws LockUnavailableError when the server must not grant locks yet, or can't be asked */
   async check(): Promise<void> {
-    if (this.#checkedInEpoch !== this.#redis.epoch) await (this.#asking ??= this.#ask());
+    if (this.#checkedInEpoch !== this.#redis.epoch) await this.#askOnce();
     const leftMs = this.#overAt - now();
     if (leftMs <= 0) return;
     throw new LockUnavailableError(
@@ -81,6 +93,10 @@ export class RestartGuard {
         `it grants none for another ${Math.ceil(leftMs / 1000)} s, ` +
         `until the longest lease (${this.#guardMs} ms) has passed.`,
     );
+  }
+
+  #askOnce(): Promise<void> {
+    return (this.#asking ??= this.#ask());
   }
 
   async #ask(): Promise<void> {

@@ -4,6 +4,12 @@ import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
 import type { Connection } from '../connection/connection.js';
 import { RestartGuard, type RestartGuardOptions } from './restart-guard.js';
 
+/** The connection to the server that is guarded. */
+interface GuardedConnection {
+  readonly redis: Connection;
+  onConnected(callback: () => void): void;
+}
+
 /**
  * Grants no locks while the server may have forgotten some: for the longest lease after the server was started. All
  * else is up to the store on that server.
@@ -14,10 +20,11 @@ export class RestartSafeLockStore<Inner extends LockStore = LockStore> extends F
   /** By token: the checks that acquires wait for before they are sent. */
   readonly #checks = new Map<string, Promise<void>>();
 
-  constructor(store: Inner, redis: Connection, options: RestartGuardOptions) {
+  constructor(store: Inner, connection: GuardedConnection, options: RestartGuardOptions) {
     super(store);
-    this.#redis = redis;
-    this.#guard = new RestartGuard(redis, options);
+    this.#redis = connection.redis;
+    this.#guard = new RestartGuard(this.#redis, options);
+    connection.onConnected(() => this.#guard.noteConnection());
   }
 
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
