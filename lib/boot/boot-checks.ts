@@ -10,6 +10,7 @@ import { isReached, lockedMethods, type LockedMethod } from '../decorators/metho
 import { shownMethod } from '../decorators/method/method-name.js';
 import { ownerOf, ownersOf } from '../decorators/method/prototypes.js';
 import { isRequestLock } from '../decorators/request-scope/request-lock.interceptor.js';
+import { ownMethod } from '../decorators/source/class-text.js';
 import { callsSuper } from '../decorators/source/super-calls.js';
 import { mistake } from '../errors/mistakes.js';
 import { copiedMethods } from './copied-methods.js';
@@ -89,7 +90,7 @@ function requestLockWithoutRequest(
   { owner, name, scope, mistakes }: LockedMethod,
 ): readonly string[] {
   if (scope === 'call' || mistakes) return [];
-  const handler = (owner as Record<string | symbol, object>)[name]!;
+  const handler = ownMethod(owner, name) as object;
   const interceptors = (Reflect.getMetadata(INTERCEPTORS_METADATA, handler) ?? []) as unknown[];
   const isHandler = Reflect.hasMetadata(METHOD_METADATA, handler);
   if (isHandler && interceptors.some(isRequestLock)) return [];
@@ -113,7 +114,7 @@ const RESPONSE_PARAMETER = /^[12]:/;
 
 /** Nest sends nothing for a handler that has the response itself: a skipped handler would leave its client waiting. */
 function skippedWithoutResponse(prototype: object, { owner, name, skips }: LockedMethod): readonly string[] {
-  const handler = (owner as Record<string | symbol, object>)[name]!;
+  const handler = ownMethod(owner, name) as object;
   if (!skips || !Reflect.hasMetadata(METHOD_METADATA, handler)) return [];
   const type = prototype.constructor;
   const parameters = (Reflect.getMetadata(ROUTE_ARGS_METADATA, type, name) ?? {}) as object;

@@ -1,5 +1,6 @@
 import { FILTER_CATCH_EXCEPTIONS } from '@nestjs/common/constants.js';
 import type { LockedMethod } from '../decorators/method/locked-methods.js';
+import { ownMethod } from '../decorators/source/class-text.js';
 import { isGateway } from '../http/gateways.js';
 import { grpcPatternsOf } from '../http/message-pattern.js';
 
@@ -14,7 +15,7 @@ export function roleWithoutCatch(type: object, { owner, name, kind }: LockedMeth
   // In a microservice, a filter returns an Observable, which Nest reads.
   if (name === 'catch' && kind !== 'observable' && Reflect.hasMetadata(FILTER_CATCH_EXCEPTIONS, type))
     return 'the method of an exception filter';
-  const patterns = grpcPatternsOf((owner as Record<string | symbol, object>)[name]!);
+  const patterns = grpcPatternsOf(ownMethod(owner, name) as object);
   return patterns.some(({ streaming }) => streaming === GRPC_STREAM_CALL)
     ? 'a handler with @GrpcStreamCall'
     : undefined;

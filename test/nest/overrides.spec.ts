@@ -94,6 +94,16 @@ const Renamed: MethodDecorator = (_prototype, name, descriptor) => {
   descriptor.value = Object.defineProperty(wrapper, 'name', { value: name }) as typeof descriptor.value;
 };
 
+/** As `bind-decorator` does: whoever reads the method gets it bound, and keeps it. */
+const BindWhenRead = (_prototype: object, name: string, { value }: PropertyDescriptor): PropertyDescriptor => ({
+  configurable: true,
+  get(this: object): unknown {
+    const method: unknown = (value as Jobs['run']).bind(this as Jobs);
+    Object.defineProperty(this, name, { value: method, configurable: true, writable: true });
+    return method;
+  },
+});
+
 /** Makes a class from its source as a compiler for an older target writes it. */
 function compiled(source: string): Type<Jobs> {
   // eslint-disable-next-line @typescript-eslint/no-implied-eval
@@ -450,6 +460,19 @@ const KEPT: [how: string, make: () => Type<Jobs>][] = [
         }
       }
       return Decorated;
+    },
+  ],
+  [
+    'a decorator that binds the method to each object which first reads it',
+    () => {
+      class BoundWhenRead {
+        @BindWhenRead
+        @(WithLock('job:<id>') as MethodDecorator)
+        async run(id: string, @CurrentLock() lock?: Lock) {
+          return lock?.isHeld ? `${id} in its lock` : `${id} without`;
+        }
+      }
+      return BoundWhenRead;
     },
   ],
   [

@@ -2,7 +2,7 @@ import { mistake } from '../../errors/mistakes.js';
 import { hasLockMark, isLockedMethod } from '../method/lock-mark.js';
 import { isLockedAt, lockedMethods } from '../method/locked-methods.js';
 import { className, shownMethod } from '../method/method-name.js';
-import { ownersOf, prototypeOf, prototypesOf } from '../method/prototypes.js';
+import { ownerOf, ownersOf, prototypeOf, prototypesOf } from '../method/prototypes.js';
 import { fieldSource } from '../source/class-source.js';
 import { ownMethod } from '../source/class-text.js';
 import { contains } from '../source/source-nodes.js';
@@ -76,8 +76,9 @@ function isHarmless(instance: object, name: string | symbol): boolean {
   const method = ownMethod(instance, name);
   if (typeof method !== 'function') return false;
   if (isLockedMethod(method) || hasLockMark(method) || isTestDouble(method)) return true;
-  const prototype = Object.getPrototypeOf(instance) as Record<string | symbol, unknown>;
-  const hiddenMethod = prototype[name];
+  const prototype = prototypeOf(instance) ?? instance;
+  const owner = ownerOf(prototype, name);
+  const hiddenMethod = owner && ownMethod(owner, name);
   // A decorator above @WithLock has wrapped it. A bound function does not show what it was bound from; the source does.
   const isWrapped = typeof hiddenMethod === 'function' && !isLockedMethod(hiddenMethod);
   if (isWrapped && method.name === `bound ${hiddenMethod.name}`)

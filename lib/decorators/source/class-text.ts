@@ -7,7 +7,7 @@ export function classText(prototype: object): string | undefined {
   }
 }
 
-/** Returns the own property of an object, or its getter. */
+/** Returns the own property of an object, or its getter. Does not call the getter: it may do work. */
 export function ownMethod(object: object, name: string | symbol): unknown {
   const property: { readonly get?: unknown; readonly value?: unknown } | undefined = Object.getOwnPropertyDescriptor(
     object,
