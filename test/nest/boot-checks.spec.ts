@@ -1,3 +1,4 @@
+import { runInThisContext } from 'node:vm';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import {
   type CanActivate,
@@ -64,6 +65,17 @@ const Forgetful: MethodDecorator = (_prototype, _name, descriptor) => {
     return method.apply(this, args);
   } as typeof descriptor.value;
 };
+
+/** As `@Transactional` of MikroORM, which looks only at the constructor of what it wraps, at its place on the disk. */
+const mikroOrmTransactional = (file: string) =>
+  runInThisContext(
+    `(_prototype, _name, descriptor) => {
+      const method = descriptor.value;
+      if (method.constructor.name !== 'AsyncFunction') throw new Error('not async');
+      descriptor.value = async function (...args) { return method.apply(this, args); };
+    }`,
+    { filename: `/app/node_modules/@mikro-orm/${file}` },
+  ) as MethodDecorator;
 
 /** What each mistake is told as: when the class is defined, or when the app starts. */
 const MISTAKES: [mistake: string, make: () => ModuleMetadata | void, message: string][] = [
@@ -362,6 +374,34 @@ Potential solutions:
       )
       .join('\n\n'),
   ],
+  ...(
+    [
+      ['core', 'decorators'],
+      ['decorators', 'legacy'],
+    ] as const
+  ).map(([name, folder]): [string, () => object, string] => [
+    `@Transactional of @mikro-orm/${name} above @WithLock, and not with another decorator from there`,
+    () => {
+      class Orders {
+        @mikroOrmTransactional(`${name}/${folder}/Transactional.js`)
+        @WithLock('order')
+        async confirm() {}
+
+        @WithLock('order')
+        @mikroOrmTransactional(`${name}/${folder}/Transactional.js`)
+        async cancel() {}
+
+        @mikroOrmTransactional(`${name}/${folder}/CreateRequestContext.js`)
+        @WithLock('order')
+        async list() {}
+      }
+      return { providers: [Orders] };
+    },
+    `Orders.confirm() has @Transactional (of @mikro-orm/${name}) above @WithLock, so its transaction would commit after the lock is released.
+
+Potential solutions:
+- Write @WithLock above @Transactional: the lock is then held until the transaction has ended.`,
+  ]),
   [
     "a decorator that drops the interceptor of scope: 'request'",
     () => {

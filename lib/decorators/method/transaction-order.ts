@@ -1,13 +1,17 @@
-/** The packages whose `@Transactional` puts a transaction around everything below it. */
-const TRANSACTIONAL = /[\\/](@nestjs-cls[\\/]transactional|typeorm-transactional)[\\/]/;
+/**
+ * The packages whose `@Transactional` puts a transaction around everything below it. Those of MikroORM have other
+ * decorators, too.
+ */
+const TRANSACTIONAL =
+  /[\\/](@nestjs-cls[\\/]transactional|typeorm-transactional|@mikro-orm[\\/](?:core|decorators)(?=[\\/]\w+[\\/]Transactional\.))[\\/]/;
 
 /** How many frames a decorator may be away. */
 const FRAMES = 30;
 
 /**
  * Notices that `@Transactional` is put around a locked method, so the transaction would commit after the lock is
- * released. Nothing shows that afterwards, because `@Transactional` is a Proxy. But while the class is defined, it
- * copies the metadata of what it wraps, and that reads the prototype.
+ * released. Nothing shows that afterwards. But while the class is defined, it looks at what it wraps: it copies the
+ * metadata, which reads the prototype, or asks the constructor whether the method is async.
  */
 export class TransactionWatch {
   #isDefined = false;
@@ -22,9 +26,9 @@ export class TransactionWatch {
     return this.#seen;
   }
 
-  getPrototypeOf(target: object): object | null {
+  /** Notes who looks at the locked method. */
+  look(): void {
     if (!this.#isDefined) this.#seen ??= TRANSACTIONAL.exec(stack())?.[1]?.replace('\\', '/');
-    return Reflect.getPrototypeOf(target);
   }
 }
 
