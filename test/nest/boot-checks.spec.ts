@@ -232,6 +232,38 @@ Potential solutions:
 - Put @WithLock on LateOrders.all() too.
 - If it needs no lock, give it another name.`,
   ],
+  [
+    'a wrapper of an inherited method without its metadata, as Sentry puts on the class of a BullMQ processor',
+    () => {
+      class NightJobs extends Jobs {}
+      class WrittenJobs extends Jobs {
+        override async run(id: string) {
+          return super.run(id);
+        }
+      }
+      class LockedJobs extends Jobs {
+        @WithLock('night-job:<id>')
+        override async run(id: string) {
+          return id;
+        }
+      }
+      const types = [NightJobs, WrittenJobs, LockedJobs];
+      for (const { prototype } of types) {
+        // eslint-disable-next-line @typescript-eslint/unbound-method
+        const { run } = prototype;
+        prototype.run = async function (...args) {
+          return run.apply(this, args);
+        };
+      }
+      return { providers: types };
+    },
+    `The value at NightJobs.run() hides Jobs.run(), which has @WithLock, and nothing shows that it takes the lock.
+
+Potential solutions:
+- If it wraps that method, copy the metadata to the wrapper: all keys that Reflect.getMetadataKeys() lists.
+- Write it as a method of the class, with @WithLock or with a super call of the method that it overrides. A tool may wrap that one without its metadata, as Sentry does with process() of BullMQ.
+- In a test, use a mock function of Jest, Vitest, Sinon or node:test.`,
+  ],
   ...[false, true].map((hasItsOwn): [string, () => object, string] => [
     `an override of a handler with scope: 'request' that calls it by super, ${hasItsOwn ? 'locked' : 'not locked'}`,
     () => {

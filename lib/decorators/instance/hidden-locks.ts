@@ -48,7 +48,12 @@ function hidingOverride(prototype: object, name: string | symbol): string | unde
     if (goesUp === false) return overrides(prototype, owner, name);
     // The source of the class has no such method, so a function with the mark wraps the inherited method.
     if (hasLockMark(method)) return undefined;
-    return hides(prototype, `The value at ${shownMethod(owner, name)}`, name);
+    return hides(
+      prototype,
+      `The value at ${shownMethod(owner, name)}`,
+      name,
+      `${AS_METHOD} A tool may wrap that one without its metadata, as Sentry does with process() of BullMQ.`,
+    );
   }
   return undefined;
 }
@@ -97,14 +102,17 @@ function overrides(prototype: object, owner: object, name: string | symbol): str
   ]);
 }
 
+const AS_METHOD =
+  'Write it as a method of the class, with @WithLock or with a super call of the method that it overrides.';
+
 /** Describes a value whose source does not show whether it takes the lock. */
-function hides(prototype: object, what: string, name: string | symbol): string {
+function hides(prototype: object, what: string, name: string | symbol, asMethod = AS_METHOD): string {
   const { owner } = lockedMethods(prototype).find((method) => method.name === name)!;
   return mistake(
     `${what} hides ${shownMethod(owner, name)}, which has @WithLock, and nothing shows that it takes the lock.`,
     [
       'If it wraps that method, copy the metadata to the wrapper: all keys that Reflect.getMetadataKeys() lists.',
-      'Write it as a method of the class, with @WithLock or with a super call of the method that it overrides.',
+      asMethod,
       'In a test, use a mock function of Jest, Vitest, Sinon or node:test.',
     ],
   );
