@@ -6,7 +6,7 @@ import {
   PIPES_METADATA,
   ROUTE_ARGS_METADATA,
 } from '@nestjs/common/constants.js';
-import { prototypeOf, prototypesOf } from '../decorators/method/prototypes.js';
+import { classPrototypeOf, prototypesOf } from '../decorators/method/prototypes.js';
 import { isObject, objectsIn } from './objects-in.js';
 
 /** What Nest keeps of a module, and of a provider. */
@@ -103,7 +103,7 @@ function methodsOf(prototype: object): ReadonlyMap<string, object> {
 function* existing(values: Iterable<unknown>): Iterable<Discovered> {
   for (const value of values) {
     for (const instance of objectsIn(value)) {
-      const prototype = prototypeOf(instance);
+      const prototype = classPrototypeOf(instance);
       if (prototype) yield { instance, prototype, isBuiltByNest: false };
     }
   }

@@ -1,7 +1,7 @@
 import type { ModulesContainer } from '@nestjs/core';
-import { lockedMethods } from '../decorators/method/locked-methods.js';
+import { lockedMethodsOf } from '../decorators/method/locked-methods.js';
 import { classNameOf } from '../decorators/method/method-name.js';
-import { prototypeOf } from '../decorators/method/prototypes.js';
+import { classPrototypeOf } from '../decorators/method/prototypes.js';
 import { giveService, refusedCalls } from '../decorators/instance/service-slot.js';
 import { noteEarlierService } from '../decorators/call/service-of.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
@@ -32,7 +32,7 @@ export class InstanceWiring {
 
   /** @returns what is wrong with the object */
   wire(instance: object, isBuiltByNest = false): readonly string[] {
-    const modules = new Set(lockedMethods(instance).map(({ module }) => module));
+    const modules = new Set(lockedMethodsOf(instance).map(({ module }) => module));
     try {
       return [...modules].flatMap((module) =>
         this.#give(instance, module, isBuiltByNest) ? [] : frozen(instance, isBuiltByNest),
@@ -56,8 +56,8 @@ export class InstanceWiring {
     let hasWarned = false;
     provider.metatype = async (...dependencies: unknown[]) => {
       const made = await make(...dependencies);
-      const locked = [...objectsIn(made)].filter((object) => lockedMethods(object).length > 0);
-      const prototypes = new Set(locked.map((object) => prototypeOf(object) ?? object));
+      const locked = [...objectsIn(made)].filter((object) => lockedMethodsOf(object).length > 0);
+      const prototypes = new Set(locked.map((object) => classPrototypeOf(object) ?? object));
       const mistakes = [
         ...locked.flatMap((object) => this.wire(object)),
         ...[...prototypes].flatMap((prototype) => (checked.has(prototype) ? [] : mistakesOf(prototype))),

@@ -1,5 +1,5 @@
 import { lockedMethods } from '../decorators/method/locked-methods.js';
-import { prototypeOf } from '../decorators/method/prototypes.js';
+import { classPrototypeOf } from '../decorators/method/prototypes.js';
 
 export const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
@@ -25,7 +25,7 @@ export function objectsIn(value: unknown): Iterable<object> {
 
 /** Looks once at each prototype, and notes whether it has locks. */
 function isWanted(item: object, withLocks: Map<object, boolean>): boolean {
-  const prototype = prototypeOf(item);
+  const prototype = classPrototypeOf(item);
   if (!prototype) return false;
   const known = withLocks.get(prototype);
   if (known === undefined) withLocks.set(prototype, lockedMethods(prototype).length > 0);

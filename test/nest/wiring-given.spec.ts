@@ -21,6 +21,7 @@ import {
   UseFilters,
   UseGuards,
   UseInterceptors,
+  type Type,
   UsePipes,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
@@ -83,6 +84,42 @@ class Filter extends Locked implements ExceptionFilter {
     const response = host.switchToHttp().getResponse<Response>();
     await this.enter().catch((error: unknown) => ran.push(String(error)));
     response.send('filtered');
+  }
+}
+
+/** As a client of Prisma and each extension of one, which show the methods of the class as properties without a value. */
+const asPlainObject = <T extends object>(object: T): T =>
+  new Proxy(object, {
+    getPrototypeOf: () => Object.prototype,
+    getOwnPropertyDescriptor: (target, name) =>
+      typeof name === 'string' && Reflect.has(Object.getPrototypeOf(target) as object, name)
+        ? { enumerable: true, configurable: true, writable: true }
+        : Reflect.getOwnPropertyDescriptor(target, name),
+  });
+
+/** A decorator that forgets the metadata of what it wraps. */
+const Forgetful: MethodDecorator = (_prototype, _name, descriptor) => {
+  const method = descriptor.value as (...args: unknown[]) => unknown;
+  descriptor.value = function (this: unknown, ...args: unknown[]) {
+    return method.apply(this, args);
+  } as typeof descriptor.value;
+};
+
+class Client extends Locked {
+  constructor() {
+    super();
+    return asPlainObject(this);
+  }
+
+  @Forgetful
+  @WithLock('room')
+  override async enter(@CurrentLock() lock?: Lock) {
+    return lock?.key;
+  }
+
+  @WithLock('room')
+  async leave(@CurrentLock() lock?: Lock) {
+    return lock?.key;
   }
 }
 
@@ -379,6 +416,48 @@ describe('objects in an array take their locks', () => {
     await expect(starting).rejects.toBeInstanceOf(LockOptionsError);
     await expect(starting).rejects.toThrow(/^Forgetful\.enter\(\) overrides Locked\.enter\(\), which has @WithLock/);
   });
+});
+
+describe.each([
+  ['itself', (client: object) => client],
+  ['extended, as by $extends()', (client: object) => asPlainObject(Object.create(client) as object)],
+])('an object whose constructor returns a Proxy that says it is a plain object, %s,', (_how, extend) => {
+  const provided = (scope: Scope, type: Type = Client): Provider => ({ provide: 'made', scope, useFactory: () => extend(new type() as object) }); // prettier-ignore
+
+  it.each<[string, () => Provider]>([
+    ['useValue', () => ({ provide: 'made', useValue: extend(new Client()) })],
+    ['a factory', () => provided(Scope.DEFAULT)],
+    ['a factory for each request', () => provided(Scope.REQUEST)],
+    ['a transient factory', () => provided(Scope.TRANSIENT)],
+    ['an array', () => ({ provide: 'made', useFactory: () => [extend(new Client()), extend(new Client())] })],
+  ])('takes its lock from %s', async (_way, provide) => {
+    const app = await start({ providers: [provide()] });
+    const made = [await app.resolve<Client | Client[]>('made')].flat();
+    for (const client of made) expect([await client.enter(), await client.leave()]).toEqual(['room', 'room']);
+    await using held = await app.get(LockService).lock('room');
+    for (const client of made) await expect(client.enter()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    held.assertHeld();
+  });
+
+  it.each([Scope.DEFAULT, Scope.REQUEST])(
+    'is refused with an override without the lock, in scope %s',
+    async (scope) => {
+      class Unlocked extends Client {
+        override async enter() {
+          ran.push('without the lock');
+          return undefined;
+        }
+      }
+      const starting = start({ providers: [provided(scope, Unlocked)] }).then((app) => app.resolve('made'));
+      await expect(starting).rejects.toThrow(/^Unlocked\.enter\(\) overrides Locked\.enter\(\), which has @WithLock/);
+      expect(ran).toEqual([]);
+    },
+  );
+});
+
+it('an object whose constructor returns such a Proxy takes its lock where Nest builds it', async () => {
+  const app = await start({ providers: [Client] });
+  expect([await app.get(Client).enter(), await app.get(Client).leave()]).toEqual(['room', 'room']);
 });
 
 describe('an object behind a Proxy that throws', () => {

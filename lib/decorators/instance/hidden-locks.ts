@@ -1,8 +1,9 @@
+import { types } from 'node:util';
 import { mistake } from '../../errors/mistakes.js';
 import { hasLockMark, isLockedMethod } from '../method/lock-mark.js';
 import { isLockedAt, lockedMethods } from '../method/locked-methods.js';
 import { className, shownMethod } from '../method/method-name.js';
-import { ownerOf, ownersOf, prototypeOf, prototypesOf } from '../method/prototypes.js';
+import { classPrototypeOf, ownerOf, ownersOf, prototypesOf } from '../method/prototypes.js';
 import { fieldSource } from '../source/class-source.js';
 import { ownMethod } from '../source/class-text.js';
 import { contains } from '../source/source-nodes.js';
@@ -25,7 +26,7 @@ export function hiddenByClass(prototype: object): readonly HiddenLock[] {
 
 /** Finds the locks that the own properties of an object hide: class fields, and what a constructor has set. */
 export function hiddenByObject(instance: object): readonly HiddenLock[] {
-  const prototype = prototypeOf(instance) ?? instance;
+  const prototype = classPrototypeOf(instance) ?? instance;
   return lockedNames(prototype).flatMap((name) => {
     if (!Object.hasOwn(instance, name) || isHarmless(instance, name)) return [];
     const what = `The property ${String(name)} of a ${className(prototype)}`;
@@ -76,14 +77,22 @@ function* prototypesBelowLock(prototype: object, name: string | symbol): Generat
   }
 }
 
+/** Returns the own property of an object. A Proxy may show one without its value, as a client of Prisma does. */
+export function ownValue(instance: object, name: string | symbol): unknown {
+  const method = ownMethod(instance, name);
+  const isUnshown = method === undefined && types.isProxy(instance) && Object.hasOwn(instance, name);
+  return isUnshown ? (Reflect.get(instance, name) as unknown) : method;
+}
+
 /** Tells whether a property of an object takes the lock of the method that it hides, or belongs to a test. */
 function isHarmless(instance: object, name: string | symbol): boolean {
-  const method = ownMethod(instance, name);
+  const method = ownValue(instance, name);
   if (typeof method !== 'function') return false;
   if (isLockedMethod(method) || hasLockMark(method) || isTestDouble(method)) return true;
-  const prototype = prototypeOf(instance) ?? instance;
+  const prototype = classPrototypeOf(instance) ?? instance;
   const owner = ownerOf(prototype, name);
   const hiddenMethod = owner && ownMethod(owner, name);
+  if (method === hiddenMethod) return true;
   // A decorator above @WithLock has wrapped it. A bound function does not show what it was bound from; the source does.
   const isWrapped = typeof hiddenMethod === 'function' && !isLockedMethod(hiddenMethod);
   if (isWrapped && method.name === `bound ${hiddenMethod.name}`)

@@ -2,9 +2,9 @@ import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { mistakeList } from '../../errors/mistakes.js';
 import { refuseCalls } from '../call/around-call.js';
 import type { Method } from '../method/checked-method.js';
-import { lockedMethods } from '../method/locked-methods.js';
-import { prototypeOf } from '../method/prototypes.js';
-import { hiddenByClass, hiddenByObject, type HiddenLock } from './hidden-locks.js';
+import { lockedMethodsOf } from '../method/locked-methods.js';
+import { classPrototypeOf } from '../method/prototypes.js';
+import { hiddenByClass, hiddenByObject, ownValue, type HiddenLock } from './hidden-locks.js';
 
 /** The functions that refuse calls in place of methods whose lock is hidden, with the reason. */
 const refusals = new WeakMap<object, string>();
@@ -36,7 +36,7 @@ export function giveService(instance: object, slot: symbol, value: unknown): boo
 
 /** Returns the reasons why calls of an object are refused: its own properties, or the methods of its classes. */
 export function refusedCalls(instance: object): readonly string[] {
-  const locked = lockedMethods(instance);
+  const locked = lockedMethodsOf(instance);
   if (locked.length === 0) return [];
   const refused = locked.flatMap(({ name }) => refusalAt(instance, name) ?? []);
   const others = hiddenByObject(instance).filter(({ name }) => refusalAt(instance, name) === undefined);
@@ -44,18 +44,18 @@ export function refusedCalls(instance: object): readonly string[] {
 }
 
 function refusalAt(instance: object, name: string | symbol): string | undefined {
-  const method: unknown = Object.getOwnPropertyDescriptor(instance, name)?.value;
+  const method = ownValue(instance, name);
   return typeof method === 'function' ? refusals.get(method) : undefined;
 }
 
 function refuseHidden(instance: object): void {
-  const hidden = [...hiddenByClass(prototypeOf(instance) ?? instance), ...hiddenByObject(instance)];
+  const hidden = [...hiddenByClass(classPrototypeOf(instance) ?? instance), ...hiddenByObject(instance)];
   const open = hidden.filter((one) => refusalAt(instance, one.name) === undefined && !refuse(instance, one));
   if (open.length > 0) throw new LockOptionsError(mistakeList(open.map(({ mistake }) => mistake)));
 }
 
 function refuse(instance: object, { name, mistake }: HiddenLock): boolean {
-  const { kind } = lockedMethods(instance).find((method) => method.name === name)!;
+  const { kind } = lockedMethodsOf(instance).find((method) => method.name === name)!;
   const around = refuseCalls(new LockOptionsError(mistake), kind);
   const method: Method = (...args) => around(method, instance, args);
   refusals.set(method, mistake);

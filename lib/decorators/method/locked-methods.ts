@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { ReturnKind } from './checked-method.js';
-import { inheritedMetadata, ownerOf } from './prototypes.js';
+import { classPrototypeOf, inheritedMetadata, ownerOf } from './prototypes.js';
 
 /** A method with `@WithLock`, as the boot checks see it. */
 export interface LockedMethod {
@@ -30,9 +30,14 @@ export function noteLockedMethod(prototype: object, method: LockedMethod): void 
   Reflect.defineMetadata(METHODS, [...lockedMethods(prototype), method], prototype);
 }
 
-/** Returns the methods of an object with `@WithLock`, inherited ones included. */
-export function lockedMethods(object: object): readonly LockedMethod[] {
-  return inheritedMetadata<LockedMethod[]>(METHODS, object) ?? [];
+/** Returns the methods of a prototype with `@WithLock`, inherited ones included. */
+export function lockedMethods(prototype: object): readonly LockedMethod[] {
+  return inheritedMetadata<LockedMethod[]>(METHODS, prototype) ?? [];
+}
+
+/** Returns the methods with `@WithLock` of an object's class. */
+export function lockedMethodsOf(instance: object): readonly LockedMethod[] {
+  return lockedMethods(classPrototypeOf(instance) ?? instance);
 }
 
 /** Returns the prototypes of all classes of this process that have such methods. */

@@ -1,4 +1,4 @@
-import { prototypeOf, prototypesOf } from './prototypes.js';
+import { classPrototypeOf, prototypesOf } from './prototypes.js';
 
 /** Names the class of a prototype. Anything may stand at `constructor`. */
 export function className(prototype: object): string {
@@ -11,7 +11,7 @@ export function className(prototype: object): string {
 
 /** Names the class of an object. */
 export function classNameOf(instance: object): string {
-  return className(prototypeOf(instance) ?? instance);
+  return className(classPrototypeOf(instance) ?? instance);
 }
 
 /** Names a method: `AccountService.withdraw`. */

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { types } from 'node:util';
 
 /** More prototypes than any class has. A Proxy may name another one for ever. */
 const MOST_PROTOTYPES = 1000;
@@ -9,6 +10,24 @@ export function prototypeOf(object: object): object | undefined {
     return (Object.getPrototypeOf(object) as object | null) ?? undefined;
   } catch {
     return undefined;
+  }
+}
+
+/**
+ * Returns the prototype of an object's class. A Proxy may name that of a plain object, as each client of Prisma does: its
+ * constructor shows its class.
+ */
+export function classPrototypeOf(object: object): object | undefined {
+  const prototype = prototypeOf(object);
+  return prototype === Object.prototype && types.isProxy(object) ? prototypeOfConstructor(object) : prototype;
+}
+
+function prototypeOfConstructor(object: object): object {
+  try {
+    const { prototype } = object.constructor as { prototype?: unknown };
+    return typeof prototype === 'object' && prototype !== null ? prototype : Object.prototype;
+  } catch {
+    return Object.prototype;
   }
 }
 
