@@ -53,5 +53,5 @@ export const whyQuorum = (byHand) =>
 export const whyBoot = (byHandMs) =>
   `To read the text of the library without running any of it takes ${short(byHandMs)} ms. ` +
   'The rest is spent on decorated classes, scripts, and providers that look at the app for mistakes. The targets are of a ' +
-  'machine on which 141 separate files took 69 ms; on this one they take 102 to 117 ms, so that 30 ms there are 44 to 51 here ' +
+  'machine on which 141 separate files took 69 ms; on this one they take 102 to 129 ms, so that 30 ms there are 44 to 56 here ' +
   '([decision 16](decisions/0016-the-package-is-one-bundle.md)).';
