@@ -3,14 +3,15 @@ import { atRoot } from '../../clock/root-context.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import { Connection, type ServerReply } from '../connection/connection.js';
-import { notDone, refusedBy } from '../connection/connection-errors.js';
+import { notDone, refusedBy, RefusedError } from '../connection/connection-errors.js';
 import type { Call } from '../connection/plain-call.js';
 import { diagnosis, withoutCommand } from '../connection/redis-diagnosis.js';
 import { AwaitedCall } from '../connection/script-call.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { ClusterCommand } from './cluster-command.js';
 import { slotOf } from './cluster-slot.js';
-import { nodeName, SilentNodes } from './silent-nodes.js';
+import { masterName, masterOf } from './masters.js';
+import { SilentNodes } from './silent-nodes.js';
 import { Topology } from './topology.js';
 
 /** How long to wait before a call that the client gave up on is sent again, in ms. */
@@ -112,13 +113,12 @@ export class ClusterConnection extends Connection {
    * slots that have no connection.
    */
   noteOutage<Failure extends Error>(error: Failure, slots: readonly (number | undefined)[] = []): Failure {
-    if (coverageOf(error)) return error;
-    const down = new Set(this.#silentNodes.names());
-    for (const slot of slots) {
-      const master = this.#masterOf(slot);
-      if (master !== undefined && !this.#isConnected(master)) down.add(master);
-    }
-    return down.size === 0 ? error : storeOutage(error, (key) => down.has(this.#masterOf(this.#slotOfKey(key)) ?? ''));
+    if (error instanceof RefusedError || coverageOf(error)) return error;
+    const cluster = this.#cluster;
+    const unconnected = slots.filter((slot) => masterOf(cluster, slot)?.status !== 'ready');
+    const down = new Set([...this.#silentNodes.names(), ...unconnected.map((slot) => masterName(cluster, slot))]);
+    down.delete(undefined);
+    return down.size === 0 ? error : storeOutage(error, (key) => down.has(masterName(cluster, this.#slotOfKey(key))));
   }
 
   close(): void {
@@ -182,14 +182,6 @@ export class ClusterConnection extends Connection {
    */
   #lookForMasters(): void {
     if (!this.#isClosed && this.#cluster.status === 'ready') atRoot(() => this.#cluster.refreshSlotsCache());
-  }
-
-  #masterOf(slot: number | undefined): string | undefined {
-    return slot === undefined ? undefined : this.#cluster.slots[slot]?.[0];
-  }
-
-  #isConnected(master: string): boolean {
-    return this.#cluster.nodes('master').some((node) => nodeName(node) === master && node.status === 'ready');
   }
 
   #use(cluster: Cluster): void {

@@ -9,7 +9,6 @@ import {
   type RenewalOutcome,
   type StoreListener,
 } from '../../store/lock-store.js';
-import { RefusedError } from '../connection/connection-errors.js';
 import { RedisLockStore } from '../locks/redis-lock.store.js';
 import type { ClusterConnection } from './cluster-connection.js';
 import type { ClusterNames } from './cluster-names.js';
@@ -126,11 +125,8 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     return this.#redis
       .inTime((throwIfLate) => this.#acquireInOrder(command, groups, throwIfLate))
       .catch((error: Error) => {
-        if (error instanceof RefusedError) throw error;
-        throw this.#redis.noteOutage(
-          error,
-          groups.map(({ slot }) => slot),
-        );
+        const slots = groups.map(({ slot }) => slot);
+        throw this.#redis.noteOutage(error, slots);
       });
   }
 

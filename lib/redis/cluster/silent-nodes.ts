@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import type { Call } from '../connection/plain-call.js';
+import { masterOf, nodeName } from './masters.js';
 
 /** What was seen of the connection to a node before a command was sent to it. */
 interface Sighting {
@@ -33,7 +34,7 @@ export class SilentNodes {
 
   /** Notes that a call is about to be sent. Returns the name of its node when it must not be. */
   beforeSending({ slot }: Call): string | undefined {
-    const node = this.#nodeOf(slot);
+    const node = masterOf(this.#cluster, slot);
     if (!node || this.#cluster.status !== 'ready') return undefined;
     const time = now();
     if (!this.#isUnchanged(node)) {
@@ -55,7 +56,7 @@ export class SilentNodes {
 
   /** Notes that a call got no reply in time. */
   expired({ slot, startedAt }: Call): void {
-    const node = this.#nodeOf(slot);
+    const node = masterOf(this.#cluster, slot);
     if (!node || this.#probeAt.has(node) || !this.#isUnchanged(node)) return;
     if (this.#sightings.get(node)!.at <= startedAt) this.#probeAt.set(node, now());
   }
@@ -69,12 +70,6 @@ export class SilentNodes {
     }
   }
 
-  /** The node to which the client sends calls of this slot. */
-  #nodeOf(slot: number | undefined): Redis | undefined {
-    const name = slot === undefined ? undefined : this.#cluster.slots[slot]?.[0];
-    return name === undefined ? undefined : this.#cluster.nodes('master').find((node) => nodeName(node) === name);
-  }
-
   /** Whether a node has the connection of its sighting still, and nothing has been read from it since. */
   #isUnchanged(node: Redis): boolean {
     const sighting = this.#sightings.get(node);
@@ -83,6 +78,3 @@ export class SilentNodes {
     return sighting.stream === stream && sighting.bytesRead === stream?.bytesRead;
   }
 }
-
-/** Names a node as the client does. */
-export const nodeName = ({ options: { host, port } }: Redis): string => `${host}:${port}`;
