@@ -5,22 +5,14 @@ import { QuorumLockStore } from '../store/quorum/quorum-lock.store.js';
 import { quorumSizeProblem } from '../store/quorum/quorum-nodes.js';
 import { ClusterLockStore } from './cluster/cluster-lock.store.js';
 import { connectToCluster } from './cluster/cluster-transport.js';
-import type { RedisConnectionOption, RedisConnectionsOption } from './connection/connection-option.js';
+import type { RedisConnectionOption } from './connection/connection-option.js';
 import { isCluster, redisClient } from './connection/redis-client.js';
 import { DurableLockStore } from './durability/durable-lock.store.js';
 import type { DurabilityTerms } from './durability/replica-acknowledgements.js';
 import { RestartSafeLockStore, RestartSafeNode } from './durability/restart-safe-lock.store.js';
 import { RedisLockStore } from './locks/redis-lock.store.js';
-import { connectToRedis, type TransportOptions } from './locks/transport.js';
-
-export interface RedisStoreOptions extends Omit<TransportOptions, 'connection' | 'isNode' | 'isDurable'> {
-  readonly connection: RedisConnectionsOption;
-  readonly durability: DurabilityTerms | undefined;
-  /** The lease of callers that don't name one, in ms. */
-  readonly leaseMs: number;
-}
-
-export type OneRedisOptions = RedisStoreOptions & { readonly connection: RedisConnectionOption };
+import { connectToRedis } from './locks/transport.js';
+import { oneRedisStore, type OneRedisOptions, type RedisStoreOptions } from './one-redis-store.js';
 
 /**
  * Makes the store on one Redis, on a Redis Cluster, or on a quorum of several Redis.
@@ -28,6 +20,8 @@ export type OneRedisOptions = RedisStoreOptions & { readonly connection: RedisCo
  * @throws LockOptionsError when the connection is none of these, or can't have the durability that is asked for
  */
 export function redisStore(options: RedisStoreOptions): LockStore {
+  const one = oneRedisStore(options);
+  if (one) return one;
   const { connection, durability } = options;
   if (Array.isArray(connection)) return quorumStore(connection as readonly RedisConnectionOption[], options);
   if (isCluster(connection)) {
@@ -37,8 +31,7 @@ export function redisStore(options: RedisStoreOptions): LockStore {
         'Give one Redis with replicas, or leave it out.',
     );
   }
-  const one = options as OneRedisOptions;
-  return durability ? durableStore(one, durability) : new RedisLockStore(connectToRedis(one));
+  return durableStore(options, durability!);
 }
 
 /**
