@@ -41,10 +41,6 @@ const ENTRIES = ['opentelemetry', 'page', 'prometheus', 'terminus', 'testing'];
 /** The command, and a process that it starts. */
 const COMMAND = ['cli/index', 'cli/watcher'];
 
-/** Whether a file belongs to one entry point only, or to the command. */
-const isOfOneEntry = (id) =>
-  ['index.ts', 'cli/', ...ENTRIES.map((entry) => `${entry}/`)].some((path) => id.startsWith(join(lib, path)));
-
 /** The files of some entries, and all that they and what they import imports. */
 function filesOf(entries, importsOf) {
   const files = new Set(entries.map((entry) => join(lib, `${entry}.ts`)));
@@ -78,8 +74,8 @@ const { output } = await bundle.write({
   manualChunks: (id, { getModuleInfo }) => {
     const atOnce = (file) => getModuleInfo(file)?.importedIds ?? [];
     const atOnceOrLater = (file) => [...atOnce(file), ...(getModuleInfo(file)?.dynamicallyImportedIds ?? [])];
-    // What an app loads later, or never, is left to Rollup.
-    if (isOfOneEntry(id) || !filesOf(['index'], atOnce).has(id)) return undefined;
+    // The entry points, and what an app loads later or never, are left to Rollup.
+    if (id === join(lib, 'index.ts') || !filesOf(['index'], atOnce).has(id)) return undefined;
     return filesOf(COMMAND, atOnceOrLater).has(id) ? 'nest-redis-lock' : 'nest';
   },
 });
