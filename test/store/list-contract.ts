@@ -93,7 +93,7 @@ export function promisesOfLists(
       expect(await keysOf({ olderThan: '1h' })).toEqual({ keys: [], total: 0 });
       const age = Date.now() - held[1]!.acquiredAt.getTime();
       const older = await keysOf({ olderThan: age });
-      expect(older.keys).toEqual(expect.arrayContaining(['user:1', 'user:2']));
+      expect(older.keys.slice(0, 2)).toEqual(['user:1', 'user:2']);
     });
 
     it('listing gives no token of a lock that others may get under it, and keeps it from nobody', async () => {
