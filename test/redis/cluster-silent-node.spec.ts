@@ -15,7 +15,7 @@ const BUSY_MS = 1000;
 const onFirst = Array.from({ length: 20 }, (_, nth) => keyAt(0, nth + 1));
 const [a, b, c] = [0, 1, 2].map((master) => keyAt(master)) as [string, string, string];
 
-describe('A node of a Redis Cluster that hangs with its connections open', () => {
+describe('A node of a Redis Cluster that hangs with its connections open, or dies', () => {
   let cluster: RedisCluster;
   let client: Cluster;
   let locks: ClosableLockService;

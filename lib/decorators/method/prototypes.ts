@@ -14,8 +14,8 @@ export function prototypeOf(object: object): object | undefined {
 }
 
 /**
- * Returns the prototype of an object's class. A Proxy may name that of a plain object, as each client of Prisma does: its
- * constructor shows its class.
+ * Returns the prototype of an object's class. A Proxy may name that of a plain object, as each client of Prisma does:
+ * its constructor shows its class.
  */
 export function classPrototypeOf(object: object): object | undefined {
   const prototype = prototypeOf(object);

@@ -1,9 +1,7 @@
-/**
- * The packages whose `@Transactional` puts a transaction around everything below it. Those of MikroORM have other
- * decorators, too.
- */
-const TRANSACTIONAL =
-  /[\\/](@nestjs-cls[\\/]transactional|typeorm-transactional|@mikro-orm[\\/](?:core|decorators)(?=[\\/]\w+[\\/]Transactional\.))[\\/]/;
+/** MikroORM has other decorators in these packages, too. */
+const MIKRO_ORM = /@mikro-orm[\\/](?:core|decorators)(?=[\\/]\w+[\\/]Transactional\.)/.source;
+/** The packages whose `@Transactional` puts a transaction around everything below it. */
+const TRANSACTIONAL = new RegExp(`[\\\\/](@nestjs-cls[\\\\/]transactional|typeorm-transactional|${MIKRO_ORM})[\\\\/]`);
 
 /** How many frames a decorator may be away. */
 const FRAMES = 30;

@@ -91,7 +91,11 @@ export function requestLockInterceptor(
             .then((instead) => instead && !subscriber.closed && read(instead))
             .catch((error: unknown) => outside(() => subscriber.error(error)));
         };
-        const enter = (): void => (outer ? outer.goOn(begin) : isNested ? begin() : this.locks.outside(begin));
+        const enter = (): void => {
+          if (outer) outer.goOn(begin);
+          else if (isNested) begin();
+          else this.locks.outside(begin);
+        };
         inContext(insideRequest, context, enter);
       });
     }
