@@ -39,7 +39,13 @@ describe('Late and lost messages', () => {
     proxy = await startProxy(server.port);
     here = serviceOn(proxy.url);
     there = serviceOn(server.url);
-    await here.isLocked('warm up');
+    // On a busy machine, to connect may take longer than the command time-out.
+    await until(() =>
+      here
+        .isLocked('warm up')
+        .then(() => true)
+        .catch(() => false),
+    );
     hereToken = await here.withLock('warm up', ({ token }) => token);
     await until(async () => (await listeners()) === 1);
     [commands, subscription] = proxy.wires as [Wire, Wire];
