@@ -11,6 +11,8 @@ export const EXIT = {
   unavailable: 69,
   /** EX_SOFTWARE: a bug. */
   bug: 70,
+  /** EX_IOERR: what it prints could not be written, for example because the disk is full. */
+  unwritten: 74,
   /** EX_TEMPFAIL: somebody else holds the lock. */
   busy: 75,
   /** The lock was lost while the command ran, or the command was stopped before that. */

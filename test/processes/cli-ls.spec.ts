@@ -63,6 +63,12 @@ describe('nest-redis-lock ls', () => {
     expect([code, err]).toEqual([1, expect.stringContaining('Give it the right "+pubsub|channels".')]);
   }, 30_000);
 
+  it('ends with 74 when the disk is full', async () => {
+    const command = new Command(server.url, ['ls', '--json'], { shell: 'exec "$0" "$@" >/dev/full' });
+    expect(await command.exit).toBe(74);
+    expect(command.err).toMatch(/^nest-redis-lock: The output could not be written: ENOSPC.*\n$/);
+  }, 30_000);
+
   it('ends with 69 when Redis is down, and says why', async () => {
     const { code, out, err } = await ls('--redis', 'redis://127.0.0.1:1', '--json');
     expect([code, JSON.parse(out)]).toEqual([69, { locks: [], total: 0, unreached: [expect.anything()] }]);
