@@ -66,12 +66,11 @@ const Forgetful: MethodDecorator = (_prototype, _name, descriptor) => {
   } as typeof descriptor.value;
 };
 
-/** As `@Transactional` of MikroORM, which looks only at the constructor of what it wraps, at its place on the disk. */
+/** As `@Transactional` of MikroORM, at its place on the disk. */
 const mikroOrmTransactional = (file: string) =>
   runInThisContext(
     `(_prototype, _name, descriptor) => {
       const method = descriptor.value;
-      if (method.constructor.name !== 'AsyncFunction') throw new Error('not async');
       descriptor.value = async function (...args) { return method.apply(this, args); };
     }`,
     { filename: `/app/node_modules/@mikro-orm/${file}` },
@@ -412,7 +411,7 @@ Potential solutions:
       ['decorators', 'legacy'],
     ] as const
   ).map(([name, folder]): [string, () => object, string] => [
-    `@Transactional of @mikro-orm/${name} above @WithLock, and not with another decorator from there`,
+    `@Transactional of @mikro-orm/${name} above @WithLock, also above what another decorator has put around it; and not another decorator from there`,
     () => {
       class Orders {
         @mikroOrmTransactional(`${name}/${folder}/Transactional.js`)
@@ -423,16 +422,26 @@ Potential solutions:
         @mikroOrmTransactional(`${name}/${folder}/Transactional.js`)
         async cancel() {}
 
+        @mikroOrmTransactional(`${name}/${folder}/Transactional.js`)
+        @Forgetful
+        @WithLock('order')
+        async ship() {}
+
         @mikroOrmTransactional(`${name}/${folder}/CreateRequestContext.js`)
         @WithLock('order')
         async list() {}
       }
       return { providers: [Orders] };
     },
-    `Orders.confirm() has @Transactional (of @mikro-orm/${name}) above @WithLock, so its transaction would commit after the lock is released.
+    ['confirm', 'ship']
+      .map(
+        (method) =>
+          `Orders.${method}() has @Transactional (of @mikro-orm/${name}) above @WithLock, so its transaction would commit after the lock is released.
 
 Potential solutions:
 - Write @WithLock above @Transactional: the lock is then held until the transaction has ended.`,
+      )
+      .join('\n\n'),
   ]),
   [
     "a decorator that drops the interceptor of scope: 'request'",

@@ -3,30 +3,34 @@ const MIKRO_ORM = /@mikro-orm[\\/](?:core|decorators)(?=[\\/]\w+[\\/]Transaction
 /** The packages whose `@Transactional` puts a transaction around everything below it. */
 const TRANSACTIONAL = new RegExp(`[\\\\/](@nestjs-cls[\\\\/]transactional|typeorm-transactional|${MIKRO_ORM})[\\\\/]`);
 
-/** How many frames a decorator may be away. */
-const FRAMES = 30;
+/** How many frames to look at: two are of this file, and a decorator reads the method itself, or in a helper. */
+const FRAMES = 4;
 
 /**
- * Notices that `@Transactional` is put around a locked method, so the transaction would commit after the lock is
- * released. Nothing shows that afterwards. But while the class is defined, it looks at what it wraps: it copies the
- * metadata, which reads the prototype, or asks the constructor whether the method is async.
+ * Notices that `@Transactional` stands above a locked method, so the transaction would commit after the lock is
+ * released. Nothing shows that afterwards. But who puts something around the method reads it in its descriptor, which
+ * all decorators above get.
  */
 export class TransactionWatch {
-  #isDefined = false;
   #seen: string | undefined;
-
-  constructor() {
-    queueMicrotask(() => (this.#isDefined = true));
-  }
 
   /** The package whose transaction is around the lock. */
   get seen(): string | undefined {
     return this.#seen;
   }
 
-  /** Notes who looks at the locked method. */
-  look(): void {
-    if (!this.#isDefined) this.#seen ??= TRANSACTIONAL.exec(stack())?.[1]?.replace('\\', '/');
+  /** Notes who reads the method from here on. */
+  follow(descriptor: PropertyDescriptor): void {
+    let method: unknown = descriptor.value;
+    Object.defineProperty(descriptor, 'value', {
+      configurable: true,
+      enumerable: true,
+      get: () => {
+        this.#seen ??= TRANSACTIONAL.exec(stack())?.[1]?.replace('\\', '/');
+        return method;
+      },
+      set: (wrapper: unknown) => (method = wrapper),
+    });
   }
 }
 
