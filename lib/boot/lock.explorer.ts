@@ -1,6 +1,7 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { ApplicationConfig, ModulesContainer } from '@nestjs/core';
+import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
+import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { isInstanceOf, prototypesOf } from '../decorators/method/prototypes.js';
+import { noteArrivals } from '../http/arrivals.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { mistakeList } from '../errors/mistakes.js';
 import { logger } from '../log/logger.js';
@@ -18,7 +19,7 @@ import { InstanceWiring } from './instance-wiring.js';
 import { clashesOf } from './key-clashes.js';
 import { onLazyModules } from './lazy-modules.js';
 import { infoOf, reachedMethods, shownLock } from './method-list.js';
-import { endServicesAtShutdown, sameNames } from './module-services.js';
+import { endServicesAtShutdown, sameNames, servicesIn } from './module-services.js';
 import { perRequestOptions } from './request-scoped-options.js';
 import { unknownToNest } from './unknown-classes.js';
 
@@ -37,13 +38,20 @@ const explorers = new WeakMap<ModulesContainer, LockExplorer>();
 export class LockExplorer implements OnModuleInit {
   readonly #modules: ModulesContainer;
   readonly #app: ApplicationConfig;
+  readonly #http: HttpAdapterHost | undefined;
   readonly #wiring: InstanceWiring;
   readonly #explored = new Set<NestModule>();
   readonly #prototypes = new Set<object>();
+  #services: ReadonlySet<LockService> = new Set();
 
-  constructor(modules: ModulesContainer, app: ApplicationConfig) {
+  constructor(
+    modules: ModulesContainer,
+    app: ApplicationConfig,
+    @Optional() @Inject(HttpAdapterHost) http?: HttpAdapterHost,
+  ) {
     this.#modules = modules;
     this.#app = app;
+    this.#http = http;
     this.#wiring = new InstanceWiring(modules);
   }
 
@@ -56,6 +64,9 @@ export class LockExplorer implements OnModuleInit {
     if (unknown.length > 0) logger.warn(mistakeList(unknown));
     onLazyModules(this.#modules, (loaded) => this.#explore(loaded));
     endServicesAtShutdown(this.#modules);
+    noteArrivals(this.#http?.httpAdapter, () => {
+      for (const service of this.#services) service.leaveLocks();
+    });
   }
 
   /** Looks through the modules that it has not seen yet. */
@@ -78,6 +89,7 @@ export class LockExplorer implements OnModuleInit {
     if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
     if (clashes.warnings.length > 0) logger.warn(mistakeList(clashes.warnings));
     for (const module of fresh) this.#explored.add(module);
+    this.#services = servicesIn(this.#modules);
     this.#list(added);
   }
 

@@ -1,5 +1,6 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { ApplicationConfig } from '@nestjs/core';
+import { leaveForeignLocks } from './arrivals.js';
 import { enterRequest, rawResponse } from './http-request.js';
 import { tellLateListeners } from './late-close.js';
 import { keepQueuedInContext } from './queued-response.js';
@@ -10,6 +11,7 @@ import { keepQueuedInContext } from './queued-response.js';
  */
 export class LockRequestGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
+    leaveForeignLocks(rawResponse(context));
     enterRequest(context);
     tellLateListeners(context);
     return true;

@@ -66,6 +66,10 @@ export class LockService {
   readonly storedKey = (key: string): Promise<KeyView | undefined> => this.#store.inspect(key);
   /** Runs work inside no lock, whatever the running async context is inside of. @internal */
   readonly outside = <T>(work: () => T): T => this.#context.outside(work);
+  /** Returns a function that runs work inside the locks of the running async context, whoever calls it. @internal */
+  readonly keepInside = (): (<T>(work: () => T) => T) => this.#context.keep();
+  /** Takes the running async context, and all that it calls from here on, out of all locks. @internal */
+  readonly leaveLocks = (): void => this.#context.leaveAll();
   readonly #store: LockStore;
   readonly #defaults: ResolvedLockOptions;
   /** The defaults of `tryLock`, which does not wait unless a call says so. */
@@ -267,11 +271,6 @@ export class LockService {
     const node = this.#context.enter(lock);
     void ended.then(() => this.#context.leave(node));
     return this.#context.run(node, work);
-  }
-
-  /** Returns a function that runs work inside the locks of the running async context, whoever calls it. @internal */
-  keepInside(): <T>(work: () => T) => T {
-    return this.#context.keep();
   }
 
   /**

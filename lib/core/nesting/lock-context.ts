@@ -44,6 +44,11 @@ export class LockContext {
     return this.#nodes.run(undefined, work);
   }
 
+  /** Takes the running async context, and all that it calls from here on, out of all locks. */
+  leaveAll(): void {
+    if (this.#nodes.getStore()) this.#nodes.enterWith(undefined);
+  }
+
   enter(lock: Lock): LockNode {
     return new LockNode(lock, this.innermost());
   }

@@ -1,0 +1,123 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import {
+  Body,
+  Controller,
+  type INestApplication,
+  Injectable,
+  type MiddlewareConsumer,
+  Module,
+  type NestMiddleware,
+  Param,
+  Post,
+} from '@nestjs/common';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { CurrentLock, type Lock, LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+import { AsyncResource } from 'node:async_hooks';
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import request from 'supertest';
+import { type Deferred, deferred, until } from '../support/deferred.js';
+import { type NewAdapter, PLATFORMS, startApp } from './http-app.js';
+
+jest.setTimeout(30_000);
+
+/** The context in which the pool of a database has made its connection, and calls all of its callers back. */
+let connected: AsyncResource | undefined;
+let goOn: Deferred;
+let locks: LockService;
+
+/** Reads the session from a database, whose client tells of results by callbacks. */
+@Injectable()
+class Session implements NestMiddleware {
+  use(_request: unknown, _response: unknown, next: () => void): void {
+    const call = connected;
+    if (call) setImmediate(() => call.runInAsyncScope(next));
+    else next();
+  }
+}
+
+/** Lets each customer do one thing at a time. */
+@Injectable()
+class OneByOne implements NestMiddleware {
+  use({ headers }: IncomingMessage, response: ServerResponse, next: () => void): void {
+    if (!headers['x-customer']) return next();
+    void locks.withLock(`order:${String(headers['x-customer'])}`, async () => {
+      const closed = once(response, 'close');
+      next();
+      await closed;
+    });
+  }
+}
+
+const shown = (lock: Lock | undefined, size: number) => ({ lock: lock!.key, isHeld: lock!.isHeld, size });
+
+@Controller()
+class Orders {
+  @Post('request/:id')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
+  inRequest(@Body() { text }: { text: string }, @CurrentLock() lock?: Lock) {
+    return Promise.resolve(shown(lock, text.length));
+  }
+
+  @Post('call/:id')
+  @WithLock('order:<0>', { wait: 0 })
+  inCall(@Param('id') _id: string, @Body() { text }: { text: string }, @CurrentLock() lock?: Lock) {
+    return Promise.resolve(shown(lock, text.length));
+  }
+}
+
+@Module({ imports: [LockTestingModule.forRoot()], controllers: [Orders] })
+class AppModule {
+  configure(consumer: MiddlewareConsumer): void {
+    consumer.apply(Session, OneByOne).forRoutes(Orders);
+  }
+}
+
+const HTTP2 = 'Fastify, HTTP/2';
+const HOSTS: [string, NewAdapter][] = [...PLATFORMS, [HTTP2, () => new FastifyAdapter({ http2: true })]];
+
+describe.each(HOSTS)('on %s, a handler behind a middleware that goes on in another async context', (host, adapter) => {
+  let app: INestApplication;
+
+  beforeEach(async () => {
+    connected = undefined;
+    goOn = deferred();
+    app = await startApp(adapter, { imports: [AppModule] });
+    locks = app.get(LockService);
+  });
+
+  afterEach(async () => {
+    goOn.resolve();
+    await app.close();
+  });
+
+  const post = async (path: string, size = 10, headers: Record<string, string> = {}): Promise<unknown> => {
+    const client = request(app.getHttpServer(), { http2: host === HTTP2 });
+    const { status, body } = await client
+      .post(`/${path}`)
+      .set(headers)
+      .send({ text: 'x'.repeat(size) });
+    return { status, ...(body as object) };
+  };
+
+  it.each(['request', 'call'])('does not enter the lock of a job that has connected (scope: %s)', async (scope) => {
+    const job = locks.withLock('order:1', () => {
+      connected = new AsyncResource('client');
+      return goOn.promise;
+    });
+    await until(() => connected !== undefined);
+    expect(await post(`${scope}/1`)).toMatchObject({ status: 409, code: 'LOCK_TIMEOUT' });
+    expect(await post(`${scope}/2`)).toEqual({ status: 201, lock: 'order:2', isHeld: true, size: 10 });
+    goOn.resolve();
+    await job;
+    expect(await post(`${scope}/1`)).toEqual({ status: 201, lock: 'order:1', isHeld: true, size: 10 });
+  });
+
+  it.each(['request', 'call'])('is nested in a lock that a middleware holds around it (scope: %s)', async (scope) => {
+    const sizes = [10, 50_000, 10, 50_000];
+    const headers = { 'x-customer': '7' };
+    const all = await Promise.all(sizes.map((size) => post(`${scope}/7`, size, headers)));
+    expect(all).toEqual(sizes.map((size) => ({ status: 201, lock: 'order:7', isHeld: true, size })));
+  });
+});
