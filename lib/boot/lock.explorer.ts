@@ -1,5 +1,6 @@
 import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { leaveAllLocks } from '../core/nesting/lock-context.js';
 import { isInstanceOf, prototypesOf } from '../decorators/method/prototypes.js';
 import { noteArrivals } from '../http/arrivals.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
@@ -19,7 +20,7 @@ import { InstanceWiring } from './instance-wiring.js';
 import { clashesOf } from './key-clashes.js';
 import { onLazyModules } from './lazy-modules.js';
 import { infoOf, reachedMethods, shownLock } from './method-list.js';
-import { endServicesAtShutdown, sameNames, servicesIn } from './module-services.js';
+import { endServicesAtShutdown, sameNames } from './module-services.js';
 import { perRequestOptions } from './request-scoped-options.js';
 import { unknownToNest } from './unknown-classes.js';
 
@@ -42,7 +43,6 @@ export class LockExplorer implements OnModuleInit {
   readonly #wiring: InstanceWiring;
   readonly #explored = new Set<NestModule>();
   readonly #prototypes = new Set<object>();
-  #services: ReadonlySet<LockService> = new Set();
 
   constructor(
     modules: ModulesContainer,
@@ -64,9 +64,7 @@ export class LockExplorer implements OnModuleInit {
     if (unknown.length > 0) logger.warn(mistakeList(unknown));
     onLazyModules(this.#modules, (loaded) => this.#explore(loaded));
     endServicesAtShutdown(this.#modules);
-    noteArrivals(this.#http?.httpAdapter, () => {
-      for (const service of this.#services) service.leaveLocks();
-    });
+    noteArrivals(this.#http?.httpAdapter, leaveAllLocks);
   }
 
   /** Looks through the modules that it has not seen yet. */
@@ -89,7 +87,6 @@ export class LockExplorer implements OnModuleInit {
     if (mistakes.length > 0) throw new LockOptionsError(mistakeList(mistakes));
     if (clashes.warnings.length > 0) logger.warn(mistakeList(clashes.warnings));
     for (const module of fresh) this.#explored.add(module);
-    this.#services = servicesIn(this.#modules);
     this.#list(added);
   }
 

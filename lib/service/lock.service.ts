@@ -68,8 +68,6 @@ export class LockService {
   readonly outside = <T>(work: () => T): T => this.#context.outside(work);
   /** Returns a function that runs work inside the locks of the running async context, whoever calls it. @internal */
   readonly keepInside = (): (<T>(work: () => T) => T) => this.#context.keep();
-  /** Takes the running async context, and all that it calls from here on, out of all locks. @internal */
-  readonly leaveLocks = (): void => this.#context.leaveAll();
   readonly #store: LockStore;
   readonly #defaults: ResolvedLockOptions;
   /** The defaults of `tryLock`, which does not wait unless a call says so. */

@@ -77,4 +77,21 @@ describe('The locks around running work', () => {
       expect(await inside).toEqual(['outer', undefined, 'inner']);
     });
   });
+
+  it('of two services, each knows its own locks, and who leaves those of one leaves all', async () => {
+    const others = lockService(new MemoryLockStore(), { shutdownGrace: 0 });
+    await locks.withLock('a', (ofLocks) =>
+      others.withLock('a', async (ofOthers) => {
+        expect([locks.current(), others.current()]).toEqual([ofLocks, ofOthers]);
+        await locks.withLock('a', () => undefined, { wait: 0 });
+        await others.withLock('a', () => undefined, { wait: 0 });
+        await ofOthers.unlock();
+        expect([locks.current(), others.current()]).toEqual([ofLocks, undefined]);
+        await others.withLock('a', () => {
+          locks.outside(() => expect([locks.current(), others.current()]).toEqual([undefined, undefined]));
+        });
+      }),
+    );
+    await others.close();
+  });
 });

@@ -5,10 +5,13 @@ import type { Lock } from '../lock/lock.js';
 export class LockNode {
   /** Undefined when its work has ended. */
   lock: Lock | undefined;
+  /** Of the service that the lock belongs to. */
+  readonly context: LockContext;
   #parent: LockNode | undefined;
 
-  constructor(lock: Lock, parent: LockNode | undefined) {
+  constructor(lock: Lock, context: LockContext, parent: LockNode | undefined) {
     this.lock = lock;
+    this.context = context;
     this.#parent = parent;
   }
 
@@ -22,35 +25,38 @@ export class LockNode {
   }
 }
 
-/** Knows the locks that the running async context is inside of, innermost first. */
-export class LockContext {
-  readonly #nodes = new AsyncLocalStorage<LockNode | undefined>();
+/** The innermost lock of each async context. One for all services, because who leaves the locks of one leaves all. */
+const nodes = new AsyncLocalStorage<LockNode | undefined>();
 
+/** Takes the running async context, and all that it calls from here on, out of all locks. */
+export function leaveAllLocks(): void {
+  if (nodes.getStore()) nodes.enterWith(undefined);
+}
+
+/** Knows the locks of one service that the running async context is inside of, innermost first. */
+export class LockContext {
   /** Runs the work inside a lock. Call `leave` with the same node when the work has ended. */
   run<T>(node: LockNode, work: (lock: Lock) => T): T {
     const lock = node.lock!;
     const { trace } = lock;
-    return this.#nodes.run(node, trace ? (lock) => trace.run(() => work(lock)) : work, lock);
+    return nodes.run(node, trace ? (lock) => trace.run(() => work(lock)) : work, lock);
   }
 
   /** Returns a function that runs work inside the locks of the running async context, whoever calls it. */
   keep(): <T>(work: () => T) => T {
-    const node = this.#nodes.getStore();
-    return (work) => (node?.lock ? this.run(node, work) : this.#nodes.run(node, work));
+    const node = nodes.getStore();
+    return (work) => (node?.lock ? this.run(node, work) : nodes.run(node, work));
   }
 
-  /** Runs work inside no lock. */
+  /** Runs work inside no lock, of any service. */
   outside<T>(work: () => T): T {
-    return this.#nodes.run(undefined, work);
-  }
-
-  /** Takes the running async context, and all that it calls from here on, out of all locks. */
-  leaveAll(): void {
-    if (this.#nodes.getStore()) this.#nodes.enterWith(undefined);
+    return nodes.run(undefined, work);
   }
 
   enter(lock: Lock): LockNode {
-    return new LockNode(lock, this.innermost());
+    let around = nodes.getStore();
+    while (around && !around.lock?.isHeld) around = around.parent;
+    return new LockNode(lock, this, around);
   }
 
   /**
@@ -65,50 +71,47 @@ export class LockContext {
    * next run does not grow a chain.
    */
   innermost(): LockNode | undefined {
-    let node = this.#nodes.getStore();
-    while (node && !node.lock?.isHeld) node = node.parent;
+    let node = nodes.getStore();
+    while (node && !(node.context === this && node.lock?.isHeld)) node = node.parent;
     return node;
   }
 
   /** Whether the running async context is in the work of a lock, be it held or lost. */
   isInside(): boolean {
-    let node = this.#nodes.getStore();
-    while (node && !node.lock) node = node.parent;
+    let node = nodes.getStore();
+    while (node && !(node.context === this && node.lock)) node = node.parent;
     return node !== undefined;
   }
 
   /** Returns the innermost lock that is still held; with a key, of that key. */
   current(key?: string): Lock | undefined {
-    return this.#find((lock) => key === undefined || lock.keys.includes(key));
+    for (const lock of this.#held()) if (key === undefined || lock.keys.includes(key)) return lock;
+    return undefined;
   }
 
   /** Lists the keys that the running async context holds, innermost first, each once. */
   heldKeys(): readonly string[] {
     const keys = new Set<string>();
-    for (let node = this.innermost(); node; node = node.parent)
-      if (node.lock?.isHeld) for (const key of node.lock.keys) keys.add(key);
+    for (const lock of this.#held()) for (const key of lock.keys) keys.add(key);
     return [...keys];
   }
 
   /** Finds, for each of these keys that is held, the innermost lock that has it. Undefined when none is held. */
   holding(keys: readonly string[]): ReadonlyMap<string, Lock> | undefined {
-    let node = this.innermost();
-    if (!node) return undefined;
+    if (!this.innermost()) return undefined;
     const asked = new Set(keys);
     const found = new Map<string, Lock>();
-    for (; node; node = node.parent) {
-      if (!node.lock?.isHeld) continue;
-      for (const key of node.lock.keys) {
-        if (asked.has(key) && !found.has(key)) found.set(key, node.lock);
+    for (const lock of this.#held()) {
+      for (const key of lock.keys) {
+        if (asked.has(key) && !found.has(key)) found.set(key, lock);
       }
     }
     return found.size > 0 ? found : undefined;
   }
 
-  #find(fits: (lock: Lock) => boolean): Lock | undefined {
-    for (let node = this.#nodes.getStore(); node; node = node.parent) {
-      if (node.lock?.isHeld && fits(node.lock)) return node.lock;
-    }
-    return undefined;
+  /** Lists the locks that are still held, innermost first. */
+  *#held(): Iterable<Lock> {
+    for (let node = this.innermost(); node; node = node.parent)
+      if (node.context === this && node.lock?.isHeld) yield node.lock;
   }
 }
