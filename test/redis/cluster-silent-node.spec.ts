@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Cluster, Redis } from 'ioredis';
 import { once } from 'node:events';
 import { LockUnavailableError } from 'nest-redis-lock';
+import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
 import { turn, until } from '../support/deferred.js';
 import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
 import { SlotMove } from '../support/redis/slot-move.js';
@@ -108,6 +109,34 @@ describe('A node of a Redis Cluster that hangs with its connections open, or die
     },
     30_000,
   );
+
+  it('when the cluster refuses all keys for the sake of one slot, callers that share one key fail together', async () => {
+    const nodes = [...cluster.masters, ...cluster.replicas];
+    await Promise.all(nodes.map(({ redis }) => redis.config('SET', 'cluster-require-full-coverage', 'yes')));
+    await Promise.all(cluster.masters.map(({ redis }) => redis.cluster('DELSLOTS', slotOf(`lock:${c}`))));
+    const startedAt = performance.now();
+    const sharing = onFirst.slice(0, 12).map((key) => locks.lock([b, key], { wait: '20s' }));
+    await Promise.all(sharing.map(unavailable));
+    // One after the other, they take more than 3.6 s.
+    expect(performance.now() - startedAt).toBeLessThan(3 * COMMAND_TIMEOUT_MS + BUSY_MS);
+  }, 30_000);
+
+  it('when it dies, calls for its keys too take no keys of other nodes from anybody', async () => {
+    process.kill(cluster.masters[2]!.pid, 'SIGKILL');
+    const isDown = () => client.nodes('master').some(({ status }) => status !== 'ready');
+    await until(async () => isDown() || (await locks.isLocked(c).catch(() => true), isDown()));
+    const other = lockService(redisStore({ connection: cluster.client(), commandTimeout: COMMAND_TIMEOUT_MS }), {
+      shutdownGrace: 0,
+    });
+    await other.withLock(a, () => undefined);
+    const failing = unavailable(locks.lock([a, c], { wait: '5s' }));
+    let hasFailed = false;
+    void failing.then(() => (hasFailed = true));
+    let refused = 0;
+    while (!hasFailed) if (!(await other.withLock(a, () => true, { wait: 0 }).catch(() => false))) refused++;
+    await other.close();
+    expect(refused).toBe(0);
+  }, 30_000);
 
   it('a call for several nodes that fails at the first of them asks the others for nothing', async () => {
     const { pid } = cluster.masters[0]!;

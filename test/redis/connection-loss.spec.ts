@@ -230,6 +230,51 @@ describe('When Redis fails', () => {
     await until(() => locks.withLock('hot', () => true).catch(() => false));
   });
 
+  it('so they do while Redis replies too late', async () => {
+    const background = setInterval(() => void locks.isLocked('b').catch(() => undefined), 20);
+    proxy.delay(COMMAND_TIMEOUT_MS);
+    await until(() =>
+      locks.isLocked('a').then(
+        () => false,
+        () => true,
+      ),
+    );
+    const calls = Array.from({ length: 12 }, (_, index) => locks.lock(['hot', `account:${index}`], { wait: 9000 }));
+    await Promise.all(calls.map(unavailable));
+    clearInterval(background);
+    proxy.delay(0);
+    await until(() => locks.withLock('hot', () => true).catch(() => false));
+  }, 15_000);
+
+  it.each([
+    ['is out of memory', () => redis.config('SET', 'maxmemory', 1), () => redis.config('SET', 'maxmemory', 0)],
+    [
+      'refuses writes',
+      () => redis.config('SET', 'min-replicas-to-write', 1),
+      () => redis.config('SET', 'min-replicas-to-write', 0),
+    ],
+  ])('so they do while Redis %s: one of them asks', async (_what, begin, end) => {
+    await begin();
+    const asked = jest.spyOn(Redis.prototype, 'sendCommand');
+    const calls = Array.from({ length: 12 }, (_, index) => locks.lock(['hot', `account:${index}`], { wait: 9000 }));
+    await Promise.all(calls.map(unavailable));
+    const acquires = asked.mock.calls.filter(([{ name }]) => name === 'evalsha').length;
+    asked.mockRestore();
+    // And one gives back what nobody wants.
+    expect(acquires).toBeLessThanOrEqual(2);
+    await end();
+    await until(() => locks.withLock('hot', () => true).catch(() => false));
+  });
+
+  it('callers of several keys do not fail with one that meets a key which is no lock', async () => {
+    await redis.rpush('lock:list', 'no lock');
+    const first = unavailable(locks.lock(['hot', 'list']));
+    const others = Array.from({ length: 3 }, (_, index) => locks.withLock(['hot', `account:${index}`], () => 'done'));
+    await first;
+    expect(await Promise.all(others)).toEqual(['done', 'done', 'done']);
+    await redis.del('lock:list');
+  });
+
   it.each(['its own', 'a borrowed'] as const)(
     'the library leaves few commands to %s client while Redis hangs with the connection open',
     async (which) => {

@@ -81,6 +81,26 @@ describe('A grant that must be durable', () => {
     }
   });
 
+  it('while a replica is missing, callers that share one key fail together', async () => {
+    process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    const startedAt = performance.now();
+    const calls = Array.from({ length: 12 }, (_, nth) => here.lock(['a', `b${nth}`], { wait: '20s' }));
+    for (const call of calls) await expect(call).rejects.toBeInstanceOf(LockUnavailableError);
+    // One after the other, they take more than 3.6 s.
+    expect(performance.now() - startedAt).toBeLessThan(2000);
+  });
+
+  it('while a replica is missing, who waits behind another process hears of that, and not that the key is busy', async () => {
+    const options = { durability: { replicas: 2, timeout: 900 } };
+    const processes = Array.from({ length: 6 }, () => durable(options));
+    await Promise.all(processes.map((one, nth) => one.withLock(`warm up ${nth}`, () => undefined)));
+    process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    // The key goes from one to the next each 0.9 s.
+    const calls = processes.map((one) => one.lock('a', { wait: '4s' }));
+    for (const call of calls) await expect(call).rejects.toBeInstanceOf(LockUnavailableError);
+    for (const one of processes) await one.close();
+  }, 20_000);
+
   it('a call settles within the command time-out, however slow each of its commands is, and leaves nothing behind', async () => {
     const proxy = await startProxy(servers.master.port);
     const options = { connection: proxy.url, commandTimeout: 1000, lease: 2000 };

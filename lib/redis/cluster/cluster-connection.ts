@@ -7,6 +7,7 @@ import { notDone, refusedBy, RefusedError } from '../connection/connection-error
 import type { Call } from '../connection/plain-call.js';
 import { diagnosis, withoutCommand } from '../connection/redis-diagnosis.js';
 import { AwaitedCall } from '../connection/script-call.js';
+import { HOLDERS_OF } from '../lua/holders-of.script.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { ClusterCommand } from './cluster-command.js';
 import { slotOf } from './cluster-slot.js';
@@ -109,8 +110,21 @@ export class ClusterConnection extends Connection {
   }
 
   /**
-   * Notes in an error that nobody gets the keys of masters which are down: those that say nothing, and those of these
-   * slots that have no connection.
+   * Makes sure that the masters of these slots reply, as far as that is in doubt: who takes the keys of one slot, and
+   * then waits for the next one, keeps others from them.
+   *
+   * @throws LockUnavailableError
+   */
+  async reach(slots: readonly number[], keysIn: (slot: number) => readonly string[]): Promise<void> {
+    const silent = this.#silentNodes.names();
+    const isInDoubt = (slot: number): boolean =>
+      masterOf(this.#cluster, slot)?.status !== 'ready' || silent.includes(masterName(this.#cluster, slot)!);
+    await Promise.all(slots.filter(isInDoubt).map((slot) => this.run(HOLDERS_OF, keysIn(slot), [])));
+  }
+
+  /**
+   * Notes in an error which keys nobody gets: those of masters which are down, because they say nothing, or serve one of
+   * these slots and have no connection. Where none is down, all keys: a cluster may refuse all for the sake of one slot.
    */
   noteOutage<Failure extends Error>(error: Failure, slots: readonly (number | undefined)[] = []): Failure {
     if (error instanceof RefusedError || coverageOf(error)) return error;
@@ -118,7 +132,9 @@ export class ClusterConnection extends Connection {
     const unconnected = slots.filter((slot) => masterOf(cluster, slot)?.status !== 'ready');
     const down = new Set([...this.#silentNodes.names(), ...unconnected.map((slot) => masterName(cluster, slot))]);
     down.delete(undefined);
-    return down.size === 0 ? error : storeOutage(error, (key) => down.has(masterName(cluster, this.#slotOfKey(key))));
+    return down.size === 0
+      ? storeOutage(error)
+      : storeOutage(error, (key) => down.has(masterName(cluster, this.#slotOfKey(key))));
   }
 
   close(): void {

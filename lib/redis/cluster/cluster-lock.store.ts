@@ -145,6 +145,11 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
         : await this.#busyStill(parts, this.#progress.get(command)?.waitsIn ?? 0);
       throwIfLate();
       if (busy) return busy;
+      await this.#redis.reach(
+        groups.map(({ slot }) => slot),
+        (slot) => this.#names.ofKey(groups.find((group) => group.slot === slot)!.keys[0]!),
+      );
+      throwIfLate();
       for (const [index, part] of parts.entries()) {
         asked = Math.max(asked, index + 1);
         const reply = await this.inner.acquire(part);

@@ -1,7 +1,8 @@
 import { now, timerAt } from '../../clock/deadline.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import type { LuaScript } from '../lua/lua-script.js';
-import { refusedBy, type RefusedError } from './connection-errors.js';
+import { refusedBy, RefusedError } from './connection-errors.js';
 import { InFlight } from './in-flight.js';
 import { PlainCall, type Call } from './plain-call.js';
 import { AwaitedCall } from './script-call.js';
@@ -12,6 +13,9 @@ export interface ServerReply {
   readonly server: string;
   readonly reply: unknown;
 }
+
+/** How a server refuses a call because of its keys: one is no lock, lies elsewhere, or may not be used. */
+const OF_ITS_KEYS = /^(WRONGTYPE|CROSSSLOT|MOVED|ASK|NOPERM.* key|user_script:|ERR(?!.* can't run ))/;
 
 /**
  * Runs scripts and commands, on one Redis or on a cluster. A call settles within the command time-out. When the
@@ -115,7 +119,8 @@ export abstract class Connection implements Outcome {
 
   /** The error of a call that the server refused. */
   refused(error: Error): RefusedError {
-    return refusedBy(this.server, error);
+    const refused = refusedBy(this.server, error);
+    return OF_ITS_KEYS.test(refused.reply) ? refused : storeOutage(refused);
   }
 
   /** @internal */
@@ -144,7 +149,7 @@ export abstract class Connection implements Outcome {
   protected fail(call: Call, error: LockUnavailableError): void {
     this.parked.delete(call);
     this.inFlight.delete(call);
-    call.fail(error);
+    call.fail(error instanceof RefusedError || coverageOf(error) ? error : storeOutage(error));
   }
 
   /** Returns the calls that were parked, which are none any more. */

@@ -90,14 +90,13 @@ export class RedisConnection extends Connection {
   }
 
   protected get late(): LockUnavailableError {
-    return this.#noReply(new Error('it replies, but slowly'));
+    return storeOutage(this.#noReply(new Error('it replies, but slowly')));
   }
 
   protected write(call: Call, withSource: boolean): void {
     if (this.#redis.status !== 'ready' || this.#isElsewhere) return this.park(call);
     const problem = this.#state?.problem;
-    if (problem)
-      return this.fail(call, storeOutage(notDone(call, `Redis at ${this.server} was not asked: ${problem}`)));
+    if (problem) return this.fail(call, notDone(call, `Redis at ${this.server} was not asked: ${problem}`));
     ScriptCommand.send(this.#redis, call, withSource, this);
   }
 
@@ -122,8 +121,7 @@ export class RedisConnection extends Connection {
       lastError: this.#breaker.lastError,
     });
     if (isDead || isParked) this.#breaker.open(silent);
-    const noReply = isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent);
-    this.fail(call, isDead ? storeOutage(noReply) : noReply);
+    this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
     if (isDead) this.#cutOff();
   }
 
@@ -232,7 +230,7 @@ export class RedisConnection extends Connection {
   #unreachable(why: string, call: Call): LockUnavailableError {
     const { lastError } = this.#breaker;
     const message = `Redis at ${this.server} can't be reached (${why})${lastError ? `: ${diagnosis(lastError)}` : '.'}`;
-    return storeOutage(notDone(call, message, lastError ?? new Error(why)));
+    return notDone(call, message, lastError ?? new Error(why));
   }
 
   #noReply(cause: Error): LockUnavailableError {

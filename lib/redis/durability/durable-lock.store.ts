@@ -1,4 +1,5 @@
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import { storeOutage } from '../../errors/store-outage.js';
 import { ForwardingLockStore } from '../../store/forwarding-lock.store.js';
 import type {
   AcquireCommand,
@@ -10,7 +11,7 @@ import type {
   StoreListener,
 } from '../../store/lock-store.js';
 import type { Connection } from '../connection/connection.js';
-import { ReplicaAcknowledgements, type DurabilityTerms } from './replica-acknowledgements.js';
+import { ReplicaAcknowledgements, type Acknowledgements, type DurabilityTerms } from './replica-acknowledgements.js';
 
 /**
  * The connections of the store: the one for renewals is a connection of its own, as `WAIT` holds up all that comes
@@ -56,7 +57,9 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
     return this.#redis.inTime(async (throwIfLate) => {
       const { epoch } = this.#redis;
       const reply = await super.acquire(command);
-      await this.#confirm(reply.granted ? epoch : undefined, throwIfLate, () => this.cancel(command));
+      // While replicas are missing, each caller in front has the key until that is known: who waits asks, too.
+      const asks = reply.granted || command.isQueued;
+      await this.#confirm(asks ? epoch : undefined, throwIfLate, () => this.cancel(command));
       return reply;
     });
   }
@@ -118,24 +121,29 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
    * @throws LockUnavailableError when the last grants don't count
    */
   async #verifyGrant(epoch: number): Promise<void> {
+    const problem = this.#problemOf(await this.#ofGrants.ask(), epoch);
+    if (problem !== undefined) throw storeOutage(new LockUnavailableError(problem));
+  }
+
+  /** Tells why grants don't count; undefined if they do. */
+  #problemOf({ master, replicas: have }: Acknowledgements, epoch: number): string | undefined {
     const { replicas, timeoutMs, aof } = this.#durability;
     const { server } = this.#redis;
-    const have = await this.#ofGrants.ask();
     if (epoch !== this.#redis.epoch)
-      throw new LockUnavailableError(
+      return (
         `The connection to Redis at ${server} dropped before its replicas were known to have the lock, ` +
-          'so it was released.',
+        'so it was released.'
       );
-    if (!have.master)
-      throw new LockUnavailableError(
+    if (!master)
+      return (
         `Redis at ${server} had not written the lock to its disk within ${timeoutMs} ms, so it was released. ` +
-          'Look at its disk, and at "appendfsync".',
+        'Look at its disk, and at "appendfsync".'
       );
-    if (have.replicas >= replicas) return;
-    throw new LockUnavailableError(
-      `Only ${have.replicas} of the ${replicas} replicas that "durability" asks for ` +
-        `had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was released. ` +
-        `Look at the replicas of Redis at ${server}.`,
+    if (have >= replicas) return undefined;
+    return (
+      `Only ${have} of the ${replicas} replicas that "durability" asks for ` +
+      `had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was released. ` +
+      `Look at the replicas of Redis at ${server}.`
     );
   }
 

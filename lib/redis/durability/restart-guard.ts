@@ -1,5 +1,6 @@
 import { now } from '../../clock/deadline.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import { storeOutage } from '../../errors/store-outage.js';
 import type { Connection } from '../connection/connection.js';
 
 /** One start of a server. */
@@ -88,10 +89,12 @@ export class RestartGuard {
     if (this.#checkedInEpoch !== this.#redis.epoch) await this.#askOnce();
     const leftMs = this.#overAt - now();
     if (leftMs <= 0) return;
-    throw new LockUnavailableError(
-      `Redis at ${this.#redis.server} was started a moment ago and may have forgotten locks that are still held: ` +
-        `it grants none for another ${Math.ceil(leftMs / 1000)} s, ` +
-        `until the longest lease (${this.#guardMs} ms) has passed.`,
+    throw storeOutage(
+      new LockUnavailableError(
+        `Redis at ${this.#redis.server} was started a moment ago and may have forgotten locks that are still held: ` +
+          `it grants none for another ${Math.ceil(leftMs / 1000)} s, ` +
+          `until the longest lease (${this.#guardMs} ms) has passed.`,
+      ),
     );
   }
 
