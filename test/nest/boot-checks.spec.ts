@@ -579,6 +579,23 @@ Potential solutions:
 - If the key itself has such a character, give a function.`,
   ],
   [
+    'a template of JavaScript in plain quotes',
+    () => {
+      class Orders {
+        @WithLock('order:${id}')
+        async confirm(id: string) {
+          return id;
+        }
+      }
+      return { providers: [Orders] };
+    },
+    `The lock key "order:\${id}" of Orders.confirm() has "\${id}", which no value replaces.
+
+Potential solutions:
+- Write <id>.
+- For anything else, give a function.`,
+  ],
+  [
     'an option that there is not',
     () => {
       class Orders {

@@ -16,7 +16,7 @@ function withKey(key: string | string[]) {
 }
 
 describe('a key template at boot', () => {
-  it.each(['a:<from>', 'a:<to>', 'a:<0>', 'a:<1.iban>', 'a:<2>', ['<from>', '<to>'], 'plain'])(
+  it.each(['a:<from>', 'a:<to>', 'a:<0>', 'a:<1.iban>', 'a:<2>', ['<from>', '<to>'], 'plain', '{a}:b', 'a#{<from>}'])(
     'an app starts with the key %j, which fits its method',
     async (key) => {
       await boot(withKey(key));
@@ -40,6 +40,10 @@ describe('a key template at boot', () => {
     ['"<" without ">"', 'a:<from', /"<" or ">" without its partner/],
     ['">" without "<"', 'a:from>', /"<" or ">" without its partner/],
     ['"<" inside "<>"', 'a:<<from>>', /"<" or ">" without its partner/],
+    ['"${from}" in plain quotes', 'a:${from}', /"a:\$\{from\}".* has "\$\{from\}".*\s+[^]*Write <from>\./],
+    ['"#{from}"', 'a:#{to.iban}:<from>', /has "#\{to\.iban\}"[^]*Write <to\.iban>\./],
+    ['an expression in "${}"', 'a:${from.trim()}', /has "\$\{from\.trim\(\)\}"[^]*one of these: .*<userId>/],
+    ['"${}"', ['a:<from>', 'a:${}'], /"a:\$\{\}".* has "\$\{\}"/],
     ['an empty placeholder', 'a:<>', /placeholder <>/],
     ['a space in a placeholder', 'a:<from >', /placeholder <from >/],
     ['an expression', 'a:<from || to>', /placeholder <from \|\| to>/],

@@ -64,6 +64,7 @@ describe('lockKey()', () => {
     ['no values', ['a:<id>'], /not as undefined/],
     ['values that nothing keeps apart', ['a:<x><y>', { x: 1, y: 2 }], /nothing between them/],
     ['a "%", with which others are escaped', ['a:50%<x>', { x: 1 }], /has a "%"/],
+    ['"${x}" in plain quotes', ['a:${x}', { x: 1 }], /has "\$\{x\}"[^]*Write <x>\./],
   ])('lockKey() throws LockOptionsError for %s', (_what, args, message) => {
     expect(() => anyKey(...args)).toThrow(LockOptionsError);
     expect(() => anyKey(...args)).toThrow(message);

@@ -39,6 +39,9 @@ interface BoundPlaceholder extends ArgumentPath {
 
 const PATH = /^(?:\d+|[\p{ID_Start}$_][\p{ID_Continue}$]*)(?:\.[\p{ID_Continue}$-]+)*$/u;
 
+/** A placeholder of another language: `${userId}`, which JavaScript fills only between backquotes, or `#{userId}`. */
+const FOREIGN_PLACEHOLDER = /[$#]\{([^{}]*)\}/;
+
 /** A rest parameter takes all further arguments. */
 type Arguments = readonly unknown[];
 
@@ -85,6 +88,14 @@ export class KeyTemplate {
     const otherwise = `If the key itself has such a character, ${this.#context.otherwise}.`;
     if (fixed.some((text) => /[<>]/.test(text)))
       throw this.#wrong('has a "<" or ">" without its partner', ['Write each placeholder as <name>.', otherwise]);
+    for (const text of fixed) {
+      const [written, inside] = FOREIGN_PLACEHOLDER.exec(text) ?? [];
+      if (inside === undefined) continue;
+      throw this.#wrong(`has "${written}", which no value replaces`, [
+        PATH.test(inside) ? `Write <${inside}>.` : `Write it as one of these: ${this.#context.examples}.`,
+        `For anything else, ${this.#context.otherwise}.`,
+      ]);
+    }
     if (fixed.some((text) => text.includes('%')))
       throw this.#wrong('has a "%", which begins an escaped character in a key', ['Use another character.', otherwise]);
     if (fixed.slice(1, -1).some((text) => separatorsIn(text).length === 0)) {
