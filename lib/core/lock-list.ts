@@ -9,11 +9,11 @@ export interface ListOptions {
    * Lists only keys that match this pattern, as Redis reads it: `*`, `?`, `[abc]`, `[a-z]`, `[^a]`, and `\` before a
    * character that stands for itself. @default `'*'`
    */
-  readonly match?: string;
+  readonly match?: string | undefined;
   /** Lists only keys that somebody has held, or waited for, for at least this long. @default all */
-  readonly olderThan?: Duration;
+  readonly olderThan?: Duration | undefined;
   /** Lists at most this many keys, from 1 to 100,000: those that are held the longest. @default 1,000 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
 }
 
 /** What is known of a caller beside its process. */

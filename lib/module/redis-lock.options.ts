@@ -19,40 +19,40 @@ export interface RedisLockOptions {
   /** Precedes each key in Redis: `account:42` is stored as `lock:account:42`. @default 'lock:' */
   readonly keyPrefix?: string;
   /** How long a call waits for its key if it sets no `wait`. `0`: one try. @default '10s' */
-  readonly wait?: Duration;
+  readonly wait?: Duration | undefined;
   /** How long Redis keeps a lock if this process dies. @default '30s' (smallest '100ms') */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /** Whether the watchdog renews leases every lease/3 while the work runs. @default true */
-  readonly watchdog?: boolean;
+  readonly watchdog?: boolean | undefined;
   /**
    * How long the watchdog renews a lock at most, so that a stuck method can't hold a key for ever.
    * @default no limit
    */
-  readonly maxHold?: Duration;
+  readonly maxHold?: Duration | undefined;
   /**
    * Reports a lock that has been held for longer than this, if the call sets no `warnAfter`: a warning in the log, and
    * an
    * `overdue` event, once.
    * @default none
    */
-  readonly warnAfter?: Duration;
+  readonly warnAfter?: Duration | undefined;
   /** Waiters allowed for a key in this process; one more gets `LockTimeoutError` at once. @default no limit */
-  readonly maxWaiters?: number;
+  readonly maxWaiters?: number | undefined;
   /**
    * Whether a call nested in a holder's async context enters at once, if it sets no `reentrant`. `false`: it throws,
    * and so does work that a queue in the process has started in that context.
    * @default true
    */
-  readonly reentrant?: boolean;
+  readonly reentrant?: boolean | undefined;
   /** Limits each Redis command, and each promise of this library that waits for one. @default '1s' */
-  readonly commandTimeout?: Duration;
+  readonly commandTimeout?: Duration | undefined;
   /**
    * How long held locks have when the app shuts down, counted from the beginning of the shutdown, HTTP handlers
    * included. Then their signals abort with the reason `shutdown`. Each lock is released when its work ends, or at the
    * latest before `app.close()` resolves.
    * @default '10s'
    */
-  readonly shutdownGrace?: Duration;
+  readonly shutdownGrace?: Duration | undefined;
   /**
    * When a grant counts. `'none'`: when the master has it. `{ replicas, timeout }`: when that many replicas have it too
    * (`WAIT`), within `timeout` (default: half of `commandTimeout`); otherwise it is undone, and the call gets
@@ -61,19 +61,22 @@ export interface RedisLockOptions {
    * started less than the longest lease ago grants nothing, because it may have forgotten locks.
    * @default 'none'
    */
-  readonly durability?: 'none' | { readonly replicas: number; readonly timeout?: Duration; readonly aof?: boolean };
+  readonly durability?:
+    | 'none'
+    | { readonly replicas: number; readonly timeout?: Duration | undefined; readonly aof?: boolean | undefined }
+    | undefined;
   /**
    * Whether lock errors get `Retry-After` and a log line, and a wait ends when its HTTP client has gone.
    * @default true
    */
-  readonly http?: boolean;
+  readonly http?: boolean | undefined;
   /**
    * Returns the exception to send to HTTP clients instead of a lock error of this module, for another status or body;
    * `undefined` keeps the default. It is called when the error becomes the response: your code still gets the
    * `LockError`. If `http` is false, it is called only in handlers with `LockInterceptor`.
    * @default none
    */
-  readonly exceptionFactory?: LockExceptionFactory;
+  readonly exceptionFactory?: LockExceptionFactory | undefined;
 }
 
 /** Tells several modules of one app apart. */
@@ -81,7 +84,7 @@ export interface RedisLockModuleExtras {
   /** `@InjectLocks('billing')` and `@WithLock(key, { module: 'billing' })` name it. @default 'default' */
   readonly name?: string;
   /** @default true */
-  readonly isGlobal?: boolean;
+  readonly isGlobal?: boolean | undefined;
 }
 
 export interface RedisLockModuleOptions extends RedisLockOptions, RedisLockModuleExtras {}

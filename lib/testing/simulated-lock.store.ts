@@ -24,19 +24,19 @@ export interface LockSituation {
    * Another caller holds these keys, or all keys with `true`: callers get `LockTimeoutError` at once whatever their
    * `wait` is, and `tryLock` returns null.
    */
-  readonly busy?: LockKey | true;
+  readonly busy?: LockKey | true | undefined;
   /**
    * The locks on these keys, or all locks with `true`, are lost. The `signal` of a lock that is held now has aborted
    * when `simulate` returns. A lock that is acquired later is lost as soon as its work really waits for something, and
    * at the latest when it is released.
    */
-  readonly lost?: LockKey | true;
+  readonly lost?: LockKey | true | undefined;
   /**
    * The store does not answer: callers get `LockUnavailableError` at once, and locks held now are lost when their lease
    * ends.
    * @default false
    */
-  readonly down?: boolean;
+  readonly down?: boolean | undefined;
 }
 
 /** How the holder of a busy key appears in errors and in `inspect`. */

@@ -16,67 +16,67 @@ export interface LockOptions {
    * How long to wait for the key. `0`: one try.
    * @default the module's `wait` (`'10s'`); `0` for `tryLock`
    */
-  readonly wait?: Duration;
+  readonly wait?: Duration | undefined;
   /**
    * How long Redis keeps the lock if this process dies. The watchdog renews it while the work runs, so it need not
    * cover the whole run. A longer lease only means a longer wait for other callers after a crash.
    * @default the module's `lease` (`'30s'`); smallest `'100ms'`
    */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /**
    * Whether to renew the lease every lease/3 while the lock is held. `false`: the lock ends with its lease, and its
    * signal aborts then.
    * @default the module's `watchdog` (`true`)
    */
-  readonly watchdog?: boolean;
+  readonly watchdog?: boolean | undefined;
   /**
    * How long the watchdog renews the lock at most, so that a stuck method can't hold a key for ever.
    * @default no limit
    */
-  readonly maxHold?: Duration;
+  readonly maxHold?: Duration | undefined;
   /**
    * Reports the lock when it has been held for longer than this: a warning in the log, and an `overdue` event, once. A
    * nested call is reported only if its time is over before that of the call that it is nested in. `Infinity`: never.
    * @default the module's `warnAfter` (none)
    */
-  readonly warnAfter?: Duration;
+  readonly warnAfter?: Duration | undefined;
   /**
    * How long the key stays locked at least after the grant, even if the work is done sooner: for jobs that must run
    * once, on hosts whose clocks differ a little. After a crash the key is free when the lease ends.
    * @default 0
    */
-  readonly atLeast?: Duration;
+  readonly atLeast?: Duration | undefined;
   /**
    * `'read'` shares the key with all other readers; `'write'` and `'exclusive'` share it with nobody. First come, first
    * served: readers that come after a waiting writer wait for it.
    * @default 'exclusive'
    */
-  readonly mode?: LockMode;
+  readonly mode?: LockMode | undefined;
   /**
    * Makes a semaphore: up to this many hold the key at once. All callers of a key must name the same number.
    * @default none
    */
-  readonly permits?: number;
+  readonly permits?: number | undefined;
   /**
    * What errors, events and `inspect` call this caller: the name of a job, of a tenant. At most 100 characters.
    * @default `Class.method` for `@WithLock`; otherwise none
    */
-  readonly label?: string;
+  readonly label?: string | undefined;
   /** Waiters allowed for a key in this process; one more is refused at once. @default no limit */
-  readonly maxWaiters?: number;
+  readonly maxWaiters?: number | undefined;
   /**
    * `true`: strictly first come, first served over all callers of all processes. `false`: strict between processes,
    * with short runs of hand-offs inside one process, which costs far fewer commands.
    * @default false
    */
-  readonly fair?: boolean;
+  readonly fair?: boolean | undefined;
   /**
    * `true`: a call nested in a holder's async context enters at once. `false`: it throws instead of waiting for itself.
    * @default the module's `reentrant` (`true`)
    */
-  readonly reentrant?: boolean;
+  readonly reentrant?: boolean | undefined;
   /** Aborts the wait: the call rejects with `signal.reason` and nothing is left behind in Redis. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of `withLock` and `@WithLock`. */
@@ -86,7 +86,7 @@ export interface WithLockOptions extends LockOptions {
    * result.
    * @default 'throw'
    */
-  readonly onLost?: 'throw' | 'ignore';
+  readonly onLost?: 'throw' | 'ignore' | undefined;
 }
 
 /** The options of one call, read and checked, with nothing left open. */

@@ -27,13 +27,13 @@ export interface WithLockDecoratorOptions<
    * lock's own time-out only, never an error from inside the method.
    * @default 'throw'
    */
-  readonly onTimeout?: Word | TimeoutFallback<Result, Asked>;
+  readonly onTimeout?: Word | TimeoutFallback<Result, Asked> | undefined;
   /**
    * How long the lock is held. `'call'`: until what the method returns is done. `'request'`, on HTTP handlers: from
    * before the pipes until the response has been sent, or the client has gone and the handler has ended.
    * @default 'call'
    */
-  readonly scope?: 'call' | 'request';
+  readonly scope?: 'call' | 'request' | undefined;
 }
 
 /** The options of an HTTP handler that holds its lock until the response has been sent. */

@@ -9,7 +9,7 @@ export type CallOptions<Word, Result, Asked extends readonly unknown[]> = WithLo
   Result,
   Asked
 > & {
-  readonly scope?: 'call';
+  readonly scope?: 'call' | undefined;
 };
 
 /** A method whose caller can see when its work ends. */
