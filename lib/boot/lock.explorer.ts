@@ -1,6 +1,5 @@
 import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { leaveAllLocks } from '../core/nesting/lock-context.js';
 import { isInstanceOf, prototypesOf } from '../decorators/method/prototypes.js';
 import { noteArrivals } from '../http/arrivals.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
@@ -64,7 +63,7 @@ export class LockExplorer implements OnModuleInit {
     if (unknown.length > 0) logger.warn(mistakeList(unknown));
     onLazyModules(this.#modules, (loaded) => this.#explore(loaded));
     endServicesAtShutdown(this.#modules);
-    noteArrivals(this.#http?.httpAdapter, leaveAllLocks);
+    noteArrivals(this.#http?.httpAdapter);
   }
 
   /** Looks through the modules that it has not seen yet. */

@@ -62,6 +62,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
   return (prototype, name, descriptor) => {
     const method = checkedMethod(prototype, name, descriptor);
     const scope = options?.scope === 'request' ? 'request' : 'call';
+    const watch = new TransactionWatch();
 
     const mistakes = new Mistakes();
     const resolved = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), key, options));
@@ -73,10 +74,9 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
 
     const { around, bind }: MethodWrapper =
       resolved && wrapper && !error ? wrapper(resolved) : { around: refuseCalls(error!, kind) };
-    descriptor.value = wrapMethod(method, around) as unknown as typeof descriptor.value;
+    descriptor.value = wrapMethod(method, around, watch) as unknown as typeof descriptor.value;
     bind?.(prototype, name, descriptor);
-    const transactions = new TransactionWatch();
-    transactions.follow(descriptor);
+    watch.follow(descriptor);
     if (resolved) {
       const slot = lockServiceSlot(resolved.module);
       Inject(lockServiceToken(resolved.module))(prototype, slot);
@@ -92,7 +92,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
       kind,
       skips: resolved?.onTimeout === 'skip',
       mistakes: error?.message,
-      transaction: () => transactions.seen,
+      transaction: () => watch.seen,
     });
   };
 }

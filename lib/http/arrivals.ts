@@ -1,15 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { subscribe } from 'node:diagnostics_channel';
 import type { ServerResponse } from 'node:http';
 import type { HttpServer } from '@nestjs/common';
 
-/** The arrival of a request, before any middleware. */
-class Arrival {
-  readonly leaveLocks: () => void;
-
-  constructor(leaveLocks: () => void) {
-    this.leaveLocks = leaveLocks;
-  }
-}
+/** The arrival of a request at its server, before any middleware. */
+class Arrival {}
 
 /** The arrival of the request that the running async context handles. */
 const current = new AsyncLocalStorage<Arrival>();
@@ -21,25 +16,32 @@ interface NodeServer {
   prependListener?(event: 'request', listener: (request: unknown, response: ServerResponse) => void): unknown;
 }
 
+let isSubscribed = false;
+
 /**
- * Notes the async context in which each request of an app arrives.
- *
- * @param leaveLocks takes the running async context out of all locks of the app
+ * Notes the async context in which each request arrives: at any HTTP/1 server of the process, because a platform may
+ * have more of them than it shows, such as Fastify on "localhost"; and at the HTTP/2 server of this app.
  */
-export function noteArrivals(adapter: HttpServer | undefined, leaveLocks: () => void): void {
+export function noteArrivals(adapter: HttpServer | undefined): void {
+  if (!isSubscribed)
+    subscribe('http.server.request.start', (message) => note((message as { response: ServerResponse }).response));
+  isSubscribed = true;
   const server = adapter?.getHttpServer?.() as NodeServer | undefined;
-  server?.prependListener?.('request', (_request, response) => {
-    const arrival = new Arrival(leaveLocks);
-    arrivals.set(response, arrival);
-    current.enterWith(arrival);
-  });
+  server?.prependListener?.('request', (_request, response) => note(response));
+}
+
+function note(response: ServerResponse): void {
+  if (arrivals.has(response)) return;
+  const arrival = new Arrival();
+  arrivals.set(response, arrival);
+  current.enterWith(arrival);
 }
 
 /**
- * Leaves the locks of something else, if a middleware has led the request into its async context: such as that of a job
- * that has made a connection whose callback the middleware goes on in.
+ * Tells whether a middleware has led a request into the async context of something else, such as of a job that has made
+ * a connection in whose callback the middleware goes on.
  */
-export function leaveForeignLocks(response: ServerResponse | undefined): void {
+export function isLedAway(response: ServerResponse | undefined): boolean {
   const arrival = response && arrivals.get(response);
-  if (arrival && arrival !== current.getStore()) arrival.leaveLocks();
+  return arrival !== undefined && arrival !== current.getStore();
 }

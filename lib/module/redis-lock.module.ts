@@ -1,6 +1,7 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { LockExplorer } from '../boot/lock.explorer.js';
+import { leaveAllLocks } from '../core/nesting/lock-context.js';
 import { bindLateCancelGuard } from '../http/late-cancel.js';
 import { bindExceptionFilter } from '../http/lock-exception.filter.js';
 import { bindRequestGuard } from '../http/lock-request.guard.js';
@@ -83,6 +84,6 @@ function withLockService(
 
 function followRequests(options: RedisLockOptions | undefined, app: ApplicationConfig): boolean {
   const http = options?.http ?? DEFAULT_MODULE_OPTIONS.http;
-  bindRequestGuard(app, http);
+  bindRequestGuard(app, http, leaveAllLocks);
   return http;
 }

@@ -81,11 +81,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
       'decorators/call',
       'decorators/method',
     ],
-    ...['decorators/key', 'decorators/source', 'service', 'core/nesting', 'http', 'log', 'errors', ...NEST],
+    ...['decorators/key', 'decorators/source', 'service', 'http', 'log', 'errors', ...NEST],
   ],
   module: [
     ...['module', 'boot', 'decorators', 'service', 'http', 'redis', 'redis/connection', 'redis/durability'],
-    ...['core/request', 'store', 'clock', 'log', 'errors', ...NEST],
+    ...['core/nesting', 'core/request', 'store', 'clock', 'log', 'errors', ...NEST],
   ],
   '.': [
     ...['module', 'decorators', 'decorators/options', 'decorators/key', 'service', 'http'],

@@ -94,4 +94,16 @@ describe('The locks around running work', () => {
     );
     await others.close();
   });
+
+  it('a call inside another service knows that the work around it has lost its own lock', async () => {
+    const others = lockService(new MemoryLockStore(), { shutdownGrace: 0 });
+    const stranger = await locks.outside(() => locks.lock('b'));
+    const error: unknown = await locks.withLock('a', async (lock) => {
+      await lock.unlock();
+      return others.withLock('a', () => locks.lock('b', { wait: 0 }).catch((error: unknown) => error));
+    });
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', retryable: false });
+    await stranger.unlock();
+    await others.close();
+  });
 });

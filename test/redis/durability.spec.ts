@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { aborted, until } from '../support/deferred.js';
+import { aborted, turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { startReplicated, type Replicated } from '../support/redis/replicas.js';
 import { startRedis } from '../support/redis/redis-server.js';
@@ -85,7 +85,7 @@ describe('A grant that must be durable', () => {
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
     const startedAt = performance.now();
     const calls = Array.from({ length: 12 }, (_, nth) => here.lock(['a', `b${nth}`], { wait: '20s' }));
-    for (const call of calls) await expect(call).rejects.toBeInstanceOf(LockUnavailableError);
+    await Promise.all(calls.map((call) => expect(call).rejects.toBeInstanceOf(LockUnavailableError)));
     // One after the other, they take more than 3.6 s.
     expect(performance.now() - startedAt).toBeLessThan(2000);
   });
@@ -97,9 +97,27 @@ describe('A grant that must be durable', () => {
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
     // The key goes from one to the next each 0.9 s.
     const calls = processes.map((one) => one.lock('a', { wait: '4s' }));
-    for (const call of calls) await expect(call).rejects.toBeInstanceOf(LockUnavailableError);
+    await Promise.all(calls.map((call) => expect(call).rejects.toBeInstanceOf(LockUnavailableError)));
     for (const one of processes) await one.close();
   }, 20_000);
+
+  it('a waiter whose connection drops while it asks again goes on waiting', async () => {
+    const proxy = await startProxy(servers.master.port);
+    const waiting = durable({ connection: proxy.url, commandTimeout: 5000, durability: { replicas: 2, timeout: 300 } });
+    await waiting.withLock('b', () => undefined);
+    const held = await here.lock('a', { lease: LEASE_MS });
+    const waiter = waiting.lock('a', { wait: '20s' });
+    await until(async () => (await redis.zcard('{lock:a}:queue')) === 1);
+    for (let drops = 0; drops < 20; drops++) {
+      proxy.cut();
+      await until(() => waiting.isLocked('a').catch(() => false));
+    }
+    expect(await Promise.race([waiter, turn().then(() => 'waits')])).toBe('waits');
+    await held.unlock();
+    expect((await waiter).isHeld).toBe(true);
+    await waiting.close();
+    await proxy.stop();
+  }, 30_000);
 
   it('a call settles within the command time-out, however slow each of its commands is, and leaves nothing behind', async () => {
     const proxy = await startProxy(servers.master.port);

@@ -103,9 +103,10 @@ function excludes(lock: Lock, key: string, { sharing }: LockRequest, within: Loc
   return modes.includes('exclusive') && modes.every((mode) => mode === 'exclusive' || mode === 'read');
 }
 
-/** What a call holds, innermost first. */
+/** What a call holds of its service, innermost first. */
 function locksOf(within: LockNode): Lock[] {
   const locks: Lock[] = [];
-  for (let node: LockNode | undefined = within; node; node = node.parent) if (node.lock?.isHeld) locks.push(node.lock);
+  for (let node: LockNode | undefined = within; node; node = node.parent)
+    if (node.context === within.context && node.lock?.isHeld) locks.push(node.lock);
   return locks;
 }

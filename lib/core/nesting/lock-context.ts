@@ -55,7 +55,8 @@ export class LockContext {
 
   enter(lock: Lock): LockNode {
     let around = nodes.getStore();
-    while (around && !around.lock?.isHeld) around = around.parent;
+    // Not only one that is still held: another service may ask whether its work goes on inside.
+    while (around && !(around.context === this ? around.lock?.isHeld : around.lock)) around = around.parent;
     return new LockNode(lock, this, around);
   }
 
@@ -67,7 +68,7 @@ export class LockContext {
   }
 
   /**
-   * Returns the innermost lock that is still held. Skips those that have ended, so that work which schedules its own
+   * Returns the innermost lock of this service that is still held. Skips those that have ended, so that work which schedules its own
    * next run does not grow a chain.
    */
   innermost(): LockNode | undefined {

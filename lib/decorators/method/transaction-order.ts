@@ -3,30 +3,44 @@ const MIKRO_ORM = /@mikro-orm[\\/](?:core|decorators)(?=[\\/]\w+[\\/]Transaction
 /** The packages whose `@Transactional` puts a transaction around everything below it. */
 const TRANSACTIONAL = new RegExp(`[\\\\/](@nestjs-cls[\\\\/]transactional|typeorm-transactional|${MIKRO_ORM})[\\\\/]`);
 
-/** How many frames to look at: two are of this file, and a decorator reads the method itself, or in a helper. */
-const FRAMES = 4;
+/** How many frames to look at: three are of this file, and a decorator reads the method itself, or in a helper. */
+const FRAMES = 5;
+
+/** The same where a decorator looks at the method by way of others, such as those that copy its metadata. */
+const METADATA_FRAMES = 30;
 
 /**
  * Notices that `@Transactional` stands above a locked method, so the transaction would commit after the lock is
  * released. Nothing shows that afterwards. But who puts something around the method reads it in its descriptor, which
- * all decorators above get.
+ * all decorators above get. And who gets it by another way, while the class is defined, copies its metadata, which reads
+ * its prototype.
  */
 export class TransactionWatch {
+  #isDefined = false;
   #seen: string | undefined;
+
+  constructor() {
+    queueMicrotask(() => (this.#isDefined = true));
+  }
 
   /** The package whose transaction is around the lock. */
   get seen(): string | undefined {
     return this.#seen;
   }
 
-  /** Notes who reads the method from here on. */
+  /** Notes who looks at the locked method. */
+  look(frames = METADATA_FRAMES): void {
+    if (!this.#isDefined) this.#seen ??= TRANSACTIONAL.exec(stack(frames))?.[1]?.replace('\\', '/');
+  }
+
+  /** Notes who reads the method in its descriptor from here on. */
   follow(descriptor: PropertyDescriptor): void {
     let method: unknown = descriptor.value;
     Object.defineProperty(descriptor, 'value', {
       configurable: true,
       enumerable: true,
       get: () => {
-        this.#seen ??= TRANSACTIONAL.exec(stack())?.[1]?.replace('\\', '/');
+        this.look(FRAMES);
         return method;
       },
       set: (wrapper: unknown) => (method = wrapper),
@@ -34,9 +48,9 @@ export class TransactionWatch {
   }
 }
 
-function stack(): string {
+function stack(frames: number): string {
   const usual = Error.stackTraceLimit;
-  Error.stackTraceLimit = FRAMES;
+  Error.stackTraceLimit = frames;
   try {
     return new Error().stack ?? '';
   } finally {

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import type { Method } from './checked-method.js';
 import { bindLockedMethod, LOCKED, markLockedMethod } from './lock-mark.js';
+import type { TransactionWatch } from './transaction-order.js';
 
 /** Runs instead of a method, and gets the method. */
 export type Around = (method: Method, self: object, args: unknown[]) => unknown;
@@ -9,11 +10,15 @@ export type Around = (method: Method, self: object, args: unknown[]) => unknown;
  * Puts `around` around a method. The result is a Proxy, so `name` and `length` stay. It has the metadata that
  * decorators below have set, so the order of decorators does not matter.
  */
-export function wrapMethod(method: Method, around: Around): Method {
+export function wrapMethod(method: Method, around: Around, watch: TransactionWatch): Method {
   const wrapped = new Proxy(method, {
     apply: (target, self: object, args: unknown[]) => around(target, self, args),
     get: (target, name, proxy): unknown =>
       name === LOCKED ? LOCKED : name === 'bind' ? bindLockedMethod : Reflect.get(target, name, proxy),
+    getPrototypeOf: (target) => {
+      watch.look();
+      return Reflect.getPrototypeOf(target);
+    },
   });
   for (const key of Reflect.getMetadataKeys(method) as unknown[]) {
     Reflect.defineMetadata(key, Reflect.getMetadata(key, method), wrapped);

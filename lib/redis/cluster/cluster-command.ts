@@ -9,7 +9,12 @@ export interface ClusterOutcome extends Outcome {
    * before.
    */
   resent(): void;
+  /** A node refused the command because it counts the cluster as down. The client sends it again by itself. */
+  saidDown(call: Call, error: Error): void;
 }
+
+/** What a node says that refuses all keys, because nobody serves some of them. */
+const DOWN = 'CLUSTERDOWN The cluster is down';
 
 /** A command that knows its slot. */
 export class ClusterCommand extends ScriptCommand {
@@ -26,10 +31,13 @@ export class ClusterCommand extends ScriptCommand {
   static sendTo(cluster: Cluster, call: Call, withSource: boolean, outcome: ClusterOutcome): void {
     const command = new ClusterCommand(call, withSource, outcome);
     ScriptCommand.pass(cluster, command);
-    if (!call.isImpatient) return;
     // The client has set this handler, which follows redirects.
     const follow = command.reject;
-    command.reject = (error) => (error.message.startsWith('TRYAGAIN') ? outcome.failed(call, error) : follow(error));
+    command.reject = (error) => {
+      if (call.isImpatient && error.message.startsWith('TRYAGAIN')) return outcome.failed(call, error);
+      if (error.message.startsWith(DOWN)) outcome.saidDown(call, error);
+      follow(error);
+    };
   }
 
   /** Returns the slot, for the client; null lets it choose any node. */

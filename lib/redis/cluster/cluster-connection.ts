@@ -37,6 +37,8 @@ export class ClusterConnection extends Connection {
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #resends = 0;
+  /** The calls that a node refused because it counts the cluster as down. */
+  readonly #refusedAll = new WeakSet<Call>();
   #isClosed = false;
 
   constructor(
@@ -110,31 +112,33 @@ export class ClusterConnection extends Connection {
   }
 
   /**
-   * Makes sure that the masters of these slots reply, as far as that is in doubt: who takes the keys of one slot, and
-   * then waits for the next one, keeps others from them.
+   * Makes sure that the masters of these locks reply, as far as that is in doubt: who takes the keys of one slot, and then
+   * waits for the next one, keeps others from them.
    *
+   * @param locks one of each slot, with its companions
    * @throws LockUnavailableError
    */
-  async reach(slots: readonly number[], keysIn: (slot: number) => readonly string[]): Promise<void> {
+  async reach(locks: readonly (readonly string[])[]): Promise<void> {
     const silent = this.#silentNodes.names();
-    const isInDoubt = (slot: number): boolean =>
-      masterOf(this.#cluster, slot)?.status !== 'ready' || silent.includes(masterName(this.#cluster, slot)!);
-    await Promise.all(slots.filter(isInDoubt).map((slot) => this.run(HOLDERS_OF, keysIn(slot), [])));
+    const isInDoubt = ([lock]: readonly string[]): boolean => {
+      const slot = slotOf(lock!);
+      return masterOf(this.#cluster, slot)?.status !== 'ready' || silent.includes(masterName(this.#cluster, slot)!);
+    };
+    await Promise.all(locks.filter(isInDoubt).map((names) => this.run(HOLDERS_OF, names, [])));
   }
 
   /**
-   * Notes in an error which keys nobody gets: those of masters which are down, because they say nothing, or serve one of
-   * these slots and have no connection. Where none is down, all keys: a cluster may refuse all for the sake of one slot.
+   * Notes in an error which keys nobody gets: all, while the client is not connected; or those of masters which are down,
+   * because they say nothing, or serve one of these slots and have no connection.
    */
   noteOutage<Failure extends Error>(error: Failure, slots: readonly (number | undefined)[] = []): Failure {
     if (error instanceof RefusedError || coverageOf(error)) return error;
     const cluster = this.#cluster;
+    if (cluster.status !== 'ready') return storeOutage(error);
     const unconnected = slots.filter((slot) => masterOf(cluster, slot)?.status !== 'ready');
     const down = new Set([...this.#silentNodes.names(), ...unconnected.map((slot) => masterName(cluster, slot))]);
     down.delete(undefined);
-    return down.size === 0
-      ? storeOutage(error)
-      : storeOutage(error, (key) => down.has(masterName(cluster, this.#slotOfKey(key))));
+    return down.size === 0 ? error : storeOutage(error, (key) => down.has(masterName(cluster, this.#slotOfKey(key))));
   }
 
   close(): void {
@@ -147,6 +151,12 @@ export class ClusterConnection extends Connection {
 
   protected get late(): LockUnavailableError {
     return this.#unreachable({ sent: true });
+  }
+
+  /** @internal */
+  saidDown(call: Call, error: Error): void {
+    this.#refusedAll.add(call);
+    this.#lastError = withoutCommand(error);
   }
 
   /** The client resends a call by itself. @internal */
@@ -178,7 +188,8 @@ export class ClusterConnection extends Connection {
   protected expire(call: Call): void {
     this.#silentNodes.expired(call);
     this.#lookForMasters();
-    this.fail(call, this.noteOutage(this.#unreachable(call), [call.slot]));
+    const error = this.#unreachable(call);
+    this.fail(call, this.#refusedAll.has(call) ? storeOutage(error) : this.#ofItsSlot(call, error));
   }
 
   protected noteReply(): void {
@@ -247,6 +258,12 @@ export class ClusterConnection extends Connection {
   #stopTryingAgain(): void {
     clearTimeout(this.#tryAgain);
     this.#tryAgain = undefined;
+  }
+
+  /** Notes in the error of a call that nobody gets the keys of its slot, and of masters which are down. */
+  #ofItsSlot({ slot }: Call, error: LockUnavailableError): LockUnavailableError {
+    const ofMasters = coverageOf(this.noteOutage(error, [slot]));
+    return storeOutage(error, (key) => this.#slotOfKey(key) === slot || (ofMasters?.(key) ?? false));
   }
 
   #isSilent(node: string, call: Call): LockUnavailableError {

@@ -145,10 +145,9 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
         : await this.#busyStill(parts, this.#progress.get(command)?.waitsIn ?? 0);
       throwIfLate();
       if (busy) return busy;
-      await this.#redis.reach(
-        groups.map(({ slot }) => slot),
-        (slot) => this.#names.ofKey(groups.find((group) => group.slot === slot)!.keys[0]!),
-      );
+      // Who stands in a queue takes nothing yet.
+      if (!command.isQueued || command.wasOffered)
+        await this.#redis.reach(groups.map(({ keys }) => this.#names.ofKey(keys[0]!)));
       throwIfLate();
       for (const [index, part] of parts.entries()) {
         asked = Math.max(asked, index + 1);

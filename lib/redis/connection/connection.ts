@@ -14,9 +14,6 @@ export interface ServerReply {
   readonly reply: unknown;
 }
 
-/** How a server refuses a call because of its keys: one is no lock, lies elsewhere, or may not be used. */
-const OF_ITS_KEYS = /^(WRONGTYPE|CROSSSLOT|MOVED|ASK|NOPERM.* key|user_script:|ERR(?!.* can't run ))/;
-
 /**
  * Runs scripts and commands, on one Redis or on a cluster. A call settles within the command time-out. When the
  * connection drops meanwhile, the call is sent again on the next one: every script may run twice.
@@ -119,8 +116,7 @@ export abstract class Connection implements Outcome {
 
   /** The error of a call that the server refused. */
   refused(error: Error): RefusedError {
-    const refused = refusedBy(this.server, error);
-    return OF_ITS_KEYS.test(refused.reply) ? refused : storeOutage(refused);
+    return refusedBy(this.server, error);
   }
 
   /** @internal */

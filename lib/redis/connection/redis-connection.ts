@@ -6,7 +6,7 @@ import { PUBLISH } from '../lua/publish.script.js';
 import { BorrowedState, databaseOf } from './borrowed-state.js';
 import { CircuitBreaker } from './circuit-breaker.js';
 import { Connection } from './connection.js';
-import { notDone } from './connection-errors.js';
+import { notDone, type RefusedError } from './connection-errors.js';
 import type { OutageLog } from './outage-log.js';
 import type { Call } from './plain-call.js';
 import { ReconnectOnEnd } from './reconnect-on-end.js';
@@ -15,6 +15,12 @@ import { besides } from './further-client.js';
 import type { RedisClient } from './redis-client.js';
 import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
+
+/**
+ * How a server refuses a call that may be about its keys: one is no lock, lies elsewhere, or may not be used. It reports
+ * that a script may not run a command as an ERR, which concerns all calls.
+ */
+const OF_ITS_KEYS = /^(WRONGTYPE|CROSSSLOT|MOVED|ASK|NOPERM.* key|user_script:|ERR(?!.* can't run ))/;
 
 /** Runs scripts on one Redis. */
 export class RedisConnection extends Connection {
@@ -77,7 +83,7 @@ export class RedisConnection extends Connection {
   /** Sends a call. While the circuit is open, it fails at once, unless it is the only one: then it is the probe. */
   override send(call: Call): void {
     if (this.#breaker.isOpen && !this.isIdle)
-      return call.fail(this.#unreachable('calls get no reply; another call is probing it now', call));
+      return this.fail(call, this.#unreachable('calls get no reply; another call is probing it now', call));
     super.send(call);
   }
 
@@ -87,6 +93,11 @@ export class RedisConnection extends Connection {
     for (const call of this.inFlight.clear()) this.#failClosed(call);
     // An error that the end of a half-made connection causes is no trouble.
     if (!this.#lent) this.#redis.on('error', () => undefined).disconnect();
+  }
+
+  override refused(error: Error): RefusedError {
+    const refused = super.refused(error);
+    return OF_ITS_KEYS.test(refused.reply) ? refused : storeOutage(refused);
   }
 
   protected get late(): LockUnavailableError {

@@ -11,7 +11,7 @@ import type {
   StoreListener,
 } from '../../store/lock-store.js';
 import type { Connection } from '../connection/connection.js';
-import { ReplicaAcknowledgements, type Acknowledgements, type DurabilityTerms } from './replica-acknowledgements.js';
+import { ReplicaAcknowledgements, type DurabilityTerms } from './replica-acknowledgements.js';
 
 /**
  * The connections of the store: the one for renewals is a connection of its own, as `WAIT` holds up all that comes
@@ -57,9 +57,11 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
     return this.#redis.inTime(async (throwIfLate) => {
       const { epoch } = this.#redis;
       const reply = await super.acquire(command);
-      // While replicas are missing, each caller in front has the key until that is known: who waits asks, too.
-      const asks = reply.granted || command.isQueued;
-      await this.#confirm(asks ? epoch : undefined, throwIfLate, () => this.cancel(command));
+      const verify = async (): Promise<void> => {
+        if (reply.granted) await this.#verifyGrant(epoch);
+        else if (command.isQueued) await this.#verifyReplicas(epoch);
+      };
+      await this.#confirm(verify, throwIfLate, () => this.cancel(command));
       return reply;
     });
   }
@@ -94,19 +96,22 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
     return this.#redis.inTime(async (throwIfLate) => {
       const { epoch } = this.#redis;
       const grant = await super.upgrade(lock, number);
-      if (grant) await this.#confirm(epoch, throwIfLate, () => this.downgrade(lock, number));
+      if (grant)
+        await this.#confirm(
+          () => this.#verifyGrant(epoch),
+          throwIfLate,
+          () => this.downgrade(lock, number),
+        );
       return grant;
     });
   }
 
   /**
-   * @param epoch that of the connection before the lock was asked for; undefined when it was not granted
-   * @throws LockUnavailableError when the last grants don't count, or nobody waits for this one any more; it has been
-   *   undone then
+   * @throws LockUnavailableError when that fails, or nobody waits for this call any more; it has been undone then
    */
-  async #confirm(epoch: number | undefined, throwIfLate: () => void, undo: () => Promise<unknown>): Promise<void> {
+  async #confirm(verify: () => Promise<void>, throwIfLate: () => void, undo: () => Promise<unknown>): Promise<void> {
     try {
-      if (epoch !== undefined) await this.#verifyGrant(epoch);
+      await verify();
       throwIfLate();
     } catch (error) {
       await undo().catch(() => undefined);
@@ -121,29 +126,45 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
    * @throws LockUnavailableError when the last grants don't count
    */
   async #verifyGrant(epoch: number): Promise<void> {
-    const problem = this.#problemOf(await this.#ofGrants.ask(), epoch);
-    if (problem !== undefined) throw storeOutage(new LockUnavailableError(problem));
+    const { timeoutMs } = this.#durability;
+    const { server } = this.#redis;
+    const have = await this.#ofGrants.ask();
+    if (epoch !== this.#redis.epoch)
+      throw new LockUnavailableError(
+        `The connection to Redis at ${server} dropped before its replicas were known to have the lock, ` +
+          'so it was released.',
+      );
+    if (!have.master)
+      throw storeOutage(
+        new LockUnavailableError(
+          `Redis at ${server} had not written the lock to its disk within ${timeoutMs} ms, so it was released. ` +
+            'Look at its disk, and at "appendfsync".',
+        ),
+      );
+    if (have.replicas < this.#durability.replicas) throw this.#tooFew(have.replicas, 'so it was released');
   }
 
-  /** Tells why grants don't count; undefined if they do. */
-  #problemOf({ master, replicas: have }: Acknowledgements, epoch: number): string | undefined {
+  /**
+   * While replicas are missing, the key goes from one caller to the next, and each finds that out by itself. So a waiter
+   * asks, too. Not where a question may take as long as a disk.
+   *
+   * @throws LockUnavailableError when replicas are missing
+   */
+  async #verifyReplicas(epoch: number): Promise<void> {
+    const { replicas, aof } = this.#durability;
+    if (aof) return;
+    const have = await this.#ofGrants.ask();
+    if (epoch === this.#redis.epoch && have.replicas < replicas) throw this.#tooFew(have.replicas, 'so nobody gets it');
+  }
+
+  #tooFew(have: number, consequence: string): LockUnavailableError {
     const { replicas, timeoutMs, aof } = this.#durability;
-    const { server } = this.#redis;
-    if (epoch !== this.#redis.epoch)
-      return (
-        `The connection to Redis at ${server} dropped before its replicas were known to have the lock, ` +
-        'so it was released.'
-      );
-    if (!master)
-      return (
-        `Redis at ${server} had not written the lock to its disk within ${timeoutMs} ms, so it was released. ` +
-        'Look at its disk, and at "appendfsync".'
-      );
-    if (have >= replicas) return undefined;
-    return (
-      `Only ${have} of the ${replicas} replicas that "durability" asks for ` +
-      `had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, so it was released. ` +
-      `Look at the replicas of Redis at ${server}.`
+    return storeOutage(
+      new LockUnavailableError(
+        `Only ${have} of the ${replicas} replicas that "durability" asks for ` +
+          `had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, ${consequence}. ` +
+          `Look at the replicas of Redis at ${this.#redis.server}.`,
+      ),
     );
   }
 
