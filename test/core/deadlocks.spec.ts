@@ -181,4 +181,19 @@ describe('Deadlocks', () => {
       });
     });
   });
+
+  it('a key that the call holds in another service is part of no circle', async () => {
+    const others = lockService(new MemoryLockStore(), { shutdownGrace: 0 });
+    const end = deferred();
+    const [hasB, hasK] = [deferred(), deferred()];
+    const third = locks.withLock('k', () => (hasK.resolve(), end.promise));
+    await hasK.promise;
+    const second = locks.withLock('b', () => (hasB.resolve(), locks.withLock('k', turn, { wait: LONG })));
+    await hasB.promise;
+    const first = others.withLock('k', () => locks.withLock('a', () => locks.withLock('b', turn, SHORT)));
+    await expect(first).rejects.toMatchObject({ code: 'LOCK_TIMEOUT', isDeadlock: false });
+    end.resolve();
+    await Promise.all([second, third]);
+    await others.close();
+  });
 });

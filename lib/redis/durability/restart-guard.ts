@@ -89,12 +89,10 @@ export class RestartGuard {
     if (this.#checkedInEpoch !== this.#redis.epoch) await this.#askOnce();
     const leftMs = this.#overAt - now();
     if (leftMs <= 0) return;
-    throw storeOutage(
-      new LockUnavailableError(
-        `Redis at ${this.#redis.server} was started a moment ago and may have forgotten locks that are still held: ` +
-          `it grants none for another ${Math.ceil(leftMs / 1000)} s, ` +
-          `until the longest lease (${this.#guardMs} ms) has passed.`,
-      ),
+    throw outage(
+      `Redis at ${this.#redis.server} was started a moment ago and may have forgotten locks that are still held: ` +
+        `it grants none for another ${Math.ceil(leftMs / 1000)} s, ` +
+        `until the longest lease (${this.#guardMs} ms) has passed.`,
     );
   }
 
@@ -106,7 +104,7 @@ export class RestartGuard {
     try {
       const start = startOf(String(await this.#redis.command('INFO', 'server')));
       if (!start)
-        throw new LockUnavailableError(
+        throw outage(
           `Redis at ${this.#redis.server} does not say when it was started (INFO), ` +
             "so it can't be trusted to know all locks.",
         );
@@ -144,3 +142,5 @@ function startOf(info: string): Start | undefined {
   // It counts whole seconds, so it can be almost one second more than has passed.
   return { run: field('run_id'), agoMs: (Number(uptime) - 1) * 1000 - aheadMs };
 }
+
+const outage = (message: string): LockUnavailableError => storeOutage(new LockUnavailableError(message));
