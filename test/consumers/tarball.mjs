@@ -33,7 +33,7 @@ function assertSmall(assets) {
 function commandFiles() {
   const files = new Set(['index', 'watcher']);
   for (const file of files) {
-    const imports = readFileSync(`dist/cli/${file}.js`, 'utf8').matchAll(/['"]\.\/([\w-]+)\.js['"]/g);
+    const imports = readFileSync(`dist/cli/${file}.js`, 'utf8').matchAll(/['"]\.\/([\w.-]+)\.js['"]/g);
     for (const [, imported] of imports) files.add(imported);
   }
   return [...files];
