@@ -6,10 +6,13 @@ import { tellLateListeners } from './late-close.js';
 import { keepQueuedInContext } from './queued-response.js';
 
 /**
- * Does for every handler what `LockInterceptor` does for one. It guards nothing: a guard is the cheapest place in Nest
- * that sees each request before its handler runs (1 to 4 µs; a global interceptor 9 to 60, docs/decisions/0003).
+ * Keeps each request out of locks that are not its own; and unless the module has `http: false`, does for every handler
+ * what `LockInterceptor` does for one. It guards nothing: a guard is the cheapest place in Nest that sees each request
+ * before its handler runs (1 to 4 µs; a global interceptor 9 to 60, docs/decisions/0003).
  */
 export class LockRequestGuard implements CanActivate {
+  /** Whether it does what `LockInterceptor` does. */
+  follows = false;
   readonly #leaveLocks: () => void;
 
   /** @param leaveLocks takes the running async context, and all that it calls, out of all locks */
@@ -18,25 +21,10 @@ export class LockRequestGuard implements CanActivate {
   }
 
   canActivate(context: ExecutionContext): boolean {
-    if (isLedAway(rawResponse(context))) this.#leaveLocks();
-    enterRequest(context);
-    tellLateListeners(context);
-    return true;
-  }
-}
-
-/** Keeps requests out of locks that are not theirs. All that is left of the other guard with `http: false`. */
-export class OwnContextGuard implements CanActivate {
-  readonly #leaveLocks: () => void;
-
-  constructor(leaveLocks: () => void) {
-    this.#leaveLocks = leaveLocks;
-  }
-
-  canActivate(context: ExecutionContext): boolean {
     const response = rawResponse(context);
     if (isLedAway(response)) this.#leaveLocks();
-    if (response) keepQueuedInContext(response);
+    if (this.follows) enterRequest(context);
+    else if (response) keepQueuedInContext(response);
     tellLateListeners(context);
     return true;
   }
@@ -49,9 +37,7 @@ export class OwnContextGuard implements CanActivate {
  * @param follows whether it does all that `LockInterceptor` does
  */
 export function bindRequestGuard(app: ApplicationConfig, follows: boolean, leaveLocks: () => void): void {
-  const guards = app.getGlobalGuards();
-  if (guards.some((guard) => guard instanceof LockRequestGuard)) return;
-  if (follows) app.addGlobalGuard(new LockRequestGuard(leaveLocks));
-  else if (!guards.some((guard) => guard instanceof OwnContextGuard))
-    app.addGlobalGuard(new OwnContextGuard(leaveLocks));
+  let guard = app.getGlobalGuards().find((guard) => guard instanceof LockRequestGuard);
+  if (!guard) app.addGlobalGuard((guard = new LockRequestGuard(leaveLocks)));
+  guard.follows ||= follows;
 }
