@@ -112,8 +112,8 @@ export class ClusterConnection extends Connection {
   }
 
   /**
-   * Makes sure that the masters of these locks reply, as far as that is in doubt: who takes the keys of one slot, and then
-   * waits for the next one, keeps others from them.
+   * Makes sure that the masters of these locks reply, as far as that is in doubt: who takes the keys of one slot, and
+   * then waits for the next one, keeps others from them.
    *
    * @param locks one of each slot, with its companions
    * @throws LockUnavailableError
@@ -128,17 +128,27 @@ export class ClusterConnection extends Connection {
   }
 
   /**
-   * Notes in an error which keys nobody gets: all, while the client is not connected; or those of masters which are down,
-   * because they say nothing, or serve one of these slots and have no connection.
+   * Notes in an error which keys nobody gets: all, while the client is not connected; or those of masters which are
+   * down, because they say nothing, or serve one of these slots and have no connection.
+   *
+   * @param stuck a slot of which nobody gets the keys either
    */
-  noteOutage<Failure extends Error>(error: Failure, slots: readonly (number | undefined)[] = []): Failure {
+  noteOutage<Failure extends Error>(
+    error: Failure,
+    slots: readonly (number | undefined)[] = [],
+    stuck?: number,
+  ): Failure {
     if (error instanceof RefusedError || coverageOf(error)) return error;
     const cluster = this.#cluster;
     if (cluster.status !== 'ready') return storeOutage(error);
     const unconnected = slots.filter((slot) => masterOf(cluster, slot)?.status !== 'ready');
     const down = new Set([...this.#silentNodes.names(), ...unconnected.map((slot) => masterName(cluster, slot))]);
     down.delete(undefined);
-    return down.size === 0 ? error : storeOutage(error, (key) => down.has(masterName(cluster, this.#slotOfKey(key))));
+    if (down.size === 0 && stuck === undefined) return error;
+    return storeOutage(error, (key) => {
+      const slot = this.#slotOfKey(key);
+      return slot === stuck || down.has(masterName(cluster, slot));
+    });
   }
 
   close(): void {
@@ -189,7 +199,7 @@ export class ClusterConnection extends Connection {
     this.#silentNodes.expired(call);
     this.#lookForMasters();
     const error = this.#unreachable(call);
-    this.fail(call, this.#refusedAll.has(call) ? storeOutage(error) : this.#ofItsSlot(call, error));
+    this.fail(call, this.#refusedAll.has(call) ? storeOutage(error) : this.noteOutage(error, [call.slot], call.slot));
   }
 
   protected noteReply(): void {
@@ -258,12 +268,6 @@ export class ClusterConnection extends Connection {
   #stopTryingAgain(): void {
     clearTimeout(this.#tryAgain);
     this.#tryAgain = undefined;
-  }
-
-  /** Notes in the error of a call that nobody gets the keys of its slot, and of masters which are down. */
-  #ofItsSlot({ slot }: Call, error: LockUnavailableError): LockUnavailableError {
-    const ofMasters = coverageOf(this.noteOutage(error, [slot]));
-    return storeOutage(error, (key) => this.#slotOfKey(key) === slot || (ofMasters?.(key) ?? false));
   }
 
   #isSilent(node: string, call: Call): LockUnavailableError {
