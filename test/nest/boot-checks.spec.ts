@@ -66,11 +66,20 @@ const Forgetful: MethodDecorator = (_prototype, _name, descriptor) => {
   } as typeof descriptor.value;
 };
 
-/** As `@Transactional` of MikroORM, at its place on the disk. */
+/** A decorator that puts an async function around what it wraps, as `@SentryTraced` does. */
+const Traced: MethodDecorator = (_prototype, _name, descriptor) => {
+  const method = descriptor.value as (...args: unknown[]) => unknown;
+  descriptor.value = async function (this: unknown, ...args: unknown[]) {
+    return method.apply(this, args);
+  } as typeof descriptor.value;
+};
+
+/** As `@Transactional` of MikroORM, which looks at the constructor of what it wraps, at its place on the disk. */
 const mikroOrmTransactional = (file: string) =>
   runInThisContext(
     `(_prototype, _name, descriptor) => {
       const method = descriptor.value;
+      if (method.constructor.name !== 'AsyncFunction') throw new Error('not async');
       descriptor.value = async function (...args) { return method.apply(this, args); };
     }`,
     { filename: `/app/node_modules/@mikro-orm/${file}` },
@@ -423,7 +432,7 @@ Potential solutions:
         async cancel() {}
 
         @mikroOrmTransactional(`${name}/${folder}/Transactional.js`)
-        @Forgetful
+        @Traced
         @WithLock('order')
         async ship() {}
 

@@ -12,8 +12,8 @@ const METADATA_FRAMES = 30;
 /**
  * Notices that `@Transactional` stands above a locked method, so the transaction would commit after the lock is
  * released. Nothing shows that afterwards. But who puts something around the method reads it in its descriptor, which
- * all decorators above get. And who gets it by another way, while the class is defined, copies its metadata, which reads
- * its prototype.
+ * all decorators above get. And who gets it by another way, while the class is defined, looks at the method itself: it
+ * copies the metadata, which reads the prototype, or asks the constructor whether the method is async.
  */
 export class TransactionWatch {
   #isDefined = false;

@@ -13,8 +13,10 @@ export type Around = (method: Method, self: object, args: unknown[]) => unknown;
 export function wrapMethod(method: Method, around: Around, watch: TransactionWatch): Method {
   const wrapped = new Proxy(method, {
     apply: (target, self: object, args: unknown[]) => around(target, self, args),
-    get: (target, name, proxy): unknown =>
-      name === LOCKED ? LOCKED : name === 'bind' ? bindLockedMethod : Reflect.get(target, name, proxy),
+    get: (target, name, proxy): unknown => {
+      if (name === 'constructor') watch.look();
+      return name === LOCKED ? LOCKED : name === 'bind' ? bindLockedMethod : Reflect.get(target, name, proxy);
+    },
     getPrototypeOf: (target) => {
       watch.look();
       return Reflect.getPrototypeOf(target);
