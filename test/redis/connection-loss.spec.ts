@@ -222,26 +222,26 @@ describe('When Redis fails', () => {
     await until(() => locks.withLock('account:1', () => true).catch(() => false));
   });
 
+  /** Callers that have one key in common. */
+  const sharing = () =>
+    Array.from({ length: 12 }, (_, index) => locks.lock(['hot', `account:${index}`], { wait: 9000 }));
+
   it('callers of several keys fail together while Redis hangs, though they have only one key in common', async () => {
     process.kill(server.pid, 'SIGSTOP');
-    const calls = Array.from({ length: 8 }, (_, index) => locks.lock(['hot', `account:${index}`], { wait: 3000 }));
-    await Promise.all(calls.map(unavailable));
+    await Promise.all(sharing().map(unavailable));
     process.kill(server.pid, 'SIGCONT');
     await until(() => locks.withLock('hot', () => true).catch(() => false));
   });
 
-  it('so they do while Redis replies too late', async () => {
+  it('callers of several keys fail together while Redis replies too late', async () => {
     const background = setInterval(() => void locks.isLocked('b').catch(() => undefined), 20);
-    proxy.delay(COMMAND_TIMEOUT_MS);
-    await until(() =>
-      locks.isLocked('a').then(
-        () => false,
-        () => true,
-      ),
-    );
-    const calls = Array.from({ length: 12 }, (_, index) => locks.lock(['hot', `account:${index}`], { wait: 9000 }));
-    await Promise.all(calls.map(unavailable));
-    clearInterval(background);
+    try {
+      proxy.delay(COMMAND_TIMEOUT_MS);
+      await unavailable(locks.isLocked('a'));
+      await Promise.all(sharing().map(unavailable));
+    } finally {
+      clearInterval(background);
+    }
     proxy.delay(0);
     await until(() => locks.withLock('hot', () => true).catch(() => false));
   }, 15_000);
@@ -253,12 +253,11 @@ describe('When Redis fails', () => {
       () => redis.config('SET', 'min-replicas-to-write', 1),
       () => redis.config('SET', 'min-replicas-to-write', 0),
     ],
-  ])('so they do while Redis %s: one of them asks', async (_what, begin, end) => {
+  ])('callers of several keys fail together while Redis %s: one of them asks', async (_what, begin, end) => {
     await begin();
     const asked = jest.spyOn(Redis.prototype, 'sendCommand');
     try {
-      const calls = Array.from({ length: 12 }, (_, index) => locks.lock(['hot', `account:${index}`], { wait: 9000 }));
-      await Promise.all(calls.map(unavailable));
+      await Promise.all(sharing().map(unavailable));
       // And one gives back what nobody wants.
       expect(asked.mock.calls.filter(([{ name }]) => name === 'evalsha').length).toBeLessThanOrEqual(2);
     } finally {

@@ -68,8 +68,8 @@ export class LockContext {
   }
 
   /**
-   * Returns the innermost lock of this service that is still held. Skips those that have ended, so that work which schedules its own
-   * next run does not grow a chain.
+   * Returns the innermost lock of this service that is still held. Skips those that have ended, so that work which
+   * schedules its own next run does not grow a chain.
    */
   innermost(): LockNode | undefined {
     let node = nodes.getStore();

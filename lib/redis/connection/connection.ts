@@ -145,6 +145,7 @@ export abstract class Connection implements Outcome {
   protected fail(call: Call, error: LockUnavailableError): void {
     this.parked.delete(call);
     this.inFlight.delete(call);
+    // Where nothing is said of certain keys, all calls would meet the same.
     call.fail(error instanceof RefusedError || coverageOf(error) ? error : storeOutage(error));
   }
 

@@ -17,8 +17,8 @@ import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
 
 /**
- * How a server refuses a call that may be about its keys: one is no lock, lies elsewhere, or may not be used. It reports
- * that a script may not run a command as an ERR, which concerns all calls.
+ * How a server refuses a call that may be about its keys: one is no lock, lies elsewhere, or may not be used. An ERR
+ * may be anything, but that a script "can't run" a command concerns all calls.
  */
 const OF_ITS_KEYS = /^(WRONGTYPE|CROSSSLOT|MOVED|ASK|NOPERM.* key|user_script:|ERR(?!.* can't run ))/;
 

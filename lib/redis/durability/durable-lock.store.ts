@@ -107,7 +107,9 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
   }
 
   /**
-   * @throws LockUnavailableError when that fails, or nobody waits for this call any more; it has been undone then
+   * Undoes a call that does not count, or that nobody waits for any more.
+   *
+   * @throws what `verify` throws, or LockUnavailableError
    */
   async #confirm(verify: () => Promise<void>, throwIfLate: () => void, undo: () => Promise<unknown>): Promise<void> {
     try {
@@ -126,7 +128,7 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
    * @throws LockUnavailableError when the last grants don't count
    */
   async #verifyGrant(epoch: number): Promise<void> {
-    const { timeoutMs } = this.#durability;
+    const { replicas, timeoutMs } = this.#durability;
     const { server } = this.#redis;
     const have = await this.#ofGrants.ask();
     if (epoch !== this.#redis.epoch)
@@ -141,12 +143,12 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
             'Look at its disk, and at "appendfsync".',
         ),
       );
-    if (have.replicas < this.#durability.replicas) throw this.#tooFew(have.replicas, 'so it was released');
+    if (have.replicas < replicas) throw this.#tooFew(have.replicas, 'so it was released');
   }
 
   /**
-   * While replicas are missing, the key goes from one caller to the next, and each finds that out by itself. So a waiter
-   * asks, too. Not where a question may take as long as a disk.
+   * While replicas are missing, the key goes from one caller to the next, and each finds that out by itself. So a
+   * waiter asks, too. Not where a question may take as long as a disk.
    *
    * @throws LockUnavailableError when replicas are missing
    */
