@@ -139,7 +139,7 @@ describe('The lock page in Chromium, in a real app on Redis', () => {
     if (platform === 'Express') {
       it('a lost lock is seen, with its reason', async () => {
         const page = await openAt('lost');
-        const lock = await locks.lock('lost:1', { label: 'Accounts.withdraw', lease: '600ms' });
+        const lock = await locks.lock('lost:1', { label: 'Accounts.withdraw' });
         await locks.forceUnlock('lost:1', { by: 'the night shift', reason: 'it hung' });
         await aborted(lock.signal);
         const row = rowsOf(page, 'Lost in the last hour').filter({ hasText: 'lost:1' });
