@@ -47,7 +47,8 @@ describe('nest-redis-lock doctor', () => {
   }, 30_000);
 
   it('doctor finds a server that evicts, and a replica', async () => {
-    await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
+    await redis.config('SET', 'maxmemory', '100mb');
+    await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
     expect(await examine()).toMatchObject({ code: 1, problems: [expect.stringMatching(/^server: it evicts keys/)] });
     await redis.config('SET', 'maxmemory', '0');
     await redis.replicaof('127.0.0.1', 1);

@@ -6,6 +6,9 @@ import { refusedBy } from '../../lib/redis/connection/connection-errors.js';
 const inScript = (words: string) =>
   new Error(`ERR Error running script (call to f_${'0a'.repeat(20)}): @user_script:12: ${words}`);
 
+/** The same when the script caught it, and returned it as the reply to one operation. */
+const caughtInScript = (words: string) => new Error(words);
+
 describe('An error in a script as Redis 6.2 reports it', () => {
   it.each([
     [
@@ -29,9 +32,11 @@ describe('An error in a script as Redis 6.2 reports it', () => {
       'Check that it runs',
     ],
   ])('an error reads as newer servers report it: %s', (words, told, advice) => {
-    const { detail, reply } = refusedBy('there', inScript(words));
-    expect(detail).toContain(`Redis at there refused the command: ${told}. ${advice}`);
-    expect(reply).toMatch(new RegExp(`^${told.split(' ')[0]} `));
+    for (const error of [inScript(words), caughtInScript(words)]) {
+      const { detail, reply } = refusedBy('there', error);
+      expect(detail).toContain(`Redis at there refused the command: ${told}. ${advice}`);
+      expect(reply).toMatch(new RegExp(`^${told.split(' ')[0]} `));
+    }
   });
 
   it('an error of the script itself stays an error of one operation', () => {
@@ -41,7 +46,9 @@ describe('An error in a script as Redis 6.2 reports it', () => {
   it('a READONLY error makes the client find another master', () => {
     const { redis } = redisClient({ host: '127.0.0.1' }, 1000);
     const looks = redis.options.reconnectOnError!;
-    expect(looks(inScript("@user_script: 12: -READONLY You can't write against a read only replica."))).toBe(true);
+    const words = "@user_script: 12: -READONLY You can't write against a read only replica.";
+    expect(looks(inScript(words))).toBe(true);
+    expect(looks(caughtInScript(words))).toBe(true);
     expect(
       looks(new Error("READONLY You can't write against a read only replica. script: 0a, on @user_script:1.")),
     ).toBe(true);

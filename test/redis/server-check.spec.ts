@@ -34,21 +34,25 @@ describe('The check of a server', () => {
   const warnings = (user?: string) => whatIsTold((locks) => locks.withLock('a', () => undefined), user);
 
   it('a server that evicts keys is reported once, with what to set', async () => {
-    await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
+    await client.config('SET', 'maxmemory', '100mb');
+    await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
     expect(await warnings()).toEqual([
       expect.stringMatching(/"maxmemory-policy allkeys-lru".*second holder.*noeviction/),
     ]);
   });
 
   it('a server without a memory limit, or that evicts nothing, is not reported', async () => {
-    await client.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'allkeys-lru');
+    await client.config('SET', 'maxmemory', '0');
+    await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
     expect(await warnings()).toEqual([]);
-    await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'noeviction');
+    await client.config('SET', 'maxmemory', '100mb');
+    await client.config('SET', 'maxmemory-policy', 'noeviction');
     expect(await warnings()).toEqual([]);
   });
 
   it('a server is not reported for a user that may not ask for INFO', async () => {
-    await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
+    await client.config('SET', 'maxmemory', '100mb');
+    await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
     await client.call('ACL', 'SETUSER', 'shy', 'on', '>pw', '~*', '&*', '+@all', '-info');
     expect(await warnings('shy:pw@')).toEqual([]);
   });

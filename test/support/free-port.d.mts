@@ -1,2 +1,2 @@
-/** Finds a port of the loopback interface that nobody uses. */
-export function freePort(): Promise<number>;
+/** Finds a port of the loopback interface that nobody uses; with a distance, nor the port that far behind it. */
+export function freePort(distance?: number): Promise<number>;

@@ -22,7 +22,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [/^OOM/, 'It is out of memory and evicts nothing: raise its "maxmemory", or delete something.'],
   [
-    /unknown command '?WAITAOF/i,
+    /unknown command.{1,3}WAITAOF/i,
     'Only Redis 7.2 or later, and Valkey, can wait for a disk: upgrade it, or leave out "durability.aof".',
   ],
   [
@@ -79,11 +79,13 @@ function wordsOf(error: NodeJS.ErrnoException): string {
   return words.replace(/ script: [0-9a-f]{40}, on @user_script:\d+\.?$/, '').replace(/\.$/, '');
 }
 
-/** Returns what a server said. Redis 6 puts the line of the script before the words. */
+/** What Redis 6 puts before the words: which script it ran, unless the script caught the error, and in which line. */
+const PLACE_IN_SCRIPT =
+  /^(?:ERR Error running script \(call to f_[0-9a-f]{40}\): )?(?:@user_script: ?\d+: )*-?(?=[A-Z]+ )/;
+
+/** Returns what a server said. */
 export function saidBy({ message }: Error): string {
-  return message
-    .replace(/^ERR Error running script \(call to f_[0-9a-f]{40}\): (?:@user_script: ?\d+: )*-?(?=[A-Z]+ )/, '')
-    .trimEnd();
+  return message.replace(PLACE_IN_SCRIPT, '').trimEnd();
 }
 
 /**

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from '@jest/globals';
 import type { Redis } from 'ioredis';
+import { saidBy } from '../../../lib/redis/connection/redis-diagnosis.js';
 import { LOCKS } from '../../../lib/redis/lua/locks.script.js';
 import { ALIVE_MS } from '../../../lib/store/lock-store.js';
 import { withoutContendedPath } from './contended-path.js';
@@ -143,7 +144,7 @@ async function effects(
   const { redis, locks } = bench;
   const first = isSecond ? ([['try', 'me.9', LEASE, 'b']] as const) : [];
   const run = () =>
-    locks(...first, [what, token, LEASE, 'a']).catch((error: Error) => `error: ${error.message.slice(0, 20)}`);
+    locks(...first, [what, token, LEASE, 'a']).catch((error: Error) => `error: ${saidBy(error).slice(0, 20)}`);
   let reply: unknown;
   if (isFull) await outOfMemory(redis, async () => void (reply = await run()));
   else reply = await run();

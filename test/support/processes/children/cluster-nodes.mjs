@@ -1,5 +1,5 @@
 // Runs the nodes of a Redis Cluster in a folder of their own, and ends them and the folder with the parent, however
-// that ends. Gets [{ port, busPort, config }], answers with the pids when all accept connections. One that died is
+// that ends. Gets [{ port, config }], answers with the pids when all accept connections. One that died is
 // started again with its port.
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,19 +11,19 @@ const servers = [];
 
 const nodes = new Map();
 
-function create({ port, busPort, config }) {
+function create({ port, config }) {
   const dir = join(folder, String(port));
   mkdirSync(dir);
   writeFileSync(join(dir, 'nodes.conf'), config);
-  nodes.set(port, { port, busPort, dir });
+  nodes.set(port, { port, dir });
   return launch(port);
 }
 
 function launch(which) {
-  const { port, busPort, dir } = nodes.get(which);
+  const { port, dir } = nodes.get(which);
   const options = {
     'port': port, 'bind': '127.0.0.1', 'dir': dir, 'save': '', 'appendonly': 'no', 'daemonize': 'no',
-    'cluster-enabled': 'yes', 'cluster-port': busPort, 'cluster-announce-ip': '127.0.0.1', 'cluster-node-timeout': 2000,
+    'cluster-enabled': 'yes', 'cluster-announce-ip': '127.0.0.1', 'cluster-node-timeout': 2000,
     'cluster-require-full-coverage': 'no', 'repl-diskless-sync': 'yes', 'repl-diskless-sync-delay': 0,
   }; // prettier-ignore
   const server = spawn(
