@@ -62,8 +62,7 @@ export class LockExplorer implements OnModuleInit {
     const unknown = unknownToNest(knownToAnyApp);
     if (unknown.length > 0) logger.warn(mistakeList(unknown));
     onLazyModules(this.#modules, (loaded) => this.#explore(loaded));
-    endServicesAtShutdown(this.#modules);
-    noteArrivals(this.#http?.httpAdapter);
+    endServicesAtShutdown(this.#modules, noteArrivals(this.#http?.httpAdapter));
   }
 
   /** Looks through the modules that it has not seen yet. */

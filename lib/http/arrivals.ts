@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { subscribe } from 'node:diagnostics_channel';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ServerResponse } from 'node:http';
 import type { HttpServer } from '@nestjs/common';
 
@@ -16,18 +16,32 @@ interface NodeServer {
   prependListener?(event: 'request', listener: (request: unknown, response: ServerResponse) => void): unknown;
 }
 
-let isSubscribed = false;
+const START = 'http.server.request.start';
+
+/** How many apps with an HTTP server are open in this process. */
+let openApps = 0;
 
 /**
  * Notes the async context in which each request arrives: at any HTTP/1 server of the process, because a platform may
  * have more of them than it shows, such as Fastify on "localhost"; and at the HTTP/2 server of this app.
+ *
+ * @returns what the app has to call when it has ended. Node keeps a subscriber for ever: in Jest, each spec file would
+ *   leave all its modules behind
  */
-export function noteArrivals(adapter: HttpServer | undefined): void {
-  if (!isSubscribed)
-    subscribe('http.server.request.start', (message) => note((message as { response: ServerResponse }).response));
-  isSubscribed = true;
-  const server = adapter?.getHttpServer?.() as NodeServer | undefined;
+export function noteArrivals(adapter: HttpServer | undefined): () => void {
+  if (!adapter) return () => undefined;
+  if (++openApps === 1) subscribe(START, noteStart);
+  const server = adapter.getHttpServer?.() as NodeServer | undefined;
   server?.prependListener?.('request', (_request, response) => note(response));
+  let isOpen = true;
+  return () => {
+    if (isOpen && --openApps === 0) unsubscribe(START, noteStart);
+    isOpen = false;
+  };
+}
+
+function noteStart(message: unknown): void {
+  note((message as { response: ServerResponse }).response);
 }
 
 function note(response: ServerResponse): void {

@@ -14,6 +14,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { CurrentLock, type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { AsyncResource } from 'node:async_hooks';
+import { channel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import request from 'supertest';
@@ -120,4 +121,26 @@ describe.each(HOSTS)('on %s, a handler behind a middleware that goes on in anoth
     const all = await Promise.all(sizes.map((size) => post(`${scope}/7`, size, headers)));
     expect(all).toEqual(sizes.map((size) => ({ status: 201, lock: 'order:7', isHeld: true, size })));
   });
+});
+
+it('an app that has closed no longer listens to the requests of its process, which would keep all its modules', async () => {
+  /** How many listeners look at a request that begins. */
+  const listeners = (): number => {
+    let looks = 0;
+    channel('http.server.request.start').publish({
+      get response() {
+        looks++;
+        return {};
+      },
+    });
+    return looks;
+  };
+  const before = listeners();
+  const apps = await Promise.all(PLATFORMS.map(([, adapter]) => startApp(adapter, { imports: [AppModule] })));
+  expect(listeners()).toBe(before + 1);
+  await apps[0]!.close();
+  await apps[0]!.close();
+  expect(listeners()).toBe(before + 1);
+  await apps[1]!.close();
+  expect(listeners()).toBe(before);
 });
