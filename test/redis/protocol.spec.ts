@@ -186,6 +186,19 @@ describe('The data in Redis', () => {
     expect(held.map((lock) => lock.isHeld)).toEqual([true, false, true]);
   });
 
+  it('a key that the user has no right to stops no other call of its tick', async () => {
+    await redis.acl('SETUSER', 'locks', 'on', '>pw', '+@all', '&*', '~{lock:*', '~lock:mine:*');
+    const limited = lockService(redisStore({ connection: `redis://locks:pw@127.0.0.1:${server.port}` }));
+    await limited.withLock('mine:0', () => undefined);
+    const keys = ['mine:1', 'mine:2', 'theirs', 'mine:3', 'mine:4'];
+    const results = await Promise.allSettled(keys.map((key) => limited.withLock(key, () => key)));
+    expect(results.map((result) => (result.status === 'fulfilled' ? result.value : 'refused'))).toEqual(
+      keys.map((key) => (key === 'theirs' ? 'refused' : key)),
+    );
+    await limited.close();
+    await redis.acl('DELUSER', 'locks');
+  });
+
   it('the fence counter has a name that no key of an app can have', async () => {
     const bare = lockService(redisStore({ connection: server.url, keyPrefix: '' }));
     await expect(bare.lock('{}:fence')).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID' });

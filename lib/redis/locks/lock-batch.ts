@@ -28,10 +28,10 @@ interface Batch {
 }
 
 /**
- * The error of a script in which one operation met something unforeseen. Other errors are about the server as a
- * whole.
+ * The error of a call in which one operation met something unforeseen, or has a key that the user may not use. Other
+ * errors are about the server as a whole.
  */
-const ONE_IS_BAD = /^(ERR|WRONGTYPE|user_script:)/;
+const ONE_IS_BAD = /^(ERR|WRONGTYPE|NOPERM.* key|user_script:)/;
 
 /** The script of a batch, and in a cluster where it runs. */
 export interface BatchTarget {
