@@ -1,3 +1,4 @@
+import { isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** How many frames to read: those of this library, and of what calls decorators, come first. */
@@ -15,6 +16,14 @@ export function filesOfStack(): readonly string[] {
   return String(stack)
     .split('\n')
     .flatMap((line) => pathOf(FRAME.exec(line)?.[1]) ?? []);
+}
+
+/**
+ * Returns a file of this package, or at least of the app, for `createRequire`. Not `import.meta.url`, which is a syntax
+ * error when Jest compiles the package to CommonJS.
+ */
+export function thisFile(): string {
+  return filesOfStack().find(isAbsolute) ?? join(process.cwd(), 'app.js');
 }
 
 /** Node writes the URL of a module, but a path for CommonJS and where there is a source map. */

@@ -1,7 +1,6 @@
-import { isAbsolute, join } from 'node:path';
 import type * as Acorn from 'acorn';
 import { mistake } from '../../errors/mistakes.js';
-import { filesOfStack } from '../../errors/stack-files.js';
+import { thisFile } from '../../errors/stack-files.js';
 
 let acorn: typeof Acorn | undefined;
 
@@ -32,9 +31,4 @@ function loadedParser(): typeof Acorn {
     ];
     throw new Error(mistake(what, remedies), { cause });
   }
-}
-
-/** Not `import.meta.url`, which is a syntax error when Jest compiles the package to CommonJS. */
-function thisFile(): string {
-  return filesOfStack().find(isAbsolute) ?? join(process.cwd(), 'app.js');
 }

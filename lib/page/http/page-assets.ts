@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { extname } from 'node:path';
+import { dirname, extname } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
+import { thisFile } from '../../errors/stack-files.js';
 
 /** The page itself, in which `{{base}}` stands for the path to it. */
 const INDEX = 'index.html';
@@ -26,11 +28,12 @@ export class PageAssets {
   readonly #files = new Map<string, PageAsset>();
 
   /**
-   * @param folder that the build has written. Default: beside the bundle of this entry point
+   * @param given the folder that the build has written. Default: beside the bundle of this entry point
    * @throws LockOptionsError when it is not there
    */
-  constructor(folder: URL = new URL('./assets/', import.meta.url)) {
+  constructor(given?: URL) {
     try {
+      const folder = given ?? builtFolder();
       for (const name of readdirSync(folder)) this.#read(name, new URL(name, folder));
     } catch (error) {
       throw new LockOptionsError(
@@ -57,4 +60,9 @@ export class PageAssets {
     const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
     this.#files.set(name, { type, body, etag });
   }
+}
+
+function builtFolder(): URL {
+  const { resolve } = process.getBuiltinModule('node:module').createRequire(thisFile());
+  return pathToFileURL(`${dirname(resolve('nest-redis-lock/page'))}/assets/`);
 }

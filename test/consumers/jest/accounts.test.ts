@@ -4,6 +4,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { LockTimeoutError, WithLock } from 'nest-redis-lock';
+import { LockPageModule } from 'nest-redis-lock/page';
 import { LockTestingModule, TestLockService } from 'nest-redis-lock/testing';
 
 @Injectable()
@@ -16,7 +17,8 @@ class Accounts {
 
 it('a locked method of a CommonJS app rejects when its key is busy', async () => {
   const app = await Test.createTestingModule({
-    imports: [LockTestingModule.forRoot()],
+    // The page finds its files.
+    imports: [LockTestingModule.forRoot(), LockPageModule.forRoot({ openToEverybody: true })],
     providers: [Accounts],
   }).compile();
   expect(await app.get(Accounts).withdraw('42')).toBe('42');
