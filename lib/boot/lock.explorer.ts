@@ -1,4 +1,4 @@
-import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { isInstanceOf, prototypesOf } from '../decorators/method/prototypes.js';
 import { noteArrivals } from '../http/arrivals.js';
@@ -35,13 +35,14 @@ const explorers = new WeakMap<ModulesContainer, LockExplorer>();
  * that when the class was defined.
  */
 @Injectable()
-export class LockExplorer implements OnModuleInit {
+export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
   readonly #modules: ModulesContainer;
   readonly #app: ApplicationConfig;
   readonly #http: HttpAdapterHost | undefined;
   readonly #wiring: InstanceWiring;
   readonly #explored = new Set<NestModule>();
   readonly #prototypes = new Set<object>();
+  #forgetArrivals: (() => void) | undefined;
 
   constructor(
     modules: ModulesContainer,
@@ -62,7 +63,12 @@ export class LockExplorer implements OnModuleInit {
     const unknown = unknownToNest(knownToAnyApp);
     if (unknown.length > 0) logger.warn(mistakeList(unknown));
     onLazyModules(this.#modules, (loaded) => this.#explore(loaded));
-    endServicesAtShutdown(this.#modules, noteArrivals(this.#http?.httpAdapter));
+    endServicesAtShutdown(this.#modules);
+    this.#forgetArrivals = noteArrivals(this.#http?.httpAdapter);
+  }
+
+  onApplicationShutdown(): void {
+    this.#forgetArrivals?.();
   }
 
   /** Looks through the modules that it has not seen yet. */

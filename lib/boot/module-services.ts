@@ -33,17 +33,12 @@ export function sameNames(modules: ModulesContainer): readonly string[] {
 /**
  * Begins the shutdown of all services as soon as the app shuts down. Nest calls the other hooks only of services that
  * exist now, so this ends those that come later, with a lazy module.
- *
- * @param ended is called when the app has shut down
  */
-export function endServicesAtShutdown(modules: ModulesContainer, ended: () => void): void {
+export function endServicesAtShutdown(modules: ModulesContainer): void {
   const atStart = servicesIn(modules);
   const late = () => [...servicesIn(modules)].filter((service) => !atStart.has(service));
   const begin = (): void => {
     for (const service of servicesIn(modules)) service.onModuleDestroy();
   };
-  onShutdown(modules, begin, () => {
-    ended();
-    return Promise.all(late().map((service) => service.onApplicationShutdown()));
-  });
+  onShutdown(modules, begin, () => Promise.all(late().map((service) => service.onApplicationShutdown())));
 }
