@@ -82,7 +82,9 @@ const { output } = await bundle.write({
 await bundle.close();
 
 const NEST_IN_COMMAND = ['@nestjs/common/exceptions/http.exception.js'];
-for (const { fileName, imports = [] } of output) {
+for (const { fileName, code, imports = [] } of output) {
+  if (!fileName.startsWith('cli/') && code?.includes('import.meta'))
+    throw new Error(`${fileName} has "import.meta": Jest could not compile it to CommonJS.`);
   if (!fileName.startsWith('cli/') && fileName !== 'nest-redis-lock.js') continue;
   const slow = imports.filter((name) => /^(@nestjs\/|nest\.js)/.test(name) && !NEST_IN_COMMAND.includes(name));
   if (slow.length > 0) throw new Error(`${fileName} loads ${slow.join()}: the command would start 200 ms later.`);

@@ -28,12 +28,12 @@ export class PageAssets {
   readonly #files = new Map<string, PageAsset>();
 
   /**
-   * @param given the folder that the build has written. Default: beside the bundle of this entry point
+   * @param folder that the build has written. Default: beside the bundle of this entry point
    * @throws LockOptionsError when it is not there
    */
-  constructor(given?: URL) {
+  constructor(folder?: URL) {
     try {
-      const folder = given ?? builtFolder();
+      folder ??= builtFolder();
       for (const name of readdirSync(folder)) this.#read(name, new URL(name, folder));
     } catch (error) {
       throw new LockOptionsError(
