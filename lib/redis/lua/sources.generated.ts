@@ -1178,7 +1178,7 @@ local failure
 for i = 1, #ARGV / 2 do
   local done, held = pcall(renew, i, ARGV[2 * i - 1], ARGV[2 * i])
   if not done then
-    failure = string.gsub(type(held) == 'table' and held.err or held, '^@user_script: ?%d+: %-?', '')
+    failure = type(held) == 'table' and held.err or held
     unknown[#unknown + 1] = i
   elseif not held then
     gone[#gone + 1] = i
@@ -1232,7 +1232,7 @@ local failure
 for i = 1, #ARGV / 2 do
   local done, held = pcall(renew, i, ARGV[2 * i - 1], ARGV[2 * i])
   if not done then
-    failure = string.gsub(type(held) == 'table' and held.err or held, '^@user_script: ?%d+: %-?', '')
+    failure = type(held) == 'table' and held.err or held
     unknown[#unknown + 1] = i
   elseif not held then
     gone[#gone + 1] = i
