@@ -172,7 +172,7 @@ const OUTAGES: readonly Outage[] = [
       await redis.allow('-evalsha', '-eval');
       return { url: url(), end: () => redis.allow('+evalsha', '+eval') };
     },
-    told: /NOPERM .*'evalsha' command.*\. Its user lacks rights: docs\/redis\.md/,
+    told: /NOPERM .*'evalsha' command( or its subcommand)?\. Its user lacks rights: docs\/redis\.md/,
     cause: /^NOPERM/,
   },
   {
@@ -181,7 +181,7 @@ const OUTAGES: readonly Outage[] = [
       await redis.allow('-select');
       return { url: `${url()}/2`, end: () => redis.allow('+select') };
     },
-    told: /can't be reached .*NOPERM .*'select' command.*\. Its user lacks rights: docs\/redis\.md/,
+    told: /can't be reached .*NOPERM .*'select' command( or its subcommand)?\. Its user lacks rights: docs\/redis\.md/,
     cause: /^NOPERM/,
   },
   {
