@@ -37,6 +37,9 @@ export async function startRedisIn(env: NodeJS.ProcessEnv, ...more: string[]): P
     'no',
     '--daemonize',
     'no',
+    // The default of Redis 6 leaves a file where the tests run, which the next server would load.
+    '--repl-diskless-sync',
+    'yes',
     ...more,
   ];
   let server = await launch(options, READY, env);
