@@ -110,7 +110,7 @@ const HARMLESS: readonly RegExp[] = [
   // Removes what exists in a cluster only.
   /if deliveryIsUnknown then call\('ZREM', aliveOf\(i\), '\?'\) end {2}=> {2}if true/,
   // From Redis 7 on an error is caught as a text; before that, as a table.
-  /failure = string\.gsub\(type\(held\) == 'table' .*=> {2}failure = string\.gsub\(type\(held\) (~=|== 'table' or)/,
+  / failure = type\(held\) == 'table' .*=> {2}failure = type\(held\) (~=|== 'table' or)/,
   /local failure = \{err = type\(reply\) == 'table' .*=> {2}local failure = \{err = type\(reply\) (~=|== 'table' or)/,
   // Asks for the time once more.
   /if not now then {2}=> {2}if true/,
