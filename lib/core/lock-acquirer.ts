@@ -23,7 +23,7 @@ import { TokenSource } from './request/lock-token.js';
 import { Shutdown } from './shutdown.js';
 import { StoreAcquirer } from './store-acquirer.js';
 import { LocalQueue } from './waiting/local-queue.js';
-import { enterKey, enterKeyThen, enterKeys } from './waiting/local-turns.js';
+import { enterKey, enterKeyThen, enterKeys, type TurnOr, type WaitContext } from './waiting/local-turns.js';
 import { PendingAcquires } from './waiting/pending-acquires.js';
 import { listenToStore } from './waiting/listen-to-store.js';
 import { StoreWait } from './waiting/store-wait.js';
@@ -47,6 +47,7 @@ export class LockAcquirer {
   /** The live processes that share the store. */
   readonly processes: Processes;
   readonly lister: LockLister;
+  readonly #store: LockStore;
   readonly #context: LockContext;
   readonly #tokens = new TokenSource();
   readonly #localQueue = new LocalQueue<Lock>();
@@ -90,6 +91,7 @@ export class LockAcquirer {
     const storeWait = new StoreWait({ store, localQueue, pendingAcquires, tracker });
     answerTraces(processes, (token) => leases.get(token)?.details?.traceparent);
     this.shutdown = shutdown;
+    this.#store = store;
     this.#context = context;
     this.#tracker = tracker;
     this.#pendingAcquires = pendingAcquires;
@@ -161,10 +163,19 @@ export class LockAcquirer {
       const takeTurn = () => Promise.resolve().then(() => this.#acquireInTurn(request, startedAt));
       return enterKeyThen(takeTurn, key!, this.#localQueue, request, wait);
     }
-    const entered = isSingle
-      ? enterKey(key!, this.#localQueue, request, wait)
-      : enterKeys(() => this.#localQueue, request, wait);
+    const entered = isSingle ? enterKey(key!, this.#localQueue, request, wait) : this.#enterAll(request, wait);
     return entered.then((entry) => (entry === 'turn' ? this.#acquireInTurn(request, startedAt) : entry));
+  }
+
+  /** Waits for the turns of several keys, and has none of them while it is in doubt whether all can be reached. */
+  #enterAll(request: LockRequest, wait: WaitContext): Promise<TurnOr<Lock> | Refusal> {
+    const enter = () => enterKeys(() => this.#localQueue, request, wait);
+    const reached = this.#store.reach?.(request.keys);
+    if (!reached) return enter();
+    return reached.then(() => {
+      request.signal?.throwIfAborted();
+      return enter();
+    });
   }
 
   /**

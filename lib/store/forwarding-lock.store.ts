@@ -36,6 +36,10 @@ export abstract class ForwardingLockStore<Inner extends LockStore> implements Lo
     this.inner.listen(listener);
   }
 
+  reach(keys: readonly string[]): Promise<unknown> | undefined {
+    return this.inner.reach?.(keys);
+  }
+
   acquire(command: AcquireCommand): Promise<Granted | Busy> {
     return this.inner.acquire(command);
   }

@@ -35,6 +35,14 @@ export interface LockStore {
   /** Reports to the listener, from now on, what happens to its tokens. */
   listen(listener: StoreListener): void;
   /**
+   * Makes sure that all keys can be reached, as far as that is in doubt. A call for several keys asks for it before it
+   * takes their turns in this process: while a part of the store is down, it keeps no other call from the keys of the
+   * rest. Returns nothing when there is no doubt. Default: there is none.
+   *
+   * @throws LockUnavailableError
+   */
+  reach?(keys: readonly string[]): Promise<unknown> | undefined;
+  /**
    * Acquires all keys for the token, in their order; or queues for the first that is held, keeping those before it; or,
    * without `queue`, acquires none. If the outcome can't be known, the store itself releases what it may have acquired.
    *

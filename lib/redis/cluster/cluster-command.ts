@@ -8,7 +8,7 @@ export interface ClusterOutcome extends Outcome {
    * The client resends the command by itself, because it was redirected or its connection dropped: it may have run
    * before.
    */
-  resent(): void;
+  resent(slot: number | undefined): void;
   /** A node refused the command because it counts the cluster as down. The client sends it again by itself. */
   saidDown(call: Call, error: Error): void;
 }
@@ -25,7 +25,7 @@ export class ClusterCommand extends ScriptCommand {
   private constructor(call: Call, withSource: boolean, outcome: ClusterOutcome) {
     super(call, withSource, outcome);
     this.#slot = call.slot;
-    this.#resent = () => outcome.resent();
+    this.#resent = () => outcome.resent(call.slot);
   }
 
   static sendTo(cluster: Cluster, call: Call, withSource: boolean, outcome: ClusterOutcome): void {

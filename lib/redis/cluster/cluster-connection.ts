@@ -11,7 +11,8 @@ import { HOLDERS_OF } from '../lua/holders-of.script.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { ClusterCommand } from './cluster-command.js';
 import { slotOf } from './cluster-slot.js';
-import { masterName, masterOf } from './masters.js';
+import { Doubts } from './doubts.js';
+import { masterName } from './masters.js';
 import { SilentNodes } from './silent-nodes.js';
 import { Topology } from './topology.js';
 
@@ -32,13 +33,15 @@ export class ClusterConnection extends Connection {
   #cluster!: Cluster;
   #topology!: Topology;
   #silentNodes!: SilentNodes;
+  #doubts!: Doubts;
   /** Whether the app has closed its client, and another has taken its place. */
   #isAlone = false;
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #resends = 0;
-  /** The calls that a node refused because it counts the cluster as down. */
-  readonly #refusedAll = new WeakSet<Call>();
+  readonly #resendsIn = new Map<number | undefined, number>();
+  /** The looks at slots in doubt that are under way. */
+  readonly #looks = new Map<number, Promise<unknown>>();
   #isClosed = false;
 
   constructor(
@@ -55,6 +58,11 @@ export class ClusterConnection extends Connection {
   /** Grows whenever a call may have run twice, or a slot may be served by another node. */
   get epoch(): number {
     return this.#resends + this.#topology.changes;
+  }
+
+  /** Changes whenever a call of these slots may have run twice, or another node may serve one of them. */
+  stateOf(slots: readonly number[]): string {
+    return slots.map((slot) => `${this.#resendsIn.get(slot)} ${masterName(this.#cluster, slot)}`).join();
   }
 
   /** Leaves the client to the app, which connects it, or to the first call. */
@@ -113,23 +121,19 @@ export class ClusterConnection extends Connection {
 
   /**
    * Makes sure that the masters of these locks reply, as far as that is in doubt: who takes the keys of one slot, and
-   * then waits for the next one, keeps others from them.
+   * then waits for the next one, keeps others from them. Returns nothing when it is not in doubt.
    *
    * @param locks one of each slot, with its companions
    * @throws LockUnavailableError
    */
-  async reach(locks: readonly (readonly string[])[]): Promise<void> {
-    const silent = this.#silentNodes.names();
-    const isInDoubt = ([lock]: readonly string[]): boolean => {
-      const slot = slotOf(lock!);
-      return masterOf(this.#cluster, slot)?.status !== 'ready' || silent.includes(masterName(this.#cluster, slot)!);
-    };
-    await Promise.all(locks.filter(isInDoubt).map((names) => this.run(HOLDERS_OF, names, [])));
+  reach(locks: readonly (readonly string[])[]): Promise<unknown> | undefined {
+    const looks = locks.map((names) => this.#look(slotOf(names[0]!), names)).filter((look) => look !== undefined);
+    return looks.length > 0 ? Promise.all(looks) : undefined;
   }
 
   /**
    * Notes in an error which keys nobody gets: all, while the client is not connected; or those of masters which are
-   * down, because they say nothing, or serve one of these slots and have no connection.
+   * down.
    *
    * @param stuck a slot of which nobody gets the keys either
    */
@@ -141,13 +145,11 @@ export class ClusterConnection extends Connection {
     if (error instanceof RefusedError || coverageOf(error)) return error;
     const cluster = this.#cluster;
     if (cluster.status !== 'ready') return storeOutage(error);
-    const unconnected = slots.filter((slot) => masterOf(cluster, slot)?.status !== 'ready');
-    const down = new Set([...this.#silentNodes.names(), ...unconnected.map((slot) => masterName(cluster, slot))]);
-    down.delete(undefined);
+    const down = this.#doubts.nodesDown(slots);
     if (down.size === 0 && stuck === undefined) return error;
     return storeOutage(error, (key) => {
       const slot = this.#slotOfKey(key);
-      return slot === stuck || down.has(masterName(cluster, slot));
+      return slot === stuck || down.has(masterName(cluster, slot)!);
     });
   }
 
@@ -165,13 +167,14 @@ export class ClusterConnection extends Connection {
 
   /** @internal */
   saidDown(call: Call, error: Error): void {
-    this.#refusedAll.add(call);
+    this.#doubts.saidDown(call);
     this.#lastError = withoutCommand(error);
   }
 
   /** The client resends a call by itself. @internal */
-  resent(): void {
+  resent(slot: number | undefined): void {
     this.#resends++;
+    this.#resendsIn.set(slot, (this.#resendsIn.get(slot) ?? 0) + 1);
     this.#topology.announceChange();
   }
 
@@ -179,6 +182,16 @@ export class ClusterConnection extends Connection {
     const call = new AwaitedCall(script, keys, args, this);
     call.slot = keys.length > 0 ? slotOf(keys[0]!) : undefined;
     return call;
+  }
+
+  /** Looks whether the master of a slot replies, if that is in doubt: once for all that want to know at the time. */
+  #look(slot: number, names: readonly string[]): Promise<unknown> | undefined {
+    const underWay = this.#looks.get(slot);
+    if (underWay) return underWay;
+    if (!this.#doubts.has(slot)) return undefined;
+    const look = this.run(HOLDERS_OF, names, []).finally(() => this.#looks.delete(slot));
+    this.#looks.set(slot, look);
+    return look;
   }
 
   protected write(call: Call, withSource: boolean): void {
@@ -197,13 +210,14 @@ export class ClusterConnection extends Connection {
 
   protected expire(call: Call): void {
     this.#silentNodes.expired(call);
+    this.#doubts.expired(call);
     this.#lookForMasters();
-    const error = this.#unreachable(call);
-    this.fail(call, this.#refusedAll.has(call) ? storeOutage(error) : this.noteOutage(error, [call.slot], call.slot));
+    this.fail(call, this.noteOutage(this.#unreachable(call), [call.slot], call.slot));
   }
 
-  protected noteReply(): void {
+  protected noteReply(call: Call): void {
     this.#lastError = undefined;
+    this.#doubts.replied(call);
     this.#silentNodes.look();
   }
 
@@ -225,6 +239,7 @@ export class ClusterConnection extends Connection {
     this.#cluster = cluster;
     // Releases that a silent node did not get are sent when it replies.
     this.#silentNodes = new SilentNodes(cluster, this.timeoutMs, () => this.#topology.announceChange());
+    this.#doubts = new Doubts(cluster, this.#silentNodes);
     cluster.on('node error', this.#nodeFailed);
     this.#topology = new Topology(cluster, (reconnected) => {
       this.#onReady(reconnected || this.#isAlone);
@@ -260,7 +275,7 @@ export class ClusterConnection extends Connection {
   #resendParked(): void {
     this.#stopTryingAgain();
     for (const call of this.unpark()) {
-      if (call.sent) this.resent();
+      if (call.sent) this.resent(call.slot);
       this.write(call, false);
     }
   }

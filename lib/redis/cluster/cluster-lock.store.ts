@@ -55,6 +55,11 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     super.listen({ ...listener, granted: (token) => listener.offered(token) });
   }
 
+  override reach(keys: readonly string[]): Promise<unknown> | undefined {
+    const groups = keyGroups(this.#names, keys);
+    return groups.length === 1 ? undefined : this.#reach(groups);
+  }
+
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
     const groups = keyGroups(this.#names, command.keys);
     return groups.length === 1 ? this.inner.acquire(command) : this.#acquireAll(command, groups);
@@ -146,8 +151,7 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
       throwIfLate();
       if (busy) return busy;
       // Who stands in a queue takes nothing yet.
-      if (!command.isQueued || command.wasOffered)
-        await this.#redis.reach(groups.map(({ keys }) => this.#names.ofKey(keys[0]!)));
+      if (!command.isQueued || command.wasOffered) await this.#reach(groups);
       throwIfLate();
       for (const [index, part] of parts.entries()) {
         asked = Math.max(asked, index + 1);
@@ -199,14 +203,15 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     }
     const asked = this.#askedBefore(command, parts);
     this.#progress.set(command, { waitsIn: index, asked: Math.max(asked, index + 1) });
-    const { epoch } = this.#redis;
     const before = parts.slice(0, index).filter(({ leaseMs }) => leaseMs > ALIVE_MS);
     const after = parts.slice(index + 1, asked);
+    const slots = [...before, ...after].map(({ keys }) => this.#names.slot(keys[0]!));
+    const state = this.#redis.stateOf(slots);
     await Promise.all([
       ...before.map((part) => this.inner.shorten(briefly(part))),
       ...after.map((part) => this.inner.tryCancel(part)),
     ]);
-    const spent = before.length + after.length > 0 && epoch !== this.#redis.epoch;
+    const spent = state !== this.#redis.stateOf(slots);
     if (spent) for (const part of parts) void this.inner.cancel(part);
     return spent;
   }
@@ -232,6 +237,10 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
       groups.filter((_, index) => grants[index]!.fence < fence).map(({ slot }) => this.#batches.raiseIn(slot, fence)),
     );
     return { granted: true, fence, contended: grants.some(({ contended }) => contended) };
+  }
+
+  #reach(groups: readonly KeyGroup[]): Promise<unknown> | undefined {
+    return this.#redis.reach(groups.map(({ keys }) => this.#names.ofKey(keys[0]!)));
   }
 
   #partsOf<Lock extends OwnedLock>(lock: Lock): readonly Lock[] {

@@ -121,7 +121,7 @@ export abstract class Connection implements Outcome {
 
   /** @internal */
   replied(call: Call, reply: unknown): void {
-    this.noteReply();
+    this.noteReply(call);
     this.inFlight.delete(call);
     call.succeed(reply);
   }
@@ -165,6 +165,6 @@ export abstract class Connection implements Outcome {
   /** Fails a call whose time is over. */
   protected abstract expire(call: Call): void;
 
-  /** Notes that the server replied. */
-  protected abstract noteReply(): void;
+  /** Notes that the server replied to a call. */
+  protected abstract noteReply(call: Call): void;
 }
