@@ -97,6 +97,23 @@ describe('Calls for keys on several nodes of a Redis Cluster', () => {
     30_000,
   );
 
+  it('take what the client still sends for a call that has failed for no sign that its slot is served', async () => {
+    const pings = async () => {
+      const stats = await Promise.all(cluster.masters.map(({ redis }) => redis.info('commandstats')));
+      return stats.reduce((sum, text) => sum + Number(/cmdstat_ping:calls=(\d+)/.exec(text)?.[1] ?? 0), 0);
+    };
+    await troubles['its slot was left open by a move']!();
+    await expect(locks.withLock([hot, cold], () => undefined)).rejects.toThrow(LockUnavailableError);
+    const before = await pings();
+    await until(async () => (await pings()) > before);
+    let isOver = false;
+    const failing = expect(locks.withLock([hot, cold], () => undefined))
+      .rejects.toThrow(LockUnavailableError)
+      .finally(() => (isOver = true));
+    while (!isOver) await otherProcess.withLock(hot, () => undefined, { wait: SHORT_WAIT_MS });
+    await failing;
+  }, 30_000);
+
   it('that wait keep their places when the client reads again, and again, who serves which slot', async () => {
     const send = client.sendCommand.bind(client);
     client.sendCommand = (...args) => {

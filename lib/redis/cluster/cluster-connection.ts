@@ -135,6 +135,7 @@ export class ClusterConnection extends Connection {
    * Notes in an error which keys nobody gets: all, while the client is not connected; or those of masters which are
    * down.
    *
+   * @param slots those of which one got no reply in time
    * @param stuck a slot of which nobody gets the keys either
    */
   noteOutage<Failure extends Error>(
@@ -143,6 +144,7 @@ export class ClusterConnection extends Connection {
     stuck?: number,
   ): Failure {
     if (error instanceof RefusedError || coverageOf(error)) return error;
+    this.#doubts.late(slots);
     const cluster = this.#cluster;
     if (cluster.status !== 'ready') return storeOutage(error);
     const down = this.#doubts.nodesDown(slots);
@@ -210,14 +212,14 @@ export class ClusterConnection extends Connection {
 
   protected expire(call: Call): void {
     this.#silentNodes.expired(call);
-    this.#doubts.expired(call);
     this.#lookForMasters();
     this.fail(call, this.noteOutage(this.#unreachable(call), [call.slot], call.slot));
   }
 
   protected noteReply(call: Call): void {
     this.#lastError = undefined;
-    this.#doubts.replied(call);
+    // What the client sends again when nobody waits for it any more is a PING: its reply says nothing of the slot.
+    if (!call.settled) this.#doubts.replied(call);
     this.#silentNodes.look();
   }
 

@@ -7,7 +7,7 @@ import type { SilentNodes } from './silent-nodes.js';
 export class Doubts {
   readonly #cluster: Cluster;
   readonly #silentNodes: SilentNodes;
-  /** The slots whose last call got no reply in time. */
+  /** The slots whose last call got no reply in time, or may have got none. */
   readonly #lateSlots = new Set<number>();
   /** The masters that said last that they count the cluster as down. */
   readonly #refusing = new Set<string>();
@@ -17,9 +17,9 @@ export class Doubts {
     this.#silentNodes = silentNodes;
   }
 
-  /** Notes that a call got no reply in time. */
-  expired({ slot }: Call): void {
-    if (slot !== undefined) this.#lateSlots.add(slot);
+  /** Notes that a call for these slots got no reply in time. */
+  late(slots: readonly (number | undefined)[]): void {
+    for (const slot of slots) if (slot !== undefined) this.#lateSlots.add(slot);
   }
 
   /** Notes that a node refused a call, because it counts the cluster as down. */
