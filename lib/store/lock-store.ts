@@ -39,7 +39,7 @@ export interface LockStore {
    * takes their turns in this process: while a part of the store is down, it keeps no other call from the keys of the
    * rest. Returns nothing when there is no doubt. Default: there is none.
    *
-   * @throws LockUnavailableError
+   * @throws LockUnavailableError, or what `acquire` throws for these keys
    */
   reach?(keys: readonly string[]): Promise<unknown> | undefined;
   /**

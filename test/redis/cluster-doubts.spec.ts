@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Cluster } from 'ioredis';
+import { Cluster } from 'ioredis';
 import { once } from 'node:events';
-import { LockUnavailableError } from 'nest-redis-lock';
+import { LockKeyError, LockUnavailableError } from 'nest-redis-lock';
 import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
 import { until } from '../support/deferred.js';
 import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
@@ -113,6 +113,26 @@ describe('Calls for keys on several nodes of a Redis Cluster', () => {
     while (!isOver) await otherProcess.withLock(hot, () => undefined, { wait: SHORT_WAIT_MS });
     await failing;
   }, 30_000);
+
+  it('that wait in the queue of Redis fail when a further node dies, and keep none of their keys from others', async () => {
+    const holder = await otherProcess.lock(hot);
+    const waiting = [1, 2, 3, 4].map(() => locks.lock([hot, cold], { wait: '20s', fair: true }));
+    const failed = Promise.all(waiting.map((call) => expect(call).rejects.toThrow(LockUnavailableError)));
+    await until(async () => (await otherProcess.inspect(hot))?.waiters.length === waiting.length);
+    await troubles['its master is dead']!();
+    // They ask again every second or so.
+    await failed;
+    await holder.unlock();
+    await otherProcess.withLock(hot, () => undefined, { wait: SHORT_WAIT_MS });
+  }, 30_000);
+
+  it('say what is wrong with a key also on a client that has not connected yet', async () => {
+    const client = new Cluster([{ host: '127.0.0.1', port: cluster.masters[0]!.port }], { lazyConnect: true });
+    const fresh = serviceOn(client);
+    await expect(fresh.lock([hot, 'cart}x'])).rejects.toThrow(LockKeyError);
+    await fresh.close();
+    client.disconnect();
+  });
 
   it('that wait keep their places when the client reads again, and again, who serves which slot', async () => {
     const send = client.sendCommand.bind(client);

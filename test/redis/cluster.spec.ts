@@ -301,20 +301,44 @@ describe('A lock in a Redis Cluster', () => {
     away.disconnect();
   });
 
-  it('a client that the app closes leaves the locks to one of the library', async () => {
+  it.each(['quit', 'disconnect'] as const)(
+    'a client that the app closes by %s leaves the locks to one of the library',
+    async (how) => {
+      const own = cluster.client();
+      const orphaned = lockService(redisStore({ connection: own }), { shutdownGrace: 0 });
+      const [first, second] = [await orphaned.lock(a, { lease: 900 }), await orphaned.lock([b, c])];
+      const ended = once(own, 'end');
+      await own[how]();
+      await ended;
+      expect(await second.unlock()).toBe(true);
+      const heldUntil = performance.now() + 1500;
+      await until(() => performance.now() > heldUntil);
+      expect(first.isHeld).toBe(true);
+      await (await orphaned.lock([b, c])).unlock();
+      expect(await there.tryLock(a)).toBeNull();
+      await orphaned.close();
+      await (await there.lock(a, { wait: 0 })).unlock();
+    },
+  );
+
+  it('a client that the app closes while a node hangs leaves the locks of other nodes to one of the library', async () => {
     const own = cluster.client();
     const orphaned = lockService(redisStore({ connection: own }), { shutdownGrace: 0 });
-    const [first, second] = [await orphaned.lock(a, { lease: 900 }), await orphaned.lock([b, c])];
-    await own.quit();
-    await until(() => own.status === 'end');
-    expect(await second.unlock()).toBe(true);
-    const heldUntil = performance.now() + 1500;
-    await until(() => performance.now() > heldUntil);
-    expect(first.isHeld).toBe(true);
-    await (await orphaned.lock([b, c])).unlock();
-    expect(await there.tryLock(a)).toBeNull();
+    const lock = await orphaned.lock(b);
+    await orphaned.withLock(a, () => undefined);
+    const { pid } = cluster.masters[0]!;
+    process.kill(pid, 'SIGSTOP');
+    try {
+      const closed = own.quit().catch(() => undefined);
+      expect(await lock.unlock()).toBe(true);
+      expect(own.status).toBe('disconnecting');
+      await (await there.lock(b, { wait: 0 })).unlock();
+      process.kill(pid, 'SIGCONT');
+      await closed;
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
     await orphaned.close();
-    await (await there.lock(a, { wait: 0 })).unlock();
   });
 
   it('a client that connects only when it is used is left to the app until the first lock', async () => {

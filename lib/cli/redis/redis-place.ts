@@ -87,7 +87,8 @@ function clusterOf(options: RedisOptions, nodes: Host[], path: string): Cluster 
   const cluster = new Cluster(nodes, {
     lazyConnect: true,
     enableOfflineQueue: true,
-    redisOptions: { connectionName: 'nest-redis-lock', ...options },
+    // Without a time limit, ioredis waits for ever until one of the nodes replies that hangs.
+    redisOptions: { connectionName: 'nest-redis-lock', commandTimeout: 1000, ...options },
     // A certificate names a host, not its address.
     ...(options.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
   });

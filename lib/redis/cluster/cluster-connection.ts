@@ -19,6 +19,14 @@ import { Topology } from './topology.js';
 /** How long to wait before a call that the client gave up on is sent again, in ms. */
 const TRY_AGAIN_MS = 100;
 
+/** What may be wrong with a client that is connected, and what with one that has connected and waits. */
+const DOWN_OR_SLOW =
+  'the node of this key is down or slow, or its slot is being moved. ' +
+  'Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".';
+const NO_LIMIT =
+  'the client waits for a node that does not say how the cluster is, and sends nothing to any other. ' +
+  'Look which node hangs, and give the client "redisOptions: { commandTimeout: 1000 }", so that it asks another one.';
+
 /**
  * Runs scripts on a cluster, through the app's client. The client follows redirects and finds the new master after a
  * failover. A call that it gives up on is sent again until the command time-out is over. One node that is down does
@@ -34,6 +42,8 @@ export class ClusterConnection extends Connection {
   #topology!: Topology;
   #silentNodes!: SilentNodes;
   #doubts!: Doubts;
+  /** Whether the client has ended. Its status does not tell: ioredis may set it to "close" once more after that. */
+  #hasEnded = false;
   /** Whether the app has closed its client, and another has taken its place. */
   #isAlone = false;
   #tryAgain: NodeJS.Timeout | undefined;
@@ -204,7 +214,7 @@ export class ClusterConnection extends Connection {
   protected park(call: Call, error?: Error): void {
     if (error) this.#lastError = withoutCommand(error);
     if (this.#isClosed) return this.expire(call);
-    if (this.#cluster.status === 'end' && !this.#isAlone) this.#goOnAlone();
+    if (this.#hasEnded) this.#goOnAlone();
     this.#connect();
     this.parked.add(call);
     this.#tryAgain ??= atRoot(() => setTimeout(() => this.#resendParked(), TRY_AGAIN_MS));
@@ -242,7 +252,10 @@ export class ClusterConnection extends Connection {
     // Releases that a silent node did not get are sent when it replies.
     this.#silentNodes = new SilentNodes(cluster, this.timeoutMs, () => this.#topology.announceChange());
     this.#doubts = new Doubts(cluster, this.#silentNodes);
+    this.#hasEnded = cluster.status === 'end';
     cluster.on('node error', this.#nodeFailed);
+    cluster.on('end', this.#ended);
+    cluster.on('connecting', this.#connecting);
     this.#topology = new Topology(cluster, (reconnected) => {
       this.#onReady(reconnected || this.#isAlone);
       this.#resendParked();
@@ -251,6 +264,8 @@ export class ClusterConnection extends Connection {
 
   #leave(): void {
     this.#cluster.off('node error', this.#nodeFailed);
+    this.#cluster.off('end', this.#ended);
+    this.#cluster.off('connecting', this.#connecting);
     this.#topology.close();
   }
 
@@ -259,23 +274,35 @@ export class ClusterConnection extends Connection {
    * mostly before the last locks are released.
    */
   #goOnAlone(): void {
+    if (this.#isAlone) return;
     this.#leave();
     this.#resends += this.#topology.changes;
     this.#isAlone = true;
-    this.#use(this.#cluster.duplicate([], { lazyConnect: true }).on('error', () => undefined));
+    // Without a time limit, ioredis waits for ever until one of the nodes replies that hangs.
+    const redisOptions = { commandTimeout: this.timeoutMs };
+    this.#use(this.#cluster.duplicate([], { lazyConnect: true, redisOptions }).on('error', () => undefined));
   }
 
   #connect(): void {
-    const { status } = this.#cluster;
-    if (status === 'wait' || status === 'end') atRoot(() => this.#cluster.connect()).catch(() => undefined);
+    if (this.#cluster.status === 'wait' || this.#hasEnded) atRoot(() => this.#cluster.connect()).catch(() => undefined);
   }
 
   readonly #nodeFailed = (error: Error): void => {
     this.#lastError = withoutCommand(error);
   };
 
+  readonly #ended = (): void => {
+    this.#hasEnded = true;
+  };
+
+  readonly #connecting = (): void => {
+    this.#hasEnded = false;
+  };
+
   #resendParked(): void {
     this.#stopTryingAgain();
+    // Who closes the client waits for all nodes, also for one that hangs.
+    if (this.#cluster.status === 'disconnecting') this.#goOnAlone();
     for (const call of this.unpark()) {
       if (call.sent) this.resent(call.slot);
       this.write(call, false);
@@ -298,8 +325,8 @@ export class ClusterConnection extends Connection {
     const message = this.#isClosed
       ? 'The connection to the Redis Cluster has been closed.'
       : `The Redis Cluster did not run the command within ${this.timeoutMs} ms: ` +
-        'the node of this key is down or slow, or its slot is being moved. ' +
-        `Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".${said}`;
+        (this.#cluster.status === 'connect' ? NO_LIMIT : DOWN_OR_SLOW) +
+        said;
     return notDone(call, message, this.#lastError);
   }
 }

@@ -57,7 +57,9 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
 
   override reach(keys: readonly string[]): Promise<unknown> | undefined {
     const groups = keyGroups(this.#names, keys);
-    return groups.length === 1 ? undefined : this.#reach(groups);
+    if (groups.length === 1) return undefined;
+    for (const key of keys) this.#names.check(key);
+    return this.#reach(groups);
   }
 
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
@@ -145,14 +147,14 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     const grants: Granted[] = [];
     let asked = this.#askedBefore(command, parts);
     try {
+      // Who waits looks, too: otherwise it would look while it is offered a key, and keep it from others.
+      await this.#reach(groups);
+      throwIfLate();
       const busy = command.wasOffered
         ? undefined
         : await this.#busyStill(parts, this.#progress.get(command)?.waitsIn ?? 0);
       throwIfLate();
       if (busy) return busy;
-      // Who stands in a queue takes nothing yet.
-      if (!command.isQueued || command.wasOffered) await this.#reach(groups);
-      throwIfLate();
       for (const [index, part] of parts.entries()) {
         asked = Math.max(asked, index + 1);
         const reply = await this.inner.acquire(part);
