@@ -76,6 +76,8 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
       resolved && wrapper && !error ? wrapper(resolved) : { around: refuseCalls(error!, kind) };
     descriptor.value = wrapMethod(method, around, watch) as unknown as typeof descriptor.value;
     bind?.(prototype, name, descriptor);
+    // Compilers define it when all decorators have run; but one above may read it from the class, or there is none.
+    Object.defineProperty(prototype, name, { ...descriptor });
     watch.follow(descriptor);
     if (resolved) {
       const slot = lockServiceSlot(resolved.module);

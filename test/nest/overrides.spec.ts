@@ -611,6 +611,48 @@ describe.each(WAYS)('in the provider of %s,', (_way, provider) => {
   });
 });
 
+describe('the lock stays around a method', () => {
+  /** Puts a plain function around the method that it finds in the class, not in the descriptor. */
+  const WrapsWhatTheClassHas: MethodDecorator = (prototype, name, descriptor) => {
+    const method = (prototype as Record<PropertyKey, (...args: unknown[]) => unknown>)[name]!;
+    const wrapper = function (this: unknown, ...args: unknown[]) {
+      return method.apply(this, args);
+    };
+    return { ...descriptor, value: wrapper as never };
+  };
+
+  /** Gives the method a lock, as a decorator of classes may do for each of theirs. */
+  const LockedRun: ClassDecorator = ({ prototype }) => {
+    const descriptor = Object.getOwnPropertyDescriptor(prototype, RUN)!;
+    WithLock('job:<id>')(prototype as object, RUN, descriptor as TypedPropertyDescriptor<() => Promise<unknown>>);
+  };
+
+  it('that a decorator above takes from the class', async () => {
+    class Wrapped {
+      @WrapsWhatTheClassHas
+      @WithLock('job:<id>')
+      async run(id: string, @CurrentLock() lock?: Lock): Promise<string> {
+        return lock?.isHeld ? `${id} in its lock` : `${id} without`;
+      }
+    }
+    const module = await compile([Wrapped]);
+    await module.init();
+    expect(await module.get(Wrapped).run('7')).toBe('7 in its lock');
+  });
+
+  it('that gets @WithLock by a call of the decorator, which nobody writes into the class', async () => {
+    @LockedRun
+    class Called {
+      async run(id: string, @CurrentLock() lock?: Lock): Promise<string> {
+        return lock?.isHeld ? `${id} in its lock` : `${id} without`;
+      }
+    }
+    const module = await compile([Called]);
+    await module.init();
+    expect(await module.get(Called).run('7')).toBe('7 in its lock');
+  });
+});
+
 describe('where Nest builds the object later,', () => {
   it.each(LOST)('no call runs in a provider of a request with %s', async (_how, make) => {
     const module = await compile([{ provide: Jobs, scope: Scope.REQUEST, useClass: make() }]);
