@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
+import { subscriberOf } from '../../lib/redis/connection/further-client.js';
+import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
 import { until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
@@ -91,6 +93,15 @@ describe('A borrowed client', () => {
     await borrowing.close();
     lent.disconnect();
     await redis.acl('DELUSER', 'app');
+  });
+
+  it('a borrowed client that the app gives a new certificate is followed by the connections that the library adds', () => {
+    const lent = new Redis({ port: 1, lazyConnect: true, tls: { cert: 'old' } });
+    const added = subscriberOf(borrowedClient(lent), 1000).on('error', () => undefined);
+    lent.options.tls = { cert: 'new' };
+    added.connect().catch(() => undefined);
+    expect(added.options.tls).toEqual({ cert: 'new' });
+    added.disconnect();
   });
 
   it.each(['quit', 'disconnect'] as const)(

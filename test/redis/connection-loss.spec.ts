@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockLostError, LockUnavailableError } from 'nest-redis-lock';
+import { diagnosis } from '../../lib/redis/connection/redis-diagnosis.js';
 import { aborted, turn, until } from '../support/deferred.js';
 import { startFakeSentinel } from '../support/redis/fake-sentinel.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -57,6 +58,41 @@ describe('When Redis fails', () => {
     await Promise.all([caller('a'), caller('b')]);
     expect(tries).toBeLessThan(20_000);
     proxy.heal();
+  });
+
+  it('a connection that is reset while it is in use is no outage: the client makes another one', async () => {
+    const log: string[] = [];
+    const note = (what: string) => (_server: string, error?: Error) => log.push(`${what} ${error?.message}`);
+    const store = redisStore({ connection: proxy.url }, { down: note('down'), up: note('up') });
+    const watched = lockService(store, { lease: '10s', shutdownGrace: 0 });
+    const lock = await watched.lock('a');
+    for (let times = 0; times < 5; times++) {
+      proxy.refuseRudely();
+      // One more write, to a connection that is gone.
+      const call = watched.withLock('b', () => 'done');
+      proxy.welcome();
+      expect(await call).toBe('done');
+    }
+    expect(await lock.unlock()).toBe(true);
+    expect(log).toEqual([]);
+    await watched.close();
+  });
+
+  it('a server that dies while it is in use is told as one that does not run', async () => {
+    const log: string[] = [];
+    const down = (_server: string, error: Error) => log.push(diagnosis(error));
+    const store = redisStore({ connection: server.url, commandTimeout: COMMAND_TIMEOUT_MS }, { down });
+    const watched = lockService(store, { shutdownGrace: 0 });
+    await watched.withLock('a', () => undefined);
+    let isOver = false;
+    const caller = async (key: string) => {
+      while (!isOver) await watched.withLock(key, () => undefined).catch(() => (isOver = true));
+    };
+    const callers = Array.from({ length: 50 }, (_, nth) => caller(`a${nth}`));
+    process.kill(server.pid, 'SIGKILL');
+    await Promise.all(callers);
+    expect(log).toEqual([expect.stringMatching(/ECONNREFUSED.*Check that it runs/)]);
+    await watched.close();
   });
 
   it('a lock whose grant was lost on the way is released in the background, long before its lease ends', async () => {

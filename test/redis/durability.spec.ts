@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
@@ -88,6 +89,21 @@ describe('A grant that must be durable', () => {
     await Promise.all(calls.map((call) => expect(call).rejects.toBeInstanceOf(LockUnavailableError)));
     // One after the other, they take more than 3.6 s.
     expect(performance.now() - startedAt).toBeLessThan(2000);
+  });
+
+  it('while a replica is missing, callers that wait for its answers to others hear of that, and not that the master is slow', async () => {
+    const patient = durable({ durability: { replicas: 2 } });
+    await patient.withLock('warm up', () => undefined);
+    process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+    const calls: Promise<unknown>[] = [];
+    for (let nth = 0; nth < 12; nth++) {
+      calls.push(patient.lock(`a${nth}`).catch((error: unknown) => error));
+      // Each stands behind the question of the one before.
+      await sleep(20);
+    }
+    for (const error of await Promise.all(calls))
+      expect((error as LockUnavailableError).detail).toMatch(/^Only 1 of the 2 replicas/);
+    await patient.close();
   });
 
   it('while a replica is missing, who waits behind another process hears of that, and not that the key is busy', async () => {

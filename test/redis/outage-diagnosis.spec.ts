@@ -334,6 +334,14 @@ describe('While Redis is unusable', () => {
     },
   );
 
+  it('a client over TLS that the app lends, whose Redis is down, is not told to leave out TLS', async () => {
+    const lent = new Redis(await freePort(), { tls: {}, retryStrategy: () => 20, maxRetriesPerRequest: null });
+    lent.on('error', () => undefined);
+    open.push(() => lent.disconnect());
+    for (const error of await unavailable(writesOf(serviceOn(lent))))
+      expect(error.detail).toMatch(/no connection for \d+ ms\. Check that it runs/);
+  });
+
   it('a server is not flooded with attempts to connect', async () => {
     await config('requirepass', PASSWORD);
     open.push(() => config('requirepass', ''));

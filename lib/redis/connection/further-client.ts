@@ -35,8 +35,8 @@ export function besides(client: RedisClient, commandTimeoutMs: number, database?
 }
 
 /**
- * Makes a further client. An app may give the client that it lends a new password (the tokens of a cloud end), which
- * ioredis uses when it reconnects: so does this one.
+ * Makes a further client. An app may give the client that it lends a new password (the tokens of a cloud end), or a new
+ * certificate, which ioredis uses when it reconnects: so does this one.
  *
  * It gets the time to connect that the app sets. A client that it lends mostly has the 10 s of ioredis, too long to
  * begin with.
@@ -58,6 +58,14 @@ function furtherClient(
   return redis;
 }
 
-function credentialsOf({ options: { username, password, sentinelUsername, sentinelPassword } }: Redis): RedisOptions {
-  return { username, password, sentinelUsername, sentinelPassword };
+function credentialsOf({ options }: Redis): RedisOptions {
+  const { username, password, sentinelUsername, sentinelPassword, tls, sentinelTLS } = options;
+  return {
+    username,
+    password,
+    sentinelUsername,
+    sentinelPassword,
+    ...(tls && { tls }),
+    ...(sentinelTLS && { sentinelTLS }),
+  };
 }

@@ -16,6 +16,9 @@ import type { RedisClient } from './redis-client.js';
 import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
 
+/** The errors of a connection that breaks while something is being written or read. */
+const BROKEN = new Set(['EPIPE', 'ECONNRESET']);
+
 /**
  * How a server refuses a call that may be about its keys: one is no lock, lies elsewhere, or may not be used. An ERR
  * may be anything, but that a script "can't run" a command concerns all calls.
@@ -183,9 +186,11 @@ export class RedisConnection extends Connection {
     this.#connect();
   };
 
-  readonly #errored = (error: Error & { readonly command?: { readonly name?: string } }): void => {
+  readonly #errored = (error: NodeJS.ErrnoException & { readonly command?: { readonly name?: string } }): void => {
     // What follows is only that this connection ends.
     if (this.#isElsewhere) return;
+    // A connection that was well has broken: what is wrong shows when the client makes the next one.
+    if (this.#redis.status === 'ready' && BROKEN.has(error.code!)) return;
     this.#breaker.note(withoutCommand(error));
     if (error.command?.name !== 'select') return;
     this.#isElsewhere = true;

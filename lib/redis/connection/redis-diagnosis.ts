@@ -30,6 +30,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'It keeps no append-only file: set "appendonly yes", or leave out "durability.aof".',
   ],
   [/^MISCONF/, "It can't write to its disk: look at its log."],
+  [/^BUSY /, 'It runs a slow script: wait, or look which one, and end it with "SCRIPT KILL".'],
   [/^LOADING/, 'It is reading its data from disk: wait, or look at its log.'],
   [
     /^(CLUSTERDOWN|MOVED|ASK|CROSSSLOT)/,
@@ -49,6 +50,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'It closes new connections: look at its "maxclients", at firewalls and proxies, ' +
       'and whether it wants TLS (rediss://).',
   ],
+  [/certificate has expired/, 'Renew the certificate of the server.'],
   [/certificate|altnames/i, 'Its certificate is not trusted: give the authority that signed it, "connection.tls.ca".'],
   [
     /TLS|SSL|socket disconnected before secure/,
@@ -118,7 +120,9 @@ export function silence({ status, stream, options }: Redis, { connectedAt, timeo
     if (stream.bytesRead > 0) return new Error('LOADING Redis is loading its data, or not ready for another reason');
     return new Error(`it takes connections and says nothing for ${timeoutMs} ms: it hangs`);
   }
-  if (options.tls && (!lastError || lastError.message.includes('ETIMEDOUT')))
+  // Of a client that the app lends, the last error is not known.
+  const isInHandshake = status === 'connecting' && stream?.connecting === false;
+  if (options.tls && (lastError ? lastError.message.includes('ETIMEDOUT') : isInHandshake))
     return new Error('the TLS handshake got no answer');
   return lastError ?? new Error(`no connection for ${timeoutMs} ms`);
 }

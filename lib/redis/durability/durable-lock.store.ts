@@ -1,3 +1,4 @@
+import { now } from '../../clock/deadline.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { storeOutage } from '../../errors/store-outage.js';
 import { ForwardingLockStore } from '../../store/forwarding-lock.store.js';
@@ -11,6 +12,7 @@ import type {
   StoreListener,
 } from '../../store/lock-store.js';
 import type { Connection } from '../connection/connection.js';
+import { RefusedError } from '../connection/connection-errors.js';
 import { ReplicaAcknowledgements, type DurabilityTerms } from './replica-acknowledgements.js';
 
 /**
@@ -21,6 +23,9 @@ interface DurableConnections {
   readonly redis: Connection;
   readonly renewals: Connection;
 }
+
+/** The errors that say that replicas are missing. */
+const replicasMissed = new WeakSet<Error>();
 
 /**
  * Counts a grant only when enough replicas have it (`WAIT`), or it is on disk (`WAITAOF`), and undoes it otherwise.
@@ -54,8 +59,7 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
   }
 
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
-    return this.#redis.inTime(async (throwIfLate) => {
-      const { epoch } = this.#redis;
+    return this.#inTime(async (throwIfLate, epoch) => {
       const reply = await super.acquire(command);
       const verify = async (): Promise<void> => {
         if (reply.granted) await this.#verifyGrant(epoch);
@@ -85,16 +89,16 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
   /**
    * It renews the lock too, so nothing is undone; but the caller must not rely on a grant that too few replicas have.
    */
-  override async reserve(lock: OwnedLock): Promise<Granted | undefined> {
-    const { epoch } = this.#redis;
-    const grant = await super.reserve(lock);
-    if (grant) await this.#verifyGrant(epoch);
-    return grant;
+  override reserve(lock: OwnedLock): Promise<Granted | undefined> {
+    return this.#inTime(async (_, epoch) => {
+      const grant = await super.reserve(lock);
+      if (grant) await this.#verifyGrant(epoch);
+      return grant;
+    });
   }
 
   override upgrade(lock: OwnedLock, number: number): Promise<Granted | undefined> {
-    return this.#redis.inTime(async (throwIfLate) => {
-      const { epoch } = this.#redis;
+    return this.#inTime(async (throwIfLate, epoch) => {
       const grant = await super.upgrade(lock, number);
       if (grant)
         await this.#confirm(
@@ -104,6 +108,25 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
         );
       return grant;
     });
+  }
+
+  /**
+   * Runs work in the time of one command. Calls wait behind those of others for replicas: when that takes too long,
+   * the error names the replicas, and not the master, which replies.
+   */
+  async #inTime<Result>(work: (throwIfLate: () => void, epoch: number) => Promise<Result>): Promise<Result> {
+    const startedAt = now();
+    const { epoch } = this.#redis;
+    try {
+      return await this.#redis.inTime((throwIfLate) => work(throwIfLate, epoch));
+    } catch (error) {
+      const have = this.#ofGrants.since(startedAt);
+      const isKnown =
+        !(error instanceof LockUnavailableError) || error instanceof RefusedError || replicasMissed.has(error);
+      if (isKnown || epoch !== this.#redis.epoch || !have?.master || have.replicas >= this.#durability.replicas)
+        throw error;
+      throw this.#tooFew(have.replicas, 'so nobody gets it');
+    }
   }
 
   /**
@@ -161,13 +184,13 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
 
   #tooFew(have: number, consequence: string): LockUnavailableError {
     const { replicas, timeoutMs, aof } = this.#durability;
-    return storeOutage(
-      new LockUnavailableError(
-        `Only ${have} of the ${replicas} replicas that "durability" asks for ` +
-          `had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, ${consequence}. ` +
-          `Look at the replicas of Redis at ${this.#redis.server}.`,
-      ),
+    const error = new LockUnavailableError(
+      `Only ${have} of the ${replicas} replicas that "durability" asks for ` +
+        `had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, ${consequence}. ` +
+        `Look at the replicas of Redis at ${this.#redis.server}.`,
     );
+    replicasMissed.add(error);
+    return storeOutage(error);
   }
 
   /** Returns why the last renewals don't count; undefined if they do. */

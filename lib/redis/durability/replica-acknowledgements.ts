@@ -1,3 +1,4 @@
+import { now } from '../../clock/deadline.js';
 import type { Connection } from '../connection/connection.js';
 
 /** When a grant counts. */
@@ -28,6 +29,8 @@ export class ReplicaAcknowledgements {
   readonly #redis: Connection;
   readonly #terms: DurabilityTerms;
   #inFlight: Promise<unknown> | undefined;
+  #last: Acknowledgements = { master: true, replicas: 0 };
+  #lastAt = -Infinity;
 
   constructor(redis: Connection, terms: DurabilityTerms) {
     this.#redis = redis;
@@ -38,9 +41,14 @@ export class ReplicaAcknowledgements {
   async ask(): Promise<Acknowledgements> {
     const { aof } = this.#terms;
     const answer = await (this.#inFlight ??= this.#send());
-    if (!aof) return { master: true, replicas: Number(answer) };
-    const [master, others] = answer as [number, number];
-    return { master: Number(master) === 1, replicas: Number(others) };
+    const [master, others] = aof ? (answer as [number, number]) : [1, answer];
+    this.#lastAt = now();
+    return (this.#last = { master: Number(master) === 1, replicas: Number(others) });
+  }
+
+  /** Returns the last answer, if it came after that time. */
+  since(time: number): Acknowledgements | undefined {
+    return this.#lastAt >= time ? this.#last : undefined;
   }
 
   #send(): Promise<unknown> {
