@@ -325,7 +325,7 @@ describe('A lock in a Redis Cluster', () => {
     const own = cluster.client();
     const orphaned = lockService(redisStore({ connection: own }), { shutdownGrace: 0 });
     const lock = await orphaned.lock(b);
-    await orphaned.withLock(a, () => undefined);
+    await orphaned.withLock(c, () => undefined);
     const { pid } = cluster.masters[0]!;
     process.kill(pid, 'SIGSTOP');
     try {
