@@ -278,9 +278,10 @@ export class ClusterConnection extends Connection {
     this.#leave();
     this.#resends += this.#topology.changes;
     this.#isAlone = true;
-    // Without a time limit, ioredis waits for ever until one of the nodes replies that hangs.
-    const redisOptions = { commandTimeout: this.timeoutMs };
-    this.#use(this.#cluster.duplicate([], { lazyConnect: true, redisOptions }).on('error', () => undefined));
+    // One node that hangs must not take the whole time of a call, as it does by default: ioredis reads the slots from
+    // one node after the other, and then waits until one of them says that the cluster is well.
+    const options = { lazyConnect: true, slotsRefreshTimeout: this.timeoutMs / 4, enableReadyCheck: false };
+    this.#use(this.#cluster.duplicate([], options).on('error', () => undefined));
   }
 
   #connect(): void {
