@@ -87,8 +87,10 @@ function clusterOf(options: RedisOptions, nodes: Host[], path: string): Cluster 
   const cluster = new Cluster(nodes, {
     lazyConnect: true,
     enableOfflineQueue: true,
-    // Without a time limit, ioredis waits for ever until one of the nodes replies that hangs.
-    redisOptions: { connectionName: 'nest-redis-lock', commandTimeout: 1000, ...options },
+    // One node that hangs must not take the whole time of a call, or even longer, as it does by default.
+    slotsRefreshTimeout: 500,
+    enableReadyCheck: false,
+    redisOptions: { connectionName: 'nest-redis-lock', ...options },
     // A certificate names a host, not its address.
     ...(options.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
   });

@@ -44,6 +44,8 @@ export class ClusterConnection extends Connection {
   #doubts!: Doubts;
   /** Whether the client has ended. Its status does not tell: ioredis may set it to "close" once more after that. */
   #hasEnded = false;
+  /** Whether it was disconnecting at the last look. */
+  #wasClosing = false;
   /** Whether the app has closed its client, and another has taken its place. */
   #isAlone = false;
   #tryAgain: NodeJS.Timeout | undefined;
@@ -302,8 +304,10 @@ export class ClusterConnection extends Connection {
 
   #resendParked(): void {
     this.#stopTryingAgain();
-    // Who closes the client waits for all nodes, also for one that hangs.
-    if (this.#cluster.status === 'disconnecting') this.#goOnAlone();
+    // Who closes the client waits for all nodes, also for one that hangs. To reconnect takes less than two looks.
+    const isClosing = this.#cluster.status === 'disconnecting';
+    if (isClosing && this.#wasClosing) this.#goOnAlone();
+    this.#wasClosing = isClosing;
     for (const call of this.unpark()) {
       if (call.sent) this.resent(call.slot);
       this.write(call, false);
