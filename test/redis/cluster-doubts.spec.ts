@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { LockKeyError, LockUnavailableError } from 'nest-redis-lock';
 import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
 import { until } from '../support/deferred.js';
-import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
+import { keyAt, startClusterWithoutFailovers, type RedisCluster } from '../support/redis/redis-cluster.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 
 const COMMAND_TIMEOUT_MS = 1000;
@@ -24,10 +24,7 @@ describe('Calls for keys on several nodes of a Redis Cluster', () => {
   let otherProcess: ClosableLockService;
 
   beforeEach(async () => {
-    cluster = await startCluster();
-    // No replica takes over.
-    const nodes = [...cluster.masters, ...cluster.replicas];
-    await Promise.all(nodes.map(({ redis }) => redis.config('SET', 'cluster-node-timeout', 60_000)));
+    cluster = await startClusterWithoutFailovers();
     client = cluster.client();
     await once(client, 'ready');
     locks = serviceOn(client);

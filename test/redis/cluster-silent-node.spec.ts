@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
 import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
 import { turn, until } from '../support/deferred.js';
-import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
+import { keyAt, startClusterWithoutFailovers, type RedisCluster } from '../support/redis/redis-cluster.js';
 import { SlotMove } from '../support/redis/slot-move.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 
@@ -22,10 +22,7 @@ describe('A node of a Redis Cluster that hangs with its connections open, or die
   let locks: ClosableLockService;
 
   beforeEach(async () => {
-    cluster = await startCluster();
-    // No replica takes over.
-    const nodes = [...cluster.masters, ...cluster.replicas];
-    await Promise.all(nodes.map(({ redis }) => redis.config('SET', 'cluster-node-timeout', 60_000)));
+    cluster = await startClusterWithoutFailovers();
     client = cluster.client();
     await once(client, 'ready');
     const store = redisStore({ connection: client, commandTimeout: COMMAND_TIMEOUT_MS });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import { Cluster } from 'ioredis';
+import { Cluster, type RedisOptions } from 'ioredis';
 import { LockKeyError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { ClusterNames } from '../../lib/redis/cluster/cluster-names.js';
 import { slotOf, SLOTS } from '../../lib/redis/cluster/cluster-slot.js';
@@ -9,6 +9,7 @@ import { TestChild } from '../support/processes/child-process.js';
 import { turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
 
 describe('A lock in a Redis Cluster', () => {
   let cluster: RedisCluster;
@@ -339,6 +340,34 @@ describe('A lock in a Redis Cluster', () => {
       process.kill(pid, 'SIGCONT');
     }
     await orphaned.close();
+  });
+
+  it('a client that waits for a node before it is ready is told to have a limit, with which it asks another node', async () => {
+    const nodes = [...cluster.masters, ...cluster.replicas];
+    const proxies = await Promise.all(nodes.map(({ port }) => startProxy(port)));
+    const natMap = Object.fromEntries(
+      nodes.map(({ port }, at) => [`127.0.0.1:${port}`, { host: '127.0.0.1', port: proxies[at]!.port }]),
+    );
+    const serviceWith = (redisOptions: RedisOptions) => {
+      const client = new Cluster([{ host: '127.0.0.1', port: proxies[0]!.port }], { natMap, redisOptions });
+      client.on('error', () => undefined);
+      const service = lockService(redisStore({ connection: client, commandTimeout: 500 }), { shutdownGrace: 0 });
+      return { client, service };
+    };
+    const asksHowItIs = (chunk: Buffer) => /cluster\r\n\$4\r\ninfo/i.test(chunk.toString());
+    for (const proxy of proxies) proxy.dropRequests(asksHowItIs);
+    const waiting = serviceWith({});
+    await expect(waiting.service.lock(a)).rejects.toMatchObject({
+      detail: expect.stringContaining('give the client "redisOptions: { commandTimeout: 1000 }"'),
+    });
+    for (const proxy of proxies.slice(1)) proxy.heal();
+    const limited = serviceWith({ commandTimeout: 100 });
+    await until(() => limited.service.withLock(a, () => true).catch(() => false));
+    for (const { client, service } of [waiting, limited]) {
+      await service.close();
+      client.disconnect();
+    }
+    await Promise.all(proxies.map((proxy) => proxy.stop()));
   });
 
   it('a client that connects only when it is used is left to the app until the first lock', async () => {

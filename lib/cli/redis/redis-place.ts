@@ -1,4 +1,5 @@
 import { Cluster, type RedisOptions } from 'ioredis';
+import { oneMayHang } from '../../redis/connection/client-defaults.js';
 import type { RedisConnectionOption, RedisConnectionsOption } from '../../redis/connection/connection-option.js';
 import type { Arguments } from '../arguments/arguments.js';
 import { UsageError } from '../arguments/usage.error.js';
@@ -87,9 +88,7 @@ function clusterOf(options: RedisOptions, nodes: Host[], path: string): Cluster 
   const cluster = new Cluster(nodes, {
     lazyConnect: true,
     enableOfflineQueue: true,
-    // One node that hangs must not take the whole time of a call, or even longer, as it does by default.
-    slotsRefreshTimeout: 500,
-    enableReadyCheck: false,
+    ...oneMayHang(500),
     redisOptions: { connectionName: 'nest-redis-lock', ...options },
     // A certificate names a host, not its address.
     ...(options.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),

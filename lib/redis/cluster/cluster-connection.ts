@@ -3,12 +3,14 @@ import { atRoot } from '../../clock/root-context.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import { Connection, type ServerReply } from '../connection/connection.js';
+import { oneMayHang } from '../connection/client-defaults.js';
 import { notDone, refusedBy, RefusedError } from '../connection/connection-errors.js';
 import type { Call } from '../connection/plain-call.js';
 import { diagnosis, withoutCommand } from '../connection/redis-diagnosis.js';
 import { AwaitedCall } from '../connection/script-call.js';
 import { HOLDERS_OF } from '../lua/holders-of.script.js';
 import type { LuaScript } from '../lua/lua-script.js';
+import { ClientEnd } from './client-end.js';
 import { ClusterCommand } from './cluster-command.js';
 import { slotOf } from './cluster-slot.js';
 import { Doubts } from './doubts.js';
@@ -42,18 +44,13 @@ export class ClusterConnection extends Connection {
   #topology!: Topology;
   #silentNodes!: SilentNodes;
   #doubts!: Doubts;
-  /** Whether the client has ended. Its status does not tell: ioredis may set it to "close" once more after that. */
-  #hasEnded = false;
-  /** Whether it was disconnecting at the last look. */
-  #wasClosing = false;
+  #end!: ClientEnd;
   /** Whether the app has closed its client, and another has taken its place. */
   #isAlone = false;
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
   #resends = 0;
   readonly #resendsIn = new Map<number | undefined, number>();
-  /** The looks at slots in doubt that are under way. */
-  readonly #looks = new Map<number, Promise<unknown>>();
   #isClosed = false;
 
   constructor(
@@ -139,7 +136,9 @@ export class ClusterConnection extends Connection {
    * @throws LockUnavailableError
    */
   reach(locks: readonly (readonly string[])[]): Promise<unknown> | undefined {
-    const looks = locks.map((names) => this.#look(slotOf(names[0]!), names)).filter((look) => look !== undefined);
+    const looks = locks
+      .map((names) => this.#doubts.settle(slotOf(names[0]!), () => this.run(HOLDERS_OF, names, [])))
+      .filter((look) => look !== undefined);
     return looks.length > 0 ? Promise.all(looks) : undefined;
   }
 
@@ -198,16 +197,6 @@ export class ClusterConnection extends Connection {
     return call;
   }
 
-  /** Looks whether the master of a slot replies, if that is in doubt: once for all that want to know at the time. */
-  #look(slot: number, names: readonly string[]): Promise<unknown> | undefined {
-    const underWay = this.#looks.get(slot);
-    if (underWay) return underWay;
-    if (!this.#doubts.has(slot)) return undefined;
-    const look = this.run(HOLDERS_OF, names, []).finally(() => this.#looks.delete(slot));
-    this.#looks.set(slot, look);
-    return look;
-  }
-
   protected write(call: Call, withSource: boolean): void {
     if (this.#cluster.status !== 'ready') return this.park(call);
     ClusterCommand.sendTo(this.#cluster, call, withSource, this);
@@ -216,7 +205,7 @@ export class ClusterConnection extends Connection {
   protected park(call: Call, error?: Error): void {
     if (error) this.#lastError = withoutCommand(error);
     if (this.#isClosed) return this.expire(call);
-    if (this.#hasEnded) this.#goOnAlone();
+    if (this.#end.hasEnded) this.#goOnAlone();
     this.#connect();
     this.parked.add(call);
     this.#tryAgain ??= atRoot(() => setTimeout(() => this.#resendParked(), TRY_AGAIN_MS));
@@ -254,10 +243,8 @@ export class ClusterConnection extends Connection {
     // Releases that a silent node did not get are sent when it replies.
     this.#silentNodes = new SilentNodes(cluster, this.timeoutMs, () => this.#topology.announceChange());
     this.#doubts = new Doubts(cluster, this.#silentNodes);
-    this.#hasEnded = cluster.status === 'end';
+    this.#end = new ClientEnd(cluster);
     cluster.on('node error', this.#nodeFailed);
-    cluster.on('end', this.#ended);
-    cluster.on('connecting', this.#connecting);
     this.#topology = new Topology(cluster, (reconnected) => {
       this.#onReady(reconnected || this.#isAlone);
       this.#resendParked();
@@ -266,8 +253,7 @@ export class ClusterConnection extends Connection {
 
   #leave(): void {
     this.#cluster.off('node error', this.#nodeFailed);
-    this.#cluster.off('end', this.#ended);
-    this.#cluster.off('connecting', this.#connecting);
+    this.#end.close();
     this.#topology.close();
   }
 
@@ -280,34 +266,22 @@ export class ClusterConnection extends Connection {
     this.#leave();
     this.#resends += this.#topology.changes;
     this.#isAlone = true;
-    // One node that hangs must not take the whole time of a call, as it does by default: ioredis reads the slots from
-    // one node after the other, and then waits until one of them says that the cluster is well.
-    const options = { lazyConnect: true, slotsRefreshTimeout: this.timeoutMs / 4, enableReadyCheck: false };
+    const options = { lazyConnect: true, ...oneMayHang(this.timeoutMs / 4) };
     this.#use(this.#cluster.duplicate([], options).on('error', () => undefined));
   }
 
   #connect(): void {
-    if (this.#cluster.status === 'wait' || this.#hasEnded) atRoot(() => this.#cluster.connect()).catch(() => undefined);
+    if (this.#cluster.status !== 'wait' && !this.#end.hasEnded) return;
+    atRoot(() => this.#cluster.connect()).catch(() => undefined);
   }
 
   readonly #nodeFailed = (error: Error): void => {
     this.#lastError = withoutCommand(error);
   };
 
-  readonly #ended = (): void => {
-    this.#hasEnded = true;
-  };
-
-  readonly #connecting = (): void => {
-    this.#hasEnded = false;
-  };
-
   #resendParked(): void {
     this.#stopTryingAgain();
-    // Who closes the client waits for all nodes, also for one that hangs. To reconnect takes less than two looks.
-    const isClosing = this.#cluster.status === 'disconnecting';
-    if (isClosing && this.#wasClosing) this.#goOnAlone();
-    this.#wasClosing = isClosing;
+    if (this.#end.look()) this.#goOnAlone();
     for (const call of this.unpark()) {
       if (call.sent) this.resent(call.slot);
       this.write(call, false);

@@ -12,6 +12,9 @@ export class Doubts {
   /** The masters that said last that they count the cluster as down. */
   readonly #refusing = new Set<string>();
 
+  /** The questions about slots in doubt that are under way. */
+  readonly #asked = new Map<number, Promise<unknown>>();
+
   constructor(cluster: Cluster, silentNodes: SilentNodes) {
     this.#cluster = cluster;
     this.#silentNodes = silentNodes;
@@ -35,11 +38,16 @@ export class Doubts {
     this.#refusing.delete(masterName(this.#cluster, slot)!);
   }
 
-  /** Whether it is in doubt that a slot is served. */
-  has(slot: number): boolean {
-    if (this.#lateSlots.has(slot) || masterOf(this.#cluster, slot)?.status !== 'ready') return true;
-    const master = masterName(this.#cluster, slot)!;
-    return this.#refusing.has(master) || this.#silentNodes.names().includes(master);
+  /**
+   * Asks the master of a slot, if it is in doubt that the slot is served: once for all that want to know at the time.
+   * Returns nothing otherwise.
+   */
+  settle(slot: number, ask: () => Promise<unknown>): Promise<unknown> | undefined {
+    const asked = this.#asked.get(slot);
+    if (asked || !this.#isInDoubt(slot)) return asked;
+    const asking = ask().finally(() => this.#asked.delete(slot));
+    this.#asked.set(slot, asking);
+    return asking;
   }
 
   /**
@@ -50,5 +58,10 @@ export class Doubts {
     const unconnected = slots.filter((slot) => masterOf(this.#cluster, slot)?.status !== 'ready');
     const names = unconnected.map((slot) => masterName(this.#cluster, slot)).filter((name) => name !== undefined);
     return new Set([...this.#silentNodes.names(), ...this.#refusing, ...names]);
+  }
+
+  #isInDoubt(slot: number): boolean {
+    const master = masterName(this.#cluster, slot);
+    return master === undefined || this.#lateSlots.has(slot) || this.nodesDown([slot]).has(master);
   }
 }

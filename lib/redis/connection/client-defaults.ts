@@ -1,4 +1,4 @@
-import type { Redis, RedisOptions } from 'ioredis';
+import type { ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import { saidBy } from './redis-diagnosis.js';
 
@@ -65,3 +65,15 @@ export function defaultsFor(commandTimeoutMs: number, client?: Redis) {
 export function retryDelayMs(attempt: number, firstMs: number): number {
   return Math.min(firstMs * 2 ** Math.min(attempt, 10), 1000) * (0.5 + Math.random() / 2);
 }
+
+/**
+ * Options of a client of our own with which one node that hangs does not take the whole time of a call, or even longer,
+ * as it does by default: ioredis reads the slots from one node after the other, and then waits until one of them says
+ * that the cluster is well.
+ *
+ * @param perNodeMs how long to wait for the slots from one node, in ms
+ */
+export const oneMayHang = (perNodeMs: number): ClusterOptions => ({
+  slotsRefreshTimeout: perNodeMs,
+  enableReadyCheck: false,
+});

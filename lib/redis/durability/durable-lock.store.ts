@@ -24,8 +24,8 @@ interface DurableConnections {
   readonly renewals: Connection;
 }
 
-/** The errors that say that replicas are missing. */
-const replicasMissed = new WeakSet<Error>();
+/** Too few replicas have what was written. */
+class TooFewReplicasError extends LockUnavailableError {}
 
 /**
  * Counts a grant only when enough replicas have it (`WAIT`), or it is on disk (`WAITAOF`), and undoes it otherwise.
@@ -120,12 +120,16 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
     try {
       return await this.#redis.inTime((throwIfLate) => work(throwIfLate, epoch));
     } catch (error) {
-      const have = this.#ofGrants.since(startedAt);
-      const isKnown =
-        !(error instanceof LockUnavailableError) || error instanceof RefusedError || replicasMissed.has(error);
-      if (isKnown || epoch !== this.#redis.epoch || !have?.master || have.replicas >= this.#durability.replicas)
-        throw error;
-      throw this.#tooFew(have.replicas, 'so nobody gets it');
+      const isExplained = error instanceof RefusedError || error instanceof TooFewReplicasError;
+      const have = epoch === this.#redis.epoch ? this.#ofGrants.since(startedAt) : undefined;
+      if (
+        error instanceof LockUnavailableError &&
+        !isExplained &&
+        have?.master &&
+        have.replicas < this.#durability.replicas
+      )
+        throw this.#tooFew(have.replicas, 'so nobody gets it');
+      throw error;
     }
   }
 
@@ -184,13 +188,13 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
 
   #tooFew(have: number, consequence: string): LockUnavailableError {
     const { replicas, timeoutMs, aof } = this.#durability;
-    const error = new LockUnavailableError(
-      `Only ${have} of the ${replicas} replicas that "durability" asks for ` +
-        `had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, ${consequence}. ` +
-        `Look at the replicas of Redis at ${this.#redis.server}.`,
+    return storeOutage(
+      new TooFewReplicasError(
+        `Only ${have} of the ${replicas} replicas that "durability" asks for ` +
+          `had the lock${aof ? ' on disk' : ''} within ${timeoutMs} ms, ${consequence}. ` +
+          `Look at the replicas of Redis at ${this.#redis.server}.`,
+      ),
     );
-    replicasMissed.add(error);
-    return storeOutage(error);
   }
 
   /** Returns why the last renewals don't count; undefined if they do. */

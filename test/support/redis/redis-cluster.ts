@@ -81,6 +81,14 @@ export async function startCluster(): Promise<RedisCluster> {
   };
 }
 
+/** Starts one in which no replica takes over by itself. */
+export async function startClusterWithoutFailovers(): Promise<RedisCluster> {
+  const cluster = await startCluster();
+  const nodes = [...cluster.masters, ...cluster.replicas];
+  await Promise.all(nodes.map(({ redis }) => redis.config('SET', 'cluster-node-timeout', 60_000)));
+  return cluster;
+}
+
 async function isReady({ redis }: ClusterNode): Promise<boolean> {
   const [state, replication] = await Promise.all([redis.cluster('INFO'), redis.info('replication')]);
   const isSynced = replication.includes('role:master')

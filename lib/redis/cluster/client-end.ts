@@ -1,0 +1,44 @@
+import type { Cluster } from 'ioredis';
+
+/** Knows whether a client has been closed. Its status does not tell: ioredis may set it to "close" after the end. */
+export class ClientEnd {
+  readonly #cluster: Cluster;
+  #hasEnded: boolean;
+  /** Whether it was disconnecting at the last look. */
+  #wasClosing = false;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+    this.#hasEnded = cluster.status === 'end';
+    cluster.on('end', this.#ended);
+    cluster.on('connecting', this.#connecting);
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /**
+   * Looks once more, some time after the last look: whether it has ended, or is about to. Who closes a client waits
+   * for all nodes, also for one that hangs. To reconnect takes less than two looks.
+   */
+  look(): boolean {
+    const isClosing = this.#cluster.status === 'disconnecting';
+    const isOver = this.#hasEnded || (isClosing && this.#wasClosing);
+    this.#wasClosing = isClosing;
+    return isOver;
+  }
+
+  close(): void {
+    this.#cluster.off('end', this.#ended);
+    this.#cluster.off('connecting', this.#connecting);
+  }
+
+  readonly #ended = (): void => {
+    this.#hasEnded = true;
+  };
+
+  readonly #connecting = (): void => {
+    this.#hasEnded = false;
+  };
+}
