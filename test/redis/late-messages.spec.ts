@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type Lock, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { turn, until } from '../support/deferred.js';
@@ -343,6 +343,25 @@ describe('Late and lost messages', () => {
         requests.release();
         await until(async () => (await redis.get(NOTE)) !== note);
         await free('a');
+      }
+    });
+
+    it('what a command acquired that has failed is released when its reply comes, and not some time later', async () => {
+      // So no retry can be due.
+      jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+      try {
+        commands.replies.hold();
+        const replied = commands.replies.nextHeld();
+        const call = expect(here.lock('a')).rejects.toBeInstanceOf(LockUnavailableError);
+        await replied;
+        await jest.advanceTimersByTimeAsync(COMMAND_TIMEOUT_MS);
+        await call;
+        expect(await redis.exists('lock:a')).toBe(1);
+        commands.replies.release();
+        for (let looks = 0; looks < 1000 && (await redis.exists('lock:a')); looks++);
+        expect(await redis.exists('lock:a')).toBe(0);
+      } finally {
+        jest.useRealTimers();
       }
     });
 

@@ -39,7 +39,7 @@ export abstract class ScriptCall implements Call {
   }
 
   succeed(reply: unknown): void {
-    if (this.#settled) return;
+    if (this.#settled) return this.onLateReply();
     this.#settled = true;
     this.onReply(reply);
   }
@@ -54,6 +54,9 @@ export abstract class ScriptCall implements Call {
   protected abstract encodeArguments(resent: boolean): ScriptArguments;
   protected abstract onReply(reply: unknown): void;
   protected abstract onError(error: LockUnavailableError): void;
+
+  /** Notes that the server has replied after the call failed. */
+  protected onLateReply(): void {}
 }
 
 /** Makes the error of a call that the server refused. */

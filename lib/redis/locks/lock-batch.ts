@@ -220,4 +220,8 @@ class BatchCall extends ScriptCall {
   protected onError(error: LockUnavailableError): void {
     this.#sender.failed(this.#batch.operations, error);
   }
+
+  protected override onLateReply(): void {
+    for (const operation of this.#batch.operations) operation.repliedLate?.();
+  }
 }

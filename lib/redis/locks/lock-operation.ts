@@ -32,6 +32,8 @@ export interface LockOperation {
   resent?: boolean;
   done(reply: number | Busy | OtherPermits): void;
   failed(error: LockUnavailableError): void;
+  /** Called when the server replies after the operation failed: it may have run. */
+  repliedLate?(): void;
 }
 
 /** The kind of most locks. */

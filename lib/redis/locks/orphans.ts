@@ -17,7 +17,7 @@ interface Orphan {
 
 /**
  * Releases locks that Redis may or may not hold for this process, because a reply never came. Each is released by its
- * token as soon as Redis replies again, and then less and less often until Redis drops it by itself: a command that
+ * token as soon as Redis replies, and then less and less often until Redis drops it by itself: a command that
  * is stuck on a slow connection can still arrive.
  */
 export class Orphans {
@@ -57,6 +57,11 @@ export class Orphans {
       copies,
     });
     this.#tryLater();
+  }
+
+  /** Releases a lock now, if it is one of them, because Redis has replied to a command that may have acquired it. */
+  repliedLate(lock: Cancellation): void {
+    void this.#tryOne(lock);
   }
 
   /** Releases all of them now, because Redis can be reached again. */

@@ -284,6 +284,7 @@ export class RedisLockStore implements QuorumNode {
           } else this.#lateCopies.failed(command, epoch, error);
           reject(error);
         },
+        repliedLate: () => this.#orphans.repliedLate(command),
       }),
     );
   }
