@@ -73,6 +73,19 @@ describe('Orphans', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
+  it('orphans are kept for as long as Redis does not reply, as what they wait for may still run then, and for a lease after', async () => {
+    const release = jest.fn(async () => Promise.reject<number>(new Error('away')));
+    const orphans = new Orphans(release, async () => 0);
+    orphans.add(lock, 1);
+    await jest.advanceTimersByTimeAsync(600_000);
+    expect(release.mock.calls.length).toBeLessThan(40);
+    release.mockClear().mockResolvedValue(0);
+    await orphans.reconnected();
+    await jest.advanceTimersByTimeAsync(600_000);
+    expect(release).toHaveBeenCalledTimes(1);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
   it('orphans that must stay are kept, not released, when the store is closed', async () => {
     const [release, keep] = [jest.fn(async () => 1), jest.fn(async () => 1)];
     const orphans = new Orphans(release, keep);

@@ -4,8 +4,15 @@ import { ALIVE_MS, type Cancellation } from '../../store/lock-store.js';
 
 const FIRST_RETRY_MS = 500;
 
+/** The longest time between two attempts while Redis does not reply, in ms. */
+const LONGEST_RETRY_MS = 30_000;
+
 interface Orphan {
-  /** When its lease and its time in the queue are over: by then Redis has dropped it by itself. */
+  /** The longest lease that it may have, in ms. */
+  readonly leaseMs: number;
+  /** Whether Redis has replied to an attempt. Until then, the command that acquires it may still lie in a buffer. */
+  isAnswered: boolean;
+  /** When its lease and its time in the queue are over: once Redis has replied, it has dropped it by itself by then. */
   until: number;
   /** Until when its keys must stay, though nobody holds them any more; long past once Redis knows. */
   keepUntil: number;
@@ -48,9 +55,10 @@ export class Orphans {
     // The end of a store fails the commands in flight.
     if (this.#isClosed) return;
     const time = now();
-    const until = Math.max(knownUntil(leaseMs), time + keepMs);
     this.#orphans.set(lock, {
-      until,
+      leaseMs,
+      isAnswered: false,
+      until: Math.max(knownUntil(leaseMs), time + keepMs),
       keepUntil: time + keepMs,
       tryAt: time + FIRST_RETRY_MS,
       delayMs: FIRST_RETRY_MS,
@@ -91,22 +99,22 @@ export class Orphans {
   async #tryOne(lock: Cancellation): Promise<void> {
     const orphan = this.#orphans.get(lock);
     if (!orphan) return;
-    const isOver = now() >= orphan.until;
-    const freed = isOver ? 0 : await this.#giveBack(lock, orphan);
-    if (isOver || (freed > 0 && --orphan.copies <= 0)) return void this.#orphans.delete(lock);
+    const freed = isOver(orphan) ? 0 : await this.#giveBack(lock, orphan);
+    if (isOver(orphan) || (freed > 0 && --orphan.copies <= 0)) return void this.#orphans.delete(lock);
     orphan.tryAt = now() + orphan.delayMs;
-    orphan.delayMs *= 2;
+    orphan.delayMs = Math.min(2 * orphan.delayMs, orphan.isAnswered ? Infinity : LONGEST_RETRY_MS);
   }
 
   /** Resolves with how many keys its token owned; with 0 also when that is unknown. */
   async #giveBack(lock: Cancellation, orphan: Orphan): Promise<number> {
     const keepMs = Math.ceil(orphan.keepUntil - now());
     try {
-      if (keepMs <= 0) return await this.#release(lock);
-      const kept = await this.#keep(lock, keepMs);
+      const count = keepMs <= 0 ? await this.#release(lock) : await this.#keep(lock, keepMs);
+      if (keepMs > 0) orphan.until = knownUntil(lock.leaseMs);
+      else if (!orphan.isAnswered) orphan.until = Math.max(orphan.until, knownUntil(orphan.leaseMs));
       orphan.keepUntil = -Infinity;
-      orphan.until = knownUntil(lock.leaseMs);
-      return kept;
+      orphan.isAnswered = true;
+      return count;
     } catch {
       return 0;
     }
@@ -119,10 +127,12 @@ export class Orphans {
 
   #tryDue(): void {
     this.#timer = undefined;
-    const due = [...this.#orphans].filter(([, { tryAt, until }]) => Math.min(tryAt, until) <= now());
+    const due = [...this.#orphans].filter(([, orphan]) => orphan.tryAt <= now() || isOver(orphan));
     void this.#tryAll(due.map(([lock]) => lock));
   }
 }
+
+const isOver = ({ isAnswered, until }: Orphan): boolean => isAnswered && now() >= until;
 
 /** Returns until when Redis may know a lock that it is asked for now. */
 const knownUntil = (leaseMs: number): number => now() + Math.max(leaseMs, ALIVE_MS);
