@@ -342,6 +342,20 @@ describe('A lock in a Redis Cluster', () => {
     await orphaned.close();
   });
 
+  it('a client that the app closes leaves its locks to one of the library, though the node that it named is gone', async () => {
+    const proxy = await startProxy(cluster.masters[0]!.port);
+    const own = new Cluster([{ host: '127.0.0.1', port: proxy.port }]);
+    const orphaned = lockService(redisStore({ connection: own }), { shutdownGrace: 0 });
+    const lock = await orphaned.lock(b);
+    proxy.refuse();
+    const ended = once(own, 'end');
+    own.disconnect();
+    await ended;
+    expect(await lock.unlock()).toBe(true);
+    await orphaned.close();
+    await proxy.stop();
+  });
+
   it('a client that waits for a node before it is ready is told to have a limit, with which it asks another node', async () => {
     const nodes = [...cluster.masters, ...cluster.replicas];
     const proxies = await Promise.all(nodes.map(({ port }) => startProxy(port)));

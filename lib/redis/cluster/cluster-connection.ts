@@ -14,7 +14,7 @@ import { ClientEnd } from './client-end.js';
 import { ClusterCommand } from './cluster-command.js';
 import { slotOf } from './cluster-slot.js';
 import { Doubts } from './doubts.js';
-import { masterName } from './masters.js';
+import { knownNodes, masterName } from './masters.js';
 import { SilentNodes } from './silent-nodes.js';
 import { Topology } from './topology.js';
 
@@ -266,8 +266,9 @@ export class ClusterConnection extends Connection {
     this.#leave();
     this.#resends += this.#topology.changes;
     this.#isAlone = true;
+    // The nodes that the app has named may all be gone by now.
     const options = { lazyConnect: true, ...oneMayHang(this.timeoutMs / 4) };
-    this.#use(this.#cluster.duplicate([], options).on('error', () => undefined));
+    this.#use(this.#cluster.duplicate(knownNodes(this.#cluster), options).on('error', () => undefined));
   }
 
   #connect(): void {

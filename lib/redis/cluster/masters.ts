@@ -12,3 +12,12 @@ export function masterOf(cluster: Cluster, slot: number | undefined): Redis | un
   const name = masterName(cluster, slot);
   return name === undefined ? undefined : cluster.nodes('master').find((node) => nodeName(node) === name);
 }
+
+/** Lists all nodes that serve slots, as the client knew them last, also after its end. */
+export function knownNodes(cluster: Cluster): { host: string; port: number }[] {
+  const names = [...new Set(cluster.slots.flat())];
+  return names.map((name) => {
+    const colon = name.lastIndexOf(':');
+    return { host: name.slice(0, colon), port: Number(name.slice(colon + 1)) };
+  });
+}

@@ -1,4 +1,4 @@
-import type { ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import { saidBy } from './redis-diagnosis.js';
 
@@ -69,11 +69,16 @@ export function retryDelayMs(attempt: number, firstMs: number): number {
 /**
  * Options of a client of our own with which one node that hangs does not take the whole time of a call, or even longer,
  * as it does by default: ioredis reads the slots from one node after the other, and then waits until one of them says
- * that the cluster is well.
+ * that the cluster is well. When no node was fast enough, the next attempt to connect gives each twice as long: all may
+ * be far away.
  *
- * @param perNodeMs how long to wait for the slots from one node, in ms
+ * @param perNodeMs how long to wait for the slots from one node at first, in ms
  */
 export const oneMayHang = (perNodeMs: number): ClusterOptions => ({
   slotsRefreshTimeout: perNodeMs,
   enableReadyCheck: false,
+  clusterRetryStrategy(this: Cluster, attempt) {
+    this.options.slotsRefreshTimeout = Math.min(perNodeMs * 2 ** attempt, LONGEST_CONNECT_MS);
+    return retryDelayMs(attempt, 50);
+  },
 });
