@@ -42,6 +42,11 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [/cluster support disabled/, 'It is a single Redis: connect to it without a Cluster client.'],
   [
+    /All sentinels are unreachable.*(NOAUTH|WRONGPASS)/s,
+    'The Sentinels ask for a password of their own: look at "connection.sentinelPassword".',
+  ],
+  [/All sentinels are unreachable.*No such master/s, 'They know no such master: look at "connection.name".'],
+  [
     /All sentinels are unreachable/,
     'No Sentinel answers: look at their hosts and ports in "connection", and whether they run.',
   ],
@@ -50,8 +55,16 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'It closes new connections: look at its "maxclients", at firewalls and proxies, ' +
       'and whether it wants TLS (rediss://).',
   ],
+  [
+    /alert (certificate (required|unknown)|bad certificate|unknown ca|handshake failure)/i,
+    'It accepts no client without a certificate that it trusts: give one, "connection.tls.cert" and "connection.tls.key".',
+  ],
+  [
+    /altnames/i,
+    'Its certificate is for another host: connect to a name that it has, or give that as "connection.tls.servername".',
+  ],
   [/certificate has expired/, 'Renew the certificate of the server.'],
-  [/certificate|altnames/i, 'Its certificate is not trusted: give the authority that signed it, "connection.tls.ca".'],
+  [/certificate/i, 'Its certificate is not trusted: give the authority that signed it, "connection.tls.ca".'],
   [
     /TLS|SSL|socket disconnected before secure/,
     'Look whether this port speaks TLS; if not, use redis:// or leave out "tls".',

@@ -1,0 +1,19 @@
+import { describe, expect, it } from '@jest/globals';
+import { diagnosis } from '../../lib/redis/connection/redis-diagnosis.js';
+
+describe('What to do about the words of a server', () => {
+  it.each([
+    ['SSL routines:ssl3_read_bytes:tlsv13 alert certificate required', '"connection.tls.cert"'],
+    ['SSL routines:ssl3_read_bytes:ssl/tls alert handshake failure', '"connection.tls.cert"'],
+    ['SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca', '"connection.tls.cert"'],
+    ["Hostname/IP does not match certificate's altnames: Host: localhost.", '"connection.tls.servername"'],
+    ['self-signed certificate in certificate chain', '"connection.tls.ca"'],
+    ['SSL routines:ssl3_get_record:wrong version number', 'speaks TLS'],
+    ['All sentinels are unreachable. Last error: NOAUTH Authentication required.', '"connection.sentinelPassword"'],
+    ['All sentinels are unreachable. Last error: WRONGPASS invalid username-password pair', 'sentinelPassword"'],
+    ['All sentinels are unreachable. Last error: ERR No such master with that name', '"connection.name"'],
+    ['All sentinels are unreachable. Last error: connect ECONNREFUSED', 'whether they run'],
+  ])('%s: %s', (words, advice) => {
+    expect(diagnosis(new Error(words))).toContain(advice);
+  });
+});
