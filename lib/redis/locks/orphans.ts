@@ -110,8 +110,7 @@ export class Orphans {
     const keepMs = Math.ceil(orphan.keepUntil - now());
     try {
       const count = keepMs <= 0 ? await this.#release(lock) : await this.#keep(lock, keepMs);
-      if (keepMs > 0) orphan.until = knownUntil(lock.leaseMs);
-      else if (!orphan.isAnswered) orphan.until = Math.max(orphan.until, knownUntil(orphan.leaseMs));
+      if (keepMs > 0 || !orphan.isAnswered) orphan.until = knownUntil(orphan.leaseMs);
       orphan.keepUntil = -Infinity;
       orphan.isAnswered = true;
       return count;
