@@ -57,7 +57,8 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /alert (certificate (required|unknown)|bad certificate|unknown ca|handshake failure)/i,
-    'It accepts no client without a certificate that it trusts: give one, "connection.tls.cert" and "connection.tls.key".',
+    'It accepts no client without a certificate that it trusts: ' +
+      'give one, "connection.tls.cert" and "connection.tls.key".',
   ],
   [
     /altnames/i,

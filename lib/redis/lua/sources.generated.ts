@@ -652,14 +652,14 @@ if not advanceTo and isLone then
   local key, queue = KEYS[firstKey], KEYS[firstKey + 1]
   local holder, waiters, waiter, waiting, waiterLease, channel, fenceCount = redis.pcall('GET', key)
   if what == 'release' and holder == token then
-    local time, source, afterwards = call('TIME')
+    local time, label = call('TIME'), nil
     waiters = redis.pcall('ZRANGE', queue, '0', '1', 'WITHSCORES')
     waiter = waiters[1] or ''
-    waiting, waiterLease, afterwards = string.match(waiter, '^(%S+) ([1-9]%d*) exclusive()')
-    local isPlain = waiting and #waiterLease <= 13 and string.find(waiter .. '/', '^/%S*$', afterwards)
+    waiting, waiterLease, label = string.match(waiter, '^(%S+) ([1-9]%d*) exclusive(%S*)$')
+    local isPlain = waiting and #waiterLease <= 13 and string.find(label .. '/', '^/')
     local hasJustArrived = isPlain
       and math.floor(waiters[2] / 1000) + ${lua(ALIVE_MS)} >= time[1] * 1000 + math.floor(time[2] / 1000)
-    source = hasJustArrived and string.match(waiting, '^(.*)%.')
+    local source = hasJustArrived and string.match(waiting, '^(.*)%.')
     channel = source and string.sub(fenceCounter, 1, -6) .. 'wake:' .. source
     if channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then
       fenceCount = string.sub(waiting, -1) == ${lua(LOCAL_WAITERS_MARK)} and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)}
