@@ -31,10 +31,12 @@ export const TIMELESS = [
   'test/tools/',
 ];
 
-/** Specs that run there too, although they start a server or a browser: they wait for it for as long as it takes. */
+/** Specs that run there too, although they start servers, processes or a browser: they wait for as long as it takes. */
 export const PATIENT = [
   'test/lab/script-mistakes\\.spec',
   'test/page-client/browser\\.spec',
   'test/page/(?:browser|page-data)\\.spec',
-  'test/sample/(?:demo-runs|launcher|shop|shop-rounds)\\.e2e\\.spec',
+  'test/processes/(?:cli-.*|lazy-parser|opentelemetry)\\.spec',
+  'test/sample/(?:accounts|demo-page|demo-runs|launcher|shop|shop-rounds)\\.e2e\\.spec',
+  'test/store/simulated\\.spec',
 ];

@@ -1,4 +1,4 @@
-import { permitsOf, type KeyView, type Sharing } from '../store/lock-store.js';
+import { isKept, permitsOf, type KeyView, type Sharing } from '../store/lock-store.js';
 import { partsOf } from './request/lock-token.js';
 import { modeOf } from './request/held-mode.js';
 import type { OwnHolder, OwnKey, OwnWaiters } from './list/list-question.js';
@@ -86,12 +86,13 @@ function listedHolder(source: string, { token, remainingMs, since, ageMs, ...res
     remaining: remainingMs,
     fence: rest.fence,
     traceparent: rest.traceparent,
+    isKept: false,
     since: new Date(since),
     heldMs: ageMs,
   };
 }
 
-/** A holder whose process did not answer, or is another tool. */
+/** A holder whose process did not answer, or is another tool; or whose work is done. */
 function unclaimedHolder(token: string, remaining: number): ListedHolder {
   const nothing = {
     label: undefined,
@@ -100,7 +101,15 @@ function unclaimedHolder(token: string, remaining: number): ListedHolder {
     fence: undefined,
     traceparent: undefined,
   };
-  return { token, ...partsOf(token), ...nothing, remaining, since: undefined, heldMs: undefined };
+  return {
+    token,
+    ...partsOf(token),
+    ...nothing,
+    isKept: isKept(token),
+    remaining,
+    since: undefined,
+    heldMs: undefined,
+  };
 }
 
 function listedWaiters(source: string, { sharing, since, ageMs, ...rest }: OwnWaiters): ListedWaiters {

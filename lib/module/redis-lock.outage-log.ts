@@ -40,6 +40,12 @@ export function redisOutageLog(logger: Log, outage: OutageReporter, nodes: numbe
       subscriptions.unsubscribed(server, line);
     },
     subscribed: (server) => subscriptions.subscribed(server, `The subscription at Redis at ${server} is back.`),
+    deserted: (server) =>
+      logger.warn(
+        `The app's client gets no reply from Redis at ${server}, but a new connection does: ` +
+          'that of the client is dead, or a command blocks it. Locks go on over the new one. ' +
+          'Give the client "socketTimeout", so that the app\'s own commands do not wait either.',
+      ),
     unfit: (server, problem) => logger.warn(`Redis at ${server} should not keep locks: ${problem}`),
   };
 }

@@ -1,3 +1,4 @@
+import { now } from '../clock/deadline.js';
 import type { Lock, LockReports } from '../core/lock/lock.js';
 import { byForce, type ForcedUnlock, type LockLostError } from '../errors/lock-lost.error.js';
 import { lockNames, quotedStart } from '../errors/messages.js';
@@ -24,10 +25,10 @@ export class LockReporter implements OperatorReports {
   }
 
   overdue(lock: Lock, warnAfterMs: number): void {
-    const { keys, token } = lock;
-    const { label, acquiredAt, fence } = lock.details;
+    const { keys, token, heldSince } = lock;
+    const { label, fence } = lock.details;
     this.#log.warn(
-      `Held for ${Date.now() - acquiredAt} ms, longer than its "warnAfter" of ${warnAfterMs} ms: ` +
+      `Held for ${Math.round(now() - heldSince)} ms, longer than its "warnAfter" of ${warnAfterMs} ms: ` +
         `${lockNames(keys, label)} (token ${quoted(token)}, fence ${fence}). Look at what its work waits for: ` +
         'a query, a request, a stream that nobody reads. Or was unlock() forgotten? ' +
         '"maxHold" ends such locks in future; forceUnlock() with this token ends it now.',

@@ -27,6 +27,9 @@ export const LOCAL_WAITERS_MARK = '+';
  */
 export const KEPT_MARK = ' kept';
 
+/** Whether no caller has the key any more, and `atLeast` keeps it. */
+export const isKept = (token: string): boolean => token.endsWith(KEPT_MARK);
+
 export const hasLocalWaiters = (token: string): boolean => token.endsWith(LOCAL_WAITERS_MARK);
 
 /** How many fences a grant comes with: one for the caller, and one for each hand-off inside its process. */

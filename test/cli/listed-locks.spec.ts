@@ -11,6 +11,7 @@ const HOLDER: ListedHolder = {
   token: undefined,
   fence: 7,
   traceparent: undefined,
+  isKept: false,
   remaining: 27_000,
   since: new Date(),
   heldMs: 12_345,
@@ -56,6 +57,10 @@ describe('The table of locks', () => {
     [
       { holders: [{ ...HOLDER, host: undefined, pid: undefined, heldMs: undefined, label: undefined }] },
       ['account:42', 'no answer', '-', '-', '27 s', '0', '-'],
+    ],
+    [
+      { holders: [{ ...HOLDER, isKept: true, heldMs: undefined, since: undefined, label: undefined }] },
+      ['account:42', 'kept', 'api-3:4711', '-', '27 s', '0', '-'],
     ],
   ])('shows %j as %j', (given, shown) => {
     expect(cells(given)).toEqual(shown);

@@ -18,7 +18,7 @@ function holder(
   const isKnown = fence !== undefined;
   const caller = { label: undefined, method: undefined, template: undefined, traceparent: undefined };
   return {
-    ...{ token: undefined, host: 'api', pid: 1, instance, fence, ...caller, remaining: 9000 },
+    ...{ token: undefined, host: 'api', pid: 1, instance, fence, ...caller, isKept: false, remaining: 9000 },
     ...{ since: isKnown ? new Date() : undefined, heldMs: isKnown ? 10 : undefined },
     ...given,
   };
@@ -164,6 +164,12 @@ describe('The changes between two looks', () => {
 
   it('a process that has ended and released before is not orphaned', async () => {
     await look([lock([holder(FIRST, 1)])]);
+    expect(await look([], { live: [SECOND] })).toEqual(['ended 1']);
+  });
+
+  it('a key that `atLeast` keeps has no holder any more, whether its process has ended or not', async () => {
+    await look([lock([holder(FIRST, 1)])]);
+    stored = [{ token: `${token(FIRST)} kept`, leaseLeftMs: 5000 }];
     expect(await look([], { live: [SECOND] })).toEqual(['ended 1']);
   });
 

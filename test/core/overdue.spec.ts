@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { LockEvent } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
-import { deferred, turn, until } from '../support/deferred.js';
+import { deferred, standStill, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
 describe('A lock with warnAfter', () => {
@@ -48,6 +48,17 @@ describe('A lock with warnAfter', () => {
     expect(reported()).toEqual(['report', 'other']);
   });
 
+  it('has been held for as long as it was, also when somebody has set the time meanwhile', async () => {
+    const lock = await locks.lock('a');
+    const setBack = Date.now() - 3_600_000;
+    const time = jest.spyOn(Date, 'now').mockImplementation(() => setBack);
+    await lock.unlock();
+    time.mockRestore();
+    const released = events.find((event) => event.type === 'released');
+    expect(released!.heldMs).toBeGreaterThanOrEqual(0);
+    expect(released!.heldMs).toBeLessThan(60_000);
+  });
+
   it('is not reported when it is released in time', async () => {
     await locks.withLock('a', () => turn(), { warnAfter: 600 });
     const lost = await locks.lock('b', { warnAfter: 600 });
@@ -58,10 +69,7 @@ describe('A lock with warnAfter', () => {
   });
 
   it('is reported before its release when the work blocks the process, so that no timer fires', async () => {
-    await locks.withLock('a', () => {
-      const until = performance.now() + 60;
-      while (performance.now() < until);
-    });
+    await locks.withLock('a', () => standStill(60));
     expect(events.map(({ type }) => type)).toEqual(['acquired', 'overdue', 'released']);
     await whileAnotherIsReported();
     expect(overdue()).toHaveLength(2);

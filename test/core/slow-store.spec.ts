@@ -2,16 +2,10 @@ import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { LockUnavailableError } from 'nest-redis-lock';
-import { type Deferred, deferred, turn, until } from '../support/deferred.js';
+import { type Deferred, deferred, standStill, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { NO_REQUESTS } from '../../lib/service/request-port.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
-
-/** As when the machine has no time for the process. */
-function standStill(ms: number): void {
-  const until = performance.now() + ms;
-  while (performance.now() < until);
-}
 
 describe('Slow stores', () => {
   let store: ScriptedStore;

@@ -89,7 +89,12 @@ describe('nobody locks on the server of this machine by accident', () => {
       { sentinels: [{ host: undefined, port: 1 }], name: 'main' },
       /"connection\.sentinels\[0\]\.host"/,
     ],
-    ['no Sentinels', { sentinels: [], name: 'main' }, /"connection\.sentinels"/],
+    ['no Sentinels', { sentinels: [], name: 'main' }, /"connection\.sentinels" names none, but must be an array/],
+    [
+      'Sentinels without a name',
+      { sentinels: [{ host: 'a', port: 1 }] },
+      /"connection\.name" is undefined.*"mymaster"/,
+    ],
     ['an undefined path', { path: undefined }, /"connection\.path" is undefined/],
     ['a function', () => ({ host: '10.0.0.1' }), /a function/],
     ['a URL of another protocol', new URL('http://10.0.0.1'), /redis:\/\/ or rediss:\/\//],

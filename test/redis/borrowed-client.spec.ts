@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
+import { Redis, type Cluster } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
+import { subscriberIn } from '../../lib/redis/cluster/cluster-subscriber.js';
 import { subscriberOf } from '../../lib/redis/connection/further-client.js';
 import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
 import { until } from '../support/deferred.js';
@@ -103,6 +104,28 @@ describe('A borrowed client', () => {
     expect(added.options.tls).toEqual({ cert: 'new' });
     added.disconnect();
   });
+
+  it('a borrowed cluster client that the app gives a new password is followed by the subscription', () => {
+    const node = new Redis({ port: 1, lazyConnect: true, username: 'app', password: 'one' });
+    const cluster = { nodes: () => [node], options: { redisOptions: { password: 'one' } } };
+    const added = subscriberIn(cluster as unknown as Cluster, 1000)!.on('error', () => undefined);
+    cluster.options.redisOptions.password = 'two';
+    added.connect().catch(() => undefined);
+    expect(added.options).toMatchObject({ username: 'app', password: 'two' });
+    added.disconnect();
+  });
+
+  it.each([
+    [undefined, 30_000],
+    [0, 30_000],
+    [5_000, 5_000],
+  ])(
+    'beside a borrowed client with a keepAlive of %p, the library keeps its connections alive',
+    (keepAlive, expected) => {
+      const lent = new Redis({ port: 1, lazyConnect: true, keepAlive });
+      expect(subscriberOf(borrowedClient(lent), 1000).options.keepAlive).toBe(expected);
+    },
+  );
 
   it.each(['quit', 'disconnect'] as const)(
     'a borrowed client that the app closes by `%s` leaves the locks to a connection of the library',

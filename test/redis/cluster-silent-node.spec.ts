@@ -136,6 +136,33 @@ describe('A node of a Redis Cluster that hangs with its connections open, or die
     expect(await Promise.all(further)).toEqual(['done', 'done']);
   }, 30_000);
 
+  it('when a slot is being moved to it, calls for keys of that slot fail, and no promise is left alone', async () => {
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => void unhandled.push(error);
+    process.on('unhandledRejection', note);
+    const [held, next] = [await locks.lock(a), cluster.masters[1]!];
+    const other = lockService(redisStore({ connection: client, commandTimeout: COMMAND_TIMEOUT_MS }));
+    const move = new SlotMove(cluster, a, 0, 1);
+    await move.begin();
+    for (const name of await move.rest()) await move.take(name);
+    const fails = () => Promise.all([unavailable(held.extend()), unavailable(other.lock(a))]);
+    try {
+      await held.extend();
+      process.kill(next.pid, 'SIGSTOP');
+      await fails();
+      process.kill(next.pid, 'SIGKILL');
+      await until(() =>
+        client.nodes().every(({ options, status }) => options.port !== next.port || status !== 'ready'),
+      );
+      await fails();
+      expect(unhandled).toEqual([]);
+      expect(held.isHeld).toBe(true);
+    } finally {
+      process.off('unhandledRejection', note);
+      await other.close();
+    }
+  }, 30_000);
+
   it('when it dies, calls for its keys too take no keys of other nodes from anybody', async () => {
     const other = lockService(redisStore({ connection: cluster.client(), commandTimeout: COMMAND_TIMEOUT_MS }), {
       shutdownGrace: 0,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockUnavailableError, type Lock, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { turn, until } from '../support/deferred.js';
+import { standStill, turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
 import { startProxy, type Wire, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
@@ -378,8 +378,7 @@ describe('Late and lost messages', () => {
       const call = there.lock('a');
       await turn(); // the command is under way
       process.kill(server.pid, 'SIGCONT');
-      const busyUntil = performance.now() + 1.5 * COMMAND_TIMEOUT_MS;
-      while (performance.now() < busyUntil);
+      standStill(1.5 * COMMAND_TIMEOUT_MS);
       expect((await call).isHeld).toBe(true);
     });
 

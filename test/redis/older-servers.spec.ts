@@ -45,7 +45,10 @@ describe('An error in a script as Redis 6.2 reports it', () => {
 
   it('a READONLY error makes the client find another master', () => {
     const { redis } = redisClient({ host: '127.0.0.1' }, 1000);
-    const looks = redis.options.reconnectOnError!;
+    const looks = (error: Error): unknown => {
+      redis.emit('connect');
+      return redis.options.reconnectOnError!(error);
+    };
     const words = "@user_script: 12: -READONLY You can't write against a read only replica.";
     expect(looks(inScript(words))).toBe(true);
     expect(looks(caughtInScript(words))).toBe(true);
@@ -53,5 +56,13 @@ describe('An error in a script as Redis 6.2 reports it', () => {
       looks(new Error("READONLY You can't write against a read only replica. script: 0a, on @user_script:1.")),
     ).toBe(true);
     expect(looks(inScript('ERR value is not an integer or out of range'))).toBe(false);
+  });
+
+  it('READONLY errors make the client reconnect once for each connection: the client keeps a record of each', () => {
+    const { redis } = redisClient({ host: '127.0.0.1' }, 1000);
+    const looks = () => redis.options.reconnectOnError!(new Error('READONLY'));
+    expect([looks(), looks(), looks()]).toEqual([true, false, false]);
+    redis.emit('connect');
+    expect([looks(), looks()]).toEqual([true, false]);
   });
 });

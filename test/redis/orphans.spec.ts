@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { LockUnavailableError } from 'nest-redis-lock';
-import { NotSentError } from '../../lib/redis/connection/connection-errors.js';
+import { nextTurn } from '../../lib/clock/next-turn.js';
+import { NotSentError, RefusedError } from '../../lib/redis/connection/connection-errors.js';
 import { LateCopies } from '../../lib/redis/locks/late-copies.js';
 import { Orphans } from '../../lib/redis/locks/orphans.js';
 
@@ -20,6 +21,20 @@ describe('Orphans', () => {
     await orphans.reconnected();
     expect(jest.getTimerCount()).toBe(0);
     expect(release).toHaveBeenCalledTimes(1);
+  });
+
+  it('orphans that were given up are released when the reply to their command comes at last', async () => {
+    const release = jest.fn(async () => 0);
+    const orphans = new Orphans(release, async () => 0);
+    orphans.add(lock, 1);
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(jest.getTimerCount()).toBe(0);
+    const attempts = release.mock.calls.length;
+    release.mockResolvedValue(1);
+    orphans.repliedLate(lock);
+    await jest.advanceTimersByTimeAsync(500);
+    expect(release).toHaveBeenCalledTimes(attempts + 1);
+    expect(jest.getTimerCount()).toBe(0);
   });
 
   it('orphans are released as soon as Redis is back, also while an earlier attempt waits for its reply', async () => {
@@ -73,6 +88,16 @@ describe('Orphans', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
+  it('orphans are kept for a lease after Redis has refused to release them, however long it refuses', async () => {
+    const refused = new RefusedError('refused', new Error('NOREPLICAS Not enough good replicas to write.'));
+    const release = jest.fn(async () => Promise.reject<number>(refused));
+    const orphans = new Orphans(release, async () => 0);
+    orphans.add(lock, 1);
+    await jest.advanceTimersByTimeAsync(20_000);
+    expect(jest.getTimerCount()).toBe(0);
+    expect(release.mock.calls.length).toBeLessThan(6);
+  });
+
   it('orphans are kept for as long as Redis does not reply, as what they wait for may still run then, and for a lease after', async () => {
     const release = jest.fn(async () => Promise.reject<number>(new Error('away')));
     const orphans = new Orphans(release, async () => 0);
@@ -84,6 +109,103 @@ describe('Orphans', () => {
     await jest.advanceTimersByTimeAsync(600_000);
     expect(release).toHaveBeenCalledTimes(1);
     expect(jest.getTimerCount()).toBe(0);
+  });
+
+  describe('of a Redis that replies too late each time', () => {
+    const late = async () => Promise.reject<number>(new LockUnavailableError('late'));
+
+    it.each<[string, (orphans: Orphans) => void]>([
+      ['has answered on a new connection', (orphans) => orphans.answeredAnew()],
+      ['has replied late to an attempt', (orphans) => orphans.attemptRepliedLate(lock)],
+      ['has replied late to what acquires them', (orphans) => orphans.repliedLate(lock)],
+    ])('orphans are given up a lease after it %s, and not before', async (_what, showLife) => {
+      const release = jest.fn(late);
+      const orphans = new Orphans(release, late);
+      orphans.add(lock, 1, { leaseMs: 20_000 });
+      await jest.advanceTimersByTimeAsync(60_000);
+      showLife(orphans);
+      await jest.advanceTimersByTimeAsync(19_000);
+      release.mockClear();
+      await orphans.reconnected();
+      expect(release).toHaveBeenCalledTimes(1);
+      await jest.advanceTimersByTimeAsync(2000);
+      expect(jest.getTimerCount()).toBe(0);
+    });
+
+    it('orphans that must stay are kept until then', async () => {
+      const keep = jest.fn(late);
+      const orphans = new Orphans(late, keep);
+      orphans.add(lock, 1, { keepMs: 60_000 });
+      orphans.answeredAnew();
+      await jest.advanceTimersByTimeAsync(55_000);
+      keep.mockClear();
+      await orphans.reconnected();
+      expect(keep).toHaveBeenCalledTimes(1);
+      await jest.advanceTimersByTimeAsync(6000);
+      expect(jest.getTimerCount()).toBe(0);
+    });
+  });
+
+  describe('in a crowd', () => {
+    const crowd = Array.from({ length: 3000 }, (_, index) => ({ ...lock, token: `a.${index}` }));
+    /** Resolves when all that has its reply has been dealt with, and a next group may have been tried. */
+    const turns = async () => {
+      for (let turns = 0; turns < 3; turns++) await nextTurn();
+    };
+
+    it('orphans are tried in groups, each of which waits for the one before', async () => {
+      const waiting: (() => void)[] = [];
+      const release = jest.fn(() => new Promise<number>((resolve) => waiting.push(() => resolve(1))));
+      const orphans = new Orphans(release, async () => 0);
+      for (const one of crowd) orphans.add(one, 1);
+      const sizes: number[] = [];
+      const done = orphans.reconnected();
+      for (; release.mock.calls.length < crowd.length; await turns()) {
+        sizes.push(waiting.length);
+        for (const reply of waiting.splice(0)) reply();
+      }
+      for (const reply of waiting) reply();
+      await done;
+      expect(Math.max(...sizes)).toBe(512);
+      await jest.advanceTimersByTimeAsync(1000);
+      expect(jest.getTimerCount()).toBe(0);
+    });
+
+    it('orphans whose attempt was the last come last when Redis is back again', async () => {
+      const tried = new Set<unknown>();
+      let isDown = false;
+      const release = jest.fn(async (one: unknown) => {
+        tried.add(one);
+        isDown = true;
+        throw new LockUnavailableError('late');
+      });
+      const orphans = new Orphans(
+        release,
+        async () => 0,
+        () => isDown,
+      );
+      for (const one of crowd) orphans.add(one, 1);
+      for (let connections = 0; connections < 6; connections++) {
+        isDown = false;
+        await orphans.reconnected();
+      }
+      expect(release.mock.calls.length).toBeLessThan(crowd.length + 512);
+      expect(tried.size).toBe(crowd.length);
+    });
+
+    it('orphans are not tried while each attempt would fail at once, and yet given up in time', async () => {
+      const release = jest.fn(async () => 0);
+      const orphans = new Orphans(
+        release,
+        async () => 0,
+        () => true,
+      );
+      for (const one of crowd) orphans.add(one, 1);
+      orphans.answeredAnew();
+      await jest.advanceTimersByTimeAsync(6000);
+      expect(release).not.toHaveBeenCalled();
+      expect(jest.getTimerCount()).toBe(0);
+    });
   });
 
   it('orphans that must stay are kept, not released, when the store is closed', async () => {

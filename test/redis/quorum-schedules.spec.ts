@@ -47,7 +47,11 @@ describe('Whatever callers do, and whatever befalls the nodes of a quorum,', () 
         );
         const trouble = new Trouble(servers, new Random(seed));
         const schedule = draw(seed);
-        const { wrong, grants: had } = await runSchedule(schedule, { services, cut: () => trouble.next() });
+        const { wrong, grants: had } = await runSchedule(schedule, {
+          services,
+          cut: () => trouble.next(),
+          ping: () => Promise.all(servers.clients.map((client) => client.ping())),
+        });
         await trouble.over();
         const left = await servers.nothingLeft().then(
           () => [],

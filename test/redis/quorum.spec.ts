@@ -54,8 +54,11 @@ describe('On a quorum of five Redis', () => {
     return service;
   }
 
-  /** Of a lock that is held: a majority gives it, the others may still be connecting. */
-  const onAllNodes = () => until(async () => (await servers.keys()).length === servers.all.length);
+  /** A majority gives a lock; the others may still be connecting, or lack the script, and have it later. */
+  const onAllNodes = (locks = 1) =>
+    until(async () => (await servers.keys()).length === locks * servers.all.length).catch(async () => {
+      throw new Error(`Not on all nodes, or not alone: ${(await servers.keys()).join(', ')}`);
+    });
 
   const tookMs = async (work: () => Promise<unknown>) => {
     const startedAt = performance.now();
@@ -248,7 +251,7 @@ describe('On a quorum of five Redis', () => {
     it('a grant that comes late is released when it arrives', async () => {
       const proxies = await Promise.all([3, 4].map((at) => startProxy(servers.all[at]!.port)));
       const locks = serviceOn([...servers.urls.slice(0, 3), ...proxies.map(({ url }) => url)], { lease: '1m' });
-      await locks.withLock('warm up', onAllNodes);
+      await locks.withLock('warm up', () => onAllNodes());
       await servers.nothingLeft();
       for (const at of [0, 1, 2]) await servers.clients[at]!.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
       const replies = proxies.flatMap(({ wires }) => wires.map((wire) => wire.replies));
@@ -264,7 +267,7 @@ describe('On a quorum of five Redis', () => {
     it('the release of a lock reaches also a node whose grant comes after it', async () => {
       const proxy = await startProxy(servers.all[4]!.port);
       const locks = serviceOn([...servers.urls.slice(0, 4), proxy.url], { lease: '1m' });
-      await locks.withLock('warm up', onAllNodes);
+      await locks.withLock('warm up', () => onAllNodes());
       await servers.nothingLeft();
       const [commands] = proxy.wires;
       commands!.requests.hold();
@@ -276,7 +279,8 @@ describe('On a quorum of five Redis', () => {
       await proxy.stop();
     });
 
-    it('the release of a lock is not overtaken by the grant of a node that lacked the script', async () => {
+    /** A quorum whose fifth node is behind a proxy, and what acquires a lock there when that node lacks the script. */
+    async function withForgetfulNode() {
       const proxy = await startProxy(servers.all[4]!.port);
       // A machine that stalls for a second must not make a call late: its node would then miss the next lock.
       const store = trustingQuorum([...servers.urls.slice(0, 4), proxy.url], 30_000);
@@ -284,23 +288,47 @@ describe('On a quorum of five Redis', () => {
       const other = lockService(redisStore({ connection: servers.urls[4]! }), { shutdownGrace: 0 });
       open.push(other);
       await other.withLock('warm up', () => undefined);
-      await locks.withLock('warm up', onAllNodes);
+      await locks.withLock('warm up', () => onAllNodes());
       await servers.nothingLeft();
-      const [commands] = proxy.wires;
-      for (let round = 0; round < 5; round++) {
+      const { replies } = proxy.wires[0]!;
+      const lockUnknown = async () => {
         await servers.clients[4]!.script('FLUSH');
-        commands!.replies.hold();
-        const notKnown = commands!.replies.nextHeld();
+        replies.hold();
+        const notKnown = replies.nextHeld();
         const lock = await locks.lock(KEY);
         await notKnown;
         // The script is there again before the release arrives.
         await other.withLock('other', () => undefined);
+        return lock;
+      };
+      return { proxy, locks, replies, lockUnknown };
+    }
+
+    it('the release of a lock is not overtaken by the grant of a node that lacked the script', async () => {
+      const { proxy, locks, replies, lockUnknown } = await withForgetfulNode();
+      for (let round = 0; round < 5; round++) {
+        const lock = await lockUnknown();
         await lock.unlock();
         await until(async () => (await servers.keys()).length === 0);
-        commands!.replies.release();
-        await locks.withLock('next', onAllNodes);
+        replies.release();
+        await locks.withLock('next', () => onAllNodes());
         await servers.nothingLeft();
       }
+      await locks.close();
+      await proxy.stop();
+    });
+
+    it('a release is repeated when its reply and that of the grant which came after it arrive together', async () => {
+      const { proxy, locks, replies, lockUnknown } = await withForgetfulNode();
+      const lock = await lockUnknown();
+      const released = replies.nextHeld();
+      await lock.unlock();
+      await released;
+      const granted = replies.nextHeld();
+      replies.releaseNext();
+      await granted;
+      replies.release();
+      await servers.nothingLeft();
       await locks.close();
       await proxy.stop();
     });
@@ -322,6 +350,7 @@ describe('On a quorum of five Redis', () => {
     it('a held lock is lost at the next renewal when a majority forgot it', async () => {
       const locks = await warmed();
       const lock = await locks.lock(KEY, { lease: 600 });
+      await onAllNodes();
       await Promise.all(servers.clients.slice(0, 3).map((client) => client.flushall()));
       expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken' });
     });
@@ -329,6 +358,7 @@ describe('On a quorum of five Redis', () => {
     it('a lock that too few nodes still know does not affect those that are renewed with it', async () => {
       const locks = await warmed({ lease: 1200 });
       const [sick, well] = [await locks.lock('sick'), await locks.lock('well')];
+      await onAllNodes(2);
       await servers.kill(0, 1);
       await servers.clients[2]!.del('lock:sick');
       expect(await aborted(sick.signal)).toMatchObject({ reason: 'expired' });

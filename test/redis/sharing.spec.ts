@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { LockKeyError, type Lock, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { Orphans } from '../../lib/redis/locks/orphans.js';
 import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
@@ -123,11 +124,14 @@ describe('Shared locks in Redis', () => {
       const next = there.lock('a', { label: 'still hears' });
       await waiters('a', 1);
       const before = await connections();
+      const givenUp = jest.spyOn(Orphans.prototype, 'add');
       for (const channel of await wakeChannels()) {
         for (const text of [
           'granted x 1 read/% 1 0 lock:a',
           'granted x 1 read/%E0%A4%A 1 0 lock:a',
           'granted ü.1 1 exclusive 1 0 lock:a',
+          'granted x 1 exclusive 1 0 lock:{a}:queue',
+          'granted x 1 exclusive 1 0 other:a',
           `granted x ${'9'.repeat(400)} exclusive 1 0 lock:a`,
           'described 1 {',
           '',
@@ -138,6 +142,8 @@ describe('Shared locks in Redis', () => {
       expect((await next).isHeld).toBe(true);
       expect(await (await next).unlock()).toBe(true);
       expect(await connections()).toEqual(expect.arrayContaining(before));
+      expect(givenUp).not.toHaveBeenCalled();
+      givenUp.mockRestore();
     });
 
     it('a foreign entry in the queue of a key is shown as it is', async () => {

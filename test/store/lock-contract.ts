@@ -10,7 +10,7 @@ import {
   type Lock,
   type LockEvent,
 } from 'nest-redis-lock';
-import { aborted, deferred, turn, until } from '../support/deferred.js';
+import { aborted, deferred, standStill, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { withTwoServices } from '../support/stores/two-services.js';
 import type { Backing } from './backing.js';
@@ -350,8 +350,7 @@ export function promisesOfLocks(
       it('the work sees the loss on its first line after a stall that was longer than the lease', async () => {
         const lock = await here.lock('account:1', { lease: 100 });
         const { signal } = lock;
-        const blockedUntil = performance.now() + 150;
-        while (performance.now() < blockedUntil);
+        standStill(150);
         expect(() => lock.assertHeld()).toThrow(
           expect.objectContaining({ detail: expect.stringMatching(/Lost lock "account:1"/) }),
         );
@@ -520,6 +519,12 @@ export function promisesOfLocks(
         const next = await here.lock('account:1');
         expect(await there.forceUnlock('account:1', { token })).toBe(false);
         expect(await next.unlock()).toBe(true);
+      });
+
+      inQueue('operators that take the same lock at once are told which of them did', async () => {
+        const { token } = await here.lock('account:1');
+        const taken = [here, there, here, there].map((locks) => locks.forceUnlock('account:1', { token }));
+        expect((await Promise.all(taken)).filter(Boolean)).toHaveLength(1);
       });
 
       it.each<[string, (lock: Lock) => Promise<string>]>([

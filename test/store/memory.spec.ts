@@ -1,6 +1,7 @@
 import { expect, it, jest } from '@jest/globals';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { until } from '../support/deferred.js';
+import { lockService } from '../support/stores/lock-services.js';
 import type { Backing } from './backing.js';
 import { promisesOfLists } from './list-contract.js';
 import { promisesOfLocks } from './lock-contract.js';
@@ -26,6 +27,19 @@ promisesOfLocks('memory', start);
 promisesOfSharing('memory', start);
 promisesOfLists('memory', start);
 promisesOfNesting('memory', start);
+
+it.each([{ fair: true }, { permits: 1 }])(
+  'the memory store tells a waiter with %p when the time is over that `atLeast` keeps the key',
+  async (options) => {
+    const locks = lockService(new MemoryLockStore());
+    const job = await locks.lock('report', { ...options, atLeast: 100 });
+    const next = locks.lock('report', { ...options, wait: 600 });
+    await until(async () => (await locks.inspect('report'))!.waiters.length === 1);
+    await job.unlock();
+    expect((await next).isHeld).toBe(true);
+    await locks.close();
+  },
+);
 
 it('the memory store queues a crowd, and lets it poll, in time that grows with its size and no faster', async () => {
   const store = new MemoryLockStore();

@@ -330,6 +330,8 @@ export function promisesOfSharing(name: string, start: () => Promise<Backing>): 
         await here.withLock(KEY, () => undefined, { atLeast: 300 });
         expect(await here.tryLock(KEY)).toBeNull();
         expect(await there.tryLock(KEY)).toBeNull();
+        const { holders } = (await there.inspect(KEY)) ?? { holders: [] };
+        expect(holders.every(({ isKept }) => isKept)).toBe(true);
         expect((await there.lock(KEY)).isHeld).toBe(true);
         expect(performance.now() - startedAt).toBeGreaterThan(290);
         await until(async () => (await backing.lockKeys()).length <= 1);

@@ -20,6 +20,12 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
   });
 }
 
+/** As when the machine has no time for the process. */
+export function standStill(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
 /** Lets every callback that is ready now run. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -117,7 +117,7 @@ async function runHeld(held: HeldLock, { given, signals, say, opened, ...options
     const isKept = await release(lock, opened);
     if (command.loss) return EXIT.lost;
     if (!isKept) {
-      say(`The lock ${quoted(key)} was lost while the command ran, which ended by itself with ${exitCode}.`);
+      say(`The lock ${quoted(key)} was lost while the command ran, which ended with ${exitCode}.`);
       return EXIT.lost;
     }
     return command.stopped && exitCode !== 0 ? EXIT.lost : exitCode;

@@ -48,6 +48,7 @@ function row(lock: ListedLock): (string | undefined)[] {
 function stateOf(lock: ListedLock): string {
   const { mode, permits, holders, holderCount } = lock;
   if (holders.length === 0) return 'waited for';
+  if (isKept(lock)) return 'kept';
   if (isSilent(lock)) return 'no answer';
   if (mode === 'permit') return `${holderCount} of ${permits}`;
   if (mode === 'read') return holderCount === 1 ? '1 reader' : `${holderCount} readers`;
@@ -55,4 +56,8 @@ function stateOf(lock: ListedLock): string {
 }
 
 /** Whether only Redis knows who holds the key: the holder's process does not answer, or it is another tool. */
-const isSilent = ({ holders: [holder] }: ListedLock): boolean => holder !== undefined && holder.heldMs === undefined;
+const isSilent = ({ holders: [holder] }: ListedLock): boolean =>
+  holder !== undefined && holder.heldMs === undefined && !holder.isKept;
+
+/** Whether the work of all holders is done, and `atLeast` keeps the key. */
+const isKept = ({ holders }: ListedLock): boolean => holders.length > 0 && holders.every((holder) => holder.isKept);

@@ -18,10 +18,10 @@ const WAITER_HEADS = ['PROCESS', 'LABEL', 'MODE', 'TOKEN'];
 const HOLDER_HEADS = ['PROCESS', 'LABEL', 'FOR', 'LEASE LEFT', 'FENCE', 'TOKEN'];
 
 function holderRow(holder: LockHolder): (string | undefined)[] {
-  const { label, since, remaining, fence, token } = holder;
+  const { label, since, remaining, fence, token, isKept } = holder;
   return [
     processOf(holder),
-    label,
+    isKept ? 'work done' : label,
     since && shownDuration(Date.now() - since.getTime()),
     shownDuration(remaining),
     fence?.toString(),

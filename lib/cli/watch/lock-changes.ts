@@ -1,5 +1,5 @@
 import type { ListedHolder, ListedLock, LockList } from '../../core/lock-list.js';
-import { partsOf } from '../../core/request/lock-token.js';
+import { isKept, partsOf } from '../../core/request/lock-token.js';
 import { Doubt } from './doubt.js';
 import type { Look, SeenHolder, SeenKey, Stored } from './look.js';
 
@@ -82,7 +82,8 @@ export class LockChanges {
     }
     const kept = unsure.flatMap((holder): SeenHolder[] => {
       const own = stored.find(({ token }) => isTokenOf(holder, token));
-      if (!own) return [];
+      // What `atLeast` keeps has ended: its work is done.
+      if (!own || isKept(own.token)) return [];
       const isNew = !holder.isOrphaned && doubt.isDead(holder);
       return [isNew ? { ...holder, remaining: own.leaseLeftMs, isOrphaned: true } : holder];
     });

@@ -1,33 +1,34 @@
-import type { Cluster } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import { Connection, type ServerReply } from '../connection/connection.js';
 import { oneMayHang } from '../connection/client-defaults.js';
-import { notDone, refusedBy, RefusedError } from '../connection/connection-errors.js';
+import { refusedBy } from '../connection/connection-errors.js';
+import type { OutageLog } from '../connection/outage-log.js';
 import type { Call } from '../connection/plain-call.js';
-import { diagnosis, withoutCommand } from '../connection/redis-diagnosis.js';
+import { withoutCommand } from '../connection/redis-diagnosis.js';
 import { AwaitedCall } from '../connection/script-call.js';
+import { SecondOpinion } from '../connection/second-opinion.js';
 import { HOLDERS_OF } from '../lua/holders-of.script.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { ClientEnd } from './client-end.js';
 import { ClusterCommand } from './cluster-command.js';
+import { silentNode, unreachable } from './cluster-errors.js';
 import { slotOf } from './cluster-slot.js';
 import { Doubts } from './doubts.js';
-import { knownNodes, masterName } from './masters.js';
+import { knownNames, masterName, masterOf, nodeName, placeOf, startWithNodesOf, withCredentials } from './masters.js';
 import { SilentNodes } from './silent-nodes.js';
 import { Topology } from './topology.js';
 
+interface Surroundings {
+  readonly log: Pick<OutageLog, 'deserted'>;
+  /** Called when the cluster can be used, and whether it changed or was away before. */
+  readonly onReady: (reconnected: boolean) => void;
+  readonly slotOfKey: (key: string) => number;
+}
+
 /** How long to wait before a call that the client gave up on is sent again, in ms. */
 const TRY_AGAIN_MS = 100;
-
-/** What may be wrong with a client that is connected, and what with one that has connected and waits. */
-const DOWN_OR_SLOW =
-  'the node of this key is down or slow, or its slot is being moved. ' +
-  'Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".';
-const NO_LIMIT =
-  'the client waits for a node that does not say how the cluster is, and sends nothing to any other. ' +
-  'Look which node hangs, and give the client "redisOptions: { commandTimeout: 1000 }", so that it asks another one.';
 
 /**
  * Runs scripts on a cluster, through the app's client. The client follows redirects and finds the new master after a
@@ -38,6 +39,7 @@ export class ClusterConnection extends Connection {
   readonly server = 'cluster';
   readonly database = 0;
   readonly findsMaster = true;
+  readonly isToOneServer = false;
   readonly #onReady: (reconnected: boolean) => void;
   readonly #slotOfKey: (key: string) => number;
   #cluster!: Cluster;
@@ -45,7 +47,9 @@ export class ClusterConnection extends Connection {
   #silentNodes!: SilentNodes;
   #doubts!: Doubts;
   #end!: ClientEnd;
-  /** Whether the app has closed its client, and another has taken its place. */
+  readonly #secondOpinion: SecondOpinion<Cluster>;
+  readonly #log: Pick<OutageLog, 'deserted'>;
+  /** Whether a client of our own has taken the place of the app's. */
   #isAlone = false;
   #tryAgain: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
@@ -53,12 +57,10 @@ export class ClusterConnection extends Connection {
   readonly #resendsIn = new Map<number | undefined, number>();
   #isClosed = false;
 
-  constructor(
-    cluster: Cluster,
-    commandTimeoutMs: number,
-    { onReady, slotOfKey }: { onReady: (reconnected: boolean) => void; slotOfKey: (key: string) => number },
-  ) {
+  constructor(cluster: Cluster, commandTimeoutMs: number, { log, onReady, slotOfKey }: Surroundings) {
     super(commandTimeoutMs);
+    this.#secondOpinion = new SecondOpinion(commandTimeoutMs);
+    this.#log = log;
     this.#onReady = onReady;
     this.#slotOfKey = slotOfKey;
     this.#use(cluster);
@@ -100,7 +102,7 @@ export class ClusterConnection extends Connection {
   /** Sends a call. While its node is silent, it fails at once, unless a probe is due: then it is the probe. */
   override send(call: Call): void {
     const silent = this.#silentNodes.beforeSending(call);
-    if (silent) return call.fail(this.#isSilent(silent, call));
+    if (silent) return call.fail(this.noteOutage(silentNode(silent, call)));
     super.send(call);
   }
 
@@ -121,8 +123,9 @@ export class ClusterConnection extends Connection {
         try {
           return { server, reply: await this.inTime(() => node.call(command, args)) };
         } catch (error) {
-          const late = new LockUnavailableError(`It did not reply within ${this.timeoutMs} ms.`);
-          return { server, reply: error instanceof LockUnavailableError ? late : refusedBy(server, error as Error) };
+          if (!(error instanceof LockUnavailableError)) return { server, reply: refusedBy(server, error as Error) };
+          if (!this.#isClosed) void this.#askOtherwise(node);
+          return { server, reply: new LockUnavailableError(`It did not reply within ${this.timeoutMs} ms.`) };
         }
       }),
     );
@@ -154,20 +157,12 @@ export class ClusterConnection extends Connection {
     slots: readonly (number | undefined)[] = [],
     stuck?: number,
   ): Failure {
-    if (error instanceof RefusedError || coverageOf(error)) return error;
-    this.#doubts.late(slots);
-    const cluster = this.#cluster;
-    if (cluster.status !== 'ready') return storeOutage(error);
-    const down = this.#doubts.nodesDown(slots);
-    if (down.size === 0 && stuck === undefined) return error;
-    return storeOutage(error, (key) => {
-      const slot = this.#slotOfKey(key);
-      return slot === stuck || down.has(masterName(cluster, slot)!);
-    });
+    return this.#doubts.cover(error, slots, this.#slotOfKey, stuck);
   }
 
   close(): void {
     this.#isClosed = true;
+    this.#secondOpinion.close();
     this.#leave();
     clearTimeout(this.#tryAgain);
     for (const call of this.inFlight.clear()) this.expire(call);
@@ -182,6 +177,11 @@ export class ClusterConnection extends Connection {
   saidDown(call: Call, error: Error): void {
     this.#doubts.saidDown(call);
     this.#lastError = withoutCommand(error);
+  }
+
+  /** A call met a slot that is being moved. @internal */
+  tryLater(call: Call): void {
+    if (!call.settled) this.park(call);
   }
 
   /** The client resends a call by itself. @internal */
@@ -212,8 +212,13 @@ export class ClusterConnection extends Connection {
   }
 
   protected expire(call: Call): void {
-    this.#silentNodes.expired(call);
+    const silent = this.#silentNodes.expired(call);
+    if (silent && !this.#isClosed) void this.#askOtherwise(silent);
     this.#lookForMasters();
+    this.#failInSlot(call);
+  }
+
+  #failInSlot(call: Call): void {
     this.fail(call, this.noteOutage(this.#unreachable(call), [call.slot], call.slot));
   }
 
@@ -262,13 +267,50 @@ export class ClusterConnection extends Connection {
    * mostly before the last locks are released.
    */
   #goOnAlone(): void {
-    if (this.#isAlone) return;
+    if (!this.#isAlone) this.#goOnWith(this.#ownClient());
+  }
+
+  /**
+   * Goes on over a client of our own, or a new one, when a node replies to that, and not over the connection that the
+   * present one has. The app's client stays as it is.
+   *
+   * The new one reads the slots from that node alone, so no other that hangs costs time. It is as patient as the app's
+   * client, which may be far away from the cluster.
+   */
+  async #askOtherwise(node: Redis): Promise<void> {
+    const cluster = this.#cluster;
+    const name = nodeName(node);
+    const find = (further: Cluster) => {
+      // All connect meanwhile. Far away, that takes longer than a call may.
+      for (const other of further.nodes('master')) other.connect().catch(() => undefined);
+      return further.nodes('all').find((other) => nodeName(other) === name);
+    };
+    const make = () => this.#ownClient([name], cluster.options.slotsRefreshTimeout);
+    const own = await this.#secondOpinion.ask(node, make, find);
+    if (!own) return;
+    if (this.#isClosed || this.#cluster !== cluster) return own.disconnect();
+    startWithNodesOf(cluster, own);
+    if (this.#isAlone) cluster.disconnect();
+    else this.#log.deserted(name);
+    const stuck = [...this.inFlight].filter((call) => masterOf(cluster, call.slot) === node && !this.parked.has(call));
+    this.#goOnWith(own);
+    this.#onReady(true);
+    this.#resendParked();
+    // Not sent again: the silent connection may still deliver them, and both replies would come.
+    for (const call of stuck) this.#failInSlot(call);
+  }
+
+  /** The nodes that the app has named may all be gone by now. */
+  #ownClient(names = knownNames(this.#cluster), perNodeMs = this.timeoutMs / 4): Cluster {
+    const options = { lazyConnect: true, ...oneMayHang(perNodeMs), ...withCredentials(this.#cluster) };
+    return this.#cluster.duplicate(names.map(placeOf), options).on('error', () => undefined);
+  }
+
+  #goOnWith(own: Cluster): void {
     this.#leave();
     this.#resends += this.#topology.changes;
     this.#isAlone = true;
-    // The nodes that the app has named may all be gone by now.
-    const options = { lazyConnect: true, ...oneMayHang(this.timeoutMs / 4) };
-    this.#use(this.#cluster.duplicate(knownNodes(this.#cluster), options).on('error', () => undefined));
+    this.#use(own);
   }
 
   #connect(): void {
@@ -294,19 +336,7 @@ export class ClusterConnection extends Connection {
     this.#tryAgain = undefined;
   }
 
-  #isSilent(node: string, call: Call): LockUnavailableError {
-    const said = `node ${node} of the Redis Cluster says nothing`;
-    const advice = 'Look whether it hangs, at its load, and why no replica has taken over.';
-    return this.noteOutage(notDone(call, `The ${said}; another call is probing it now. ${advice}`, new Error(said)));
-  }
-
   #unreachable(call: Pick<Call, 'sent'>): LockUnavailableError {
-    const said = this.#lastError ? ` It said: ${diagnosis(this.#lastError)}` : '';
-    const message = this.#isClosed
-      ? 'The connection to the Redis Cluster has been closed.'
-      : `The Redis Cluster did not run the command within ${this.timeoutMs} ms: ` +
-        (this.#cluster.status === 'connect' ? NO_LIMIT : DOWN_OR_SLOW) +
-        said;
-    return notDone(call, message, this.#lastError);
+    return unreachable(call, this.#isClosed ? 'closed' : this.#cluster.status, this.timeoutMs, this.#lastError);
   }
 }

@@ -17,7 +17,9 @@ export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis 
     readOnly: false,
     retryStrategy: (attempt) => retryDelayMs(attempt, 20),
     follow: () => {
-      const { host, port, username, password } = (someMaster(cluster, redis) ?? redis).options;
+      const { host, port, ...node } = (someMaster(cluster, redis) ?? redis).options;
+      // A node keeps the password that it was made with. The app may have given the client a new one since.
+      const { username = node.username, password = node.password } = cluster.options.redisOptions ?? {};
       return { host, port, username, password };
     },
   });

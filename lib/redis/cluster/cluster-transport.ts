@@ -24,7 +24,11 @@ export function connectToCluster(
     for (const callback of connected) callback(reconnected);
     void serverCheck.run();
   };
-  const redis = new ClusterConnection(cluster, commandTimeoutMs, { onReady, slotOfKey: (key) => names.slot(key) });
+  const redis = new ClusterConnection(cluster, commandTimeoutMs, {
+    log,
+    onReady,
+    slotOfKey: (key) => names.slot(key),
+  });
   const serverCheck = new ServerCheck(redis, log);
   return {
     names,

@@ -1,4 +1,6 @@
 import type { Cluster } from 'ioredis';
+import { coverageOf, storeOutage } from '../../errors/store-outage.js';
+import { RefusedError } from '../connection/connection-errors.js';
 import type { Call } from '../connection/plain-call.js';
 import { masterName, masterOf } from './masters.js';
 import type { SilentNodes } from './silent-nodes.js';
@@ -18,11 +20,6 @@ export class Doubts {
   constructor(cluster: Cluster, silentNodes: SilentNodes) {
     this.#cluster = cluster;
     this.#silentNodes = silentNodes;
-  }
-
-  /** Notes that a call for these slots got no reply in time. */
-  late(slots: readonly (number | undefined)[]): void {
-    for (const slot of slots) if (slot !== undefined) this.#lateSlots.add(slot);
   }
 
   /** Notes that a node refused a call, because it counts the cluster as down. */
@@ -48,6 +45,31 @@ export class Doubts {
     const asking = ask().finally(() => this.#asked.delete(slot));
     this.#asked.set(slot, asking);
     return asking;
+  }
+
+  /**
+   * Notes in an error which keys nobody gets: all, while the client is not connected; or those of masters which are
+   * down.
+   *
+   * @param slots those of which one got no reply in time
+   * @param stuck a slot of which nobody gets the keys either
+   */
+  cover<Failure extends Error>(
+    error: Failure,
+    slots: readonly (number | undefined)[],
+    slotOfKey: (key: string) => number,
+    stuck: number | undefined,
+  ): Failure {
+    if (error instanceof RefusedError || coverageOf(error)) return error;
+    for (const slot of slots) if (slot !== undefined) this.#lateSlots.add(slot);
+    const cluster = this.#cluster;
+    if (cluster.status !== 'ready') return storeOutage(error);
+    const down = this.nodesDown(slots);
+    if (down.size === 0 && stuck === undefined) return error;
+    return storeOutage(error, (key) => {
+      const slot = slotOfKey(key);
+      return slot === stuck || down.has(masterName(cluster, slot)!);
+    });
   }
 
   /**

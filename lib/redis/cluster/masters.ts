@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 
 /** Names a node as the client does. */
 export const nodeName = ({ options: { host, port } }: Redis): string => `${host}:${port}`;
@@ -13,11 +13,58 @@ export function masterOf(cluster: Cluster, slot: number | undefined): Redis | un
   return name === undefined ? undefined : cluster.nodes('master').find((node) => nodeName(node) === name);
 }
 
-/** Lists all nodes that serve slots, as the client knew them last, also after its end. */
-export function knownNodes(cluster: Cluster): { host: string; port: number }[] {
-  const names = [...new Set(cluster.slots.flat())];
-  return names.map((name) => {
-    const colon = name.lastIndexOf(':');
-    return { host: name.slice(0, colon), port: Number(name.slice(colon + 1)) };
-  });
+/** What ioredis 5 and 6 know of a cluster client, but leave out of their types. */
+interface Insides {
+  startupNodes: readonly ClusterNode[];
+  readonly connectionPool: { findOrCreate(node: RedisOptions): Redis };
+  natMapper(name: string): RedisOptions;
+}
+
+const insidesOf = (cluster: Cluster): Insides => cluster as unknown as Insides;
+
+/** Finds the node that an ASK names: the client may not know it yet, as long as it serves no slot. */
+export function nodeToAsk(cluster: Cluster, redirect: string): Redis {
+  const insides = insidesOf(cluster);
+  return insides.connectionPool.findOrCreate(insides.natMapper(redirect.split(' ')[2]!));
+}
+
+/** Names all nodes that serve slots, as the client knew them last, also after its end. */
+export const knownNames = (cluster: Cluster): string[] => [...new Set(cluster.slots.flat())];
+
+/** Tells where a node of this name is. */
+export function placeOf(name: string): { readonly host: string; readonly port: number } {
+  const colon = name.lastIndexOf(':');
+  return { host: name.slice(0, colon), port: Number(name.slice(colon + 1)) };
+}
+
+/**
+ * Gives a client of our own the credentials that the app has given to a node that it names, and not to its client. The
+ * options of that are shared otherwise: the app may change the password in them.
+ */
+export function withCredentials(cluster: Cluster): ClusterOptions {
+  const credentials = insidesOf(cluster).startupNodes.map(credentialsOf).find(Boolean);
+  return credentials ? { redisOptions: { ...cluster.options.redisOptions, ...credentials } } : {};
+}
+
+/** Lets a client look for the nodes that the app names, when it knows no other any more. */
+export function startWithNodesOf(cluster: Cluster, own: Cluster): void {
+  insidesOf(own).startupNodes = insidesOf(cluster).startupNodes;
+}
+
+function credentialsOf(node: ClusterNode): Pick<RedisOptions, 'username' | 'password' | 'tls'> | undefined {
+  if (typeof node === 'number') return undefined;
+  if (typeof node === 'object') {
+    const { username, password, tls } = node as RedisOptions;
+    if (!password && !tls) return undefined;
+    return { ...(username && { username }), ...(password && { password }), ...(tls && { tls }) };
+  }
+  if (!URL.canParse(node)) return undefined;
+  const { username, password, protocol } = new URL(node);
+  const isSecure = protocol === 'rediss:';
+  if (!password && !isSecure) return undefined;
+  return {
+    ...(username && { username: decodeURIComponent(username) }),
+    ...(password && { password: decodeURIComponent(password) }),
+    ...(isSecure && { tls: {} }),
+  };
 }

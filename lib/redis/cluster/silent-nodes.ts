@@ -54,11 +54,12 @@ export class SilentNodes {
     return [...this.#probeAt.keys()].map(nodeName);
   }
 
-  /** Notes that a call got no reply in time. */
-  expired({ slot, startedAt }: Call): void {
+  /** Notes that a call got no reply in time. Returns its node when that is silent. */
+  expired({ slot, startedAt }: Call): Redis | undefined {
     const node = masterOf(this.#cluster, slot);
-    if (!node || this.#probeAt.has(node) || !this.#isUnchanged(node)) return;
-    if (this.#sightings.get(node)!.at <= startedAt) this.#probeAt.set(node, now());
+    if (!node || !this.#isUnchanged(node)) return undefined;
+    if (!this.#probeAt.has(node) && this.#sightings.get(node)!.at <= startedAt) this.#probeAt.set(node, now());
+    return this.#probeAt.has(node) ? node : undefined;
   }
 
   /** Looks which nodes are not silent any more, because some node replied. */

@@ -13,12 +13,15 @@ export const OWN = {
 /** How long a connection may take to be made in the end where the app sets no `connectTimeout`, in ms. */
 export const LONGEST_CONNECT_MS = 10_000;
 
+/** Prepares one of the library's own clients. */
+export const prepared = (redis: Redis): Redis => outsideRequests(reconnectingOnce(redis));
+
 /**
  * Makes one of the library's clients connect, reconnect and emit its events outside of all requests. Otherwise replies
  * would arrive in the async context that the connection was made in, and the end of a connection in that of the request
  * whose write failed.
  */
-export function outsideRequests(redis: Redis): Redis {
+function outsideRequests(redis: Redis): Redis {
   const connect = redis.connect.bind(redis);
   const emit = redis.emit.bind(redis);
   redis.connect = (callback) => atRoot(() => connect(callback));
@@ -39,12 +42,30 @@ export function growingPatience(redis: Redis, longestMs: number): Redis {
   return redis;
 }
 
+/**
+ * Reconnects one of the library's clients once for each connection, however many replies on it ask for that: ioredis
+ * adds a listener to the connection each time.
+ */
+function reconnectingOnce(redis: Redis): Redis {
+  const { reconnectOnError } = redis.options;
+  let isAsked = false;
+  redis.on('connect', () => (isAsked = false));
+  redis.options.reconnectOnError = (error) => {
+    const answer = !isAsked && (reconnectOnError?.(error) ?? false);
+    isAsked ||= Boolean(answer);
+    return answer;
+  };
+  return redis;
+}
+
 /** What a client has where the app sets nothing else. */
 export function defaultsFor(commandTimeoutMs: number, client?: Redis) {
   const patientMs = Math.max(commandTimeoutMs, 1000);
   return {
     connectionName: 'nest-redis-lock',
     connectTimeout: patientMs,
+    // Before a firewall forgets a connection that is idle. ioredis 5 leaves it to the kernel: two hours.
+    keepAlive: client?.options.keepAlive || 30_000,
     // A Sentinel that accepts the connection and says nothing: ask the next one. The time to connect counts too.
     sentinelCommandTimeout: client?.options.sentinelCommandTimeout ?? patientMs,
     // How soon to ask again whether a server that loads its data is ready.

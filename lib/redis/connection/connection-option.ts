@@ -110,11 +110,15 @@ function checkAddress(connection: RedisOptions, option: string): void {
       `"${option}" names no server: give "host" and "port", "path" or "sentinels", as ioredis does, or a URL.`,
     );
   }
-  const { host, port, path, db, sentinels } = connection;
-  for (const [name, value] of Object.entries({ host, path, ...sentinelHosts(sentinels, option) })) {
+  const { host, port, path, db, sentinels, name } = connection;
+  for (const [setting, value] of Object.entries({ host, path, ...sentinelHosts(sentinels, option) })) {
     if (value !== undefined && value !== null && (typeof value !== 'string' || value === ''))
-      throw new LockOptionsError(`"${option}.${name}" is ${shown(value)}, but must be a text.`);
+      throw new LockOptionsError(`"${option}.${setting}" is ${shown(value)}, but must be a text.`);
   }
+  if (sentinels && (typeof name !== 'string' || name === ''))
+    throw new LockOptionsError(
+      `"${option}.name" is ${shown(name)}, but must name the master that the Sentinels watch, e.g. "mymaster".`,
+    );
   if (db !== undefined && !/^\d+$/.test(String(db)))
     throw new LockOptionsError(`"${option}.db" is ${shown(db)}, but must be the number of a database.`);
   if (port !== undefined && port !== null && !isPort(port))
@@ -124,8 +128,10 @@ function checkAddress(connection: RedisOptions, option: string): void {
 /** Lists the hosts of the Sentinels, also those that are missing. */
 function sentinelHosts(sentinels: RedisOptions['sentinels'], option: string): Record<string, unknown> {
   if (sentinels === undefined || sentinels === null) return {};
-  if (!Array.isArray(sentinels) || sentinels.length === 0)
-    throw new LockOptionsError(`"${option}.sentinels" must be an array of { host, port }, not ${shown(sentinels)}.`);
+  if (!Array.isArray(sentinels) || sentinels.length === 0) {
+    const given = Array.isArray(sentinels) ? 'names none' : `is ${shown(sentinels)}`;
+    throw new LockOptionsError(`"${option}.sentinels" ${given}, but must be an array of { host, port }.`);
+  }
   return Object.fromEntries(sentinels.map(({ host }, at) => [`sentinels[${at}].host`, host ?? '']));
 }
 

@@ -1,4 +1,4 @@
-import { now, timerAt } from '../../clock/deadline.js';
+import { afterRunning } from '../../clock/running-time.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import type { LuaScript } from '../lua/lua-script.js';
@@ -25,6 +25,8 @@ export abstract class Connection implements Outcome {
   abstract readonly database: number;
   /** Whether the client finds the master by itself. */
   abstract readonly findsMaster: boolean;
+  /** Whether it is to one server, so that a new connection is one to all that there is. */
+  abstract readonly isToOneServer: boolean;
   /**
    * Grows whenever the connection dropped. If it changed while a command ran, the command may have run twice, or on
    * another server.
@@ -43,6 +45,11 @@ export abstract class Connection implements Outcome {
   /** Whether no call is in flight. */
   get isIdle(): boolean {
     return this.inFlight.size === 0;
+  }
+
+  /** Whether each call would fail at once. */
+  get isDown(): boolean {
+    return false;
   }
 
   /** Begins to connect, unless that has begun. */
@@ -88,15 +95,14 @@ export abstract class Connection implements Outcome {
    * @throws LockUnavailableError
    */
   async inTime<Result>(work: (throwIfLate: () => void) => Promise<Result>): Promise<Result> {
-    let timer: NodeJS.Timeout | undefined;
+    let stop = () => {};
     let isLate = false;
     const late = new Promise<never>((_, reject) => {
       const end = () => {
         isLate = true;
         reject(this.late);
       };
-      // Timers run before sockets are read: after a stall of the process, the replies may be there already.
-      timer = timerAt(now() + this.timeoutMs, () => setImmediate(end));
+      stop = afterRunning(this.timeoutMs, end);
     });
     const throwIfLate = () => {
       if (isLate) throw this.late;
@@ -104,7 +110,7 @@ export abstract class Connection implements Outcome {
     try {
       return await Promise.race([work(throwIfLate), late]);
     } finally {
-      clearTimeout(timer);
+      stop();
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { databaseOf } from './borrowed-state.js';
-import { defaultsFor, growingPatience, LONGEST_CONNECT_MS, outsideRequests, OWN } from './client-defaults.js';
+import { defaultsFor, growingPatience, LONGEST_CONNECT_MS, OWN, prepared } from './client-defaults.js';
 import type { RedisClient } from './redis-client.js';
 
 /** What a further client has in place of what the first one has. */
@@ -49,7 +49,7 @@ function furtherClient(
   const options = { ...defaultsFor(commandTimeoutMs, first), ...OWN, ...more };
   const longestMs = connectTimeoutMs || LONGEST_CONNECT_MS;
   const connectTimeout = borrowed || !connectTimeoutMs ? Math.min(options.connectTimeout, longestMs) : connectTimeoutMs;
-  const redis = outsideRequests(growingPatience(first.duplicate({ ...options, connectTimeout }), longestMs));
+  const redis = prepared(growingPatience(first.duplicate({ ...options, connectTimeout }), longestMs));
   const connect = redis.connect.bind(redis);
   redis.connect = (callback) => {
     Object.assign(redis.options, follow());

@@ -1,18 +1,19 @@
 import { ChurnMap } from '../../collections/churn-map.js';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
+import { LOOKS, MOST_STALLS, stalledMs } from '../../clock/running-time.js';
 
 /** An item that was started, and must end in time. */
 interface Started {
   startedAt: number;
+  /** How many stalls of the process its time-out has left out. */
+  stalls: number;
 }
-
-/** How often in one time-out to look for late items. */
-const LOOKS = 20;
 
 /**
  * Holds the items in flight. All have the same time-out, so the oldest is the next to expire, and one timer is
- * enough. An item expires after 19/20 of its time-out at the earliest, and never after all of it.
+ * enough. An item expires after 19/20 of its time-out at the earliest, and never after all of it. Time in which the
+ * process stood still does not count.
  */
 export class InFlight<T extends Started> implements Iterable<T> {
   readonly #timeoutMs: number;
@@ -31,6 +32,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
 
   add(item: T): void {
     item.startedAt = now();
+    item.stalls = 0;
     this.#items.set(item, true);
     this.#timer ??= this.#look();
   }
@@ -53,11 +55,15 @@ export class InFlight<T extends Started> implements Iterable<T> {
   }
 
   #look(): NodeJS.Timeout {
+    const inMs = this.#timeoutMs / LOOKS;
+    const dueAt = now() + inMs;
     // Timers run before sockets are read: after a stall of the process, the replies may be there already.
-    return atRoot(() => setTimeout(() => setImmediate(() => this.#expireOld()), this.#timeoutMs / LOOKS));
+    return atRoot(() => setTimeout(() => setImmediate(() => this.#expireOld(dueAt)), inMs));
   }
 
-  #expireOld(): void {
+  #expireOld(dueAt: number): void {
+    const stalled = stalledMs(dueAt, this.#timeoutMs);
+    if (stalled > 0) for (const item of this.#items.keys()) leaveOut(stalled, item);
     const late = now() - this.#timeoutMs * (1 - 1 / LOOKS);
     for (const item of this.#items.keys()) {
       if (item.startedAt > late) break;
@@ -66,4 +72,8 @@ export class InFlight<T extends Started> implements Iterable<T> {
     }
     this.#timer = this.#items.size > 0 ? this.#look() : undefined;
   }
+}
+
+function leaveOut(stalledMs: number, item: Started): void {
+  if (item.stalls++ < MOST_STALLS) item.startedAt = Math.min(now(), item.startedAt + stalledMs);
 }

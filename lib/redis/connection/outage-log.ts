@@ -6,6 +6,8 @@ export interface OutageLog {
   unsubscribed(server: string, cause: Error | undefined): void;
   /** The subscription is back. */
   subscribed(server: string): void;
+  /** The client that the app lends gets no reply, but another one does, which takes its place. */
+  deserted(server: string): void;
   /** The server can be reached, but should not keep locks. */
   unfit(server: string, problem: string): void;
 }
@@ -16,5 +18,6 @@ export const SILENT: OutageLog = {
   up: () => undefined,
   unsubscribed: () => undefined,
   subscribed: () => undefined,
+  deserted: () => undefined,
   unfit: () => undefined,
 };

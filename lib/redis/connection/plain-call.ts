@@ -4,6 +4,7 @@ import { bulks } from '../wire/resp.js';
 /** A command or script that is sent as often as necessary, and settled once. */
 export interface Call {
   startedAt: number;
+  stalls: number;
   /** The slot of a cluster that it must be sent to. */
   readonly slot?: number | undefined;
   /** In a cluster: whether it fails with a TRYAGAIN, instead of being sent again. */
@@ -19,6 +20,7 @@ export interface Call {
 /** A call of a command that is no script, with a promise for its reply. */
 export class PlainCall implements Call {
   startedAt = 0;
+  stalls = 0;
   sent = false;
   settled = false;
   readonly promise: Promise<unknown>;

@@ -1,7 +1,7 @@
 import { Redis, type Cluster, type RedisOptions } from 'ioredis';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { shown } from '../../errors/messages.js';
-import { defaultsFor, growingPatience, LONGEST_CONNECT_MS, outsideRequests, OWN } from './client-defaults.js';
+import { defaultsFor, growingPatience, LONGEST_CONNECT_MS, OWN, prepared } from './client-defaults.js';
 import { connectionOption, isIoredisClient, refuseIoredis4 } from './connection-option.js';
 import { optionsOfUrl } from './ioredis-options.js';
 
@@ -56,7 +56,7 @@ export function borrowedClient(redis: Redis): RedisClient {
 function ownClient(redis: Redis, { connectTimeout }: RedisOptions, option: string): RedisClient {
   withoutPrefix(redis, option);
   if (connectTimeout === undefined) growingPatience(redis, LONGEST_CONNECT_MS);
-  return { redis: outsideRequests(redis), borrowed: false, connectTimeoutMs: connectTimeout };
+  return { redis: prepared(redis), borrowed: false, connectTimeoutMs: connectTimeout };
 }
 
 function withoutPrefix<Client extends Redis | Cluster>(client: Client, option = 'connection'): Client {

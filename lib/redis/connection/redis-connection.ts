@@ -1,5 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
+import { atRoot } from '../../clock/root-context.js';
+import { stalledMs } from '../../clock/running-time.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { storeOutage } from '../../errors/store-outage.js';
 import { PUBLISH } from '../lua/publish.script.js';
@@ -15,6 +17,7 @@ import { besides } from './further-client.js';
 import type { RedisClient } from './redis-client.js';
 import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
+import { SecondOpinion } from './second-opinion.js';
 
 /** The errors of a connection that breaks while something is being written or read. */
 const BROKEN = new Set(['EPIPE', 'ECONNRESET']);
@@ -28,6 +31,7 @@ const OF_ITS_KEYS = /^(WRONGTYPE|CROSSSLOT|MOVED|ASK|NOPERM.* key|user_script:|E
 /** Runs scripts on one Redis. */
 export class RedisConnection extends Connection {
   readonly findsMaster: boolean;
+  readonly isToOneServer = true;
   #redis!: Redis;
   readonly #onReady: (reconnected: boolean) => void;
   readonly #breaker: CircuitBreaker;
@@ -36,10 +40,14 @@ export class RedisConnection extends Connection {
   #lent: RedisClient | undefined;
   /** Of the client that the app lends. */
   #state: BorrowedState | undefined;
+  /** Of that client, too. */
+  readonly #secondOpinion: SecondOpinion<Redis>;
   /** Of a client of ours. */
   #reconnect: ReconnectOnEnd | undefined;
   #isClosed = false;
   #epoch = 0;
+  /** When the last attempt to connect began, and when the connection was last made. */
+  #connectingAt = 0;
   #connectedAt = 0;
   /** Whether this connection is being replaced by another. */
   #isCutOff = false;
@@ -50,6 +58,7 @@ export class RedisConnection extends Connection {
 
   constructor(client: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: (reconnected: boolean) => void) {
     super(commandTimeoutMs);
+    this.#secondOpinion = new SecondOpinion(commandTimeoutMs);
     const { sentinels, role } = client.redis.options;
     this.findsMaster = Boolean(sentinels) && role !== 'slave';
     this.#log = log;
@@ -74,6 +83,11 @@ export class RedisConnection extends Connection {
     return this.#epoch;
   }
 
+  /** While the circuit is open, only one call at a time is sent, as a probe. */
+  override get isDown(): boolean {
+    return this.#breaker.isOpen && !this.isIdle;
+  }
+
   /** A client that the app lends is connected by the app, or by the first call. */
   open(): void {
     if (!this.#lent) this.#connect();
@@ -85,13 +99,14 @@ export class RedisConnection extends Connection {
 
   /** Sends a call. While the circuit is open, it fails at once, unless it is the only one: then it is the probe. */
   override send(call: Call): void {
-    if (this.#breaker.isOpen && !this.isIdle)
+    if (this.isDown)
       return this.fail(call, this.#unreachable('calls get no reply; another call is probing it now', call));
     super.send(call);
   }
 
   close(): void {
     this.#isClosed = true;
+    this.#secondOpinion.close();
     this.#leave();
     for (const call of this.inFlight.clear()) this.#failClosed(call);
     // An error that the end of a half-made connection causes is no trouble.
@@ -136,7 +151,8 @@ export class RedisConnection extends Connection {
     });
     if (isDead || isParked) this.#breaker.open(silent);
     this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
-    if (isDead) this.#cutOff();
+    if (isDead && this.#lent) void this.#askOtherwise(this.#lent);
+    else if (isDead) this.#cutOff();
   }
 
   /**
@@ -155,10 +171,35 @@ export class RedisConnection extends Connection {
    * each.
    */
   #cutOff(): void {
-    if (this.#lent || this.#isCutOff) return;
+    if (this.#isCutOff) return;
     this.#isCutOff = true;
     this.#redis.disconnect(true);
   }
+
+  /**
+   * Goes on over a connection of our own when the server replies to that, and not over the one that the app lends. The
+   * app's client stays as it is.
+   */
+  async #askOtherwise(lent: RedisClient): Promise<void> {
+    const { database } = this;
+    const make = () => besides(lent, this.timeoutMs, database).redis;
+    const redis = await this.#secondOpinion.ask(lent.redis, make, (further) => further);
+    if (!redis) return;
+    if (this.#isClosed || this.#lent !== lent) return redis.disconnect();
+    this.#log.deserted(this.server);
+    const stuck = [...this.inFlight].filter((call) => !this.parked.has(call));
+    this.#goOnWith({ redis, borrowed: false, connectTimeoutMs: lent.connectTimeoutMs });
+    this.#epoch++;
+    this.#connected();
+    this.#becameReady();
+    // Not sent again: the silent connection may still deliver them, and both replies would come.
+    for (const call of stuck)
+      this.fail(call, this.#unreachable('the connection is silent; another takes its place', call));
+  }
+
+  readonly #connecting = (): void => {
+    this.#connectingAt = now();
+  };
 
   readonly #connected = (): void => {
     this.#connectedAt = now();
@@ -191,6 +232,9 @@ export class RedisConnection extends Connection {
     if (this.#isElsewhere) return;
     // A connection that was well has broken: what is wrong shows when the client makes the next one.
     if (this.#redis.status === 'ready' && BROKEN.has(error.code!)) return;
+    // The timer of the attempt runs before the reply is read, when this process has stood still.
+    const limitMs = this.#redis.options.connectTimeout || Infinity;
+    if (error.code === 'ETIMEDOUT' && stalledMs(this.#connectingAt + limitMs, limitMs) > 0) return;
     this.#breaker.note(withoutCommand(error));
     if (error.command?.name !== 'select') return;
     this.#isElsewhere = true;
@@ -200,6 +244,7 @@ export class RedisConnection extends Connection {
   #use(client: RedisClient): void {
     const { redis, borrowed } = client;
     this.#redis = redis;
+    redis.on('connecting', this.#connecting);
     redis.on('connect', this.#connected);
     redis.on('ready', this.#becameReady);
     redis.on('close', this.#dropped);
@@ -215,6 +260,7 @@ export class RedisConnection extends Connection {
   }
 
   #leave(): void {
+    this.#redis.off('connecting', this.#connecting);
     this.#redis.off('connect', this.#connected);
     this.#redis.off('ready', this.#becameReady);
     this.#redis.off('close', this.#dropped);
@@ -228,15 +274,18 @@ export class RedisConnection extends Connection {
    * down, mostly before the last locks are released.
    */
   #goOnAlone(lent: RedisClient): void {
-    const { database } = this;
+    this.#goOnWith(besides(lent, this.timeoutMs, this.database));
+  }
+
+  #goOnWith(own: RedisClient): void {
     this.#leave();
     this.#lent = undefined;
     this.#state = undefined;
-    this.#use(besides(lent, this.timeoutMs, database));
+    this.#use(own);
   }
 
   #connect(): void {
-    if (this.#redis.status === 'wait') this.#redis.connect().catch(() => undefined);
+    if (this.#redis.status === 'wait') atRoot(() => this.#redis.connect()).catch(() => undefined);
   }
 
   #failClosed(call: Call): void {

@@ -14,9 +14,11 @@ export interface ScriptArguments {
 /** One call of a script: sent as often as necessary, settled once. */
 export abstract class ScriptCall implements Call {
   startedAt = 0;
+  stalls = 0;
   readonly #script: LuaScript<unknown>;
   #sent = false;
   #settled = false;
+  #hasFailed = false;
 
   constructor(script: LuaScript<unknown>) {
     this.#script = script;
@@ -39,14 +41,15 @@ export abstract class ScriptCall implements Call {
   }
 
   succeed(reply: unknown): void {
-    if (this.#settled) return this.onLateReply();
+    if (this.#hasFailed) return this.onLateReply();
+    if (this.#settled) return;
     this.#settled = true;
     this.onReply(reply);
   }
 
   fail(error: LockUnavailableError): void {
     if (this.#settled) return;
-    this.#settled = true;
+    this.#settled = this.#hasFailed = true;
     this.onError(error);
   }
 

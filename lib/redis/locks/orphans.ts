@@ -1,18 +1,26 @@
 import { now } from '../../clock/deadline.js';
+import { nextTurn } from '../../clock/next-turn.js';
 import { atRoot } from '../../clock/root-context.js';
 import { ALIVE_MS, type Cancellation } from '../../store/lock-store.js';
+import { RefusedError } from '../connection/connection-errors.js';
 
 const FIRST_RETRY_MS = 500;
 
 /** The longest time between two attempts while Redis does not reply, in ms. */
 const LONGEST_RETRY_MS = 30_000;
 
+/** How many are tried at a time: they hold up neither the calls of this process nor a Redis that is slow. */
+const AT_ONCE = 512;
+
 interface Orphan {
   /** The longest lease that it may have, in ms. */
   readonly leaseMs: number;
-  /** Whether Redis has replied to an attempt. Until then, the command that acquires it may still lie in a buffer. */
+  /** Whether Redis has replied to an attempt in time. */
   isAnswered: boolean;
-  /** When its lease and its time in the queue are over: once Redis has replied, it has dropped it by itself by then. */
+  /**
+   * When its lease and its time in the queue are over, so that Redis has dropped it by itself. `Infinity` until Redis
+   * has shown that it runs commands: before that, the command that acquires it may still lie in a buffer.
+   */
   until: number;
   /** Until when its keys must stay, though nobody holds them any more; long past once Redis knows. */
   keepUntil: number;
@@ -30,6 +38,9 @@ interface Orphan {
 export class Orphans {
   readonly #release: (lock: Cancellation) => Promise<number>;
   readonly #keep: (lock: Cancellation, keepMs: number) => Promise<number>;
+  /** Whether each attempt would fail at once. */
+  readonly #isDown: () => boolean;
+  /** In the order of their last attempts. */
   readonly #orphans = new Map<Cancellation, Orphan>();
   #timer: NodeJS.Timeout | undefined;
   #trying = false;
@@ -41,9 +52,11 @@ export class Orphans {
   constructor(
     release: (lock: Cancellation) => Promise<number>,
     keep: (lock: Cancellation, keepMs: number) => Promise<number>,
+    isDown = () => false,
   ) {
     this.#release = release;
     this.#keep = keep;
+    this.#isDown = isDown;
   }
 
   /**
@@ -58,7 +71,7 @@ export class Orphans {
     this.#orphans.set(lock, {
       leaseMs,
       isAnswered: false,
-      until: Math.max(knownUntil(leaseMs), time + keepMs),
+      until: Infinity,
       keepUntil: time + keepMs,
       tryAt: time + FIRST_RETRY_MS,
       delayMs: FIRST_RETRY_MS,
@@ -67,9 +80,28 @@ export class Orphans {
     this.#tryLater();
   }
 
-  /** Releases a lock now, if it is one of them, because Redis has replied to a command that may have acquired it. */
+  /**
+   * Releases a lock now, because Redis has replied to a command that may have acquired it. That may be long after the
+   * last attempt to release it, when the attempts went over another connection.
+   */
   repliedLate(lock: Cancellation): void {
+    if (!this.#orphans.has(lock)) this.add(lock, 1);
+    this.attemptRepliedLate(lock);
     void this.#tryOne(lock);
+  }
+
+  /** Notes that Redis has replied to an attempt to release a lock that had failed by then. */
+  attemptRepliedLate(lock: Cancellation): void {
+    const orphan = this.#orphans.get(lock);
+    if (orphan) showsLife(orphan);
+  }
+
+  /**
+   * Notes that Redis has answered on a new connection. It has run what was sent to it before, or reads it no more.
+   * A Redis that always replies too late gives no other sign: each connection to it is cut off before the reply.
+   */
+  answeredAnew(): void {
+    for (const orphan of this.#orphans.values()) showsLife(orphan);
   }
 
   /** Releases all of them now, because Redis can be reached again. */
@@ -90,16 +122,28 @@ export class Orphans {
   async #tryAll(locks: readonly Cancellation[]): Promise<void> {
     if (this.#trying) return;
     this.#trying = true;
-    await Promise.all(locks.map((lock) => this.#tryOne(lock)));
+    await this.#tryInGroups(locks);
     this.#trying = false;
     if (this.#isBack) await this.reconnected();
     else this.#tryLater();
   }
 
+  /** Those that are left when Redis goes away, or is back, are tried later. */
+  async #tryInGroups(locks: readonly Cancellation[]): Promise<void> {
+    for (let next = 0; next < locks.length; next += AT_ONCE) {
+      if (next > 0) await nextTurn();
+      if (this.#isBack || this.#isDown()) return;
+      await Promise.all(locks.slice(next, next + AT_ONCE).map((lock) => this.#tryOne(lock)));
+    }
+  }
+
   async #tryOne(lock: Cancellation): Promise<void> {
     const orphan = this.#orphans.get(lock);
     if (!orphan) return;
-    const freed = isOver(orphan) ? 0 : await this.#giveBack(lock, orphan);
+    this.#orphans.delete(lock);
+    if (isOver(orphan)) return;
+    this.#orphans.set(lock, orphan);
+    const freed = await this.#giveBack(lock, orphan);
     if (isOver(orphan) || (freed > 0 && --orphan.copies <= 0)) return void this.#orphans.delete(lock);
     orphan.tryAt = now() + orphan.delayMs;
     orphan.delayMs = Math.min(2 * orphan.delayMs, orphan.isAnswered ? Infinity : LONGEST_RETRY_MS);
@@ -114,7 +158,12 @@ export class Orphans {
       orphan.keepUntil = -Infinity;
       orphan.isAnswered = true;
       return count;
-    } catch {
+    } catch (error) {
+      // A refusal, which may last for hours, is an answer, too: what acquires it has been run, or been refused.
+      if (error instanceof RefusedError && !orphan.isAnswered) {
+        showsLife(orphan);
+        orphan.isAnswered = true;
+      }
       return 0;
     }
   }
@@ -126,12 +175,22 @@ export class Orphans {
 
   #tryDue(): void {
     this.#timer = undefined;
-    const due = [...this.#orphans].filter(([, orphan]) => orphan.tryAt <= now() || isOver(orphan));
-    void this.#tryAll(due.map(([lock]) => lock));
+    const time = now();
+    const due: Cancellation[] = [];
+    for (const [lock, { until, tryAt }] of this.#orphans) {
+      if (until <= time) this.#orphans.delete(lock);
+      else if (tryAt <= time) due.push(lock);
+    }
+    void this.#tryAll(due);
   }
 }
 
-const isOver = ({ isAnswered, until }: Orphan): boolean => isAnswered && now() >= until;
+const isOver = ({ until }: Orphan): boolean => now() >= until;
+
+/** Notes that Redis runs commands: it drops the orphan by itself after a lease. */
+function showsLife(orphan: Orphan): void {
+  if (orphan.until === Infinity) orphan.until = Math.max(knownUntil(orphan.leaseMs), orphan.keepUntil);
+}
 
 /** Returns until when Redis may know a lock that it is asked for now. */
 const knownUntil = (leaseMs: number): number => now() + Math.max(leaseMs, ALIVE_MS);

@@ -24,18 +24,18 @@ import type { QuorumNode } from '../../store/quorum/quorum-nodes.js';
 import type { Connection } from '../connection/connection.js';
 import { RefusedError } from '../connection/connection-errors.js';
 import { healthWarnings } from '../connection/server-check.js';
-import { HOLDERS_OF, isHolder } from '../lua/holders-of.script.js';
+import { HOLDERS_OF } from '../lua/holders-of.script.js';
 import { INSPECT } from '../lua/inspect.script.js';
 import { grantOf } from '../lua/locks.script.js';
 import { RENEW, renewedOwner } from '../lua/renew.script.js';
 import { OtherProcesses } from '../wake/other-processes.js';
 import { WakeChannel } from '../wake/wake-channel.js';
 import { handleWakeMessage } from '../wake/wake-handler.js';
-import { forcedText } from '../wake/wake-message.js';
 import { kindOf } from '../wire/lock-kind.js';
 import { LateCopies } from './late-copies.js';
 import type { LockOperation, Verb } from './lock-operation.js';
 import { Orphans } from './orphans.js';
+import { forceRelease } from './force-release.js';
 import type { Transport } from './transport.js';
 
 /** Stores locks on one Redis. Each operation is atomic, and may run twice without harm. */
@@ -54,7 +54,8 @@ export class RedisLockStore implements QuorumNode {
     this.#redis = redis;
     this.#orphans = new Orphans(
       (lock) => this.tryCancel(lock),
-      (lock, keepMs) => this.#count('keep', { ...lock, leaseMs: keepMs }),
+      (lock, keepMs) => this.#count('keep', { ...lock, leaseMs: keepMs }, undefined, lock),
+      () => redis.isDown,
     );
     this.#lateCopies = new LateCopies(redis, this.#orphans);
     const publish = (channel: string, message: string) => redis.publish(channel, message);
@@ -69,7 +70,8 @@ export class RedisLockStore implements QuorumNode {
         handleWakeMessage(text, {
           listeners: this.#listeners,
           others,
-          cancel: (name, lock) => this.cancel({ ...lock, keys: [transport.names.keyOf(name)] }),
+          names: transport.names,
+          cancel: (lock) => this.cancel(lock),
         }),
       up: (reconnected) => {
         if (reconnected) log.subscribed(redis.server);
@@ -78,6 +80,7 @@ export class RedisLockStore implements QuorumNode {
       down: (cause) => log.unsubscribed(redis.server, cause),
     });
     transport.onConnected((reconnected) => {
+      if (redis.isToOneServer) this.#orphans.answeredAnew();
       void this.#orphans.reconnected();
       if (!reconnected) return;
       this.#channel.checkAlive();
@@ -119,7 +122,7 @@ export class RedisLockStore implements QuorumNode {
    * @throws LockUnavailableError
    */
   tryCancel(lock: Cancellation): Promise<number> {
-    return this.#count('cancel', lock, kindOf(lock));
+    return this.#count('cancel', lock, kindOf(lock), lock);
   }
 
   /**
@@ -205,18 +208,8 @@ export class RedisLockStore implements QuorumNode {
     return this.#others.ask(source, question);
   }
 
-  /**
-   * Releases the tokens that it finds: a command that released whatever it met could, sent twice, release the next
-   * holder's lock.
-   */
-  async forceRelease(key: string, { token: only, ...forced }: ForceUnlockOptions = {}): Promise<boolean> {
-    const tokens = (await this.#redis.run(HOLDERS_OF, this.#transport.names.ofKey(key), [])).filter(
-      (token) => only === undefined || isHolder(token, only),
-    );
-    await Promise.all(
-      tokens.map((token) => this.#count('force', { keys: [key], token, leaseMs: 0 }, forcedText(forced))),
-    );
-    return tokens.length > 0;
+  forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
+    return forceRelease(this.#transport, key, options);
   }
 
   problems(): Promise<readonly string[]> {
@@ -292,11 +285,14 @@ export class RedisLockStore implements QuorumNode {
   /**
    * Runs an operation whose reply is a number: see the locks script.
    *
+   * @param givesBack what it releases, which may be an orphan by the time of a late reply
    * @throws LockUnavailableError
    */
-  #count(verb: Verb, lock: OwnedLock, kind?: string): Promise<number> {
-    return new Promise((resolve, reject) =>
-      this.#transport.batch.add({ verb, lock, kind, done: (count) => resolve(count as number), failed: reject }),
-    );
+  #count(verb: Verb, lock: OwnedLock, kind?: string, givesBack?: Cancellation): Promise<number> {
+    const repliedLate = givesBack && (() => this.#orphans.attemptRepliedLate(givesBack));
+    return new Promise((resolve, failed) => {
+      const done = resolve as LockOperation['done'];
+      this.#transport.batch.add({ verb, lock, kind, done, failed, repliedLate });
+    });
   }
 }

@@ -1,6 +1,6 @@
 import type { Listeners } from '../../store/listeners.js';
 import {
-  KEPT_MARK,
+  isKept,
   type FoundProcesses,
   type LockDetails,
   type ProcessQuestion,
@@ -55,7 +55,7 @@ export class OtherProcesses {
     const source = token.slice(0, token.lastIndexOf('.'));
     const own = listeners.source;
     const known = listeners.describe(token);
-    if (known || !source || !own || token.endsWith(KEPT_MARK)) return known;
+    if (known || !source || !own || isKept(token)) return known;
     if (!(await this.#canHear())) return undefined;
     return this.holderQueries.ask(token, names.wakeChannel(source), names.wakeChannel(own));
   }

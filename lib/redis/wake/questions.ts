@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { now } from '../../clock/deadline.js';
-import { waitFor } from '../../clock/wait-for.js';
+import { afterRunning } from '../../clock/running-time.js';
 import type { Publish } from './echo-check.js';
 
 /** A reply that has arrived, as text, or why there is none: see `ProcessReply`. */
@@ -21,31 +20,33 @@ export class Questions {
   /**
    * Puts a question to the process that listens on a channel. Never rejects.
    *
+   * @param patienceMs how long to wait for the reply. A stall of this process does not count
    * @param message makes its text. It gets the id to reply to: a random one, so that nobody can reply who has not read
    *   the question
    */
   ask(channel: string, patienceMs: number, message: (id: string) => string): Promise<QuestionOutcome> {
     const id = randomBytes(9).toString('base64url');
-    let isPublished = false;
-    return waitFor<QuestionOutcome, QuestionOutcome>(
-      now() + patienceMs,
-      [],
-      (done) => {
-        this.#open.set(id, done);
-        this.#publish(channel, message(id)).then(
-          (receivers) => {
-            isPublished = true;
-            if (receivers === 0) done('gone');
-          },
-          () => done('unavailable'),
-        );
-      },
-      () => this.#open.delete(id),
-      () => {
+    return new Promise((resolve) => {
+      let isPublished = false;
+      const end = (outcome: QuestionOutcome) => {
+        if (!this.#open.delete(id)) return;
+        stopWaiting();
+        resolve(outcome);
+      };
+      const stopWaiting = afterRunning(patienceMs, () => {
+        if (!this.#open.has(id)) return;
         this.#onSilence();
-        return isPublished ? 'silent' : 'unavailable';
-      },
-    );
+        end(isPublished ? 'silent' : 'unavailable');
+      });
+      this.#open.set(id, end);
+      this.#publish(channel, message(id)).then(
+        (receivers) => {
+          isPublished = true;
+          if (receivers === 0) end('gone');
+        },
+        () => end('unavailable'),
+      );
+    });
   }
 
   /** Publishes a reply. */

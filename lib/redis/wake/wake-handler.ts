@@ -1,5 +1,6 @@
 import type { Listeners } from '../../store/listeners.js';
 import type { Cancellation } from '../../store/lock-store.js';
+import type { KeyNames } from '../wire/key-names.js';
 import type { OtherProcesses } from './other-processes.js';
 import { askedQuestion } from './process-queries.js';
 import { wakeMessage } from './wake-message.js';
@@ -7,18 +8,19 @@ import { wakeMessage } from './wake-message.js';
 interface WakeTargets {
   readonly listeners: Listeners;
   readonly others: OtherProcesses;
-  /** Gives back a lock by its name in Redis. */
-  readonly cancel: (name: string, lock: Omit<Cancellation, 'keys'>) => Promise<void>;
+  readonly names: Pick<KeyNames, 'keyOf'>;
+  /** Gives back a lock. */
+  readonly cancel: (lock: Cancellation) => Promise<void>;
 }
 
 /** Handles a message of the wake channel. */
 export function handleWakeMessage(text: string, targets: WakeTargets): void {
-  const { listeners, others, cancel } = targets;
+  const { listeners, others } = targets;
   const message = wakeMessage(text);
   switch (message?.what) {
     case 'granted':
       // Nobody waits for it here any more: it goes to the next waiter.
-      if (!listeners.granted(message.lock.token, message.grant)) void cancel(message.name, message.lock);
+      if (!listeners.granted(message.lock.token, message.grant)) giveBack(message.name, message.lock, targets);
       return;
     case 'contended':
       return listeners.contended(message.token);
@@ -38,6 +40,12 @@ export function handleWakeMessage(text: string, targets: WakeTargets): void {
     case 'reply':
       return others.questions.replied(message.question, message.text);
   }
+}
+
+/** Gives back a lock by its name in Redis. Ignores a name that no lock can have, because every client can publish. */
+function giveBack(name: string, lock: Omit<Cancellation, 'keys'>, { names, cancel }: WakeTargets): void {
+  const key = names.keyOf(name);
+  if (key !== undefined) void cancel({ ...lock, keys: [key] });
 }
 
 /** Answers a question of another process, unless it is for nobody here. Answers go only to wake channels. */

@@ -56,9 +56,16 @@ export class KeyNames {
     return [this.lock(key), this.queue(key)];
   }
 
-  /** Returns the key of the app that has this name in Redis. */
-  keyOf(lock: string): string {
-    return lock.slice(this.#prefix.length);
+  /** Returns the key of the app that has this name in Redis. Undefined for a name that no key of the app can have. */
+  keyOf(lock: string): string | undefined {
+    if (!lock.startsWith(this.#prefix)) return undefined;
+    const key = lock.slice(this.#prefix.length);
+    try {
+      this.check(key);
+      return key;
+    } catch {
+      return undefined;
+    }
   }
 
   /** Names the wake channel of a source of tokens. */

@@ -91,9 +91,13 @@ export class MemoryLockStore implements LockStore {
     for (const key of ours) {
       const wrote = key.upgrade > 0;
       key.keep(token, keepMs);
-      if (!wrote) continue;
-      key.read(token, key.upgrade);
-      this.#handOver(key);
+      if (wrote) {
+        key.read(token, key.upgrade);
+        this.#handOver(key);
+      }
+      // The reply to the first waiter says when the time is over.
+      const [first] = key.queue.keys();
+      if (first !== undefined) this.#listeners.offered(first);
     }
     return keys.every((key) => owned.includes(key) || kept.includes(key));
   }

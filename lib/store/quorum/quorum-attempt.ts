@@ -100,15 +100,17 @@ export class QuorumAttempt implements Question<Granted | Busy> {
    */
   #releaseBehind(node: QuorumNode, at: number, lock: (node: QuorumNode) => Promise<boolean>): Promise<boolean> {
     const released = lock(node);
-    const look = () => {
+    const again = () => void this.#nodes.watched(this.#releaseGranted(node, at, lock));
+    released.then((wasHeld) => {
+      // A release that found nothing came first, though both replies may have arrived together.
+      if (!wasHeld) return again();
       if (this.#states[at] !== 'asked') return;
-      // Both replies may have arrived together, the other one first, and have further promises to pass. No later
-      // reply comes before the next tick.
+      // The reply of the grant, which came first, has further promises to pass. No later reply comes before the next
+      // tick.
       this.#nodes.inNextTick(() => {
-        if (this.#states[at] === 'asked') void this.#nodes.watched(this.#releaseGranted(node, at, lock));
+        if (this.#states[at] === 'asked') again();
       });
-    };
-    released.then(look, look);
+    }, again);
     return released;
   }
 

@@ -9,6 +9,8 @@ export interface Flow {
   readonly keepsBack: boolean;
   /** Resolves when the next bytes are kept back. */
   nextHeld(): Promise<void>;
+  /** Sends on the oldest bytes that were kept back. */
+  releaseNext(): void;
   /** Sends on what was kept back, and everything from now on. */
   release(): void;
   /** Swallows what comes from now on, or some of it. */

@@ -36,6 +36,10 @@ class Flow {
     return new Promise((resolve) => this.#onHeld.push(resolve));
   }
 
+  releaseNext() {
+    this.#send(this.#held.shift());
+  }
+
   release() {
     const held = this.#held ?? [];
     this.#held = undefined;

@@ -79,6 +79,11 @@ const WAITERS: Record<string, Write> = {
     await arrived('gone.1', -1_000)(redis, now);
     await arrived(NEXT, -500)(redis, now);
   },
+  'two that have just arrived, and asked again': async (redis, now) => {
+    await arrived(NEXT, -1_000)(redis, now);
+    await arrived(LAST, -500)(redis, now);
+    await redis.zadd(ALIVE, now + ALIVE_MS, NEXT, now + ALIVE_MS, LAST);
+  },
   'one that is not subscribed': queue([waiter(NEXT), ALIVE_MS + 0.5]),
   'one of a process that is gone': queue(alive('gone.1'), alive(NEXT)),
   'one that is not subscribed, of a process that is gone': queue([waiter('gone.1'), ALIVE_MS + 0.5], alive(NEXT)),

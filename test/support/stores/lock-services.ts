@@ -13,6 +13,7 @@ const QUIET: OutageLog = {
   up: () => undefined,
   unsubscribed: () => undefined,
   subscribed: () => undefined,
+  deserted: () => undefined,
   unfit: () => undefined,
 };
 

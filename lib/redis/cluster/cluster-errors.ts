@@ -1,0 +1,40 @@
+import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import { notDone } from '../connection/connection-errors.js';
+import type { Call } from '../connection/plain-call.js';
+import { diagnosis } from '../connection/redis-diagnosis.js';
+
+/** What may be wrong with a client that is connected, and what with one that has connected and waits. */
+const DOWN_OR_SLOW =
+  'the node of this key is down or slow, or its slot is being moved. ' +
+  'Look at "CLUSTER INFO" and at the load of the nodes, or raise "commandTimeout".';
+const NO_LIMIT =
+  'the client waits for a node that does not say how the cluster is, and sends nothing to any other. ' +
+  'Look which node hangs, and give the client "redisOptions: { commandTimeout: 1000 }", so that it asks another one.';
+
+/** The error of a call to a node that is silent. */
+export function silentNode(node: string, call: Call): LockUnavailableError {
+  const said = `node ${node} of the Redis Cluster says nothing`;
+  const advice = 'Look whether it hangs, at its load, and why no replica has taken over.';
+  return notDone(call, `The ${said}; another call is probing it now. ${advice}`, new Error(said));
+}
+
+/**
+ * The error of a call that the cluster did not run in time.
+ *
+ * @param status that of the client; `closed` when the library has closed its connection
+ */
+export function unreachable(
+  call: Pick<Call, 'sent'>,
+  status: string,
+  timeoutMs: number,
+  lastError: Error | undefined,
+): LockUnavailableError {
+  const said = lastError ? ` It said: ${diagnosis(lastError)}` : '';
+  const message =
+    status === 'closed'
+      ? 'The connection to the Redis Cluster has been closed.'
+      : `The Redis Cluster did not run the command within ${timeoutMs} ms: ` +
+        (status === 'connect' ? NO_LIMIT : DOWN_OR_SLOW) +
+        said;
+  return notDone(call, message, lastError);
+}

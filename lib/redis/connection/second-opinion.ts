@@ -1,0 +1,93 @@
+import type { Cluster, Redis } from 'ioredis';
+import { atRoot } from '../../clock/root-context.js';
+import { afterRunning } from '../../clock/running-time.js';
+import { LONGEST_CONNECT_MS } from './client-defaults.js';
+import { PlainCall } from './plain-call.js';
+import { ScriptCommand } from './script-command.js';
+
+/**
+ * Finds out why a connection of the app's client is silent: the server hangs, or the connection alone. A firewall that
+ * forgets a connection tells neither end, and a command that blocks holds up all others.
+ */
+export class SecondOpinion<Client extends Redis | Cluster> {
+  readonly #graceMs: number;
+  /** What ends a question that is asked now, by the client that is silent. */
+  readonly #asking = new Map<Redis, () => void>();
+
+  constructor(commandTimeoutMs: number) {
+    this.#graceMs = commandTimeoutMs / 4;
+  }
+
+  /**
+   * Asks the server through a further client. One that fails to connect tries again by itself, and waits longer each
+   * time: the server may be far away.
+   *
+   * @param silent the client that gets no reply, or that of the node of a cluster
+   * @param make makes the further client, which connects when it is told to
+   * @param find finds the same node in it
+   * @returns the further client, connected, when the server replied to it and nothing was read by the other meanwhile.
+   *   Otherwise, and while another call asks, undefined
+   */
+  async ask(
+    silent: Redis,
+    make: () => Client,
+    find: (further: Client) => Redis | undefined,
+  ): Promise<Client | undefined> {
+    if (this.#asking.has(silent)) return undefined;
+    const stream = silent.stream as Redis['stream'] | undefined;
+    const bytesRead = stream?.bytesRead;
+    let failed = false;
+    const further = make();
+    // Also one that could not switch to its database: it would go on in another.
+    further.on('error', () => (failed = true));
+    further.on('connecting', () => (failed = false));
+    // A proxy may accept the connection, and say nothing.
+    const replies = await atRoot(() => this.#unlessEnded(silent, this.#isReplied(further, find)));
+    if (replies && !failed && silent.stream === stream && stream?.bytesRead === bytesRead) return further;
+    further.disconnect();
+    return undefined;
+  }
+
+  close(): void {
+    for (const end of this.#asking.values()) end();
+  }
+
+  /** Returns false when it takes too long, or when there is no more need for it. */
+  async #unlessEnded(silent: Redis, isReplied: Promise<boolean>): Promise<boolean> {
+    let stop = () => {};
+    const ended = new Promise<false>((resolve) => {
+      const end = () => resolve(false);
+      this.#asking.set(silent, end);
+      stop = afterRunning(LONGEST_CONNECT_MS, end);
+    });
+    const replies = await Promise.race([isReplied, ended]);
+    stop();
+    this.#asking.delete(silent);
+    return replies;
+  }
+
+  async #isReplied(further: Client, find: (further: Client) => Redis | undefined): Promise<boolean> {
+    const ready = new Promise<void>((resolve) => further.once('ready', resolve));
+    further.connect().catch(() => undefined);
+    await ready;
+    const node = find(further);
+    const isReplied = node !== undefined && (await repliesToScript(node));
+    // A server that hung replies to all at once, in any order.
+    await new Promise<void>((resolve) => afterRunning(this.#graceMs, resolve));
+    return isReplied && further.status === 'ready';
+  }
+}
+
+/**
+ * Runs a script, which `CLIENT PAUSE` holds up as it does ours. A `PING` would get through. The app's `commandTimeout`
+ * does not limit it: a node of a cluster connects only now, which takes several round trips.
+ */
+function repliesToScript(node: Redis): Promise<boolean> {
+  return new Promise((resolve) => {
+    const call = new PlainCall(['EVAL', 'return 1', 0]);
+    ScriptCommand.send(node, call, false, {
+      replied: (_, reply) => resolve(reply === 1),
+      failed: () => resolve(false),
+    });
+  });
+}

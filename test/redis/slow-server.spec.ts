@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { LockUnavailableError, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { until } from '../support/deferred.js';
+import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
+import { ofClients, RedisMonitor } from '../support/redis/redis-monitor.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
+import { withRedis } from '../support/redis/with-redis.js';
+
+const COMMAND_TIMEOUT_MS = 300;
+
+/** Longer than it takes to connect, and to try again. */
+const QUIET_MS = 3000;
+
+describe('A Redis that always replies too late', () => {
+  let server: RedisServer;
+  let proxy: TcpProxy;
+
+  withRedis((one) => ({ server } = one));
+
+  beforeEach(async () => (proxy = await startProxy(server.port)));
+  afterEach(() => proxy.stop());
+
+  const serviceOn = (connection: RedisLockModuleOptions['connection']): ClosableLockService =>
+    lockService(redisStore({ connection, commandTimeout: COMMAND_TIMEOUT_MS }), { lease: '1s', shutdownGrace: 0 });
+
+  it('is left alone some time after the last call, though no lock could be given back in time', async () => {
+    const monitor = await RedisMonitor.start(server.port);
+    const locks = serviceOn(proxy.url);
+    await until(() => locks.withLock('warm up', () => true).catch(() => false));
+    proxy.delay(0.6 * COMMAND_TIMEOUT_MS);
+    for (const key of ['a', 'b', 'c']) await expect(locks.tryLock(key)).rejects.toBeInstanceOf(LockUnavailableError);
+    let quietSince = performance.now();
+    await until(async () => {
+      if ((await monitor.commands()).some(({ args }) => args.includes('cancel'))) quietSince = performance.now();
+      return performance.now() - quietSince > QUIET_MS;
+    });
+    await locks.close();
+    monitor.stop();
+  });
+
+  it('is left alone a lease after its late replies, also over a client that the app lends', async () => {
+    const client = new Redis(proxy.url);
+    const monitor = await RedisMonitor.start(server.port);
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+    try {
+      const locks = serviceOn(client);
+      const lock = await locks.lock('a');
+      const wire = proxy.wires[0]!;
+      // No other connection is to take its place.
+      proxy.dropReplies((_chunk, other) => other !== wire);
+      wire.replies.hold();
+      const released = wire.replies.nextHeld();
+      const unlocked = lock.unlock();
+      await released;
+      await jest.advanceTimersByTimeAsync(COMMAND_TIMEOUT_MS);
+      await unlocked;
+      const attempted = wire.replies.nextHeld();
+      await jest.advanceTimersByTimeAsync(500);
+      await attempted;
+      await jest.advanceTimersByTimeAsync(COMMAND_TIMEOUT_MS);
+      wire.replies.release();
+      await client.ping(); // so it has read the late replies
+      wire.replies.hold();
+      await jest.advanceTimersByTimeAsync(6000);
+      wire.replies.release();
+      await client.ping(); // so Redis has run what was sent
+      await monitor.commands();
+      await jest.advanceTimersByTimeAsync(60_000);
+      await client.ping();
+      expect(ofClients(await monitor.commands())).toEqual([]);
+      await locks.close();
+    } finally {
+      jest.useRealTimers();
+      client.disconnect();
+      monitor.stop();
+    }
+  });
+});
