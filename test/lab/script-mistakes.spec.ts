@@ -73,7 +73,7 @@ const HARMLESS: readonly RegExp[] = [
   /if not set or set\.err then break end {2}=> {2}if true/,
   /if set and not set\.err then {2}=> {2}if false/,
   /if last - count > 0 then return .*=> {2}if false/,
-  /elseif operation == 'release' and redis\.pcall\('GET', (KEYS\[firstKey\]|key)\) == token then {2}=> {2}elseif false/,
+  /elseif operation == 'release' and tryCall\('GET', (KEYS\[firstKey\]|key)\) == token then {2}=> {2}elseif false/,
   /: return call\('DEL', key\) {2}=> {2}gone/,
   /if nextArg > #ARGV then return .*=> {2}(gone|if false|if nextArg >= #ARGV)/,
   /if #operation > \d+ then {2}=> /,
@@ -81,11 +81,19 @@ const HARMLESS: readonly RegExp[] = [
   // Nor does the contended path.
   /CONTENDED .*if not advanceTo and isLone then {2}=> {2}if (false|advanceTo)/,
   /CONTENDED .*=> {2}(else)?if false then$/,
-  /CONTENDED .*: operation, kind = operation or what, kind or 'exclusive' {2}=> {2}(gone|operation, kind = operation and)/,
+  /CONTENDED .*: if #what > \d+ then operation, kind = .*=> /,
+  /CONTENDED .*: (waiting, waiterLease, label|channel|fenceCount|waiter, fenceCount) = .*=> {2}gone/,
+  /CONTENDED .*: local isPlain = .*\(label (~= '' or|== '' and) /,
+  /CONTENDED .*: local last = fenceCount and .*=> {2}local last = fenceCount or /,
   /CONTENDED .*local notifies = .*=> .* or hasNoQueue$/,
+  // What is as long as it may be is cut off to that, and the shorter of two equal leases is either.
+  /CONTENDED .*: if #holder > \d+ then .*=> {2}if (true|#holder >= )/,
+  /CONTENDED .*: call\('SET', key, waiting, 'PX', .* <= 0 and /,
   // A queue that is empty is gone.
   /CONTENDED .*: if waiters\[3\] then {2}=> {2}if true/,
   /CONTENDED .*: if \(operation == 'queue' or .*=> {2}if \(operation == 'queue' and /,
+  // In a cluster it is never known who hears.
+  /CLUSTER_LOCKS .*: if added == 0 or deliveryIsUnknown .*=> {2}if (true|added ~= 0 or)/,
   // Reads one waiter more at a time.
   /'ZRANGE', queue, position, position \+ page - 1, .*position \+ page, /,
   // Nothing is as good as false.

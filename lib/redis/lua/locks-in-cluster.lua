@@ -5,7 +5,8 @@
 -- KEYS[1]    the fence counter of the slot
 -- KEYS[2]    a key of the slot that never exists: see ClusterNames.absentIn
 -- KEYS[..], ARGV[..], RETURNS   as in locks.lua
-local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 3, 1
+local KEYS, ARGV, call, tryCall = KEYS, ARGV, redis.call, redis.pcall -- a global takes longer to find
+local fenceCounter, replies, firstKey, nextArg = KEYS[1], {}, 3, 1
 
 -- @include include/advance-counter.lua
 

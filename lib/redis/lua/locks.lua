@@ -31,7 +31,8 @@
 --                  writer), so that late copies of upgrades do nothing
 --   force          take the keys from a holder. In place of the kind: who does so, and why
 --   clock, raise   advance the fence counter. Without keys, before all others
-local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 2, 1
+local KEYS, ARGV, call, tryCall = KEYS, ARGV, redis.call, redis.pcall -- a global takes longer to find
+local fenceCounter, replies, firstKey, nextArg = KEYS[1], {}, 2, 1
 
 -- @include include/advance-counter.lua
 

@@ -68,10 +68,11 @@ return {value, call('PTTL', KEYS[1]), holders, waiters}
 
 /** The code of locks-in-cluster.lua. */
 export const LOCKS_IN_CLUSTER_SOURCE = (WAKE_CHANNELS: string): string => `
-local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 3, 1
+local KEYS, ARGV, call, tryCall = KEYS, ARGV, redis.call, redis.pcall
+local fenceCounter, replies, firstKey, nextArg = KEYS[1], {}, 3, 1
 local advanceTo, counterTtl
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
-  local least, isClock, last = ARGV[3], ARGV[1] == 'clock', redis.pcall('GET', fenceCounter)
+  local least, isClock, last = ARGV[3], ARGV[1] == 'clock', tryCall('GET', fenceCounter)
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
   if isClock or not last or last >= 2^53 or last < tonumber(least) then
     local time = call('TIME')
@@ -79,7 +80,7 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
     if isClock then least = string.format('%.0f', math.max(least, time)) end
     counterTtl = string.format('%.0f', ${lua(COUNTER_TTL_MS)} + math.max(0, least - time) / 1000)
     local isBehind = not last or last >= 2^53 or last < tonumber(least)
-    if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
+    if isBehind and tryCall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
   end
   nextArg = 4
 end
@@ -91,7 +92,7 @@ if hasNoQueue then
     operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
   end
   if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
-    local set = redis.pcall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
+    local set = tryCall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
     if set and not set.err then
       local isHandOff = operation == 'handoff'
         or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
@@ -100,7 +101,7 @@ if hasNoQueue then
       if last - count > 0 then return last - count + 1 end
       call('DEL', fenceCounter)
     end
-  elseif operation == 'release' and redis.pcall('GET', key) == token then
+  elseif operation == 'release' and tryCall('GET', key) == token then
     return call('DEL', key)
   end
 end
@@ -109,22 +110,23 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
   local queues = {}
   for i = 1, operationCount do queues[i] = KEYS[firstKey + 2 * i - 1] end
   if call('EXISTS', unpack(queues)) == 0 then
-    local fences, granted = 0, {}
-    while nextArg <= #ARGV do
-      local operation, token = ARGV[nextArg], ARGV[nextArg + 1]
+    local fences, grantCount, granted = 0, 0, {}
+    for i = 1, operationCount do
+      local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
       if #operation > ${lua(LONGEST_FAST_OPERATION)} then
         operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
       end
       if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
-        local set = redis.pcall('SET', KEYS[firstKey], token, 'NX', 'PX', ARGV[nextArg + 2])
+        local set = tryCall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
         if not set or set.err then break end
-        granted[#granted + 1] = #replies + 1
-        replies[#replies + 1] = fences + 1
+        grantCount = grantCount + 1
+        granted[grantCount] = i
+        replies[i] = fences + 1
         local isHandOff = operation == 'handoff'
           or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
         fences = fences + (isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
-      elseif operation == 'release' and redis.pcall('GET', KEYS[firstKey]) == token then
-        replies[#replies + 1] = call('DEL', KEYS[firstKey])
+      elseif operation == 'release' and tryCall('GET', key) == token then
+        replies[i] = call('DEL', key)
       else
         break
       end
@@ -138,7 +140,10 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
         call('SET', fenceCounter, string.format('%.0f', time[1] * 1000000 + time[2] + fences), 'PX', ${lua(COUNTER_TTL_MS)})
         before = time[1] * 1000000 + time[2]
       end
-      for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
+      for i = 1, grantCount do
+        local nth = granted[i]
+        replies[nth] = replies[nth] + before
+      end
     end
     if nextArg > #ARGV then return replies end
   end
@@ -166,7 +171,7 @@ local function holdersOf(i)
   return string.sub(KEYS[i + 1], 1, -6) .. 'holders'
 end
 local function state(i)
-  local value = redis.pcall('GET', KEYS[i])
+  local value = tryCall('GET', KEYS[i])
   local sharing = type(value) == 'string' and string.match(value, ${lua(SHARING_PATTERN)})
   if not sharing then return value end
   local holders = holdersOf(i)
@@ -223,7 +228,7 @@ local function channelOf(token)
   return source and ${lua(WAKE_CHANNELS)} .. source
 end
 local function publish(channel, message)
-  return type(redis.pcall('PUBLISH', channel, message)) == 'number' and 'maybe'
+  return type(tryCall('PUBLISH', channel, message)) == 'number' and 'maybe'
 end
 local function sourceOf(token)
   return string.match(token, '^(.*)%.') or ''
@@ -441,7 +446,7 @@ local function acquire(operation, lastKey, token, lease, kind)
 end
 local function reserve(lastKey, token, lease)
   for i = firstKey, lastKey, 2 do
-    if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
+    if tryCall('GET', KEYS[i]) ~= token then return 0 end
   end
   for i = firstKey, lastKey, 2 do extend(i, token, lease) end
   return fenceReply(lastKey, mint(${lua(HAND_OFF_FENCES)}))
@@ -572,10 +577,11 @@ return #replies == 1 and replies[1] or replies
 
 /** The code of locks.lua. */
 export const LOCKS_SOURCE: string = `
-local call, fenceCounter, replies, firstKey, nextArg = redis.call, KEYS[1], {}, 2, 1
+local KEYS, ARGV, call, tryCall = KEYS, ARGV, redis.call, redis.pcall
+local fenceCounter, replies, firstKey, nextArg = KEYS[1], {}, 2, 1
 local advanceTo, counterTtl
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
-  local least, isClock, last = ARGV[3], ARGV[1] == 'clock', redis.pcall('GET', fenceCounter)
+  local least, isClock, last = ARGV[3], ARGV[1] == 'clock', tryCall('GET', fenceCounter)
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
   if isClock or not last or last >= 2^53 or last < tonumber(least) then
     local time = call('TIME')
@@ -583,7 +589,7 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
     if isClock then least = string.format('%.0f', math.max(least, time)) end
     counterTtl = string.format('%.0f', ${lua(COUNTER_TTL_MS)} + math.max(0, least - time) / 1000)
     local isBehind = not last or last >= 2^53 or last < tonumber(least)
-    if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
+    if isBehind and tryCall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
   end
   nextArg = 4
 end
@@ -595,7 +601,7 @@ if hasNoQueue then
     operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
   end
   if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
-    local set = redis.pcall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
+    local set = tryCall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
     if set and not set.err then
       local isHandOff = operation == 'handoff'
         or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
@@ -604,7 +610,7 @@ if hasNoQueue then
       if last - count > 0 then return last - count + 1 end
       call('DEL', fenceCounter)
     end
-  elseif operation == 'release' and redis.pcall('GET', key) == token then
+  elseif operation == 'release' and tryCall('GET', key) == token then
     return call('DEL', key)
   end
 end
@@ -613,22 +619,23 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
   local queues = {}
   for i = 1, operationCount do queues[i] = KEYS[firstKey + 2 * i - 1] end
   if call('EXISTS', unpack(queues)) == 0 then
-    local fences, granted = 0, {}
-    while nextArg <= #ARGV do
-      local operation, token = ARGV[nextArg], ARGV[nextArg + 1]
+    local fences, grantCount, granted = 0, 0, {}
+    for i = 1, operationCount do
+      local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
       if #operation > ${lua(LONGEST_FAST_OPERATION)} then
         operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
       end
       if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
-        local set = redis.pcall('SET', KEYS[firstKey], token, 'NX', 'PX', ARGV[nextArg + 2])
+        local set = tryCall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
         if not set or set.err then break end
-        granted[#granted + 1] = #replies + 1
-        replies[#replies + 1] = fences + 1
+        grantCount = grantCount + 1
+        granted[grantCount] = i
+        replies[i] = fences + 1
         local isHandOff = operation == 'handoff'
           or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
         fences = fences + (isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
-      elseif operation == 'release' and redis.pcall('GET', KEYS[firstKey]) == token then
-        replies[#replies + 1] = call('DEL', KEYS[firstKey])
+      elseif operation == 'release' and tryCall('GET', key) == token then
+        replies[i] = call('DEL', key)
       else
         break
       end
@@ -642,7 +649,10 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
         call('SET', fenceCounter, string.format('%.0f', time[1] * 1000000 + time[2] + fences), 'PX', ${lua(COUNTER_TTL_MS)})
         before = time[1] * 1000000 + time[2]
       end
-      for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
+      for i = 1, grantCount do
+        local nth = granted[i]
+        replies[nth] = replies[nth] + before
+      end
     end
     if nextArg > #ARGV then return replies end
   end
@@ -650,39 +660,40 @@ end
 if not advanceTo and isLone then
   local what, token, lease = ARGV[nextArg], ARGV[nextArg + 1], ARGV[nextArg + 2]
   local key, queue = KEYS[firstKey], KEYS[firstKey + 1]
-  local holder, waiters, waiter, waiting, waiterLease, channel, fenceCount = redis.pcall('GET', key)
+  local holder, waiters, waiter, waiting, waiterLease, channel, fenceCount = tryCall('GET', key)
   if what == 'release' and holder == token then
     local time, label = call('TIME'), nil
-    waiters = redis.pcall('ZRANGE', queue, '0', '1', 'WITHSCORES')
+    waiters = tryCall('ZRANGE', queue, '0', '1', 'WITHSCORES')
     waiter = waiters[1] or ''
     waiting, waiterLease, label = string.match(waiter, '^(%S+) ([1-9]%d*) exclusive(%S*)$')
-    local isPlain = waiting and #waiterLease <= 13 and string.find(label .. '/', '^/')
-    local hasJustArrived = isPlain
-      and math.floor(waiters[2] / 1000) + ${lua(ALIVE_MS)} >= time[1] * 1000 + math.floor(time[2] / 1000)
+    local isPlain = waiting and #waiterLease <= 13 and (label == '' or string.sub(label, 1, 1) == '/')
+    local arrivedMs = isPlain and tonumber(string.sub(waiters[2], 1, -4)) or 0
+    local hasJustArrived = arrivedMs + ${lua(ALIVE_MS)} >= time[1] * 1000 + math.floor(time[2] / 1000)
     local source = hasJustArrived and string.match(waiting, '^(.*)%.')
     channel = source and string.sub(fenceCounter, 1, -6) .. 'wake:' .. source
-    if channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then
+    if channel and tryCall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 then
       fenceCount = string.sub(waiting, -1) == ${lua(LOCAL_WAITERS_MARK)} and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)}
     end
   elseif type(holder) == 'string' and holder ~= token and not string.find(holder, ${lua(SHARING_PATTERN)}) then
-    local operation, kind = string.match(what, '^(%a+) 1 (exclusive/%S*)$')
-    operation, kind = operation or what, kind or 'exclusive'
+    local operation, kind = what, 'exclusive'
+    if #what > ${lua(LONGEST_FAST_OPERATION)} then operation, kind = string.match(what, '^(%a+) 1 (exclusive/%S*)$') end
     local notifies = string.sub(holder, -1) == ${lua(LOCAL_WAITERS_MARK)} and hasNoQueue
     if (operation == 'queue' or operation == 'handoff') and not notifies then
       waiter, fenceCount = token .. ' ' .. lease .. ' ' .. kind, '1'
     end
   end
-  local last = fenceCount and redis.pcall('INCRBY', fenceCounter, fenceCount)
+  local last = fenceCount and tryCall('INCRBY', fenceCounter, fenceCount)
   local fence = type(last) == 'number' and last - fenceCount + 1
   if fence and fence <= 1 then
     call('DEL', fenceCounter)
   elseif fence then
     local low = fence % 1e9
-    local digits, alive = string.format('%d%09d', (fence - low) / 1e9, low), string.sub(queue, 1, -6) .. 'alive'
+    local digits = string.format('%d%09d', (fence - low) / 1e9, low)
     if channel then
       local others = waiters[3] and ' 1 ' or ' 0 '
-      if type(redis.pcall('PUBLISH', channel, 'granted ' .. waiter .. ' ' .. digits .. others .. key)) == 'number' then
+      if type(tryCall('PUBLISH', channel, 'granted ' .. waiter .. ' ' .. digits .. others .. key)) == 'number' then
         call('SET', key, waiting, 'PX', waiterLease - ${lua(FIRST_LEASE_MS)} < 0 and waiterLease or ${lua(FIRST_LEASE_MS)})
+        local alive = string.sub(queue, 1, -6) .. 'alive'
         if waiters[3] then
           call('ZREM', queue, waiter)
           call('ZREM', alive, waiting)
@@ -692,16 +703,17 @@ if not advanceTo and isLone then
         return 1
       end
     else
-      local added = redis.pcall('ZADD', queue, 'NX', digits, waiter)
+      local added = tryCall('ZADD', queue, 'NX', digits, waiter)
       if type(added) == 'table' then return added end
       call('PEXPIRE', queue, ${lua(QUEUE_TTL_MS)})
       if added == 0 then
-        local time = call('TIME')
+        local time, alive = call('TIME'), string.sub(queue, 1, -6) .. 'alive'
         call('ZADD', alive, time[1] * 1000 + math.floor(time[2] / 1000) + ${lua(ALIVE_MS)}, token)
         call('PEXPIRE', alive, ${lua(QUEUE_TTL_MS)})
       end
       local ahead = hasNoQueue and 0 or call('ZRANK', queue, waiter)
-      return {string.sub(holder, 1, ${lua(SHOWN_LENGTH)}), call('PTTL', key), ahead, fence}
+      if #holder > ${lua(SHOWN_LENGTH)} then holder = string.sub(holder, 1, ${lua(SHOWN_LENGTH)}) end
+      return {holder, call('PTTL', key), ahead, fence}
     end
   end
 end
@@ -728,7 +740,7 @@ local function holdersOf(i)
   return string.sub(KEYS[i + 1], 1, -6) .. 'holders'
 end
 local function state(i)
-  local value = redis.pcall('GET', KEYS[i])
+  local value = tryCall('GET', KEYS[i])
   local sharing = type(value) == 'string' and string.match(value, ${lua(SHARING_PATTERN)})
   if not sharing then return value end
   local holders = holdersOf(i)
@@ -783,10 +795,10 @@ local deliveryIsUnknown = false
 local function channelOf(token)
   local source = string.match(token, '^(.*)%.')
   local channel = source and string.sub(fenceCounter, 1, -6) .. 'wake:' .. source
-  return channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 and channel
+  return channel and tryCall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 and channel
 end
 local function publish(channel, message)
-  return (tonumber(redis.pcall('PUBLISH', channel, message)) or 0) > 0
+  return (tonumber(tryCall('PUBLISH', channel, message)) or 0) > 0
 end
 local function sourceOf(token)
   return string.match(token, '^(.*)%.') or ''
@@ -1004,7 +1016,7 @@ local function acquire(operation, lastKey, token, lease, kind)
 end
 local function reserve(lastKey, token, lease)
   for i = firstKey, lastKey, 2 do
-    if redis.pcall('GET', KEYS[i]) ~= token then return 0 end
+    if tryCall('GET', KEYS[i]) ~= token then return 0 end
   end
   for i = firstKey, lastKey, 2 do extend(i, token, lease) end
   return fenceReply(lastKey, mint(${lua(HAND_OFF_FENCES)}))

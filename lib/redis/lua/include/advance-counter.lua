@@ -2,7 +2,7 @@
 -- least to the number in place of the lease. Clients do so after each reconnect and every second.
 local advanceTo, counterTtl -- while the counter is still to be advanced: to what, and how many ms it then lasts
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
-  local least, isClock, last = ARGV[3], ARGV[1] == 'clock', redis.pcall('GET', fenceCounter)
+  local least, isClock, last = ARGV[3], ARGV[1] == 'clock', tryCall('GET', fenceCounter)
   -- A value that can't be counted on, because somebody else wrote it, counts as missing: the time is above all fences
   -- given.
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
@@ -13,7 +13,7 @@ if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
     -- Without a counter, fences begin at the time again. So it must last until the time has passed it.
     counterTtl = string.format('%.0f', COUNTER_TTL_MS + math.max(0, least - time) / 1000)
     local isBehind = not last or last >= 2^53 or last < tonumber(least)
-    if isBehind and redis.pcall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
+    if isBehind and tryCall('SET', fenceCounter, least, 'PX', counterTtl).err then advanceTo = least end
   end
   nextArg = 4
 end

@@ -10,7 +10,7 @@ if hasNoQueue then
     operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
   end
   if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
-    local set = redis.pcall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
+    local set = tryCall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
     if set and not set.err then
       local isHandOff = operation == 'handoff'
         or (operation == 'poll' and string.sub(token, -1) == LOCAL_WAITERS_MARK)
@@ -19,7 +19,7 @@ if hasNoQueue then
       if last - count > 0 then return last - count + 1 end
       call('DEL', fenceCounter) -- it was missing, or is not ours: the rest of the script makes a new one
     end
-  elseif operation == 'release' and redis.pcall('GET', key) == token then
+  elseif operation == 'release' and tryCall('GET', key) == token then
     return call('DEL', key)
   end
 end
@@ -29,22 +29,23 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
   local queues = {}
   for i = 1, operationCount do queues[i] = KEYS[firstKey + 2 * i - 1] end
   if call('EXISTS', unpack(queues)) == 0 then
-    local fences, granted = 0, {}
-    while nextArg <= #ARGV do
-      local operation, token = ARGV[nextArg], ARGV[nextArg + 1]
+    local fences, grantCount, granted = 0, 0, {}
+    for i = 1, operationCount do
+      local operation, token, key = ARGV[nextArg], ARGV[nextArg + 1], KEYS[firstKey]
       if #operation > LONGEST_FAST_OPERATION then
         operation = string.match(operation, '^(%a+) 1 exclusive/') or operation
       end
       if operation == 'queue' or operation == 'handoff' or operation == 'try' or operation == 'poll' then
-        local set = redis.pcall('SET', KEYS[firstKey], token, 'NX', 'PX', ARGV[nextArg + 2])
+        local set = tryCall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
         if not set or set.err then break end
-        granted[#granted + 1] = #replies + 1
-        replies[#replies + 1] = fences + 1
+        grantCount = grantCount + 1
+        granted[grantCount] = i
+        replies[i] = fences + 1
         local isHandOff = operation == 'handoff'
           or (operation == 'poll' and string.sub(token, -1) == LOCAL_WAITERS_MARK)
         fences = fences + (isHandOff and HAND_OFF_FENCES or FENCES)
-      elseif operation == 'release' and redis.pcall('GET', KEYS[firstKey]) == token then
-        replies[#replies + 1] = call('DEL', KEYS[firstKey])
+      elseif operation == 'release' and tryCall('GET', key) == token then
+        replies[i] = call('DEL', key)
       else
         break
       end
@@ -58,7 +59,10 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
         call('SET', fenceCounter, string.format('%.0f', time[1] * 1000000 + time[2] + fences), 'PX', COUNTER_TTL_MS)
         before = time[1] * 1000000 + time[2]
       end
-      for i = 1, #granted do replies[granted[i]] = replies[granted[i]] + before end
+      for i = 1, grantCount do
+        local nth = granted[i]
+        replies[nth] = replies[nth] + before
+      end
     end
     if nextArg > #ARGV then return replies end
   end

@@ -12,7 +12,7 @@ end
 -- Returns what KEYS[i] contains (false: nothing; a table: an error); if it is shared, also how, and by how many holders
 -- whose leases last.
 local function state(i)
-  local value = redis.pcall('GET', KEYS[i])
+  local value = tryCall('GET', KEYS[i])
   local sharing = type(value) == 'string' and string.match(value, SHARING_PATTERN)
   if not sharing then return value end
   local holders = holdersOf(i)

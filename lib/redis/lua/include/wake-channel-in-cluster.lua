@@ -9,5 +9,5 @@ end
 
 -- Returns 'maybe', unless it fails.
 local function publish(channel, message)
-  return type(redis.pcall('PUBLISH', channel, message)) == 'number' and 'maybe'
+  return type(tryCall('PUBLISH', channel, message)) == 'number' and 'maybe'
 end

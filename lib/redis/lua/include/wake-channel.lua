@@ -6,10 +6,10 @@ local deliveryIsUnknown = false
 local function channelOf(token)
   local source = string.match(token, '^(.*)%.')
   local channel = source and string.sub(fenceCounter, 1, -6) .. 'wake:' .. source
-  return channel and redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 and channel
+  return channel and tryCall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 and channel
 end
 
 -- Returns whether anybody heard it. Nobody hears a user that may not PUBLISH.
 local function publish(channel, message)
-  return (tonumber(redis.pcall('PUBLISH', channel, message)) or 0) > 0
+  return (tonumber(tryCall('PUBLISH', channel, message)) or 0) > 0
 end
