@@ -78,6 +78,59 @@ describe('Writers nested in readers', () => {
     });
   });
 
+  it('work that outlived its parent call takes no turn from a writer, when the outermost has become a reader', async () => {
+    const [begun, forgotten] = [deferred(), deferred()];
+    const outlive = () => {
+      begun.resolve();
+      return forgotten.promise;
+    };
+    await here.withLock('a', async (lock) => {
+      let outlives!: Promise<unknown>;
+      const forgets = () => {
+        outlives = here.withLock('a', outlive, read);
+        return begun.promise;
+      };
+      await here.withLock('a', forgets, read);
+      await lock.downgrade();
+      let inside = 0;
+      const writes = async () => {
+        expect(++inside).toBe(1);
+        forgotten.resolve();
+        await expect(outlives).rejects.toMatchObject({ reason: 'unlocked' });
+        await turn();
+        inside--;
+      };
+      await Promise.all([here.withLock('a', writes, write), here.withLock('a', writes, write)]);
+    });
+  });
+
+  it('a nested writer that has outlived its parent call waits neither for itself nor keeps its siblings waiting', async () => {
+    await here.withLock(
+      'a',
+      async () => {
+        const [begun, goOn] = [deferred(), deferred()];
+        const outlives = async () => {
+          begun.resolve();
+          await goOn.promise;
+          return here.withLock('a', () => 'nested', write);
+        };
+        let writing!: Promise<unknown>;
+        await here.withLock(
+          'a',
+          () => {
+            writing = here.withLock('a', outlives, { ...write, onLost: 'ignore' });
+            return begun.promise;
+          },
+          read,
+        );
+        expect(await here.withLock('a', () => 'sibling', write)).toBe('sibling');
+        goOn.resolve();
+        expect(await writing).toBe('nested');
+      },
+      read,
+    );
+  });
+
   it('no nested call is a writer beside other readers, at whatever moment its parent call becomes a reader', async () => {
     let entered = 0;
     for (let moment = 0; moment < 30; moment++) {

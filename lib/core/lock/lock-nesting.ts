@@ -5,6 +5,7 @@ import { LocalQueue } from '../waiting/local-queue.js';
 /** What nesting needs to know of a lock. */
 interface NestedLock<Self extends NestedLock<Self>> {
   readonly keys: readonly string[];
+  readonly isHeld: boolean;
   readonly leases: readonly { readonly sharing: Sharing }[];
   readonly nesting: Nesting<Self>;
   lose(reason: LostReason, forced?: ForcedUnlock): void;
@@ -14,13 +15,13 @@ interface NestedLock<Self extends NestedLock<Self>> {
 export interface NestedIn<L> {
   /** The locks of the calls that it is nested in. */
   readonly parents: readonly L[];
-  /** Whether it reads a key together with siblings. */
-  isShared(key: string): boolean;
+  /** The keys that it reads together with siblings. */
+  readonly shared: ReadonlySet<string>;
   /** Lets siblings go on, when it ends. */
   readonly leave: () => void;
 }
 
-const OUTERMOST: NestedIn<never> = { parents: [], isShared: () => false, leave: () => undefined };
+const OUTERMOST: NestedIn<never> = { parents: [], shared: new Set(), leave: () => undefined };
 
 /** The place of a lock among nested calls: the locks that it is nested in, and those that are nested in it. */
 export class Nesting<L extends NestedLock<L>> {
@@ -30,6 +31,7 @@ export class Nesting<L extends NestedLock<L>> {
   #queue: LocalQueue<never> | undefined;
   #turns: LocalQueue<never> | undefined;
   #readers: Set<L> | undefined;
+  #hasLeft = false;
 
   constructor(lock: L, nestedIn: NestedIn<L> = OUTERMOST) {
     this.#lock = lock;
@@ -53,7 +55,7 @@ export class Nesting<L extends NestedLock<L>> {
 
   /** Whether the lock reads a key together with siblings. */
   isShared(key: string): boolean {
-    return this.#nestedIn.isShared(key);
+    return this.#nestedIn.shared.has(key);
   }
 
   /** Where calls nested in this lock wait for their turns, one at a time for each key. */
@@ -97,15 +99,31 @@ export class Nesting<L extends NestedLock<L>> {
     for (const parent of this.parents) parent.nesting.#children.delete(this.#lock);
   }
 
-  /** Lets siblings go on. */
+  /** Lets siblings go on. Does nothing when called again: the turn is somebody else's by then. */
   leave(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
     this.#nestedIn.leave();
+  }
+
+  /**
+   * Loses what is nested in this lock, which is lost. When only a parent call has ended, and the call that its siblings
+   * are all in goes on, these go on too: they, and what the work of this lock still calls, must not wait for that work.
+   */
+  lost(reason: LostReason, forced?: ForcedUnlock): void {
+    this.loseChildren(reason, forced);
+    if (reason === 'unlocked' && this.#lock.keys.some((key) => this.#hasSiblings(key))) this.leave();
   }
 
   /** Loses all locks nested in this one, and lets the calls that wait to be nested in it go on. */
   loseChildren(reason: LostReason, forced?: ForcedUnlock): void {
     for (const child of this.#children) child.lose(reason, forced);
     this.#queue?.releaseAll();
+  }
+
+  /** Whether the call goes on in which others may wait for it. */
+  #hasSiblings(key: string): boolean {
+    return this.hasParents && this.#parentWith(key).nesting.queueOwner(key).isHeld;
   }
 
   #parentWith(key: string): L {

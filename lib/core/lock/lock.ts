@@ -62,6 +62,8 @@ export class Lock implements AsyncDisposable {
   #mode: HeldMode;
   readonly #issuer: LockIssuer;
   readonly #acquiredAt = Date.now();
+  /** The same on the monotonic clock, which nobody sets. @internal */
+  readonly heldSince = now();
   #ended = false;
   /** The subscribers to events that were told about this lock. */
   #audience: Audience | undefined;
@@ -268,7 +270,7 @@ export class Lock implements AsyncDisposable {
     this.holdTime?.end();
     this.#loss = this.#error(reason, forced);
     this.#signal?.abort(this.#loss);
-    this.#nesting?.loseChildren(reason, forced);
+    this.#nesting?.lost(reason, forced);
     this.#emitLoss(this.#loss);
     if (forced && !this.isNested) this.#issuer.reports.takenByForce(this, this.#loss);
     this.trace?.end(this.#loss);
@@ -350,7 +352,7 @@ export class Lock implements AsyncDisposable {
         mode: this.#mode === 'write' ? ('exclusive' as const) : this.#mode,
         fence: this.fence,
         nested: this.isNested,
-        heldMs: Date.now() - this.#acquiredAt,
+        heldMs: Math.round(now() - this.heldSince),
       },
       news,
     );
@@ -367,7 +369,7 @@ export class Lock implements AsyncDisposable {
       label: this.#label,
       reason,
       forced,
-      heldMs: Date.now() - this.#acquiredAt,
+      heldMs: Math.round(now() - this.heldSince),
     });
   }
 }

@@ -155,8 +155,9 @@ export class NestedAcquire {
 
   #createLock(fence: number): Lock {
     const { keys, atLeastMs } = this.#request;
-    const isShared = (key: string): boolean => this.#isShared(key);
-    const readers = new Set(keys.filter(isShared).map(this.#queueOwner));
+    // For good: the outermost call may become a reader when this lock has ended, but its work has not.
+    const shared = new Set(keys.filter((key) => this.#isShared(key)));
+    const readers = new Set([...shared].map(this.#queueOwner));
     const leases = [...new Set(this.#parents.flatMap((parent) => parent.leases))];
     for (const lease of leases) lease.keepFor(atLeastMs);
     const leave = (): void => {
@@ -169,7 +170,7 @@ export class NestedAcquire {
       leases,
       issuer: this.#surroundings.issuer,
       request: this.#request,
-      nestedIn: { parents: this.#parents, isShared, leave },
+      nestedIn: { parents: this.#parents, shared, leave },
     });
     for (const reader of readers) reader.nesting.readers.add(lock);
     return lock;
