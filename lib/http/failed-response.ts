@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { ExecutionContext } from '@nestjs/common';
 import type { LockError, LockErrorCode } from '../errors/lock.error.js';
 import { logger } from '../log/logger.js';
-import { routeOf, sendsEvents } from './handler-names.js';
+import { requestOf, routeOf, sendsEvents } from './handler-names.js';
 
 /** The `Retry-After` of an error that has none of its own, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
@@ -21,14 +21,16 @@ export interface Failure {
   /** Identifies the try. */
   readonly by: object;
   readonly error: LockError;
-  readonly context: ExecutionContext;
+  /** How Nest calls the handler; undefined in a middleware. */
+  readonly context: ExecutionContext | undefined;
 }
 
 const responses = new WeakMap<ServerResponse, FailedResponse>();
 
 /** Remembers an error that may become the response. */
 export function noteFailure(response: ServerResponse, failure: Failure): void {
-  const sendsEvent = response.headersSent && sendsEvents(failure.context);
+  const { context } = failure;
+  const sendsEvent = response.headersSent && context !== undefined && sendsEvents(context);
   if (response.headersSent && !sendsEvent) return;
   let failed = responses.get(response);
   if (!failed) responses.set(response, (failed = new FailedResponse(response)));
@@ -98,22 +100,22 @@ class FailedResponse {
     if (!event.startsWith('event: error\n')) return chunk;
     const failure = this.#failures.findLast(({ error }) => event.includes(error.message));
     if (!failure) return chunk;
-    logFailure(failure);
+    logFailure(failure, this.#response);
     return event.replace(failure.error.message, () => failure.error.body.message);
   }
 }
 
 /** Logs what the client doesn't get to read. */
-function logFailure({ error, context }: Failure): void {
+function logFailure({ error, context }: Failure, response: ServerResponse): void {
   if (error.isReported) return;
-  const line = `${routeOf(context)}: ${error.detail}`;
+  const line = `${context ? routeOf(context) : requestOf(response)}: ${error.detail}`;
   // A stack only where the place in the code says something new.
   if (MISTAKES.has(error.code)) logger.error(line, error.stack);
   else logger.warn(line);
 }
 
 function respondWith(failure: Failure, response: ServerResponse): void {
-  logFailure(failure);
+  logFailure(failure, response);
   // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
   const { retryable, retryAfter = RETRY_AFTER_SECONDS } = failure.error;
   if (retryable && !response.hasHeader('Retry-After')) response.setHeader('Retry-After', String(retryAfter));

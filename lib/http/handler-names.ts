@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { ArgumentsHost, ExecutionContext } from '@nestjs/common';
 import { shown } from '../errors/messages.js';
 
@@ -7,6 +8,11 @@ interface RoutedRequest {
   readonly url?: string;
   readonly route?: { readonly path?: unknown };
   readonly routeOptions?: { readonly url?: string };
+}
+
+/** A request of Express, whose `url` is what follows the path of a middleware. */
+interface MountedRequest {
+  readonly originalUrl: string;
 }
 
 /** The metadata that Nest puts on handlers of server-sent events. */
@@ -22,6 +28,13 @@ export function routeOf(context: ExecutionContext): string {
   const { method, route, routeOptions, url = '' } = context.switchToHttp().getRequest<RoutedRequest>();
   const path = route?.path ?? routeOptions?.url ?? url.replace(/\?.*/s, '');
   return `${method} ${shownPath(path)} (${context.getClass().name}.${context.getHandler().name})`;
+}
+
+/** Names a request that has not reached its handler, for the log: `POST /accounts/7/withdraw (middleware)`. */
+export function requestOf({ req }: ServerResponse): string {
+  // A response that a test has made may have no request.
+  const { method = '', originalUrl, url = '' } = (req ?? {}) as Partial<ServerResponse['req'] & MountedRequest>;
+  return `${method} ${(originalUrl ?? url).replace(/\?.*/s, '')} (middleware)`;
 }
 
 /** Shows a path; for a regular expression, its source. */

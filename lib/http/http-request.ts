@@ -83,7 +83,7 @@ class HttpRequest {
 function attach(response: ServerResponse, failure: Failure, factory: LockExceptionFactory | undefined): void {
   const { error, context } = failure;
   // An error of another copy of the package may not have `replaceWith`.
-  if (factory && error instanceof LockError && !MISTAKES.has(error.code))
+  if (factory && context && error instanceof LockError && !MISTAKES.has(error.code))
     error.replaceWith(() => callExceptionFactory(factory, error, context));
   noteFailure(response, failure);
 }
@@ -197,11 +197,14 @@ export function attachToRequest<E>(error: E, factory?: LockExceptionFactory): E 
 /**
  * Attaches an error that becomes a response to its request, unless that is done: it may come from the async context of
  * no request, or of another one, such as a callback of a client that has connected in it.
+ *
+ * @param followsRequests whether every request has a context when it reaches its handler
  */
-export function attachToResponse(error: LockError, host: ArgumentsHost): void {
+export function attachToResponse(error: LockError, host: ArgumentsHost, followsRequests: boolean): void {
   const response = rawResponse(host);
-  const context = response && contexts.get(response);
-  // No context: the error is that of a middleware.
-  if (!context || isOver(response) || hasNoted(response, error)) return;
-  attach(response, { by: error, error, context }, factories.get(error));
+  if (!response || isOver(response) || hasNoted(response, error)) return;
+  const context = contexts.get(response);
+  if (!context && !followsRequests) return;
+  // A factory gets the context, which a middleware does not have.
+  attach(response, { by: error, error, context }, context && factories.get(error));
 }

@@ -7,6 +7,10 @@ import { logger } from '../log/logger.js';
 import { isGateway } from './gateways.js';
 import { messageOf } from './handler-names.js';
 import { attachToResponse, rawResponse } from './http-request.js';
+import { followsRequests } from './lock-request.guard.js';
+
+/** The app to which a filter was bound. */
+const apps = new WeakMap<LockExceptionFilter, ApplicationConfig>();
 
 /** The error that a client of a microservice or a gateway gets, in the form of Nest's own errors there. */
 interface ErrorPayload {
@@ -45,7 +49,8 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
   }
 
   #respond(error: LockError, host: ArgumentsHost): void {
-    attachToResponse(error, host);
+    const app = apps.get(this);
+    attachToResponse(error, host, app !== undefined && followsRequests(app));
     const adapter = this.#http?.httpAdapter;
     if (adapter) return new BaseExceptionFilter(adapter).catch(error, host);
     // Made with `new`, it knows neither platform: both have these methods.
@@ -69,7 +74,9 @@ interface HttpResponse {
  */
 export function bindExceptionFilter(app: ApplicationConfig, http: HttpAdapterHost, modules: ModulesContainer): void {
   if (app.getGlobalFilters().some((filter) => filter instanceof LockExceptionFilter)) return;
-  app.addGlobalFilter(new LockExceptionFilter(http));
+  const filter = new LockExceptionFilter(http);
+  apps.set(filter, app);
+  app.addGlobalFilter(filter);
   for (const module of modules.values()) {
     for (const { metatype, isNotMetatype } of module.providers.values())
       if (!isNotMetatype && metatype && isGateway(metatype)) bindTo(metatype);

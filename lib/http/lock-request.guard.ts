@@ -30,6 +30,10 @@ export class LockRequestGuard implements CanActivate {
   }
 }
 
+/** Whether the module does for every handler of an app what `LockInterceptor` does for one. */
+export const followsRequests = (app: ApplicationConfig): boolean =>
+  app.getGlobalGuards().some((guard) => guard instanceof LockRequestGuard && guard.follows);
+
 /**
  * Registers the guard while Nest still builds the app: before the guards of the app itself, however these are
  * registered. It must be the first, because the request it sets would not get past an asynchronous guard before it.
