@@ -18,7 +18,7 @@ export interface LockAttributes {
 export interface InstrumentDescription {
   /** The name in OpenTelemetry; Prometheus has underscores for the dots, and the unit behind it. */
   readonly name: string;
-  readonly unit: 's' | '{call}' | '{lock}';
+  readonly unit: 's' | '{call}' | '{lock}' | '{loss}';
   readonly description: string;
 }
 
@@ -33,6 +33,11 @@ export const LOCK_INSTRUMENTS = {
     name: 'nest_redis_lock.hold.duration',
     unit: 's',
     description: 'How long locks were held',
+  },
+  lost: {
+    name: 'nest_redis_lock.lost',
+    unit: '{loss}',
+    description: 'Locks that were lost while they were held, because their lease was over or they were taken away',
   },
   held: {
     name: 'nest_redis_lock.held',
@@ -63,6 +68,12 @@ export interface DurationRecorder {
   record(seconds: number, attributes: LockAttributes): void;
 }
 
+/** Counts up. */
+export interface UpCounter {
+  /** @param change 0 begins the time series, so that its first loss is an increase */
+  add(change: 0 | 1, attributes: LockAttributes): void;
+}
+
 /** Counts up and down. */
 export interface UpDownCounter {
   add(change: 1 | -1, attributes: LockAttributes): void;
@@ -72,5 +83,7 @@ export interface UpDownCounter {
 export type LockInstruments = {
   readonly [Name in keyof typeof LOCK_INSTRUMENTS]: (typeof LOCK_INSTRUMENTS)[Name]['unit'] extends 's'
     ? DurationRecorder
-    : UpDownCounter;
+    : (typeof LOCK_INSTRUMENTS)[Name]['unit'] extends '{loss}'
+      ? UpCounter
+      : UpDownCounter;
 };

@@ -5,6 +5,9 @@ import type { BoundedNames } from './bounded-names.js';
 import { Gauge } from './gauge.js';
 import type { LockAttributes, LockInstruments } from './lock-instruments.js';
 
+/** The losses after which two callers may have been inside. The others happen on purpose, or to nobody. */
+const LOSSES = ['expired', 'taken'];
+
 type EventOf<Type extends LockEvent['type']> = Extract<LockEvent, { readonly type: Type }>;
 type ToldOfCall = Pick<LockCallEvent, 'label' | 'template' | 'mode'>;
 
@@ -15,6 +18,8 @@ export class LockRecorder implements Observer<LockEvent> {
   readonly #module: string | undefined;
   readonly #held: Gauge;
   readonly #waiting: Gauge;
+  /** What has been held: the losses of each are counted from 0. */
+  readonly #known = new Set<string>();
   /** The call whose wait is over, and whose outcome follows. */
   #waited: number | undefined;
   #hasFailed = false;
@@ -56,7 +61,7 @@ export class LockRecorder implements Observer<LockEvent> {
         this.#waited = event.id;
         return void this.#waiting.leave(event.id);
       case 'acquired':
-        if (!event.nested) this.#held.enter(event.id, this.#attributesOf(event));
+        if (!event.nested) this.#beginHold(event);
         return this.#endCall(event);
       case 'timeout':
         return this.#endCall(event, 'busy');
@@ -86,11 +91,21 @@ export class LockRecorder implements Observer<LockEvent> {
     this.#instruments.acquireDuration.record(event.waitedMs / 1000, attributes);
   }
 
+  #beginHold(event: EventOf<'acquired'>): void {
+    const attributes = this.#attributesOf(event);
+    this.#held.enter(event.id, attributes);
+    const name = `${attributes.mode} ${attributes.label}`;
+    if (this.#known.has(name)) return;
+    this.#known.add(name);
+    for (const errorType of LOSSES) this.#instruments.lost.add(0, { ...attributes, errorType });
+  }
+
   /** A nested lock holds nothing of its own: it never entered. */
   #endHold(event: HeldLockEvent, errorType?: string): void {
     const attributes = this.#held.leave(event.id);
     if (!attributes) return;
     this.#instruments.holdDuration.record(event.heldMs / 1000, { ...attributes, ...(errorType && { errorType }) });
+    if (errorType && LOSSES.includes(errorType)) this.#instruments.lost.add(1, { ...attributes, errorType });
   }
 
   #attributesOf({ label, template, mode }: ToldOfCall): LockAttributes {

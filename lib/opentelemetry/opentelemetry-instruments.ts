@@ -6,17 +6,19 @@ import {
   type InstrumentDescription,
   type LockAttributes,
   type LockInstruments,
+  type UpCounter,
   type UpDownCounter,
 } from '../metrics/lock-instruments.js';
 
 /** Makes the metrics of a meter. Their buckets are advice: a view of the app may say otherwise. */
 export function openTelemetryInstruments(meter: Meter): LockInstruments {
-  const { acquireDuration, holdDuration, held, waiting, leaseMargin } = LOCK_INSTRUMENTS;
+  const { acquireDuration, holdDuration, lost, held, waiting, leaseMargin } = LOCK_INSTRUMENTS;
   return {
     acquireDuration: histogram(meter, acquireDuration),
     holdDuration: histogram(meter, holdDuration),
-    held: counter(meter, held),
-    waiting: counter(meter, waiting),
+    lost: counter(meter, lost),
+    held: upDownCounter(meter, held),
+    waiting: upDownCounter(meter, waiting),
     leaseMargin: histogram(meter, leaseMargin),
   };
 }
@@ -27,7 +29,12 @@ function histogram(meter: Meter, { name, unit, description }: InstrumentDescript
   return { record: (seconds, attributes) => instrument.record(seconds, attributesOf(attributes)) };
 }
 
-function counter(meter: Meter, { name, unit, description }: InstrumentDescription): UpDownCounter {
+function counter(meter: Meter, { name, unit, description }: InstrumentDescription): UpCounter {
+  const instrument = meter.createCounter(name, { unit, description });
+  return { add: (change, attributes) => instrument.add(change, attributesOf(attributes)) };
+}
+
+function upDownCounter(meter: Meter, { name, unit, description }: InstrumentDescription): UpDownCounter {
   const instrument = meter.createUpDownCounter(name, { unit, description });
   return { add: (change, attributes) => instrument.add(change, attributesOf(attributes)) };
 }

@@ -1,4 +1,4 @@
-import { Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { quoted } from '../errors/messages.js';
 import {
@@ -8,6 +8,7 @@ import {
   type InstrumentDescription,
   type LockAttributes,
   type LockInstruments,
+  type UpCounter,
   type UpDownCounter,
 } from '../metrics/lock-instruments.js';
 
@@ -23,10 +24,11 @@ type LabelNames = readonly (typeof CALL_LABEL_NAMES)[number][];
  * @throws LockOptionsError when the registry has other metrics of these names
  */
 export function prometheusInstruments(registry: Registry): LockInstruments {
-  const { acquireDuration, holdDuration, held, waiting, leaseMargin } = LOCK_INSTRUMENTS;
+  const { acquireDuration, holdDuration, lost, held, waiting, leaseMargin } = LOCK_INSTRUMENTS;
   return {
     acquireDuration: histogram(registry, acquireDuration, CALL_LABEL_NAMES),
     holdDuration: histogram(registry, holdDuration, HOLD_LABEL_NAMES),
+    lost: counter(registry, lost),
     held: gauge(registry, held),
     waiting: gauge(registry, waiting),
     leaseMargin: histogram(registry, leaseMargin, LABEL_NAMES),
@@ -39,6 +41,15 @@ function histogram(registry: Registry, described: InstrumentDescription, labelNa
     existing<Histogram>(registry, name, labelNames) ??
     new Histogram({ name, help, labelNames: [...labelNames], buckets: [...BUCKETS], registers: [registry] });
   return { record: (seconds, attributes) => metric.observe(labelsOf(attributes), seconds) };
+}
+
+function counter(registry: Registry, described: InstrumentDescription): UpCounter {
+  const { name: base, description: help } = inPrometheus(described);
+  const name = `${base}_total`;
+  const metric =
+    existing<Counter>(registry, name, HOLD_LABEL_NAMES) ??
+    new Counter({ name, help, labelNames: [...HOLD_LABEL_NAMES], registers: [registry] });
+  return { add: (change, attributes) => metric.inc(labelsOf(attributes), change) };
 }
 
 function gauge(registry: Registry, described: InstrumentDescription): UpDownCounter {

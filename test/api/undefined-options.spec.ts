@@ -21,6 +21,9 @@ const OPTIONS = [
   ['main.ListOptions', 'never'],
   ['testing.LockTestingModuleOptions', "'store' | 'keyPrefix' | 'name'"],
   ['testing.LockSituation', 'never'],
+  ['opentelemetry.LockOpenTelemetryOptions', 'never'],
+  ['page.LockPageModuleOptions', "'module'"],
+  ['prometheus.LockPrometheusOptions', 'never'],
 ];
 
 /** Compiles a text beside this file with `exactOptionalPropertyTypes`, and returns its errors. */
@@ -55,6 +58,9 @@ it('an option may be undefined with exactOptionalPropertyTypes, unless it says w
     export const module = main.RedisLockModule.forRootAsync({ useFactory: () => config, isGlobal: undefined });`;
   const imports = `
     import * as main from 'nest-redis-lock';
+    import type * as opentelemetry from 'nest-redis-lock/opentelemetry';
+    import type * as page from 'nest-redis-lock/page';
+    import type * as prometheus from 'nest-redis-lock/prometheus';
     import type * as testing from 'nest-redis-lock/testing';`;
   expect(problems(imports + REFUSED + checks.join('') + calls)).toEqual([]);
 }, 60_000);

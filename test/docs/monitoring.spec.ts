@@ -60,11 +60,15 @@ it('the dashboard has panels with different ids, each with a query and a place o
 });
 
 it('what begins a time series is counted too, though it is no increase', () => {
-  for (const { text } of files) {
-    const increases = [...text.matchAll(/\bincrease\((\w+\{[^}]*\})\[([^\]]+)\]\)/g)];
+  // An alert wakes somebody: a series that was not scraped for a while is not new.
+  const before = (name: string, series: string, time: string) =>
+    name.endsWith('.yml') ? `present_over_time(${series}[1d] offset ${time})` : `${series} offset ${time}`;
+  for (const { name, text } of files) {
+    const increases = [...text.matchAll(/\bincrease\((\w+(?:\{[^}]*\})?)\[([^\]]+)\]\)/g)];
     expect(increases.length).toBeGreaterThan(0);
     const inOneLine = text.replace(/\s+/g, ' ');
-    for (const [, series, time] of increases) expect(inOneLine).toContain(`${series} unless ${series} offset ${time}`);
+    for (const [, series, time] of increases)
+      expect(inOneLine).toContain(`${series} unless ${before(name, series!, time!)}`);
   }
 });
 

@@ -71,6 +71,7 @@ describe('The metrics for OpenTelemetry', () => {
     expect([...after.values()].map(({ descriptor: { name, unit } }) => [name, unit])).toEqual([
       ['nest_redis_lock.acquire.duration', 's'],
       ['nest_redis_lock.hold.duration', 's'],
+      ['nest_redis_lock.lost', '{loss}'],
       ['nest_redis_lock.held', '{lock}'],
       ['nest_redis_lock.waiting', '{call}'],
       ['nest_redis_lock.lease.margin', 's'],
@@ -92,6 +93,7 @@ describe('The metrics for OpenTelemetry', () => {
     expect(pointsOf('nest_redis_lock.waiting', during).map(({ value }) => value)).toEqual([1]);
     expect(pointsOf('nest_redis_lock.held').map(({ value }) => value)).toEqual([0, 0]);
     expect(pointsOf('nest_redis_lock.waiting').map(({ value }) => value)).toEqual([0]);
+    expect(pointsOf('nest_redis_lock.lost').map(({ value }) => value)).toEqual([0, 0, 0, 0]);
     expect(pointsOf('nest_redis_lock.lease.margin')[0]!.value.sum).toBeGreaterThan(15);
     expect(JSON.stringify([...after.values()])).not.toContain('customer');
   });

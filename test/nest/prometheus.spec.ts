@@ -6,7 +6,7 @@ import { getLockServiceToken, LockOptionsError, LockService, RedisLockModule, Wi
 import { LockPrometheusModule } from 'nest-redis-lock/prometheus';
 import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 import { Counter, register, Registry } from 'prom-client';
-import { deferred, turn } from '../support/deferred.js';
+import { deferred, turn, until } from '../support/deferred.js';
 
 Logger.overrideLogger(false);
 
@@ -151,6 +151,22 @@ describe('The metrics for Prometheus', () => {
       '{label="job",mode="exclusive",module="billing"}': 1,
       '{label="job",mode="exclusive",module="lazy"}': 1,
     });
+  });
+
+  it('losses are counted from 0, which is there from the first lock of a label on', async () => {
+    const app = await start({ imports: [LockTestingModule.forRoot(), LockPrometheusModule] });
+    const locks = app.get(LockService);
+    const lock = await locks.lock('report', { label: 'nightly' });
+    const losses = (taken: number) => ({
+      '{label="nightly",mode="exclusive",error_type="expired"}': 0,
+      '{label="nightly",mode="exclusive",error_type="taken"}': taken,
+    });
+    expect(await seriesOf('nest_redis_lock_lost_total')).toEqual(losses(0));
+    await locks.forceUnlock('report');
+    await until(() => !lock.isHeld);
+    expect(await seriesOf('nest_redis_lock_lost_total')).toEqual(losses(1));
+    await locks.withLock('report', () => undefined, { label: 'nightly' });
+    expect(await seriesOf('nest_redis_lock_lost_total')).toEqual(losses(1));
   });
 
   it('locks are measured that the hooks of other modules take at boot', async () => {
