@@ -71,7 +71,12 @@ export function App() {
             />
           )}
           {snapshot ? (
-            <ViewOfRoute snapshot={snapshot} route={route} onUnlock={snapshot.actions ? setAsked : undefined} />
+            <ViewOfRoute
+              snapshot={snapshot}
+              route={route}
+              isPaused={isPaused}
+              onUnlock={snapshot.actions ? setAsked : undefined}
+            />
           ) : (
             <p class="muted">Asking the app…</p>
           )}
@@ -93,7 +98,8 @@ export function App() {
 }
 
 /** The row of a lock in the latest data; undefined when its holder has it no longer. */
-function rowNow({ key, fence, process }: HeldRow, snapshot: PageSnapshot | undefined): HeldRow | undefined {
+function rowNow({ key, fence, tokenHash, process }: HeldRow, snapshot: PageSnapshot | undefined): HeldRow | undefined {
   const rows = [...(snapshot?.held.items ?? []), ...(snapshot?.key?.holders.items ?? [])];
-  return rows.find((row) => row.key === key && row.fence === fence && row.process === process);
+  const same = (row: HeldRow) => row.key === key && row.fence === fence && row.process === process;
+  return rows.find((row) => same(row) && row.tokenHash === tokenHash);
 }

@@ -20,14 +20,45 @@ export class Refused extends Error {
   }
 }
 
-export function openEvents(wanted: Wanted): EventSource {
-  return new EventSource(addressOf('events', wanted));
+/** An event of the stream. */
+export interface ServerEvent {
+  readonly type: string;
+  readonly data: string;
+}
+
+/**
+ * Reads the events of the app until the stream ends. An `EventSource` of the browser sends no headers.
+ *
+ * @throws Refused when the app answers with anything else; TypeError when it does not answer, or is gone.
+ */
+export async function readEvents(
+  wanted: Wanted,
+  signal: AbortSignal,
+  onEvent: (event: ServerEvent) => void,
+): Promise<void> {
+  const headers = { ...headersFor(wanted), accept: 'text/event-stream' };
+  const response = await fetch(new URL('events', BASE), { headers, cache: 'no-store', signal });
+  if (!response.ok || !response.body) throw new Refused(response.status, '');
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let unread = '';
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const texts = (unread + part.value).split('\n\n');
+    unread = texts.pop()!;
+    for (const text of texts) onEvent(eventIn(text));
+  }
+}
+
+/** Each of ours has a type and one line of data. */
+function eventIn(text: string): ServerEvent {
+  const [, type = '', data = ''] = /^event: (.*)\ndata: (.*)$/.exec(text) ?? [];
+  return { type, data };
 }
 
 /** @throws Refused when the app answers with anything else; TypeError when it does not answer. */
 export async function fetchSnapshot(wanted: Wanted, signal: AbortSignal): Promise<PageSnapshot> {
   const timeout = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-  return jsonOf(await fetch(addressOf('snapshot', wanted), { cache: 'no-store', signal: timeout }));
+  const headers = headersFor(wanted);
+  return jsonOf(await fetch(new URL('snapshot', BASE), { headers, cache: 'no-store', signal: timeout }));
 }
 
 /** @throws Refused with what the app says; TypeError when it does not answer. */
@@ -41,11 +72,9 @@ export async function unlock(request: UnlockRequest): Promise<UnlockReply> {
   return jsonOf(response);
 }
 
-function addressOf(route: string, { filter, key }: Wanted): URL {
-  const url = new URL(route, BASE);
-  if (filter !== '') url.searchParams.set('filter', filter);
-  if (key !== '') url.searchParams.set('key', key);
-  return url;
+/** A header, because access logs have the query of an address, and keys can name customers. */
+function headersFor({ filter, key }: Wanted): Record<string, string> {
+  return { 'x-lock-page-view': new URLSearchParams({ filter, key }).toString() };
 }
 
 /** A redirect to a login page ends in HTML with status 200, which is a refusal, too. */

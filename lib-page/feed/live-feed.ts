@@ -1,5 +1,5 @@
 import type { PageSnapshot } from '../../lib/page/page-snapshot.js';
-import { fetchSnapshot, openEvents, Refused, type Wanted } from './api.js';
+import { fetchSnapshot, readEvents, Refused, type ServerEvent, type Wanted } from './api.js';
 import type { FeedState, FeedStatus } from './feed-state.js';
 
 /** Events come once a second; after this silence the feed polls. */
@@ -16,7 +16,8 @@ export class LiveFeed {
   #state: FeedState = { status: 'connecting', snapshot: undefined, receivedAt: 0, refusal: '' };
   #wanted: Wanted = { filter: '', key: '' };
   readonly #onChange: (state: FeedState) => void;
-  #events: EventSource | undefined;
+  /** Ends the stream of events. */
+  #events: AbortController | undefined;
   /** Ends the polling. */
   #polling: AbortController | undefined;
   #timer = 0;
@@ -48,7 +49,7 @@ export class LiveFeed {
 
   #close(): void {
     clearTimeout(this.#timer);
-    this.#events?.close();
+    this.#events?.abort();
     this.#events = undefined;
     this.#polling?.abort();
     this.#polling = undefined;
@@ -56,18 +57,24 @@ export class LiveFeed {
 
   #listen(): void {
     this.#eventsTriedAt = performance.now();
-    this.#events?.close();
-    const events = openEvents(this.#wanted);
-    this.#events = events;
-    events.addEventListener('snapshot', ({ data }: MessageEvent<string>) => {
-      if (this.#polling) this.#endPolling();
-      this.#received('live', JSON.parse(data) as PageSnapshot);
-      this.#expectEvent();
-    });
-    // The stream is over, so that the app can decide again who may see it.
-    events.addEventListener('again', () => this.#listen());
-    events.addEventListener('error', () => this.#loseEvents());
+    this.#events?.abort();
+    const events = (this.#events = new AbortController());
+    const lose = () => {
+      if (!events.signal.aborted) this.#loseEvents();
+    };
+    readEvents(this.#wanted, events.signal, (event) => {
+      if (!events.signal.aborted) this.#take(event);
+    }).then(lose, lose);
     if (!this.#polling) this.#expectEvent();
+  }
+
+  #take({ type, data }: ServerEvent): void {
+    // The stream is over, so that the app can decide again who may see it.
+    if (type === 'again') return this.#listen();
+    if (type !== 'snapshot') return;
+    if (this.#polling) this.#endPolling();
+    this.#received('live', JSON.parse(data) as PageSnapshot);
+    this.#expectEvent();
   }
 
   #expectEvent(): void {
@@ -76,7 +83,7 @@ export class LiveFeed {
   }
 
   #loseEvents(): void {
-    this.#events?.close();
+    this.#events?.abort();
     this.#events = undefined;
     if (!this.#polling) void this.#poll();
   }

@@ -18,6 +18,7 @@ export function adviceOn(holder: HeldRow, waiters: number, { waitGraph }: Facts)
       'Its holder is part of a deadlock: to take one key of the circle away ends it. It ends by itself when the first of them has waited long enough.',
     );
   if (waiters === 0) reasons.push('Nobody waits for it.');
+  if (holder.isKept) return afterItsWork(reasons);
   return holder.process !== null && !holder.isSilent
     ? whileItRuns(holder, reasons)
     : withoutItsProcess(holder, reasons);
@@ -33,6 +34,13 @@ function whileItRuns({ fence }: HeldRow, reasons: string[]): Advice {
         ? 'Without a fence nothing tells late writes from those of the next holder.'
         : `Writes that carry the fence ${fence} are refused after a newer one, where the database checks fences.`,
     ],
+  };
+}
+
+function afterItsWork(reasons: string[]): Advice {
+  return {
+    verdict: 'Nobody is inside: its work is done, and “atLeast” keeps the key until the lease is over.',
+    reasons: [...reasons, 'If you take it away, the next caller enters at once: a job may run a second time.'],
   };
 }
 

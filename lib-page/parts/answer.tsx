@@ -23,7 +23,7 @@ export function Answer({ title, holder, firstWaiter, snapshot, onUnlock }: Answe
     <section class="card answer stack" aria-labelledby="answer">
       <h2 id="answer">{title}</h2>
       <p class="sentence">
-        Held by <b>{<bdi>{nameOf(holder)}</bdi>}</b>
+        {holder.isKept ? 'Kept for' : 'Held by'} <b>{<bdi>{nameOf(holder)}</bdi>}</b>
         {holder.host !== null && (
           <>
             {' '}

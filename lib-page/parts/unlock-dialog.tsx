@@ -31,7 +31,8 @@ export function UnlockDialog({ holder, isHeld, onClose }: UnlockDialogProps) {
     if (reason.trim() === '') return setProblem('Give a reason: the holder’s error and the log will have it.');
     setIsBusy(true);
     try {
-      const { unlocked } = await unlock({ key: holder.key, typedKey, fence: holder.fence, reason: reason.trim() });
+      const { key, fence, tokenHash } = holder;
+      const { unlocked } = await unlock({ key, typedKey, fence, tokenHash, reason: reason.trim() });
       outcome.current = unlocked
         ? `${holder.key} was taken away.`
         : `${holder.key} was not taken away: its holder had released it already.`;

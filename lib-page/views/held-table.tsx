@@ -19,8 +19,8 @@ export function HeldTable({ title, rows, nothing, note, onUnlock }: HeldTablePro
   return <Table title={title} columns={columns} rows={rows} id={idOf} nothing={nothing} note={note} />;
 }
 
-function idOf({ key, process, fence }: HeldRow): string {
-  return `${process} ${fence} ${key}`;
+function idOf({ key, process, fence, tokenHash }: HeldRow): string {
+  return `${process} ${fence ?? tokenHash} ${key}`;
 }
 
 const COLUMNS: readonly Column<HeldRow>[] = [
@@ -57,6 +57,7 @@ function Holder({ row }: { readonly row: HeldRow }) {
   return (
     <>
       <CallerName who={row} />
+      {row.isKept && <small>its work is done</small>}
       {row.isSilent && <small class="bad">its process does not answer</small>}
     </>
   );

@@ -6,13 +6,13 @@ import { duration, many } from '../parts/format.js';
 import { Table, type Column } from '../parts/table.js';
 import { cutNote } from './cut-note.js';
 import { HeldTable } from './held-table.js';
-import type { ViewProps } from './view-props.js';
+import { lookingFor, type ViewProps } from './view-props.js';
 import { WaitingTable } from './waiting-table.js';
 
 /** One key: who holds it, who waits in which order, and what happened to it. */
-export function KeyView({ snapshot, route, onUnlock }: ViewProps) {
+export function KeyView({ snapshot, route, isPaused, onUnlock }: ViewProps) {
   const facts = snapshot.key;
-  if (facts?.key !== route.key) return <p class="muted">Looking for this key…</p>;
+  if (facts?.key !== route.key) return <p class="muted">{lookingFor('this key', isPaused)}</p>;
   // The app shows no more of such a key, so nobody can type it.
   const onUnlockHere = facts.keyLength === facts.key.length ? onUnlock : undefined;
   const only = facts.holders.total === 1 ? facts.holders.items[0] : undefined;

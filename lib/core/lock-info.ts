@@ -1,4 +1,4 @@
-import { permitsOf, type HolderView, type LockStore } from '../store/lock-store.js';
+import { isKept, permitsOf, type HolderView, type LockStore } from '../store/lock-store.js';
 import { partsOf } from './request/lock-token.js';
 import { modeOf, type SharedMode } from './request/held-mode.js';
 
@@ -26,6 +26,8 @@ export interface LockHolder extends LockProcess {
    * not traced, or its process did not answer in time.
    */
   readonly traceparent: string | undefined;
+  /** Whether its work is done and `atLeast` keeps the key: no caller is inside. */
+  readonly isKept: boolean;
 }
 
 export interface LockWaiter extends LockProcess {
@@ -78,5 +80,6 @@ async function describeHolder(store: LockStore, { token, leaseLeftMs }: HolderVi
     fence: details?.fence,
     since: details && new Date(details.acquiredAt),
     traceparent: details?.traceparent,
+    isKept: isKept(token),
   };
 }

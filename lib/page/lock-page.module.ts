@@ -1,4 +1,5 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { type DynamicModule, Inject, Module, Optional } from '@nestjs/common';
+import { LockOptionsError } from '../errors/lock-options.error.js';
 import type { LockService } from '../service/lock.service.js';
 import { lockServiceToken } from '../service/lock.tokens.js';
 import { pageController } from './http/lock-page.controller.js';
@@ -18,6 +19,15 @@ import { type LockPageModuleOptions, resolvePageOptions } from './lock-page.opti
  */
 @Module({})
 export class LockPageModule {
+  /** @throws LockOptionsError when it is imported without `forRoot()`: it would have no page */
+  constructor(@Optional() @Inject(LockPage) page?: LockPage) {
+    if (!page)
+      throw new LockOptionsError(
+        'LockPageModule has no page of its own. ' +
+          'Import LockPageModule.forRoot({ guards: [AdminGuard] }), with a guard of your app.',
+      );
+  }
+
   /** @throws LockOptionsError for an unknown option or a bad value, and when nobody guards the page */
   static forRoot(options: LockPageModuleOptions = {}): DynamicModule {
     const resolved = resolvePageOptions(options, process.env['NODE_ENV']);

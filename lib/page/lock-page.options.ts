@@ -11,7 +11,7 @@ export type LockPageGuard = Type<CanActivate> | CanActivate;
 
 export interface LockPageModuleOptions {
   /** The path of the page, behind the global prefix of the app. It has no version. @default 'locks' */
-  readonly path?: string;
+  readonly path?: string | undefined;
   /**
    * Who may see the page: the guards of its controller, as with `@UseGuards()`. They guard its files, its data and its
    * actions too. The global guards of the app run before them. Without any, the app does not start, unless `NODE_ENV`
@@ -19,20 +19,20 @@ export interface LockPageModuleOptions {
    * `development` or `test`, or `openToEverybody` is true.
    * @default none
    */
-  readonly guards?: readonly LockPageGuard[];
+  readonly guards?: readonly LockPageGuard[] | undefined;
   /** The modules that export what the guards inject, unless they are global. @default none */
-  readonly imports?: ModuleMetadata['imports'];
+  readonly imports?: ModuleMetadata['imports'] | undefined;
   /**
    * Whether the page may force-unlock a key. `{ guards }`: these guards decide about it, after those of the page.
    * @default false
    */
-  readonly actions?: boolean | { readonly guards: readonly LockPageGuard[] };
+  readonly actions?: boolean | { readonly guards: readonly LockPageGuard[] } | undefined;
   /**
    * Whether to start without guards: everybody who reaches the app sees all keys, hosts and traces. For an app that
    * only operators reach, or one whose global guards refuse everybody else. Not together with `actions`.
    * @default false
    */
-  readonly openToEverybody?: boolean;
+  readonly openToEverybody?: boolean | undefined;
   /** The `name` of the `RedisLockModule` whose locks it shows. @default 'default' */
   readonly module?: string;
 }
@@ -103,8 +103,11 @@ function isGuard(guard: unknown): guard is LockPageGuard {
   return typeof (methods as CanActivate | undefined)?.canActivate === 'function';
 }
 
+/** Parts of letters, digits and some signs; none of them is `.` or `..`. */
+const PATH = /^\/?(?:(?!\.\.?(?:\/|$))[\w.~-]+(?:\/|$))+$/;
+
 function pathIn(path: unknown): string {
-  if (typeof path === 'string' && /^\/?[\w.~-]+(?:\/[\w.~-]+)*\/?$/.test(path)) return path;
+  if (typeof path === 'string' && PATH.test(path)) return path;
   throw wrongValue('path', path, "a path such as 'locks' or 'ops/locks', without parameters");
 }
 

@@ -7,6 +7,7 @@ import { Reporter } from './activity/report.js';
 import type { UnlockRequest } from './page-snapshot.js';
 import { PAGE_TIMES, type PageTimes } from './page-times.js';
 import { amountOf } from './view/fields.js';
+import { hashOfToken } from './view/hash-of-token.js';
 import { hostAndPid } from './view/host-and-pid.js';
 import { LiveSnapshots, type View } from './view/live-snapshots.js';
 import { ProcessesWatch, REPORT, TIMES } from './view/processes-watch.js';
@@ -74,8 +75,9 @@ export class LockPage implements OnModuleDestroy {
   /**
    * Whether a holder is the one that the user has seen. A process that is silent now may have told its fence before.
    */
-  #isSeen({ fence, host, pid, instance }: LockHolder, { key, fence: seen }: UnlockRequest): boolean {
-    if (fence !== undefined || seen === null) return (fence ?? null) === seen;
+  #isSeen({ token, fence, host, pid, instance }: LockHolder, { key, fence: seen, tokenHash }: UnlockRequest): boolean {
+    if (seen === null) return hashOfToken(token) === tokenHash;
+    if (fence !== undefined) return fence === seen;
     return this.#processes.hasNamed(`${host}:${pid}:${instance}`, key, seen);
   }
 }

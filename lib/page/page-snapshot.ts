@@ -101,12 +101,16 @@ export interface HeldRow extends Keyed, Caller {
   readonly leaseLeftMs: number | null;
   /** Identifies this lock, also in `POST unlock`. Null when its process did not answer, or is another tool. */
   readonly fence: number | null;
+  /** Identifies a lock without a fence: a hash of its token. Null for one with a fence. */
+  readonly tokenHash: string | null;
   /** How many callers wait for the key, in all processes. */
   readonly waiters: number;
   /** Whether it is held longer than its `warnAfter`. */
   readonly isOverdue: boolean;
   /** Whether its process does not answer: it is stalled, stopped or gone. */
   readonly isSilent: boolean;
+  /** Whether its work is done and `atLeast` keeps the key: no caller is inside. */
+  readonly isKept: boolean;
 }
 
 export interface WaitingRow extends Keyed, Caller {
@@ -270,6 +274,8 @@ export interface UnlockRequest {
   readonly typedKey: string;
   /** The fence of the row, or null if it has none: another holder than this one keeps its lock. */
   readonly fence: number | null;
+  /** The same of a row without a fence. */
+  readonly tokenHash: string | null;
   /** Why: 1 to 200 characters. The holder's error and the log have it. */
   readonly reason: string;
 }

@@ -8,12 +8,14 @@ const holder: HeldRow = {
     label: 'A.b',
     template: null,
     method: null,
+    tokenHash: null,
     process: 'api:1:x',
     host: 'api',
     pid: 1,
     traceId: null,
     isOverdue: false,
     isSilent: false,
+    isKept: false,
   },
 };
 const noWaits: PageSnapshot['waitGraph'] = { calls: { total: 0, items: [] }, edges: [], cycles: [] };
@@ -29,6 +31,12 @@ it('a holder whose process does not answer may be gone: then its lease ends by i
   expect(adviceOn({ ...holder, isSilent: true }, 1, alive).verdict).toMatch(/stalled or gone/);
   const silent = { ...holder, process: null, fence: null, heldMs: null };
   expect(adviceOn(silent, 1, alive).verdict).toMatch(/stalled or gone.*Wait for that first/);
+});
+
+it('a holder whose work is done is not told to be running: `atLeast` keeps its key', () => {
+  const { verdict, reasons } = adviceOn({ ...holder, isKept: true, fence: null, heldMs: null }, 0, alive);
+  expect(verdict).toMatch(/Nobody is inside.*“atLeast” keeps the key/);
+  expect(reasons.join(' ')).toMatch(/a job may run a second time/);
 });
 
 it('a key without an end stays until somebody removes it', () => {

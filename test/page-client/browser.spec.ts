@@ -137,6 +137,22 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       await becomes(() => other.getByLabel('Filter').inputValue(), 'acc & co');
     });
 
+    it('says that nobody holds a key only when the data is about that key', async () => {
+      app.show({ ...withRows([]), filter: '' });
+      const page = await open(address);
+      await shows(page, /^Live, /);
+      await page.getByRole('button', { name: 'Pause' }).click();
+      await page.getByLabel('Filter').fill('Account:42');
+      await shows(page, 'Paused. Press “Pause” again to look for it.');
+      expect(await page.getByText('No process holds').count()).toBe(0);
+      await page.getByRole('button', { name: 'Pause', pressed: true }).click();
+      await shows(page, 'Looking for it…');
+      app.show({ ...withRows([]), filter: 'account:42' });
+      await shows(page, /No process holds a lock that has “Account:42” in it\. Is that the whole key\?/);
+      await page.getByRole('link', { name: 'Ask the lock server' }).click();
+      expect(page.url()).toBe(`${address}#/key/Account%3A42`);
+    });
+
     it('a key has a view of its own: queue in order, history', async () => {
       const holder = holding('account:42', { waiters: 2 });
       const queue = [waitingFor('account:42', { label: 'first' }), waitingFor('account:42', { label: 'second' })];
@@ -145,6 +161,7 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       await page.getByRole('link', { name: 'account:42' }).click();
       expect(page.url()).toBe(`${address}#/key/account%3A42`);
       await until(() => app.lastAsked('events')?.get('key') === 'account:42');
+      expect(app.addresses.join()).not.toContain('?');
       const rows = page.getByRole('table', { name: 'Queue' }).getByRole('row');
       expect((await rows.allInnerTexts()).slice(1).map((text) => /first|second/.exec(text)?.[0])).toEqual([
         'first',
@@ -188,7 +205,10 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       await shows(page, 'account:42 was taken away.');
       expect(app.unlocks).toHaveLength(1);
       const [{ headers, body }] = app.unlocks as [(typeof app.unlocks)[0]];
-      expect(body).toEqual({ key: 'account:42', typedKey: 'account:42', fence: 7, reason: 'its worker hangs' });
+      expect(body).toEqual({
+        ...{ key: 'account:42', typedKey: 'account:42', fence: 7, tokenHash: null },
+        reason: 'its worker hangs',
+      });
       expect(headers).toMatchObject({ 'x-lock-page': 'unlock', 'content-type': 'application/json' });
       await becomes(() => page.evaluate<string>('document.activeElement.textContent'), 'Take it away…');
     });

@@ -21,7 +21,7 @@ type Mood = 'well' | 'no stream' | 'withheld' | 'gone' | 'forbidden' | 'login';
 export class FakeApp {
   readonly #server = createServer((request, response) => void this.#serve(request, response));
   readonly #streams = new Set<ServerResponse>();
-  readonly #asked: URL[] = [];
+  readonly #asked: { readonly url: URL; readonly view: URLSearchParams }[] = [];
   readonly unlocks: { headers: IncomingMessage['headers']; body: UnlockRequest }[] = [];
   #snapshot: PageSnapshot = QUIET;
   #mood: Mood = 'well';
@@ -40,11 +40,16 @@ export class FakeApp {
 
   /** What the page asked for last, by route. */
   lastAsked(route: string): URLSearchParams | undefined {
-    return this.#asked.findLast(({ pathname }) => pathname === `/locks/${route}`)?.searchParams;
+    return this.#asked.findLast(({ url }) => url.pathname === `/locks/${route}`)?.view;
+  }
+
+  /** The addresses that it asked for: an access log has them. */
+  get addresses(): readonly string[] {
+    return this.#asked.map(({ url }) => url.href);
   }
 
   timesAsked(route: string): number {
-    return this.#asked.filter(({ pathname }) => pathname === `/locks/${route}`).length;
+    return this.#asked.filter(({ url }) => url.pathname === `/locks/${route}`).length;
   }
 
   /** Sends it to all pages at once, and to those that ask from now on. */
@@ -72,7 +77,7 @@ export class FakeApp {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url!, 'http://app');
-    this.#asked.push(url);
+    this.#asked.push({ url, view: new URLSearchParams(String(request.headers['x-lock-page-view'])) });
     if (this.#mood === 'gone') return void request.socket.destroy();
     if (url.pathname === '/locks') return this.#reply(response, 200, 'text/html', await asset('index.html'));
     const [, name] = /^\/locks\/assets\/(.+)$/.exec(url.pathname) ?? [];

@@ -33,7 +33,7 @@ const CALLER = {
 export function holding(key: string, more: Partial<HeldRow> = {}): HeldRow {
   return {
     ...{ key, keyLength: key.length, mode: 'exclusive', heldMs: 192_000, leaseLeftMs: 21_000, fence: 7, waiters: 0 },
-    ...{ ...CALLER, isOverdue: false, isSilent: false, ...more },
+    ...{ ...CALLER, tokenHash: null, isOverdue: false, isSilent: false, isKept: false, ...more },
   };
 }
 
@@ -81,7 +81,7 @@ export function busySnapshot(): PageSnapshot {
   const loss = { ...CALLER, key: 'account:9', keyLength: 9, agoMs: 600_000, heldMs: 30_000, fence: 6 };
   return {
     ...withRows(
-      [...held, holding('legacy:job', { ...NOBODY, heldMs: null, leaseLeftMs: null, fence: null })],
+      [...held, holding('legacy:job', { ...NOBODY, heldMs: null, leaseLeftMs: null, fence: null, tokenHash: 'k1' })],
       [waitingFor('account:42', { holds: ['account:7'] }), waitingFor('account:42', { traceId: null })],
     ),
     actions: true,

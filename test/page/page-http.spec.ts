@@ -13,7 +13,7 @@ import {
 } from '@nestjs/common';
 import { LockService, type LockEvent } from 'nest-redis-lock';
 import { map } from 'rxjs';
-import type { PageSnapshot, UnlockRequest } from '../../lib/page/page-snapshot.js';
+import type { HeldRow, PageSnapshot, UnlockRequest } from '../../lib/page/page-snapshot.js';
 import { PLATFORMS } from '../nest/http-app.js';
 import { until } from '../support/deferred.js';
 import { events } from './support/event-source.js';
@@ -310,8 +310,31 @@ describe.each(PLATFORMS)('The page on %s', (platform, adapter) => {
       expect(await unlock(app, { key: 'account:42', fence: seen.fence })).toMatchObject({ body: { unlocked: false } });
       const later = await app.locks.lock('account:42');
       expect(await unlock(app, { key: 'account:42', fence: seen.fence })).toMatchObject({ status: 409 });
-      expect(await unlock(app, { key: 'account:42', fence: null })).toMatchObject({ status: 409 });
+      expect(await unlock(app, { key: 'account:42', fence: null, tokenHash: 'x' })).toMatchObject({ status: 409 });
       expect(later.isHeld).toBe(true);
+    });
+
+    it('the page takes a key without a fence from the holder that the user has seen, too', async () => {
+      const app = await start(unlocking);
+      const key = 'account:42';
+      const headers = { ...asAdmin, 'x-lock-page-view': new URLSearchParams({ key }).toString() };
+      const kept = async (isNew: (row: HeldRow) => boolean) => {
+        await app.locks.withLock(key, () => undefined, { atLeast: '1m' });
+        let row: HeldRow | undefined;
+        await until(async () => {
+          const snapshot = (await (await app.get('/locks/snapshot', { headers })).json()) as PageSnapshot;
+          row = snapshot.key?.holders.items[0];
+          return row !== undefined && isNew(row);
+        });
+        return row!;
+      };
+      const seen = await kept(() => true);
+      expect(seen).toMatchObject({ isKept: true, fence: null, tokenHash: expect.any(String) });
+      await app.locks.forceUnlock(key);
+      const { tokenHash } = await kept((row) => row.tokenHash !== seen.tokenHash);
+      const ofSeen = { key, fence: null, tokenHash: seen.tokenHash };
+      expect(await unlock(app, ofSeen)).toMatchObject({ status: 409 });
+      expect(await unlock(app, { ...ofSeen, tokenHash })).toMatchObject({ body: { unlocked: true } });
     });
 
     it('the page refuses what a form or a script of another site can send', async () => {
@@ -337,6 +360,12 @@ describe.each(PLATFORMS)('The page on %s', (platform, adapter) => {
         expect([403, 415]).toContain(status);
       }
       expect(lock.isHeld).toBe(true);
+      const behindProxy = await unlock(app, request, { ...asAdmin, origin: 'http://ops.example:8080' });
+      expect(behindProxy.body).toMatchObject({
+        message: expect.stringContaining(
+          `comes from http://ops.example:8080, but was sent to ${new URL(app.url).host}.`,
+        ),
+      });
       const own: Record<string, string>[] = [
         { 'sec-fetch-site': 'same-origin', origin: 'https://proxy.example' },
         { origin: app.url },
@@ -372,6 +401,7 @@ describe.each(PLATFORMS)('The page on %s', (platform, adapter) => {
         [{}, /"key" is missing/],
         [{ key, typedKey: 'account:4' }, /type it exactly/],
         [{ key, fence: 'x' as never }, /"fence" must be/],
+        [{ key, fence: null }, /"tokenHash" must be/],
         [{ key: 'x'.repeat(1e6), fence: 1 }, /request entity too large|too large/i],
         [{ key, fence: 1, reason: ' ' }, /"reason" must be/],
         [{ key, fence: 1, reason: 'x'.repeat(201) }, /"reason" must be/],

@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
+import { Test } from '@nestjs/testing';
 import { LockOptionsError } from 'nest-redis-lock';
 import { LockPageModule, type LockPageModuleOptions } from 'nest-redis-lock/page';
+import { LockTestingModule } from 'nest-redis-lock/testing';
 import { resolvePageOptions } from '../../lib/page/lock-page.options.js';
 
 const guard = { canActivate: () => true };
@@ -22,6 +24,11 @@ describe('The options of the page', () => {
     },
   );
 
+  it('without forRoot(), the app does not start: it would have no page', async () => {
+    const app = Test.createTestingModule({ imports: [LockTestingModule.forRoot(), LockPageModule] }).compile();
+    await expect(app).rejects.toThrow(/Import LockPageModule\.forRoot\(\{ guards/);
+  });
+
   it.each(['development', 'test'])('without guards, the app starts where NODE_ENV is %j', (environment) => {
     expect(resolvePageOptions({ actions: true }, environment)).toMatchObject({ path: 'locks', actions: true });
   });
@@ -36,6 +43,8 @@ describe('The options of the page', () => {
     [{ actions: {} }, /"actions.guards" is/],
     [{ path: 'locks/:id' }, /"path" is "locks\/:id"/],
     [{ path: '' }, /"path" is/],
+    [{ path: '..' }, /"path" is/],
+    [{ path: 'a/../b' }, /"path" is/],
     [{ openToEverybody: 1 }, /"openToEverybody" is 1/],
     [{ module: undefined }, /"module" is undefined/],
     [null, /takes an object of options/],

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { LOCAL_WAITERS_MARK } from '../../store/lock-store.js';
 
+export { isKept } from '../../store/lock-store.js';
+
 /** Characters of a host name that would make a token ambiguous. */
 const NOT_HOST = /[^\w.-]/g;
 

@@ -3,9 +3,6 @@ import { destroyOnceReset } from '../../http/reset-stream.js';
 import { isClosed, onceEnded } from '../../http/response-end.js';
 import { PAGE_HEADERS } from './page-headers.js';
 
-/** How long a browser waits before it connects again, in ms. */
-const RETRY_MS = 2_000;
-
 /** A connection that takes nothing for so long is closed, in ms. */
 const STUCK_MS = 30_000;
 
@@ -32,7 +29,7 @@ export class EventStream {
   open(onClose: () => void): void {
     const response = this.#response;
     const lasts = setTimeout(() => {
-      // Without data a browser would ignore the event.
+      // Whoever reads it as an `EventSource` ignores an event without data.
       this.send('again', '{}');
       this.end();
     }, this.#lastsMs).unref();
@@ -70,7 +67,7 @@ export class EventStream {
       'Cache-Control': 'no-store, no-transform',
       'X-Accel-Buffering': 'no',
     });
-    this.#write(`retry: ${RETRY_MS}\n\n`);
+    this.#response.flushHeaders();
   }
 
   #write(text: string): void {

@@ -27,11 +27,15 @@ export interface HttpResponse {
   hijack?(): void;
 }
 
-/** Reads what the browser wants to look at. The URL is parsed here, as apps choose how queries are parsed. */
+/**
+ * Reads what the browser wants to look at. The page says it in a header, which no access log has; a command line may
+ * say it in the query. That is parsed here, as apps choose how queries are parsed.
+ */
 export function viewIn(request: HttpRequest): View {
-  const { searchParams } = urlOf(request);
-  const filter = searchParams.get('filter') ?? '';
-  const key = searchParams.get('key') ?? '';
+  const view = request.headers['x-lock-page-view'];
+  const wanted = typeof view === 'string' ? new URLSearchParams(view) : urlOf(request).searchParams;
+  const filter = wanted.get('filter') ?? '';
+  const key = wanted.get('key') ?? '';
   if (filter.length > LONGEST_FILTER)
     throw new BadRequestException(`"filter" has more than ${LONGEST_FILTER} characters.`);
   if (key.length > LONGEST_KEY) throw new BadRequestException(`"key" has more than ${LONGEST_KEY} characters.`);
@@ -50,8 +54,9 @@ export function baseFor(request: HttpRequest): string {
  */
 export function refuseOtherSites(request: HttpRequest): void {
   const site = request.headers['sec-fetch-site'];
-  if ((site !== undefined && site !== 'same-origin' && site !== 'none') || isFromElsewhere(request))
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
     throw new ForbiddenException('This request comes from another site.');
+  refuseOtherOrigins(request);
 }
 
 /**
@@ -61,12 +66,23 @@ export function refuseOtherSites(request: HttpRequest): void {
 export function refuseForgery(request: HttpRequest): void {
   const { headers } = request;
   const site = headers['sec-fetch-site'];
-  if ((site !== undefined && site !== 'same-origin') || isFromElsewhere(request))
+  if (site !== undefined && site !== 'same-origin')
     throw new ForbiddenException('This request comes from another site.');
+  refuseOtherOrigins(request);
   if (headers['x-lock-page'] !== 'unlock')
     throw new ForbiddenException('This request lacks the header "x-lock-page: unlock".');
   if (!/^application\/json\b/i.test(headers['content-type'] ?? ''))
     throw new ForbiddenException('This request has another content type than application/json.');
+}
+
+/** Says what was compared, because it may be a proxy that changes the host. */
+function refuseOtherOrigins(request: HttpRequest): void {
+  if (!isFromElsewhere(request)) return;
+  const { origin, host, ':authority': authority } = request.headers;
+  throw new ForbiddenException(
+    `This request comes from ${origin}, but was sent to ${String(host ?? authority)}. If a proxy stands between them, ` +
+      'make it pass on the host and the port (nginx: "proxy_set_header Host $http_host").',
+  );
 }
 
 /** Whether the origin is not that of this server, nor of its proxy. Without TLS, a browser says nothing else. */

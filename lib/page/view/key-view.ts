@@ -2,7 +2,8 @@ import { MOST_CALLS } from '../../core/list/calls-question.js';
 import { MOST_HISTORY } from '../activity/report-limits.js';
 import type { SentEvent } from '../activity/process-report.js';
 import type { Cut, HeldRow, KeyMode, KeyView, WaitingRow } from '../page-snapshot.js';
-import { permitsOf, type KeyView as StoredKey, type Sharing } from '../../store/lock-store.js';
+import { isKept, permitsOf, type KeyView as StoredKey, type Sharing } from '../../store/lock-store.js';
+import { hashOfToken } from './hash-of-token.js';
 import { hostAndPid } from './host-and-pid.js';
 import type { CallsOfProcess } from './longest-calls.js';
 import type { KnownProcess } from './process-book.js';
@@ -56,17 +57,20 @@ export function storedHolders(
   const left = [...held];
   return holders.map(({ token, leaseLeftMs }) => {
     const source = sourceOf(token);
-    const at = left.findIndex(({ process }) => process === source);
+    // The work of a kept one is done, so no process says anything of it.
+    const at = isKept(token) ? -1 : left.findIndex(({ process }) => process === source);
     const [known] = at < 0 ? [] : left.splice(at, 1);
     const lease = { leaseLeftMs: Number.isFinite(leaseLeftMs) ? leaseLeftMs : null };
     if (known) return { ...known, ...lease };
     const process = source === undefined ? { host: null, pid: null } : hostAndPid(source);
     const unknown = { label: null, template: null, method: null, traceId: null, heldMs: null, fence: null };
     const facts = {
+      tokenHash: hashOfToken(token),
       mode: modeOf(sharing),
       waiters,
       isOverdue: false,
-      isSilent: source !== undefined && !answering.has(source),
+      isSilent: source !== undefined && !isKept(token) && !answering.has(source),
+      isKept: isKept(token),
     };
     return { ...keyed(key), ...unknown, ...process, process: source ?? null, ...facts, ...lease };
   });

@@ -22,9 +22,11 @@ export function heldRows(process: KnownProcess, call: OwnCall, waitersOf: (key: 
     heldMs: call.ms + process.silentMs,
     leaseLeftMs,
     fence: call.fence ?? null,
+    tokenHash: null,
     waiters: waitersOf(key),
     isOverdue: call.isOverdue ?? false,
     isSilent: isSilent(process),
+    isKept: false,
   }));
 }
 
