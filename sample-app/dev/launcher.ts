@@ -4,6 +4,7 @@ import { readGivenEnvironment } from '../src/config/environment.js';
 import type { DemoCommand } from '../src/demo-page/demo-messages.js';
 import { reason } from '../src/errors/reason.js';
 import { Demonstrations } from './demo/demonstrations.js';
+import { parentEnd } from './launcher/parent-end.js';
 import { assertPortIsFree } from './launcher/port-check.js';
 import { startServices } from './launcher/services.js';
 import { welcome } from './launcher/welcome.js';
@@ -45,4 +46,6 @@ async function launch(): Promise<void> {
 }
 
 process.on('SIGINT', () => children.exit(0)).on('SIGTERM', () => children.exit(0));
+// Without npm, a launcher in the background outlives the shell that started it.
+if (process.env.npm_lifecycle_event === 'start') void parentEnd().then(() => children.exit(0));
 await launch().catch(fail);

@@ -15,12 +15,13 @@ const LAUNCHER = fileURLToPath(new URL('../../sample-app/dist/dev/launcher.js', 
 const APP = fileURLToPath(new URL('../../sample-app/dist/src/main.js', import.meta.url));
 const launchers: ChildProcess[] = [];
 
-afterEach(() => launchers.splice(0).forEach((launcher) => launcher.kill('SIGKILL')));
+afterEach(() => launchers.splice(0).forEach(killGroup));
 
-function launch(env: NodeJS.ProcessEnv, script = LAUNCHER) {
-  const launcher = spawn(process.execPath, [script], {
+function launch(env: NodeJS.ProcessEnv, [command, ...args]: [string, ...string[]] = [process.execPath, LAUNCHER]) {
+  const launcher = spawn(command, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
   });
   launchers.push(launcher);
   let output = '';
@@ -39,6 +40,15 @@ function launch(env: NodeJS.ProcessEnv, script = LAUNCHER) {
   return { launcher, saw, ended };
 }
 
+/** npm, its shell and the launcher. */
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    process.kill(-pid!, 'SIGKILL');
+  } catch {
+    // They have all ended.
+  }
+}
+
 function postJson(url: string, body: object): Promise<Response> {
   return fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 }
@@ -49,6 +59,13 @@ async function connectTo(url: string): Promise<Socket> {
   const socket = connect(Number(port), hostname).on('error', () => {});
   await once(socket, 'connect');
   return socket.resume();
+}
+
+/** Connects to the database, to Redis and to the app. `allEnd` resolves when all three have ended. */
+async function connectToAll(saw: (text: RegExp) => Promise<string>) {
+  const urls = await Promise.all([saw(/(postgres:\S+)/), saw(/(redis:\S+)/), saw(/Ready: (http:\S+)/)]);
+  const connections = await Promise.all(urls.map(connectTo));
+  return { allEnd: Promise.all(connections.map((connection) => once(connection, 'close'))) };
 }
 
 it('the launcher starts all it needs, says when the port is taken, and stops all of it on SIGTERM', async () => {
@@ -88,7 +105,7 @@ it('the app runs without a launcher, and answers requests that wait for a lock w
   const [databaseUrl, redisUrl] = await Promise.all([saw(/(postgres:\S+)/), saw(/(redis:\S+)/), saw(/Ready: (\S+)/)]);
   const PORT = String(await freePort());
   const env = { PORT, DATABASE_URL: databaseUrl.replace('***', 'postgres'), REDIS_URL: redisUrl, LOCK_WAIT: '1m' };
-  const app = launch(env, APP);
+  const app = launch(env, [process.execPath, APP]);
   await app.saw(/(successfully started)/);
   const somebodyElse = new Redis(redisUrl);
   await somebodyElse.set('lock:account:1', 'mine', 'PX', 60_000);
@@ -102,11 +119,19 @@ it('the app runs without a launcher, and answers requests that wait for a lock w
   expect(await app.ended).toMatchObject({ signal: 'SIGTERM' });
 });
 
+it('SIGTERM to npm stops all of it, though npm does not pass it on', async () => {
+  const npmStart: [string, ...string[]] = ['npm', 'start', '--ignore-scripts'];
+  const { launcher, saw } = launch({ PORT: '0', DATABASE_URL: '', REDIS_URL: '' }, npmStart);
+  const { allEnd } = await connectToAll(saw);
+
+  launcher.kill('SIGTERM');
+
+  await allEnd;
+});
+
 it('the launcher leaves nothing behind when it is killed', async () => {
   const { launcher, saw } = launch({ PORT: '0', DATABASE_URL: '', REDIS_URL: '' });
-  const urls = await Promise.all([saw(/(postgres:\S+)/), saw(/(redis:\S+)/), saw(/Ready: (http:\S+)/)]);
-  const connections = await Promise.all(urls.map(connectTo));
-  const allEnd = Promise.all(connections.map((connection) => once(connection, 'close')));
+  const { allEnd } = await connectToAll(saw);
 
   launcher.kill('SIGKILL');
 

@@ -1,3 +1,4 @@
+import { SchedulerRegistry } from '@nestjs/schedule';
 import { bootstrap } from '../../src/bootstrap.js';
 import { playOnStage } from '../demo/stage-actor.js';
 import { fail, tellParent } from './run-process.js';
@@ -13,5 +14,7 @@ process.once('disconnect', stop);
 if (!process.connected) stop();
 
 const app = await bootstrap().catch(fail);
+// From three to four at night, interest would change the balances that a demonstration adds up.
+for (const job of app.get(SchedulerRegistry).getCronJobs().values()) void job.stop();
 if (process.env['ON_STAGE'] === '1') playOnStage(app);
 await tellParent<AppReport>({ ready: { url: await app.getUrl() } });

@@ -1,3 +1,4 @@
+import { Server } from 'node:net';
 import { startRedisServer } from './redis-server.js';
 import { runProcess, type Running } from './run-process.js';
 import type { ServiceReport } from './service-report.js';
@@ -31,10 +32,21 @@ async function runRedisServer(): Promise<Running<ServiceReport> | null> {
 
 async function runEmbeddedRedis(): Promise<Running<ServiceReport>> {
   const { createRedisMock } = await import('js-redis-server');
+  listenOnlyOnThisMachine();
   const server = await createRedisMock();
   onPause((ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms));
   return {
     report: { url: server.url, name: 'embedded Redis (there is no redis-server on PATH)' },
     stop: () => server.close(),
   };
+}
+
+/** js-redis-server would listen on all interfaces, and has no option for that. This process has no other server. */
+function listenOnlyOnThisMachine(): void {
+  const listen = Reflect.get(Server.prototype, 'listen') as (port: number, host: string) => Server;
+  Object.assign(Server.prototype, {
+    listen(this: Server, port: number) {
+      return listen.call(this, port, '127.0.0.1');
+    },
+  });
 }
