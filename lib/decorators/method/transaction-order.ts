@@ -1,7 +1,9 @@
 /** MikroORM has other decorators in these packages, too. */
 const MIKRO_ORM = /@mikro-orm[\\/](?:core|decorators)(?=[\\/]\w+[\\/]Transactional\.)/.source;
 /** The packages whose `@Transactional` puts a transaction around everything below it. */
-const TRANSACTIONAL = new RegExp(`[\\\\/](@nestjs-cls[\\\\/]transactional|typeorm-transactional|${MIKRO_ORM})[\\\\/]`);
+const TRANSACTIONAL = new RegExp(
+  `[\\\\/](@nestjs-cls[\\\\/]transactional|typeorm-transactional(?:-cls-hooked)?|${MIKRO_ORM})[\\\\/]`,
+);
 
 /** How many frames to look at: three are of this file, and a decorator reads the method itself, or in a helper. */
 const FRAMES = 5;
