@@ -9,6 +9,7 @@ import type { Call } from '../../lib/redis/connection/plain-call.js';
 import { LockBatch } from '../../lib/redis/locks/lock-batch.js';
 import type { Verb } from '../../lib/redis/locks/lock-operation.js';
 import { LOCKS } from '../../lib/redis/lua/locks.script.js';
+import { fenceCountFor } from '../../lib/store/lock-store.js';
 import { KeyNames } from '../../lib/redis/wire/key-names.js';
 import { aborted, turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -63,6 +64,24 @@ describe('The replies to a batch', () => {
     const outcomes = ['a', 'b'].map((key) => add(batch, 'handoff', key));
     for (const outcome of outcomes) await expect(outcome).rejects.toBeInstanceOf(LockUnavailableError);
   });
+
+  it.each<[string, unknown]>([
+    ['the short reply to four', [4, 1795407940015060]],
+    ['two fences', [1795407940015060, 1795407940015061]],
+    ['a short reply without a fence', [3, null]],
+  ])('a batch of three operations grants none of them when the server replies with %s', async (_what, reply) => {
+    const batch = batchTo((call) => call.succeed(reply));
+    const outcomes = ['a', 'b', 'c'].map((key) => add(batch, 'handoff', key));
+    for (const outcome of outcomes) await expect(outcome).rejects.toBeInstanceOf(LockUnavailableError);
+  });
+
+  it('a short reply gives the fences in the order of the operations, and as many as each may hand on', async () => {
+    const batch = batchTo((call) => call.succeed([4, 1000]));
+    const outcomes = (['handoff', 'release', 'handoff', 'release'] as const).map((verb, nth) =>
+      add(batch, verb, `${nth}`),
+    );
+    expect(await Promise.all(outcomes)).toEqual([1001, 1, 1001 + fenceCountFor('+'), 1]);
+  });
 });
 
 describe('The data in Redis', () => {
@@ -90,6 +109,17 @@ describe('The data in Redis', () => {
     for (let i = 0; i < 3; i++) tokens.push(await locks.withLock('account:42', ({ token }) => token));
     expect(new Set(tokens).size).toBe(3);
     expect(tokens[0]).toMatch(new RegExp(`^[\\w.-]+:${process.pid}:[\\w-]{16}\\.1$`));
+  });
+
+  it('the fences of locks that are acquired and handed on in one tick are never given twice', async () => {
+    const fences: number[] = [];
+    // Some have callers behind them in this process, and so get fences for those, too.
+    const works = Array.from({ length: 60 }, (_, nth) =>
+      locks.withLock(`account:${nth % 20}`, ({ fence }) => void fences.push(fence), { wait: '10s' }),
+    );
+    await Promise.all(works);
+    expect(new Set(fences).size).toBe(60);
+    expect(Math.max(...fences)).toBeLessThanOrEqual(Number(await redis.get('{lock:}:fence')));
   });
 
   it('only the fence counter is left, with an expiry of its own, when all locks are free', async () => {

@@ -4,7 +4,7 @@ import type { Connection } from '../connection/connection.js';
 import { RefusedError } from '../connection/connection-errors.js';
 import { ScriptCall, type ScriptArguments } from '../connection/script-call.js';
 import type { LuaScript } from '../lua/lua-script.js';
-import type { LocksReply } from '../lua/locks.script.js';
+import { fenceBefore, type LocksReply } from '../lua/locks.script.js';
 import type { KeyNames } from '../wire/key-names.js';
 import { bulk, bulkHeader } from '../wire/resp.js';
 import { FenceFloor } from './fence-floor.js';
@@ -166,17 +166,33 @@ export class LockBatch {
     const { length } = operations;
     this.#lastSize = length;
     this.#operationsInFlight -= length;
+    const before = fenceBefore(reply, length);
+    if (before !== undefined) return this.#allDone(operations, before);
     const replies = length === 1 ? [reply] : Array.isArray(reply) && reply.length === length ? reply : undefined;
     for (let index = 0; index < length; index++) {
       // Another number of replies is not to these operations: none of it may pass for a grant.
       const decoded = this.target.script.decode(replies ? replies[index] : `${String(reply)}, to ${length} operations`);
       const operation = operations[index]!;
       if (decoded instanceof Error) operation.failed(this.#redis.refused(decoded));
+      else this.#done(operation, decoded);
+    }
+  }
+
+  /** Settles operations of which each was granted, or released the one key that it held. */
+  #allDone(operations: readonly LockOperation[], before: number): void {
+    let fence = before + 1;
+    for (const operation of operations) {
+      if (operation.verb === 'release') operation.done(1);
       else {
-        if (this.target.isNode && typeof decoded === 'number') this.#noteFences(operation, decoded);
-        operation.done(decoded);
+        this.#done(operation, fence);
+        fence += fenceCountFor(operation.lock.token);
       }
     }
+  }
+
+  #done(operation: LockOperation, reply: Exclude<LocksReply, Error>): void {
+    if (this.target.isNode && typeof reply === 'number') this.#noteFences(operation, reply);
+    operation.done(reply);
   }
 
   /** Notes the fences that a node of a quorum gave. */

@@ -6,7 +6,10 @@
 --            beside it)
 -- ARGV[..]   for each operation: the operation, the token, the lease in ms. The operation is a word ("queue"), or also
 --            the number of its keys and the kind of its lock ("queue 2 read/report")
--- RETURNS    for each operation, or without an array around it if there is only one:
+-- RETURNS    {how many operations, the fence before the first that they got}, if there are more than two and each was
+--            granted, or released the one key that it held: a client takes long to read many numbers. The fences are
+--            in the order of the operations.
+--            Otherwise for each operation, or without an array around it if there is only one:
 --            try, poll, queue, handoff, unsubscribed
 --                               the fence (negative: others are queued);
 --                               or {holder, ms left of its lease, waiters ahead, a fence below every later one};

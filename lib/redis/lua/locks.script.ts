@@ -41,6 +41,16 @@ function locksScript(source: string): LuaScript<LocksReply> {
   });
 }
 
+/**
+ * Reads the short reply to many operations that were all done: the fence before the first that they got. Undefined for
+ * any other reply.
+ */
+export function fenceBefore(reply: unknown, operationCount: number): number | undefined {
+  if (operationCount <= 2 || !Array.isArray(reply) || reply.length !== 2) return undefined;
+  const [count, before] = (reply as unknown[]).map(wholeNumber);
+  return count === operationCount && typeof before === 'number' ? before : undefined;
+}
+
 /** Reads the fence of a grant; undefined if there is none. */
 export function grantOf(fence: number, fenceCount: number): Granted | undefined {
   return fence === 0 ? undefined : { granted: true, fence: Math.abs(fence), fenceCount, contended: fence < 0 };

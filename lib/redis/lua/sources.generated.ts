@@ -95,7 +95,7 @@ if hasNoQueue then
     local set = tryCall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
     if set and not set.err then
       local isHandOff = operation == 'handoff'
-        or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+        or (operation ~= 'queue' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
       local count = isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)}
       local last = call('INCRBY', fenceCounter, count)
       if last - count > 0 then return last - count + 1 end
@@ -123,7 +123,7 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
         granted[grantCount] = i
         replies[i] = fences + 1
         local isHandOff = operation == 'handoff'
-          or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+          or (operation ~= 'queue' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
         fences = fences + (isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
       elseif operation == 'release' and tryCall('GET', key) == token then
         replies[i] = call('DEL', key)
@@ -133,17 +133,19 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
       firstKey = firstKey + 2
       nextArg = nextArg + 3
     end
+    local before = 0
     if fences > 0 then
-      local before = call('INCRBY', fenceCounter, fences) - fences
+      before = call('INCRBY', fenceCounter, fences) - fences
       if before <= 0 then
         local time = call('TIME')
         call('SET', fenceCounter, string.format('%.0f', time[1] * 1000000 + time[2] + fences), 'PX', ${lua(COUNTER_TTL_MS)})
         before = time[1] * 1000000 + time[2]
       end
-      for i = 1, grantCount do
-        local nth = granted[i]
-        replies[nth] = replies[nth] + before
-      end
+    end
+    if nextArg > #ARGV and operationCount > 2 then return {operationCount, before} end
+    for i = 1, grantCount do
+      local nth = granted[i]
+      replies[nth] = replies[nth] + before
     end
     if nextArg > #ARGV then return replies end
   end
@@ -604,7 +606,7 @@ if hasNoQueue then
     local set = tryCall('SET', key, token, 'NX', 'PX', ARGV[nextArg + 2])
     if set and not set.err then
       local isHandOff = operation == 'handoff'
-        or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+        or (operation ~= 'queue' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
       local count = isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)}
       local last = call('INCRBY', fenceCounter, count)
       if last - count > 0 then return last - count + 1 end
@@ -632,7 +634,7 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
         granted[grantCount] = i
         replies[i] = fences + 1
         local isHandOff = operation == 'handoff'
-          or (operation == 'poll' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
+          or (operation ~= 'queue' and string.sub(token, -1) == ${lua(LOCAL_WAITERS_MARK)})
         fences = fences + (isHandOff and ${lua(HAND_OFF_FENCES)} or ${lua(FENCES)})
       elseif operation == 'release' and tryCall('GET', key) == token then
         replies[i] = call('DEL', key)
@@ -642,17 +644,19 @@ if not advanceTo and operationCount > 1 and #KEYS == firstKey - 1 + 2 * operatio
       firstKey = firstKey + 2
       nextArg = nextArg + 3
     end
+    local before = 0
     if fences > 0 then
-      local before = call('INCRBY', fenceCounter, fences) - fences
+      before = call('INCRBY', fenceCounter, fences) - fences
       if before <= 0 then
         local time = call('TIME')
         call('SET', fenceCounter, string.format('%.0f', time[1] * 1000000 + time[2] + fences), 'PX', ${lua(COUNTER_TTL_MS)})
         before = time[1] * 1000000 + time[2]
       end
-      for i = 1, grantCount do
-        local nth = granted[i]
-        replies[nth] = replies[nth] + before
-      end
+    end
+    if nextArg > #ARGV and operationCount > 2 then return {operationCount, before} end
+    for i = 1, grantCount do
+      local nth = granted[i]
+      replies[nth] = replies[nth] + before
     end
     if nextArg > #ARGV then return replies end
   end
