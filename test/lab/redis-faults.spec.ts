@@ -14,8 +14,8 @@ import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
 const LEASE_MS = 600;
 
-/** A renewal is due every third of the lease, and is an answer late. */
-const NEXT_RENEWAL_MS = LEASE_MS / 3 + 100;
+/** How much later than it is due a renewal may bring its answer. */
+const ANSWER_MS = 100;
 
 /** A lease is ended by a timer, which may come late: so somewhat before its end. */
 const ENDED_EARLIER_MS = 3;
@@ -43,25 +43,27 @@ describe('One Redis', () => {
   ])(
     'the holder of a lock that Redis forgot, by %s, notices at the next renewal',
     async (what, forget) => {
+      // On a busy machine, the reply to a renewal must come before the lease is over.
+      const lease = 3 * LEASE_MS;
       const noticed: number[] = [];
       for (let round = 0; round < sized(5, 100); round++) {
-        const lock = await here.lock(`account:${round}`);
+        const lock = await here.lock(`account:${round}`, { lease });
         // At any moment of the lease, before or after a renewal.
-        await sleep(Math.random() * LEASE_MS);
+        await sleep(Math.random() * lease);
         const forgottenAt = performance.now();
         await forget(lock);
         expect(await aborted(lock.signal)).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
         noticed.push(performance.now() - forgottenAt);
       }
-      figures(`${what} while a lock is held (lease ${LEASE_MS} ms)`, 'loss noticed at the next renewal, lease/3', {
+      figures(`${what} while a lock is held (lease ${lease} ms)`, 'loss noticed at the next renewal, lease/3', {
         times: noticed.length,
         'noticed after ms: p50': percentile(noticed, 0.5),
         latest: Math.max(...noticed),
       });
-      expect(percentile(noticed, 0.9)).toBeLessThan(NEXT_RENEWAL_MS);
-      expect(Math.max(...noticed)).toBeLessThan(LEASE_MS);
+      expect(percentile(noticed, 0.9)).toBeLessThan(lease / 3 + ANSWER_MS);
+      expect(Math.max(...noticed)).toBeLessThan(lease);
     },
-    LONG ? 120_000 : 20_000,
+    LONG ? 300_000 : 30_000,
   );
 
   it(

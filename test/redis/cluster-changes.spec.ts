@@ -198,7 +198,7 @@ describe('When the nodes of a Redis Cluster change', () => {
     ] as const)(
       'a slot that is moved does not lose $what, wherever each key is',
       async ({ keys, options }) => {
-        const [lease, from] = [900, masterAt(slotOf(a))];
+        const [lease, from] = [1800, masterAt(slotOf(a))];
         const move = new SlotMove(cluster, `{${a}}`, from, (from + 1) % 3);
         const locks = await Promise.all([
           here.lock(`{${a}}beside`, { lease }),
