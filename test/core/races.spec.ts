@@ -126,6 +126,15 @@ describe('Races', () => {
     expect(await unlocked).toBe(true);
   });
 
+  it('a call that is aborted when it has its lock, before its work, keeps the key for no `atLeast`', async () => {
+    const controller = new AbortController();
+    const subscription = locks.events.subscribe(({ type }) => type === 'acquired' && controller.abort('too late'));
+    const call = locks.withLock('a', () => 'ran', { atLeast: '5s', signal: controller.signal });
+    await expect(call).rejects.toBe('too late');
+    subscription.unsubscribe();
+    expect(await store.isLocked('a')).toBe(false);
+  });
+
   it('a pending call holds up two shutdowns at once, and both of them end', async () => {
     const answer = deferred();
     store.afterAcquire = () => answer.promise;

@@ -122,6 +122,11 @@ export class Lease implements OwnedLock {
     if (atLeastMs > 0) this.#keepUntil = Math.max(this.#keepUntil, now() + atLeastMs);
   }
 
+  /** Lets the keys go at once when they are given back. */
+  keepNoLonger(): void {
+    this.#keepUntil = 0;
+  }
+
   /** How long the keys have to stay if they are given back now, in ms. */
   get keepMs(): number {
     return this.#keepUntil === 0 ? 0 : Math.max(0, Math.ceil(this.#keepUntil - now()));
