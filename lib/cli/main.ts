@@ -10,7 +10,8 @@ import { VERBS } from './verbs.js';
 
 /** Does what the words of a command line say. Resolves with the exit code. */
 export async function main([first, ...rest]: readonly string[], sayIt: Say): Promise<number> {
-  const say: Say = (line) => sayIt(inOwnWords(line, rest));
+  const isRedisGiven = rest.some((word) => /^--redis(?:=|$)/.test(word));
+  const say: Say = (line) => sayIt(inOwnWords(line, isRedisGiven));
   if (first === '--version' || first === '-v') return show(`${version()}\n`);
   if (first === '--help' || first === '-h' || first === 'help') return help(rest[0], say);
   const verb = VERBS.find(({ name }) => name === first);

@@ -64,6 +64,8 @@ describe('nest-redis-lock doctor', () => {
   it('doctor ends with 69 when no server can be reached, and says why', async () => {
     const { code, problems } = await examine('redis://127.0.0.1:1');
     expect(code).toBe(69);
-    expect(problems).toEqual([expect.stringMatching(/^connection: connect ECONNREFUSED 127\.0\.0\.1:1\./)]);
+    expect(problems).toEqual([
+      'connection: connect ECONNREFUSED 127.0.0.1:1. Check that it runs and that REDIS_URL is right.',
+    ]);
   }, 30_000);
 });

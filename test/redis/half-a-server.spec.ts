@@ -39,7 +39,7 @@ describe('Servers and proxies that lack a part of Redis', () => {
         .catch((error: unknown) => error);
       expect(error).toMatchObject({ code: 'LOCK_UNAVAILABLE' });
       expect((error as LockUnavailableError).detail).toMatch(
-        /unknown command.*This server or proxy runs no Lua scripts, which all locks need: connect to Redis itself\.$/,
+        /unknown command.*It runs no Lua scripts, which all locks need\. Is it a proxy or a Sentinel\? Connect to Redis itself\.$/,
       );
     },
   );

@@ -8,6 +8,7 @@ import { redisClient } from '../../redis/connection/redis-client.js';
 import type { LockService } from '../../service/lock.service.js';
 import type { Action } from '../arguments/verb.js';
 import { EXIT } from '../exit-codes.js';
+import { inOwnWords } from '../own-words.js';
 import { print } from '../print.js';
 import { openLocks } from '../redis/open-locks.js';
 import { redisPlace } from '../redis/redis-place.js';
@@ -20,8 +21,10 @@ export const doctor: Action = async (given) => {
   const place = redisPlace(given);
   try {
     const prefix = given.text('prefix') ?? DEFAULT_MODULE_OPTIONS.keyPrefix;
-    const findings = await examineAll(place.connection, { prefix, commandTimeoutMs });
-    if (findings.some(isReachable)) findings.push(await lockFinding(locks));
+    const found = await examineAll(place.connection, { prefix, commandTimeoutMs });
+    if (found.some(isReachable)) found.push(await lockFinding(locks));
+    const isRedisGiven = given.text('redis') !== undefined;
+    const findings = found.map((finding) => ({ ...finding, text: inOwnWords(finding.text, isRedisGiven) }));
     await print(given.flag('json') ? `${JSON.stringify(findings)}\n` : shownFindings(findings));
     if (!findings.some(isReachable)) return EXIT.unavailable;
     return findings.some(({ level }) => level === 'problem') ? EXIT.no : EXIT.ok;

@@ -125,7 +125,7 @@ async function rightsFinding(redis: Redis, { prefix }: ExamineOptions): Promise<
     found.push([
       'problem',
       'rights',
-      `It does not know ${[...unknown].join(', ')}. Connect to Redis itself, not to a proxy.`,
+      `It does not know ${[...unknown].join(', ')}. Connect to Redis itself, not to a proxy or a Sentinel.`,
     ]);
   if (missing.size > 0)
     found.push([

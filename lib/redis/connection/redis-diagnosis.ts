@@ -11,7 +11,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /unknown command.{1,3}(EVAL|EVALSHA|SCRIPT)\b/i,
-    'This server or proxy runs no Lua scripts, which all locks need: connect to Redis itself.',
+    'It runs no Lua scripts, which all locks need. Is it a proxy or a Sentinel? Connect to Redis itself.',
   ],
   [/unknown command.{1,3}SUBSCRIBE\b/i, 'This server or proxy has no pub/sub: connect to Redis itself.'],
   [/^READONLY/, 'It is a replica: give the master as "connection", or the Sentinels that know it.'],
