@@ -66,18 +66,24 @@ export class LockPage implements OnModuleDestroy {
     const { key, reason } = request;
     const info = await this.#locks.inspect(key);
     if (!info) return 'free';
-    const holder = info.holders.find((one) => this.#isSeen(one, request));
+    const holder = info.holders.find((one) => this.#isSeen(one, info.holders, request));
     if (!holder) return 'other holder';
     const unlocked = await this.#locks.forceUnlock(key, { token: holder.token, by, reason });
     return unlocked ? 'unlocked' : 'free';
   }
 
   /**
-   * Whether a holder is the one that the user has seen. A process that is silent now may have told its fence before.
+   * Whether a holder is the one that the user has seen. A process that is silent now may have told its fence before; but
+   * if it shares the key with itself, nobody knows which of its holders has which fence.
    */
-  #isSeen({ token, fence, host, pid, instance }: LockHolder, { key, fence: seen, tokenHash }: UnlockRequest): boolean {
+  #isSeen(
+    { token, fence, host, pid, instance }: LockHolder,
+    holders: readonly LockHolder[],
+    { key, fence: seen, tokenHash }: UnlockRequest,
+  ): boolean {
     if (seen === null) return hashOfToken(token) === tokenHash;
     if (fence !== undefined) return fence === seen;
+    if (holders.filter((one) => one.instance === instance).length > 1) return false;
     return this.#processes.hasNamed(`${host}:${pid}:${instance}`, key, seen);
   }
 }

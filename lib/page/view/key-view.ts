@@ -55,10 +55,14 @@ export function storedHolders(
   { key, waiters, answering }: StoredAbout,
 ): HeldRow[] {
   const left = [...held];
-  return holders.map(({ token, leaseLeftMs }) => {
-    const source = sourceOf(token);
-    // The work of a kept one is done, so no process says anything of it.
-    const at = isKept(token) ? -1 : left.findIndex(({ process }) => process === source);
+  const sources = holders.map(({ token }) => sourceOf(token));
+  return holders.map(({ token, leaseLeftMs }, nth) => {
+    const source = sources[nth];
+    const isSilent = source !== undefined && !answering.has(source);
+    // Nobody knows which of several holders of a silent process is which. The work of a kept one is done, so no process
+    // says anything of it.
+    const isUnknown = isKept(token) || (isSilent && sources.filter((one) => one === source).length > 1);
+    const at = isUnknown ? -1 : left.findIndex(({ process }) => process === source);
     const [known] = at < 0 ? [] : left.splice(at, 1);
     const lease = { leaseLeftMs: Number.isFinite(leaseLeftMs) ? leaseLeftMs : null };
     if (known) return { ...known, ...lease };
@@ -69,7 +73,7 @@ export function storedHolders(
       mode: modeOf(sharing),
       waiters,
       isOverdue: false,
-      isSilent: source !== undefined && !isKept(token) && !answering.has(source),
+      isSilent: isSilent && !isKept(token),
       isKept: isKept(token),
     };
     return { ...keyed(key), ...unknown, ...process, process: source ?? null, ...facts, ...lease };
