@@ -48,6 +48,31 @@ describe('A borrowed client', () => {
     await locks.withLock('a', () => expect(locks.isLocked('a')).resolves.toBe(true));
   });
 
+  it.each([true, 1] as const)(
+    'a client that reconnects at each error (%p) gets the script sent itself when the server does not know it',
+    async (answer) => {
+      const [host, port] = ['127.0.0.1', Number(new URL(server.url).port)];
+      const reconnectOnError = () => answer;
+      const lent = new Redis({ host, port, reconnectOnError });
+      const services = [lent, { host, port, reconnectOnError }].map((connection) =>
+        lockService(redisStore({ connection }), { lease: 3000, shutdownGrace: 0 }),
+      );
+      try {
+        for (const each of services) {
+          await redis.script('FLUSH');
+          expect(await each.withLock('a', () => 'ran')).toBe('ran');
+          const lock = await each.lock('a');
+          await redis.script('FLUSH');
+          expect(await each.withLock('b', () => 'ran')).toBe('ran');
+          expect(await lock.unlock()).toBe(true);
+        }
+      } finally {
+        await Promise.all(services.map((each) => each.close()));
+        lent.disconnect();
+      }
+    },
+  );
+
   it('a borrowed client keeps its locks when the app switches it to another database and back', async () => {
     const lock = await locks.lock('a');
     await client.select(3);

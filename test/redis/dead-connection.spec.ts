@@ -67,6 +67,21 @@ describe("A connection of the app's client that has died without a word", () => 
     expect(client.status).toBe('ready');
   });
 
+  it('the same where the client reads numbers as texts', async () => {
+    await locks.close();
+    client.disconnect();
+    await proxy.stop();
+    proxy = await startProxy(Number(new URL(server.url).port));
+    client = new Redis(proxy.url, { stringNumbers: true });
+    await once(client, 'ready');
+    locks = serviceOn(client);
+    await locks.withLock('warm up', () => undefined);
+    forgetConnection();
+    await expect(locks.lock('a')).rejects.toThrow(LockUnavailableError);
+    await until(() => locks.withLock('a', () => true).catch(() => false));
+    expect(deserted).toEqual([`127.0.0.1:${proxy.port}`]);
+  });
+
   it('the server is asked again until the new connection can be made, as when it is far away', async () => {
     proxy.leadTo(await freePort());
     const before = proxy.wires.length;

@@ -136,8 +136,11 @@ export abstract class Connection implements Outcome {
   failed(call: Call, error: Error): void {
     if (call.settled) return;
     if (error.name !== 'ReplyError') this.park(call, error);
-    else if (error.message.startsWith('NOSCRIPT')) this.write(call, true);
-    else this.fail(call, this.refused(error));
+    else if (error.message.startsWith('NOSCRIPT')) {
+      // Known to the call, too: a client that reconnects at each error sends it only on the next connection.
+      call.needsSource = true;
+      this.write(call, true);
+    } else this.fail(call, this.refused(error));
   }
 
   /** The error of a caller whose calls take too long. */

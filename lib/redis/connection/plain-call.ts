@@ -10,6 +10,8 @@ export interface Call {
   /** In a cluster: whether it fails with a TRYAGAIN, instead of being sent again. */
   readonly isImpatient?: boolean;
   readonly sent: boolean;
+  /** Whether a server has said that it does not know the script. */
+  needsSource?: boolean;
   readonly settled: boolean;
   /** Encodes the command for the wire. `withSource`: a script is sent with its source. */
   encode(withSource: boolean): string;

@@ -151,8 +151,9 @@ export class RedisConnection extends Connection {
     });
     if (isDead || isParked) this.#breaker.open(silent);
     this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
-    if (isDead && this.#lent) void this.#askOtherwise(this.#lent);
-    else if (isDead) this.#cutOff();
+    if (!isDead || this.#isClosed) return;
+    if (this.#lent) void this.#askOtherwise(this.#lent);
+    else this.#cutOff();
   }
 
   /**

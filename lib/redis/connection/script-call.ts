@@ -15,6 +15,7 @@ export interface ScriptArguments {
 export abstract class ScriptCall implements Call {
   startedAt = 0;
   stalls = 0;
+  needsSource = false;
   readonly #script: LuaScript<unknown>;
   #sent = false;
   #settled = false;
@@ -36,8 +37,9 @@ export abstract class ScriptCall implements Call {
   /** Encodes the command for the wire, with the SHA1 of the script or with its source. */
   encode(withSource: boolean): string {
     const { text, keyCount, count } = this.encodeArguments(this.#sent);
+    const { bySource, bySha1 } = this.#script;
     this.#sent = true;
-    return `*${3 + count}\r\n${withSource ? this.#script.bySource : this.#script.bySha1}${bulkCount(keyCount)}${text}`;
+    return `*${3 + count}\r\n${withSource || this.needsSource ? bySource : bySha1}${bulkCount(keyCount)}${text}`;
   }
 
   succeed(reply: unknown): void {

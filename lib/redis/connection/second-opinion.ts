@@ -86,7 +86,8 @@ function repliesToScript(node: Redis): Promise<boolean> {
   return new Promise((resolve) => {
     const call = new PlainCall(['EVAL', 'return 1', 0]);
     ScriptCommand.send(node, call, false, {
-      replied: (_, reply) => resolve(reply === 1),
+      // A client may read numbers as texts.
+      replied: (_, reply) => resolve(Number(reply) === 1),
       failed: () => resolve(false),
     });
   });
