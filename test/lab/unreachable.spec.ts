@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { LockUnavailableError, type Lock } from 'nest-redis-lock';
+import { LockUnavailableError } from 'nest-redis-lock';
 import { census, leftovers } from '../support/checker/census.js';
 import { aborted, until } from '../support/deferred.js';
 import { figures, LONG, percentile, sized } from '../support/lab.js';
+import { lockInTheEnd } from '../support/stores/lock-in-the-end.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { startProxy, type TcpProxy } from '../support/redis/tcp-proxy.mjs';
@@ -48,19 +49,6 @@ describe("Redis can't be reached", () => {
     await server.stop();
   });
 
-  /** A busy machine may need longer than this short time-out for a call, most of all for the first one. */
-  async function held(key: string): Promise<Lock> {
-    let lock: Lock | undefined;
-    await until(async () => {
-      lock = await here.lock(key).catch((error: unknown) => {
-        expect(error).toBeInstanceOf(LockUnavailableError);
-        return undefined;
-      });
-      return lock !== undefined;
-    });
-    return lock!;
-  }
-
   /** How long each of these takes to fail, as all must. */
   function failures(key: string): Promise<number[]> {
     const startedAt = performance.now();
@@ -89,7 +77,8 @@ describe("Redis can't be reached", () => {
       const took: number[] = [];
       for (let round = 0; round < ROUNDS; round++) {
         const key = `account:${round}`;
-        const lock = await held(key);
+        // A busy machine may need longer than this short time-out for a call, most of all for the first one.
+        const lock = await lockInTheEnd(here, key);
         const { signal } = lock;
         // The outage begins at any moment between two renewals.
         await sleep((Math.random() * LEASE_MS) / 3);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { aborted, until } from '../support/deferred.js';
 import type { SentinelServer } from '../support/redis/redis-sentinel.js';
-import { BehindSentinel, LEASE_MS, lockInTheEnd } from '../support/redis/with-sentinel.js';
+import { BehindSentinel, LEASE_MS } from '../support/redis/with-sentinel.js';
+import { lockInTheEnd } from '../support/stores/lock-in-the-end.js';
 
 /** More than the sockets between a master and its replicas hold. */
 const MORE_THAN_FITS = 'x'.repeat(32 * 1024 * 1024);

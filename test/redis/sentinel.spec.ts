@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { LockService, RedisLockModule, type LockUnavailableError } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
-import { BehindSentinel, LEASE_MS, lockInTheEnd } from '../support/redis/with-sentinel.js';
+import { BehindSentinel, LEASE_MS } from '../support/redis/with-sentinel.js';
+import { lockInTheEnd } from '../support/stores/lock-in-the-end.js';
 
 describe('Behind Sentinel', () => {
   const behind = BehindSentinel.forAll();

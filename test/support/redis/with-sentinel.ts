@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { LockUnavailableError, type Lock, type LockService, type RedisLockModuleOptions } from 'nest-redis-lock';
+import type { RedisLockModuleOptions } from 'nest-redis-lock';
 import { until } from '../deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../stores/lock-services.js';
 import { startSentinel, type RedisSentinel } from './redis-sentinel.js';
@@ -59,17 +59,5 @@ export class BehindSentinel {
     await Promise.all(this.#services.splice(0).map((service) => service.close()));
     for (const client of this.#clients.splice(0)) client.disconnect();
     await this.sentinel.heal();
-  }
-}
-
-/** Asks for as long as there is nobody who can answer. */
-export async function lockInTheEnd(who: LockService, key: string, errors: unknown[] = []): Promise<Lock> {
-  const giveUpAt = performance.now() + 15_000;
-  for (;;) {
-    const error: unknown = await who.lock(key).catch((error: unknown) => error);
-    if (!(error instanceof Error)) return error as Lock;
-    expect(error).toBeInstanceOf(LockUnavailableError);
-    if (performance.now() > giveUpAt) throw error;
-    errors.push(error);
   }
 }
