@@ -3,6 +3,9 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
+import { SILENT } from '../../lib/redis/connection/outage-log.js';
+import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
+import { RedisConnection } from '../../lib/redis/connection/redis-connection.js';
 import { SecondOpinion } from '../../lib/redis/connection/second-opinion.js';
 import { until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
@@ -147,6 +150,17 @@ describe("A connection of the app's client that has died without a word", () => 
     await until(() => locks.withLock('a', () => true).catch(() => false));
     wire!.requests.release();
     await until(() => locks.withLock('a', () => true, { wait: 0 }).catch(() => false));
+  });
+
+  it('a release that gets no reply after the end of the app makes no new connection', async () => {
+    const connection = new RedisConnection(borrowedClient(client), COMMAND_TIMEOUT_MS, SILENT, () => undefined);
+    connection.close();
+    forgetConnection();
+    const { length } = proxy.wires;
+    // The second one takes as long as a new connection would have, and longer.
+    for (let time = 0; time < 2; time++)
+      await expect(connection.command('PING')).rejects.toBeInstanceOf(LockUnavailableError);
+    expect(proxy.wires).toHaveLength(length);
   });
 
   it('the end of the app closes what asks the server meanwhile', async () => {
