@@ -13,9 +13,9 @@ export type LostReason = 'expired' | 'taken' | 'unlocked' | 'shutdown';
 
 const WHAT_HAPPENED: Record<LostReason, string> = {
   expired:
-    'its lease ended before a renewal was confirmed. Was its "maxHold" over, or is it not renewed ("watchdog: false")? ' +
-    'Otherwise look for a Redis that is unreachable or refuses to renew, and for a stalled event loop; ' +
-    'then work less, or raise "lease"',
+    'its lease ended before a renewal was confirmed. Was its "maxHold" over, or is it not renewed ' +
+    '("watchdog: false")? Otherwise look for a Redis that is unreachable or refuses to renew, ' +
+    'and for a stalled event loop; then work less, or raise "lease"',
   taken: 'its key in Redis is gone or belongs to someone else. Somebody deleted or forced it, or Redis lost its data',
   unlocked: 'it had been unlocked. Do this work before "unlock()", and await nested work before the outer call returns',
   shutdown: 'the app shut down and "shutdownGrace" was over. Raise it, or stop the work when "signal" aborts',

@@ -73,8 +73,8 @@ export class LockPage implements OnModuleDestroy {
   }
 
   /**
-   * Whether a holder is the one that the user has seen. A process that is silent now may have told its fence before; but
-   * if it shares the key with itself, nobody knows which of its holders has which fence.
+   * Whether a holder is the one that the user has seen. A process that is silent now may have told its fence before.
+   * But if it shares the key with itself, nobody knows which of its holders has which fence.
    */
   #isSeen(
     { token, fence, host, pid, instance }: LockHolder,
