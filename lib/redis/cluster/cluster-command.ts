@@ -31,14 +31,14 @@ export class ClusterCommand extends ScriptCommand {
   readonly #outcome: ClusterOutcome;
   #sent = false;
 
-  private constructor(call: Call, withSource: boolean, outcome: ClusterOutcome) {
-    super(call, withSource, outcome);
+  private constructor(call: Call, outcome: ClusterOutcome) {
+    super(call, outcome);
     this.#call = call;
     this.#outcome = outcome;
   }
 
-  static sendTo(cluster: Cluster, call: Call, withSource: boolean, outcome: ClusterOutcome): void {
-    const command = new ClusterCommand(call, withSource, outcome);
+  static sendTo(cluster: Cluster, call: Call, outcome: ClusterOutcome): void {
+    const command = new ClusterCommand(call, outcome);
     ScriptCommand.pass(cluster, command);
     // The client has set this handler, which follows redirects.
     const follow = command.reject;
@@ -64,7 +64,7 @@ export class ClusterCommand extends ScriptCommand {
       else outcome.failed(call, error);
     };
     const node = nodeToAsk(cluster, redirect);
-    ScriptCommand.send(node, new PlainCall(['ASKING']), false, NOT_AWAITED);
+    ScriptCommand.send(node, new PlainCall(['ASKING']), NOT_AWAITED);
     ScriptCommand.pass(node, this);
   }
 

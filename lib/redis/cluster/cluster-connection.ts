@@ -197,9 +197,9 @@ export class ClusterConnection extends Connection {
     return call;
   }
 
-  protected write(call: Call, withSource: boolean): void {
+  protected write(call: Call): void {
     if (this.#cluster.status !== 'ready') return this.park(call);
-    ClusterCommand.sendTo(this.#cluster, call, withSource, this);
+    ClusterCommand.sendTo(this.#cluster, call, this);
   }
 
   protected park(call: Call, error?: Error): void {
@@ -327,7 +327,7 @@ export class ClusterConnection extends Connection {
     if (this.#end.look()) this.#goOnAlone();
     for (const call of this.unpark()) {
       if (call.sent) this.resent(call.slot);
-      this.write(call, false);
+      this.write(call);
     }
   }
 

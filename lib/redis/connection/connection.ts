@@ -117,7 +117,7 @@ export abstract class Connection implements Outcome {
   /** Sends a call. */
   send(call: Call): void {
     this.inFlight.add(call);
-    this.write(call, false);
+    this.write(call);
   }
 
   /** The error of a call that the server refused. */
@@ -137,9 +137,8 @@ export abstract class Connection implements Outcome {
     if (call.settled) return;
     if (error.name !== 'ReplyError') this.park(call, error);
     else if (error.message.startsWith('NOSCRIPT')) {
-      // Known to the call, too: a client that reconnects at each error sends it only on the next connection.
       call.needsSource = true;
-      this.write(call, true);
+      this.write(call);
     } else this.fail(call, this.refused(error));
   }
 
@@ -166,7 +165,7 @@ export abstract class Connection implements Outcome {
   }
 
   /** Writes a call to the client, or parks it. */
-  protected abstract write(call: Call, withSource: boolean): void;
+  protected abstract write(call: Call): void;
 
   /** Keeps a call until there is a connection. */
   protected abstract park(call: Call, error?: Error): void;

@@ -10,11 +10,11 @@ export interface Call {
   /** In a cluster: whether it fails with a TRYAGAIN, instead of being sent again. */
   readonly isImpatient?: boolean;
   readonly sent: boolean;
-  /** Whether a server has said that it does not know the script. */
+  /** Whether a server has said that it does not know the script: then it is sent with its source. */
   needsSource?: boolean;
   readonly settled: boolean;
-  /** Encodes the command for the wire. `withSource`: a script is sent with its source. */
-  encode(withSource: boolean): string;
+  /** Encodes the command for the wire. */
+  encode(): string;
   succeed(reply: unknown): void;
   fail(error: LockUnavailableError): void;
 }

@@ -122,11 +122,11 @@ export class RedisConnection extends Connection {
     return storeOutage(this.#noReply(new Error('it replies, but slowly')));
   }
 
-  protected write(call: Call, withSource: boolean): void {
+  protected write(call: Call): void {
     if (this.#redis.status !== 'ready' || this.#isElsewhere) return this.park(call);
     const problem = this.#state?.problem;
     if (problem) return this.fail(call, notDone(call, `Redis at ${this.server} was not asked: ${problem}`));
-    ScriptCommand.send(this.#redis, call, withSource, this);
+    ScriptCommand.send(this.#redis, call, this);
   }
 
   protected park(call: Call): void {
@@ -212,7 +212,7 @@ export class RedisConnection extends Connection {
     if (this.#isElsewhere) return;
     this.#heardAt = now();
     this.#breaker.close();
-    for (const call of this.unpark()) this.write(call, false);
+    for (const call of this.unpark()) this.write(call);
     this.#onReady(this.#epoch > 0);
   };
 

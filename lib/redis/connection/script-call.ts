@@ -35,11 +35,11 @@ export abstract class ScriptCall implements Call {
   }
 
   /** Encodes the command for the wire, with the SHA1 of the script or with its source. */
-  encode(withSource: boolean): string {
+  encode(): string {
     const { text, keyCount, count } = this.encodeArguments(this.#sent);
     const { bySource, bySha1 } = this.#script;
     this.#sent = true;
-    return `*${3 + count}\r\n${withSource || this.needsSource ? bySource : bySha1}${bulkCount(keyCount)}${text}`;
+    return `*${3 + count}\r\n${this.needsSource ? bySource : bySha1}${bulkCount(keyCount)}${text}`;
   }
 
   succeed(reply: unknown): void {

@@ -23,18 +23,16 @@ export class ScriptCommand {
   isResolved = false;
   isTraced = true;
   readonly #call: Call;
-  readonly #withSource: boolean;
   readonly #outcome: Outcome;
   #settle: ((reply?: unknown) => void) | undefined;
 
-  protected constructor(call: Call, withSource: boolean, outcome: Outcome) {
+  protected constructor(call: Call, outcome: Outcome) {
     this.#call = call;
-    this.#withSource = withSource;
     this.#outcome = outcome;
   }
 
-  static send(redis: Redis, call: Call, withSource: boolean, outcome: Outcome): void {
-    ScriptCommand.pass(redis, new ScriptCommand(call, withSource, outcome));
+  static send(redis: Redis, call: Call, outcome: Outcome): void {
+    ScriptCommand.pass(redis, new ScriptCommand(call, outcome));
   }
 
   /**
@@ -52,7 +50,7 @@ export class ScriptCommand {
 
   /** Encodes the command; ioredis calls it each time it sends the command. */
   toWritable(): string {
-    return this.#call.settled ? PING : this.#call.encode(this.#withSource);
+    return this.#call.settled ? PING : this.#call.encode();
   }
 
   // Bound, and not on the prototype: instrumentation detaches them and calls them alone.

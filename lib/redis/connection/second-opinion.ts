@@ -85,7 +85,7 @@ export class SecondOpinion<Client extends Redis | Cluster> {
 function repliesToScript(node: Redis): Promise<boolean> {
   return new Promise((resolve) => {
     const call = new PlainCall(['EVAL', 'return 1', 0]);
-    ScriptCommand.send(node, call, false, {
+    ScriptCommand.send(node, call, {
       // A client may read numbers as texts.
       replied: (_, reply) => resolve(Number(reply) === 1),
       failed: () => resolve(false),
