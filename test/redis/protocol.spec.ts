@@ -35,7 +35,8 @@ const add = (batch: LockBatch, verb: Verb, key: string) =>
 describe('The calls of a batch', () => {
   it.each([
     ['20 operations are one call', 20, [20]],
-    ['64 operations are two calls, so that Redis works on one while the process works on the other', 64, [32, 32]],
+    ['64 operations are one call', 64, [64]],
+    ['100 operations are two calls, so that Redis works on one while the process works on the other', 100, [50, 50]],
     ['300 operations are calls of 128 at most', 300, [128, 128, 44]],
   ])('in a process that is always that busy, %s', async (_what, operations, sizes) => {
     const calls: Call[] = [];

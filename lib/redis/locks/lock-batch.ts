@@ -17,7 +17,7 @@ import { encodedVerb, type LockOperation } from './lock-operation.js';
 const LARGEST = 128;
 
 /** The fewest operations of a half: below that, a second call costs more than it gains. */
-const SMALLEST_HALF = 12;
+const SMALLEST_HALF = 48;
 
 /** The operations of one call, and their encoded keys and arguments: V8 adds to a text faster than it joins pieces. */
 interface Batch {
