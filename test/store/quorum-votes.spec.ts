@@ -148,6 +148,43 @@ describe('A quorum of which two nodes hang', () => {
   });
 });
 
+/** A node that is down. */
+class DeadNode extends MemoryNode {
+  override isLocked(): Promise<boolean> {
+    return Promise.reject(new LockUnavailableError('It is down.'));
+  }
+
+  override inspect(): Promise<KeyView | undefined> {
+    return Promise.reject(new LockUnavailableError('It is down.'));
+  }
+}
+
+describe('A look at a key that the nodes of a quorum do not agree about', () => {
+  const command = { keys: ['a'], leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false } as const;
+
+  it.each([
+    ['two are down', [new DeadNode(), new DeadNode()]],
+    ['one is down and one hangs', [new DeadNode(), new SilentNode()]],
+  ])('while %s, it shows whom most nodes name, because nobody else can get it', async (_what, others) => {
+    const live = [0, 1, 2].map(() => new MemoryNode());
+    const store = new QuorumLockStore([...live, ...others]);
+    for (const node of live.slice(0, 2)) await node.acquire({ ...command, token: 'caller.1' });
+    await live[2]!.acquire({ ...command, token: 'other.1' });
+    expect(await store.isLocked('a')).toBe(true);
+    expect(await store.inspect('a')).toMatchObject({ holders: [{ token: 'caller.1' }] });
+    await store.close();
+  });
+
+  it('while a majority is down, it fails', async () => {
+    const store = new QuorumLockStore([new MemoryNode(), new DeadNode(), new DeadNode()]);
+    for (const look of [store.isLocked('a'), store.inspect('a')])
+      await expect(look).rejects.toMatchObject({
+        detail: '2 of 3 nodes failed, and a lock needs 2 that agree. It is down.',
+      });
+    await store.close();
+  });
+});
+
 describe('A process that holds so many locks on a quorum that it looks for those it has lost', () => {
   /** The size at which it first looks. */
   const MANY = 1024;

@@ -29,7 +29,7 @@ import { QuorumAttempt, yesOrNo } from './quorum-attempt.js';
 import { QuorumNodes, type QuorumNode } from './quorum-nodes.js';
 import { QuorumRenewal } from './quorum-renewal.js';
 import { QuorumTurns } from './quorum-turns.js';
-import { viewOfMajority } from './quorum-view.js';
+import { likelyView, viewOfMajority } from './quorum-view.js';
 import { Sweep } from '../sweep.js';
 
 /**
@@ -150,11 +150,15 @@ export class QuorumLockStore implements LockStore {
   }
 
   isLocked(key: string): Promise<boolean> {
-    return this.#nodes.look((node) => node.isLocked(key), yesOrNo(this.#nodes));
+    return this.#nodes.look(
+      (node) => node.isLocked(key),
+      yesOrNo(this.#nodes),
+      () => true,
+    );
   }
 
   async inspect(key: string): Promise<KeyView | undefined> {
-    const view = await this.#nodes.look((node) => node.inspect(key), viewOfMajority(this.#nodes));
+    const view = await this.#nodes.look((node) => node.inspect(key), viewOfMajority(this.#nodes), likelyView);
     return view === 'free' ? undefined : view;
   }
 

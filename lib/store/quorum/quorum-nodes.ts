@@ -117,13 +117,16 @@ export class QuorumNodes {
   /**
    * Asks all nodes what a majority can decide, and changes nothing on them.
    *
+   * @param otherwise decides when a majority has replied, but does not agree, and the others fail or are slow: as while
+   *   a key changes hands
    * @throws LockUnavailableError when too many nodes fail
    */
   look<Reply, Verdict>(
     ask: (node: QuorumNode) => Promise<Reply>,
     verdict: (replies: readonly Reply[]) => Verdict | undefined,
+    otherwise: (replies: readonly Reply[]) => Verdict,
   ): Promise<Verdict> {
-    return this.decide(ask, verdict, true);
+    return this.decide(ask, verdict, otherwise);
   }
 
   /** Whether a node seems to hang, or to be down. */
@@ -139,18 +142,22 @@ export class QuorumNodes {
   decide<Reply, Verdict>(
     ask: (node: QuorumNode, at: number) => Promise<Reply>,
     verdict: (replies: readonly Reply[]) => Verdict | undefined,
-    isLook = false,
+    otherwise?: (replies: readonly Reply[]) => Verdict,
   ): Promise<Verdict> {
     const replies: Reply[] = [];
+    const isLook = otherwise !== undefined;
     return new Promise((resolve, reject) => {
       this.put({
         isLook,
+        isImpatient: isLook,
         ask,
         replied: (reply) => void replies.push(reply),
         decides: ({ errors, pending }) => {
           const decided = verdict(replies);
           if (decided !== undefined) resolve(decided);
-          else if (pending > 0 && !this.isOutage(errors)) return false;
+          else if (this.isOutage(errors)) reject(this.unavailable(errors));
+          else if (pending > 0) return false;
+          else if (otherwise) resolve(otherwise(replies));
           else reject(this.unavailable(errors));
           return true;
         },
