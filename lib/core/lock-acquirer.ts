@@ -34,6 +34,8 @@ interface LockAcquirerParts {
   readonly context: LockContext;
   /** Called when the store has answered a call, with or without a lock. */
   readonly onReply: () => void;
+  /** Called when the store can't renew a lock, again and again. */
+  readonly onUnrenewed: (error: LockUnavailableError) => void;
   readonly reports: LockReports;
 }
 
@@ -56,12 +58,12 @@ export class LockAcquirer {
   readonly #releaser: LockReleaser;
   readonly #storeAcquirer: StoreAcquirer;
 
-  constructor({ store, events, context, onReply, reports }: LockAcquirerParts) {
+  constructor({ store, events, context, onReply, onUnrenewed, reports }: LockAcquirerParts) {
     const localQueue = this.#localQueue;
     const processes = (this.processes = new Processes(store, this.#tokens.name));
     const tokens = this.#tokens;
     const tracker = new DeadlockDetector(context);
-    const watchdog = new Watchdog(store);
+    const watchdog = new Watchdog(store, onUnrenewed);
     const pendingAcquires = new PendingAcquires(store, localQueue);
     const verification = new Verification(() => void watchdog.verify([...leases]));
     const resync = (): void => {

@@ -1,4 +1,5 @@
 import { LockError } from './lock.error.js';
+import type { LockUnavailableError } from './lock-unavailable.error.js';
 import { lockNames, quotedStart } from './messages.js';
 
 /**
@@ -35,6 +36,9 @@ export function byForce({ by, reason }: ForcedUnlock): string {
   return `${who} took it away with forceUnlock()${reason === undefined ? '' : `, because ${quotedStart(reason, 200)}`}`;
 }
 
+const notRenewed = ({ detail }: LockUnavailableError): string =>
+  `its lease ended, and the last attempt to renew it had failed: ${detail}`;
+
 export interface LostFacts {
   readonly keys: readonly string[];
   readonly label: string | undefined;
@@ -42,7 +46,9 @@ export interface LostFacts {
   /** How long it was held, in ms. */
   readonly heldMs: number;
   readonly forced?: ForcedUnlock | undefined;
-  /** The error of the work that ran under the lock, if it had one. */
+  /** Why the last renewal before the end of its lease failed. */
+  readonly renewalError?: LockUnavailableError | undefined;
+  /** The error of the work that ran under the lock. @default `renewalError` */
   readonly cause?: unknown;
 }
 
@@ -60,19 +66,28 @@ export class LockLostError extends LockError {
    */
   readonly forced: ForcedUnlock | undefined;
 
-  constructor({ keys, label, reason, heldMs, forced, cause }: LostFacts) {
+  readonly #facts: LostFacts;
+
+  constructor(facts: LostFacts) {
+    const { keys, label, reason, heldMs, forced, renewalError, cause = renewalError } = facts;
     super('LockLostError', 'The work was interrupted and may be incomplete. Check its result before trying again.', {
       code: 'LOCK_LOST',
       status: 503,
       detail:
         `Lost ${lockNames(keys, label)} after ${Math.round(heldMs)} ms: ` +
-        `${forced ? byForce(forced) : WHAT_HAPPENED[reason]}.`,
+        (renewalError ? notRenewed(renewalError) : `${forced ? byForce(forced) : WHAT_HAPPENED[reason]}.`),
       cause,
     });
+    this.#facts = facts;
     this.keys = keys;
     this.label = label;
     this.reason = reason;
     this.heldMs = heldMs;
     this.forced = forced;
+  }
+
+  /** The same loss, with the error of the work. @internal */
+  withCause(cause: unknown): LockLostError {
+    return new LockLostError({ ...this.#facts, cause });
   }
 }

@@ -3,9 +3,11 @@ import type { LockContext } from '../core/nesting/lock-context.js';
 import type { Refusal } from '../core/request/lock-request.js';
 import { TooSlowError } from '../core/too-slow.error.js';
 import { isLockError } from '../errors/lock.error.js';
-import { LockLostError } from '../errors/lock-lost.error.js';
+import type { LockLostError } from '../errors/lock-lost.error.js';
+import { LockOptionsError } from '../errors/lock-options.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import { shown } from '../errors/messages.js';
 import type { OutageReporter } from './outage-reporter.js';
 import type { RequestPort } from './request-port.js';
 
@@ -72,8 +74,8 @@ export class CallErrors {
  * @param cause what the work threw, unless that was the loss itself
  */
 export function lostError(lost: LockLostError, requests: RequestPort, cause?: unknown): LockLostError {
-  const { keys, label, reason, heldMs, forced } = lost;
-  return requests.attachError(
-    cause === lost ? lost : new LockLostError({ keys, label, reason, heldMs, forced, cause }),
-  );
+  return requests.attachError(cause === lost ? lost : lost.withCause(cause));
 }
+
+export const noWork = (work: unknown): LockOptionsError =>
+  new LockOptionsError(`The work of withLock() is ${shown(work)}, but must be a function: withLock(key, () => …).`);

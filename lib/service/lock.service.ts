@@ -27,7 +27,7 @@ import { endOf } from '../core/stream-end.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { observableOf } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
-import { CallErrors, lostError } from './call-errors.js';
+import { CallErrors, lostError, noWork } from './call-errors.js';
 import { CallWatchers } from './call-watchers.js';
 import { NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
 import { NO_REPORTS, type OperatorReports } from './lock-reporter.js';
@@ -117,6 +117,7 @@ export class LockService {
       events: this.watchers.events,
       context: this.#context,
       onReply: () => outage?.succeeded(),
+      onUnrenewed: (error) => outage?.unrenewed(error),
       reports,
     });
     this.events = observableOf(this.watchers.events);
@@ -138,6 +139,7 @@ export class LockService {
     let startedAt: number;
     try {
       resolved = this.#resolve(options, this.#defaults);
+      if (typeof work !== 'function') throw noWork(work);
       startedAt = now();
       lock = await this.#acquire(key, resolved);
       if (!(lock instanceof Lock)) throw this.#errors.timeout(lock);

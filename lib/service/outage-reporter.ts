@@ -29,6 +29,7 @@ export class OutageReporter {
   readonly subscriptions: SubscriptionReporter;
   readonly #log: Pick<Log, 'log' | 'warn'>;
   #outage: Outage | undefined;
+  #unrenewedAt = -Infinity;
 
   constructor(log: Pick<Log, 'log' | 'warn'>) {
     this.#log = log;
@@ -58,6 +59,17 @@ export class OutageReporter {
     outage.reportedAt = outage.lastFailedAt;
     const duration = shownDuration(now() - outage.since);
     this.#log.warn(`No locks for ${duration} now, ${failedCalls(outage)} so far. The last: ${error.detail}`);
+  }
+
+  /**
+   * Notes that a held lock can't be renewed. Logs it once a minute at most, and not in an outage that has been
+   * reported: there are calls that work meanwhile.
+   */
+  unrenewed({ detail }: LockUnavailableError): void {
+    const time = now();
+    if (this.#outage || time < this.#unrenewedAt + SUMMARY_EVERY_MS) return;
+    this.#unrenewedAt = time;
+    this.#log.warn(`A held lock can't be renewed, and is lost when its lease is over: ${detail}`);
   }
 
   /** Notes that the store has replied to a call. */

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { LockUnavailableError, type LockLostError } from 'nest-redis-lock';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { deferred } from '../support/deferred.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
@@ -47,6 +48,37 @@ describe('The end of a lease', () => {
     answer.resolve();
     expect(await work).toBe('done');
     expect(await unlocked).toBe(true);
+  });
+
+  it('a lock that could not be renewed says why when its lease is over, and so does the error of its work', async () => {
+    const refused = new LockUnavailableError('It refuses.');
+    const work = locks.withLock('a', async ({ signal }) => {
+      store.renew = () => Promise.reject(refused);
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      const { reason } = signal as { reason: LockLostError };
+      expect(reason).toMatchObject({ reason: 'expired', cause: refused });
+      throw new Error('The work stops.');
+    });
+    const ended = expect(work).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+      detail: expect.stringMatching(/: its lease ended, and the last attempt to renew it had failed: It refuses\.$/),
+      cause: { message: 'The work stops.' },
+    });
+    await jest.advanceTimersByTimeAsync(900);
+    await ended;
+  });
+
+  it('a lock that was renewed again after a failure says nothing of that', async () => {
+    let refusals = 2;
+    store.renew = (renewals) =>
+      refusals-- > 0 ? Promise.reject(new LockUnavailableError('It refuses.')) : store.memory.renew(renewals);
+    const lock = await locks.lock('a', { maxHold: 800 });
+    await jest.advanceTimersByTimeAsync(1800);
+    expect(refusals).toBeLessThan(0);
+    expect(lock.signal.reason).toMatchObject({
+      detail: expect.stringMatching(/Was its "maxHold" over/),
+      cause: undefined,
+    });
   });
 
   it('a lock has expired if its lease is over when the store says, before any timer runs, that it is gone', async () => {

@@ -36,6 +36,18 @@ describe('Refused calls', () => {
     },
   );
 
+  it.each([undefined, Promise.resolve('running')])(
+    'withLock() says so when its work is no function, and asks for nothing: %p',
+    async (work) => {
+      const call = locks.withLock('a', work as unknown as () => void);
+      await expect(call).rejects.toMatchObject({
+        code: 'LOCK_OPTIONS_INVALID',
+        detail: expect.stringMatching(/^The work of withLock\(\) is .*, but must be a function/),
+      });
+      expect(await locks.isLocked('a')).toBe(false);
+    },
+  );
+
   const closing = (): ClosableLockService => {
     locks.beforeApplicationShutdown();
     return locks;

@@ -270,6 +270,18 @@ describe('News of an outage', () => {
     ]);
   });
 
+  it('a lock that can not be renewed is logged once a minute, and not in an outage', () => {
+    const outage = news();
+    for (time = 0; time <= 1.5 * MINUTE; time += 500) outage.unrenewed(new LockUnavailableError('It refuses.'));
+    time = 10 * MINUTE;
+    outage.failed(new LockUnavailableError('Down.'));
+    outage.unrenewed(new LockUnavailableError('Down.'));
+    expect(lines).toEqual([
+      ...Array(2).fill("A held lock can't be renewed, and is lost when its lease is over: It refuses."),
+      "A lock can't be acquired: Down.",
+    ]);
+  });
+
   it('an outage is logged with the server that is gone, and another server does not end it', () => {
     const outage = news();
     time = 0;

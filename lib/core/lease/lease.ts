@@ -1,5 +1,6 @@
 import { now, roundedDown } from '../../clock/deadline.js';
 import type { LostReason, ForcedUnlock } from '../../errors/lock-lost.error.js';
+import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import type { LockDetails, OwnedLock, Sharing } from '../../store/lock-store.js';
 import type { CallSite } from '../request/call-site.js';
 import { canStartWith, turnsOf, type LockRequest } from '../request/lock-request.js';
@@ -63,6 +64,8 @@ export class Lease implements OwnedLock {
   isTokenExposed = false;
   /** When the watchdog checks it next. Only the watchdog uses this. */
   dueAt = 0;
+  /** Why the last renewal failed; undefined once one is confirmed. */
+  renewalError: LockUnavailableError | undefined;
   /** Called at once when the lease is lost, before its holder hears of it. */
   onLost: (lease: Lease) => void = () => undefined;
 
@@ -210,6 +213,7 @@ export class Lease implements OwnedLock {
     const renewedMs = this.#confirmedMs;
     this.#repliedAt = Math.floor(repliedAt);
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
+    this.renewalError = undefined;
     const endsAt = roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
     if (endsAt >= this.#endsAt) {
       this.#endsAt = endsAt;

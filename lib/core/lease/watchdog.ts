@@ -1,5 +1,6 @@
 import type { LockStore, OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
 import { now, roundedDown, timerAt } from '../../clock/deadline.js';
+import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import type { Lease } from './lease.js';
 import { TimeWheel } from '../../clock/time-wheel.js';
 
@@ -30,10 +31,13 @@ const NOTHING_KNOWN: Pick<RenewalOutcome, 'gone'> = { gone: [] };
  */
 export class Watchdog {
   readonly #store: LockStore;
+  readonly #onFailing: (error: LockUnavailableError) => void;
   readonly #wheel = new TimeWheel<Lease>((leases) => this.#check(leases));
 
-  constructor(store: LockStore) {
+  /** @param onFailing called when renewals of a lock fail again and again */
+  constructor(store: LockStore, onFailing: (error: LockUnavailableError) => void) {
     this.#store = store;
+    this.#onFailing = onFailing;
   }
 
   /** Renews a lease from now on. */
@@ -122,11 +126,20 @@ export class Watchdog {
         lease.confirm(sentAt, leaseMs);
         this.#plan(lease, this.#renewalOf(lease));
       });
-    } catch {
+    } catch (error) {
+      this.#noteFailure(leases, sentAt, error as LockUnavailableError);
       this.#planAll(leases, retryAfter);
     } finally {
       clearTimeout(patience);
     }
+  }
+
+  /** Notes that a renewal failed. Reports the second one in a row: one alone passes, as in a failover. */
+  #noteFailure(leases: readonly Lease[], sentAt: number, error: LockUnavailableError): void {
+    // One that was sent later may have been confirmed meanwhile.
+    const failing = leases.filter(({ isHeld, confirmedAt }) => isHeld && sentAt > confirmedAt);
+    if (failing.some(({ renewalError }) => renewalError)) this.#onFailing(error);
+    for (const lease of failing) lease.renewalError = error;
   }
 
   #planAll(leases: readonly Lease[], inMs: (lease: Lease) => number): void {

@@ -150,8 +150,7 @@ export class Lock implements AsyncDisposable {
    * @throws LockLostError
    */
   assertHeld(): void {
-    if (this.isHeld) return;
-    throw this.#loss ?? this.#error('unlocked');
+    if (!this.isHeld) throw this.#loss ?? this.#error('unlocked');
   }
 
   /**
@@ -369,6 +368,7 @@ export class Lock implements AsyncDisposable {
       label: this.#label,
       reason,
       forced,
+      renewalError: reason === 'expired' ? this.#leases.find((lease) => lease.renewalError)?.renewalError : undefined,
       heldMs: Math.round(now() - this.heldSince),
     });
   }
