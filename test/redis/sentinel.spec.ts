@@ -1,7 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
 import { LockService, RedisLockModule, type LockUnavailableError } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
 import { BehindSentinel, LEASE_MS } from '../support/redis/with-sentinel.js';
 import { lockInTheEnd } from '../support/stores/lock-in-the-end.js';
 
@@ -74,6 +77,30 @@ describe('Behind Sentinel', () => {
     // By asking now and then, it would take most of a second each.
     expect(took.sort((a, b) => a - b)[2]).toBeLessThan(400);
   }, 30_000);
+
+  it('a first Sentinel that hangs costs the first call some time, and no error', async () => {
+    const hanging = createServer().listen(0, '127.0.0.1');
+    await once(hanging, 'listening');
+    try {
+      const { connection } = behind.sentinel;
+      const { port } = hanging.address() as AddressInfo;
+      const sentinels = [{ host: '127.0.0.1', port }, ...connection.sentinels];
+      const here = behind.service({ ...connection, sentinels }, { commandTimeout: 3000 });
+      await (await here.lock('a')).unlock();
+    } finally {
+      hanging.close();
+    }
+  });
+
+  it('Sentinels that all reply late get longer with each attempt', async () => {
+    const { connection } = behind.sentinel;
+    const proxies = await Promise.all(connection.sentinels.map(({ port }) => startProxy(port!)));
+    for (const proxy of proxies) proxy.delay(200);
+    const sentinels = proxies.map(({ port }) => ({ host: '127.0.0.1', port }));
+    const here = behind.service({ ...connection, sentinels }, { commandTimeout: 600 });
+    await (await lockInTheEnd(here, 'a')).unlock();
+    await Promise.all(proxies.map((proxy) => proxy.stop()));
+  });
 
   it('a write to an old master that is a replica now finds the new one', async () => {
     // It does not hear from the sentinels, and the old master does not hang up.

@@ -43,6 +43,19 @@ export function growingPatience(redis: Redis, longestMs: number): Redis {
 }
 
 /**
+ * Gives the Sentinels twice as long each time that none of them answered: all may be far away. The copies of the client
+ * do the same.
+ */
+export function growingSentinelPatience({ options }: Redis): void {
+  const { sentinelCommandTimeout: firstMs, sentinelRetryStrategy } = options;
+  // ioredis calls it as a method of the options that it uses.
+  options.sentinelRetryStrategy = function (this: RedisOptions, attempt) {
+    this.sentinelCommandTimeout = Math.min(LONGEST_CONNECT_MS, firstMs! * 2 ** attempt);
+    return sentinelRetryStrategy?.(attempt);
+  };
+}
+
+/**
  * Reconnects one of the library's clients once for each connection, however many replies on it ask for that: ioredis
  * adds a listener to the connection each time.
  */
@@ -66,8 +79,9 @@ export function defaultsFor(commandTimeoutMs: number, client?: Redis) {
     connectTimeout: patientMs,
     // Before a firewall forgets a connection that is idle. ioredis 5 leaves it to the kernel: two hours.
     keepAlive: client?.options.keepAlive || 30_000,
-    // A Sentinel that accepts the connection and says nothing: ask the next one. The time to connect counts too.
-    sentinelCommandTimeout: client?.options.sentinelCommandTimeout ?? patientMs,
+    // A Sentinel that accepts the connection and says nothing: ask the next one, within the time of the same call. The
+    // time to connect counts too.
+    sentinelCommandTimeout: client?.options.sentinelCommandTimeout ?? Math.ceil(commandTimeoutMs / 3),
     // How soon to ask again whether a server that loads its data is ready.
     maxLoadingRetryTime: 200,
     // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.

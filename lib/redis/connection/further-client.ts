@@ -1,6 +1,13 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { databaseOf } from './borrowed-state.js';
-import { defaultsFor, growingPatience, LONGEST_CONNECT_MS, OWN, prepared } from './client-defaults.js';
+import {
+  defaultsFor,
+  growingPatience,
+  growingSentinelPatience,
+  LONGEST_CONNECT_MS,
+  OWN,
+  prepared,
+} from './client-defaults.js';
 import type { RedisClient } from './redis-client.js';
 
 /** What a further client has in place of what the first one has. */
@@ -50,6 +57,7 @@ function furtherClient(
   const longestMs = connectTimeoutMs || LONGEST_CONNECT_MS;
   const connectTimeout = borrowed || !connectTimeoutMs ? Math.min(options.connectTimeout, longestMs) : connectTimeoutMs;
   const redis = prepared(growingPatience(first.duplicate({ ...options, connectTimeout }), longestMs));
+  if (first.options.sentinelCommandTimeout === undefined) growingSentinelPatience(redis);
   const connect = redis.connect.bind(redis);
   redis.connect = (callback) => {
     Object.assign(redis.options, follow());
