@@ -1,3 +1,4 @@
+import { detailOf } from '../errors/lock.error.js';
 import type { Log } from '../log/safe-log.js';
 import { shownDuration, type OutageReporter } from '../service/outage-reporter.js';
 import type { OutageLog } from '../redis/connection/outage-log.js';
@@ -40,6 +41,11 @@ export function redisOutageLog(logger: Log, outage: OutageReporter, nodes: numbe
       subscriptions.unsubscribed(server, line);
     },
     subscribed: (server) => subscriptions.subscribed(server, `The subscription at Redis at ${server} is back.`),
+    mute: (server, error) =>
+      logger.warn(
+        `Redis at ${server} does not let this app publish, so waiters are not told of their turn, ` +
+          `and poll about once a second. ${detailOf(error)}`,
+      ),
     deserted: (server) =>
       logger.warn(
         `The app's client gets no reply from Redis at ${server}, but a new connection does: ` +

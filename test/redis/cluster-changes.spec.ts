@@ -314,4 +314,25 @@ describe('When the nodes of a Redis Cluster change', () => {
     for (const who of [here, there]) await (await lockInTheEnd(who, keyAt(leaving))).unlock();
     await until(async () => (await subscriptions(others)) === 2, 15_000);
   }, 40_000);
+
+  it('a subscription whose node hangs and is replaced moves, though its process only holds locks: they are listed', async () => {
+    const isSubscribed = async ({ redis }: ClusterNode) =>
+      String(await redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).includes('name=nest-redis-lock');
+    await here.withLock(b, () => undefined, { fair: true });
+    let hanging = -1;
+    await until(async () => {
+      hanging = (await Promise.all(cluster.masters.map(isSubscribed))).indexOf(true);
+      return hanging >= 0;
+    });
+    const key = keyAt((hanging + 1) % 3);
+    await here.lock(key, { lease: 900 });
+    process.kill(master(hanging).pid, 'SIGSTOP');
+    try {
+      await takeOver(hanging);
+      await (await lockInTheEnd(there, keyAt(hanging))).unlock();
+      await until(async () => (await there.list()).locks.some((listed) => listed.key === key), 15_000);
+    } finally {
+      process.kill(master(hanging).pid, 'SIGCONT');
+    }
+  }, 30_000);
 });

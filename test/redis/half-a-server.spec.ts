@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { LockUnavailableError } from 'nest-redis-lock';
+import { detailOf } from '../../lib/errors/lock.error.js';
 import { diagnosis } from '../../lib/redis/connection/redis-diagnosis.js';
 import { until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -16,13 +17,19 @@ describe('Servers and proxies that lack a part of Redis', () => {
     await server.stop();
   });
 
-  /** What a server says that does not know some commands; `told` hears what the log says of the subscription. */
+  /** A server that does not know some commands; `told` hears what the log says of messages to this process. */
   async function without(...commands: string[]) {
     server = await startRedis(...commands.flatMap((command) => ['--rename-command', command, '']));
     const told: string[] = [];
     const make = () => {
       const locks = lockService(
-        redisStore({ connection: server.url }, { unsubscribed: (_server, cause) => told.push(diagnosis(cause!)) }),
+        redisStore(
+          { connection: server.url },
+          {
+            unsubscribed: (_server, cause) => told.push(diagnosis(cause!)),
+            mute: (_server, error) => told.push(detailOf(error)),
+          },
+        ),
       );
       open.push(locks);
       return locks;
@@ -62,6 +69,21 @@ describe('Servers and proxies that lack a part of Redis', () => {
       ),
     );
   });
+
+  it('the log says once that the user may publish nothing; waiters poll', async () => {
+    const { make, told } = await without();
+    const [here, there] = [make(), make()];
+    const client = new Redis(server.url);
+    await client.acl('SETUSER', 'default', '-publish');
+    client.disconnect();
+    const held = await here.lock('a');
+    const waiting = there.lock('a', { wait: 20_000 });
+    // It notices when no message has come for five seconds.
+    await until(() => told.length > 0);
+    await held.unlock();
+    await (await waiting).unlock();
+    expect(told).toEqual([expect.stringMatching(/Its user lacks rights/)]);
+  }, 20_000);
 
   it('the first error says that the user may run no scripts', async () => {
     const { make } = await without();

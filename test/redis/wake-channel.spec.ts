@@ -1,6 +1,9 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
+import { LockUnavailableError } from 'nest-redis-lock';
+import { detailOf } from '../../lib/errors/lock.error.js';
+import { RefusedError } from '../../lib/redis/connection/connection-errors.js';
 import { WakeChannel } from '../../lib/redis/wake/wake-channel.js';
 import { deferred, turn } from '../support/deferred.js';
 
@@ -20,6 +23,7 @@ it('a wake channel that is closed while it subscribes does not report that, and 
     message: () => undefined,
     up: () => said.push('up'),
     down: () => said.push('down'),
+    mute: () => undefined,
   });
   const opened = channel.open();
   redis.emit('ready');
@@ -43,6 +47,7 @@ it('a wake channel whose connection neither comes nor fails is reported, and whe
       message: () => undefined,
       up: (again) => said.push(`up ${again}`),
       down: () => said.push('down'),
+      mute: () => undefined,
     });
     const opened = channel.open();
     jest.advanceTimersByTime(2_000);
@@ -79,6 +84,7 @@ describe('A wake channel that is checked', () => {
       message: (text) => heard.push(text),
       up: () => undefined,
       down: () => undefined,
+      mute: (error) => heard.push(detailOf(error)),
     });
     channel.name('lock:wake:me');
     void channel.open();
@@ -151,6 +157,20 @@ describe('A wake channel that is checked', () => {
     expect(await checks(9)).toBe(0);
     expect(await checks(1)).toBe(1);
     expect(await checks(10)).toBe(2);
+  });
+
+  it('a wake channel says once that its user may publish nothing, and nothing of other failures', async () => {
+    const refuse = (reply: string) => publish.mockRejectedValueOnce(new RefusedError(reply, new Error(reply)));
+    publish.mockRejectedValueOnce(new LockUnavailableError('It is silent.'));
+    refuse('LOADING Redis is loading the dataset in memory');
+    refuse("NOPERM this user has no permissions to run the 'publish' command");
+    refuse("ERR ACL failure in script: this user has no permissions to run the 'publish' command");
+    for (let time = 0; time < 4; time++) {
+      await check();
+      jest.advanceTimersByTime(5_000);
+    }
+    expect(publish).toHaveBeenCalledTimes(4);
+    expect(heard).toEqual(["NOPERM this user has no permissions to run the 'publish' command"]);
   });
 
   it('a wake channel stays as it is when nothing can be published, or when it was made anew meanwhile', async () => {

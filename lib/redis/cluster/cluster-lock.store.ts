@@ -72,6 +72,8 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
   }
 
   override async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
+    // The node of the subscription may hang, and be none of the cluster any more.
+    this.inner.checkSubscription();
     const bySlot = new Map<number, Map<OwnedLock, OwnedLock>>();
     for (const lock of renewals) {
       for (const { slot, keys } of keyGroups(this.#names, lock.keys)) {

@@ -6,6 +6,8 @@ export interface OutageLog {
   unsubscribed(server: string, cause: Error | undefined): void;
   /** The subscription is back. */
   subscribed(server: string): void;
+  /** The server does not let this app publish, so nobody is told of its turn. */
+  mute(server: string, error: Error): void;
   /** The client that the app lends gets no reply, but another one does, which takes its place. */
   deserted(server: string): void;
   /** The server can be reached, but should not keep locks. */
@@ -18,6 +20,7 @@ export const SILENT: OutageLog = {
   up: () => undefined,
   unsubscribed: () => undefined,
   subscribed: () => undefined,
+  mute: () => undefined,
   deserted: () => undefined,
   unfit: () => undefined,
 };

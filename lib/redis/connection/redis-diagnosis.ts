@@ -1,14 +1,17 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 
+/** How a server says that the user lacks a right, also inside a script. */
+const NO_RIGHT = /^NOPERM|user executing the script can't|ACL failure in script/;
+
+/** Whether a server refused because the user lacks a right. */
+export const lacksRight = (said: string): boolean => NO_RIGHT.test(said);
+
 /** What to do about an error of a server or the network: the first pattern that matches. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^NOAUTH/, 'It asks for a password: put it into "connection".'],
   [/^WRONGPASS|invalid password/, 'Look at the user and the password in "connection".'],
-  [
-    /^NOPERM|user executing the script can't|ACL failure in script/,
-    'Its user lacks rights: docs/redis.md has a list of those it needs.',
-  ],
+  [NO_RIGHT, 'Its user lacks rights: docs/redis.md has a list of those it needs.'],
   [
     /unknown command.{1,3}(EVAL|EVALSHA|SCRIPT)\b/i,
     'It runs no Lua scripts, which all locks need. Is it a proxy or a Sentinel? Connect to Redis itself.',
@@ -64,11 +67,16 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     /altnames/i,
     'Its certificate is for another host: connect to a name that it has, or give that as "connection.tls.servername".',
   ],
+  [/certificate is not yet valid/, 'Look at the clock of this host, and from when on the certificate is valid.'],
   [/certificate has expired/, 'Renew the certificate of the server.'],
   [/certificate/i, 'Its certificate is not trusted: give the authority that signed it, "connection.tls.ca".'],
   [
     /TLS|SSL|socket disconnected before secure/,
     'Look whether this port speaks TLS; if not, use redis:// or leave out "tls".',
+  ],
+  [
+    /Protocol error|Unknown RESP type/i,
+    'What answers there is no Redis: look at the host and the port in "connection".',
   ],
   [/ENOTFOUND|EAI_AGAIN/, 'Look at the host name in "connection".'],
   [

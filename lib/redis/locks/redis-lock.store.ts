@@ -78,6 +78,7 @@ export class RedisLockStore implements QuorumNode {
         this.#listeners.resync();
       },
       down: (cause) => log.unsubscribed(redis.server, cause),
+      mute: (error) => log.mute(redis.server, error),
     });
     transport.onConnected((reconnected) => {
       if (redis.isToOneServer) this.#orphans.answeredAnew();
@@ -102,6 +103,11 @@ export class RedisLockStore implements QuorumNode {
   listen(listener: StoreListener): void {
     this.#listeners.add(listener);
     this.#channel.name(this.#transport.names.wakeChannel(listener.source));
+  }
+
+  /** Makes sure, now and then, that messages reach this process. */
+  checkSubscription(): void {
+    this.#channel.checkNowAndThen();
   }
 
   acquire(command: AcquireCommand): Promise<Granted | Busy> {

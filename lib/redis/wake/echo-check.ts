@@ -1,5 +1,7 @@
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
+import { RefusedError } from '../connection/connection-errors.js';
+import { lacksRight } from '../connection/redis-diagnosis.js';
 
 /** What a process publishes on its own channel to learn whether messages still reach it. */
 const ECHO = 'echo';
@@ -11,6 +13,13 @@ const WITHIN_MS = 1_000;
 /** Publishes a message where locks are released, and resolves with how many subscribers there are on that server. */
 export type Publish = (channel: string, message: string) => Promise<number>;
 
+interface EchoListener {
+  /** No echo was heard. */
+  deaf(): void;
+  /** The server refuses to publish. Called once. */
+  mute(error: Error): void;
+}
+
 /**
  * Finds out whether messages still reach a subscription. The server that its connection was made to may be a replica by
  * now, behind the same name as the next master, or may have left its cluster: it replies, but no message of a lock
@@ -18,15 +27,15 @@ export type Publish = (channel: string, message: string) => Promise<number>;
  */
 export class EchoCheck {
   readonly #publish: Publish;
-  readonly #onDeaf: () => void;
+  readonly #listener: EchoListener;
+  #isMute = false;
   #askedAt = -Infinity;
   #heardAt = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param onDeaf called when no echo is heard */
-  constructor(publish: Publish, onDeaf: () => void) {
+  constructor(publish: Publish, listener: EchoListener) {
     this.#publish = publish;
-    this.#onDeaf = onDeaf;
+    this.#listener = listener;
   }
 
   /** Notes that messages reach the subscription at this moment. */
@@ -49,7 +58,7 @@ export class EchoCheck {
   start(channel: string): void {
     if (now() < this.#askedAt + EVERY_MS) return;
     this.#askedAt = now();
-    atRoot(() => this.#publish(channel, ECHO)).then(this.#expectEcho, () => undefined);
+    atRoot(() => this.#publish(channel, ECHO)).then(this.#expectEcho, this.#refused);
   }
 
   stop(): void {
@@ -57,10 +66,16 @@ export class EchoCheck {
     this.#timer = undefined;
   }
 
+  readonly #refused = (error: Error): void => {
+    if (this.#isMute || !(error instanceof RefusedError) || !lacksRight(error.reply)) return;
+    this.#isMute = true;
+    this.#listener.mute(error);
+  };
+
   readonly #expectEcho = (subscribers: number): void => {
-    if (subscribers === 0) return this.#onDeaf();
+    if (subscribers === 0) return this.#listener.deaf();
     // Timers run before sockets are read: after a stall of the process, the echo may be there already.
-    const look = () => setImmediate(() => this.#heardAt < this.#askedAt && this.#onDeaf());
+    const look = () => setImmediate(() => this.#heardAt < this.#askedAt && this.#listener.deaf());
     this.#timer = atRoot(() => setTimeout(look, WITHIN_MS).unref());
   };
 }

@@ -20,6 +20,8 @@ interface WakeListener {
   up(reconnected: boolean): void;
   /** The channel is down. Called once, until it is up again. */
   down(cause: Error | undefined): void;
+  /** The server refuses to publish, so no message comes. Called once. */
+  mute(error: Error): void;
 }
 
 /**
@@ -42,8 +44,11 @@ export class WakeChannel {
   /** @param connect makes the connection to listen on; returns undefined while no server is known */
   constructor(connect: () => Redis | undefined, publish: Publish, listener: WakeListener) {
     this.#connect = connect;
-    this.#echo = new EchoCheck(publish, () => {
-      if (this.#state === 'up' && !this.#isClosed) this.#redis?.disconnect(true);
+    this.#echo = new EchoCheck(publish, {
+      deaf: () => {
+        if (this.#state === 'up' && !this.#isClosed) this.#redis?.disconnect(true);
+      },
+      mute: (error) => listener.mute(error),
     });
     this.#listener = listener;
   }

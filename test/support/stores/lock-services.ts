@@ -1,26 +1,17 @@
 import type { LockStore, RedisLockModuleOptions } from 'nest-redis-lock';
 import { LockService } from '../../../lib/service/lock.service.js';
 import type { RequestPort } from '../../../lib/service/request-port.js';
-import type { OutageLog } from '../../../lib/redis/connection/outage-log.js';
+import { SILENT, type OutageLog } from '../../../lib/redis/connection/outage-log.js';
 import { resolveModuleOptions } from '../../../lib/module/redis-lock.resolved-options.js';
 import { RedisLockStore } from '../../../lib/redis/locks/redis-lock.store.js';
 import { connectToRedis } from '../../../lib/redis/locks/transport.js';
 import { redisStore as storeOn } from '../../../lib/redis/redis-store.js';
 import { QuorumLockStore } from '../../../lib/store/quorum/quorum-lock.store.js';
 
-const QUIET: OutageLog = {
-  down: () => undefined,
-  up: () => undefined,
-  unsubscribed: () => undefined,
-  subscribed: () => undefined,
-  deserted: () => undefined,
-  unfit: () => undefined,
-};
-
 /** A store on Redis, as the module makes it. */
 export function redisStore(options: RedisLockModuleOptions, log: Partial<OutageLog> = {}): LockStore {
   const { callDefaults, ...resolved } = resolveModuleOptions(options);
-  return storeOn({ ...resolved, leaseMs: callDefaults.leaseMs, log: { ...QUIET, ...log } });
+  return storeOn({ ...resolved, leaseMs: callDefaults.leaseMs, log: { ...SILENT, ...log } });
 }
 
 /**
@@ -32,7 +23,7 @@ export function trustingQuorum(
   commandTimeoutMs = 1000,
   log: Partial<OutageLog> = {},
 ): LockStore {
-  const node = { keyPrefix: 'lock:', commandTimeoutMs, isNode: true, log: { ...QUIET, ...log } };
+  const node = { keyPrefix: 'lock:', commandTimeoutMs, isNode: true, log: { ...SILENT, ...log } };
   return new QuorumLockStore(
     connections.map((connection) => new RedisLockStore(connectToRedis({ ...node, connection }))),
   );
