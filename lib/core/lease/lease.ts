@@ -12,6 +12,9 @@ const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
 /** Ends are rounded down to this part of the lease. */
 const END_STEP = 1 / 256;
 
+/** The last renewal of a lease that failed. Few have one, so it takes no room in the others. */
+const failedRenewals = new WeakMap<Lease, { readonly sentAt: number; readonly error: LockUnavailableError }>();
+
 /** What the lease needs to know of the lock of the caller that holds it. */
 interface Holder {
   readonly details: LockDetails;
@@ -64,8 +67,6 @@ export class Lease implements OwnedLock {
   isTokenExposed = false;
   /** When the watchdog checks it next. Only the watchdog uses this. */
   dueAt = 0;
-  /** Why the last renewal failed; undefined once one is confirmed. */
-  renewalError: LockUnavailableError | undefined;
   /** Called at once when the lease is lost, before its holder hears of it. */
   onLost: (lease: Lease) => void = () => undefined;
 
@@ -113,6 +114,12 @@ export class Lease implements OwnedLock {
   /** When it ends if nobody renews it. */
   get endsAt(): number {
     return this.#endsAt;
+  }
+
+  /** Why the last renewal failed; undefined if it was confirmed. */
+  get renewalError(): LockUnavailableError | undefined {
+    const failed = failedRenewals.get(this);
+    return failed && failed.sentAt > this.#confirmedAt ? failed.error : undefined;
   }
 
   /** How long it was confirmed for. Less than `leaseMs` when it was handed over and has not been renewed yet. */
@@ -213,13 +220,17 @@ export class Lease implements OwnedLock {
     const renewedMs = this.#confirmedMs;
     this.#repliedAt = Math.floor(repliedAt);
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
-    this.renewalError = undefined;
     const endsAt = roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
     if (endsAt >= this.#endsAt) {
       this.#endsAt = endsAt;
       this.#confirmedMs = leaseMs;
     }
     this.#holder?.reportRenewal(marginMs, renewedMs);
+  }
+
+  /** Notes that a renewal that was sent at `sentAt` failed. */
+  renewalFailed(sentAt: number, error: LockUnavailableError): void {
+    failedRenewals.set(this, { sentAt, error });
   }
 
   /**

@@ -136,10 +136,8 @@ export class Watchdog {
 
   /** Notes that a renewal failed. Reports the second one in a row: one alone passes, as in a failover. */
   #noteFailure(leases: readonly Lease[], sentAt: number, error: LockUnavailableError): void {
-    // One that was sent later may have been confirmed meanwhile.
-    const failing = leases.filter(({ isHeld, confirmedAt }) => isHeld && sentAt > confirmedAt);
-    if (failing.some(({ renewalError }) => renewalError)) this.#onFailing(error);
-    for (const lease of failing) lease.renewalError = error;
+    if (leases.some(({ isHeld, renewalError }) => isHeld && renewalError)) this.#onFailing(error);
+    for (const lease of leases) lease.renewalFailed(sentAt, error);
   }
 
   #planAll(leases: readonly Lease[], inMs: (lease: Lease) => number): void {
