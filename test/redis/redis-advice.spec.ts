@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { diagnosis } from '../../lib/redis/connection/redis-diagnosis.js';
+import type { Redis } from 'ioredis';
+import { diagnosis, silence } from '../../lib/redis/connection/redis-diagnosis.js';
 
 describe('What to do about the words of a server', () => {
   it.each([
@@ -18,5 +19,16 @@ describe('What to do about the words of a server', () => {
     ['All sentinels are unreachable. Last error: connect ECONNREFUSED', 'whether they run'],
   ])('%s: %s', (words, advice) => {
     expect(diagnosis(new Error(words))).toContain(advice);
+  });
+});
+
+describe('What the state of a connection over TLS says when no call gets a reply', () => {
+  it.each([
+    ['the server is connected, and the handshake is not over', false, 'the TLS handshake got no answer'],
+    ['the next attempt begins, and the connection is still the one that failed', true, 'no connection for 800 ms'],
+  ])('when %s', (_state, destroyed, words) => {
+    const redis = { status: 'connecting', stream: { connecting: false, destroyed }, options: { tls: {} } };
+    const known = { connectedAt: 0, timeoutMs: 800, lastError: undefined };
+    expect(silence(redis as unknown as Redis, known).message).toBe(words);
   });
 });
