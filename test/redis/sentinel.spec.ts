@@ -95,7 +95,7 @@ describe('Behind Sentinel', () => {
   it('Sentinels that all reply late get longer with each attempt', async () => {
     const { connection } = behind.sentinel;
     const proxies = await Promise.all(connection.sentinels.map(({ port }) => startProxy(port!)));
-    for (const proxy of proxies) proxy.delay(200);
+    for (const proxy of proxies) proxy.delay(120);
     const sentinels = proxies.map(({ port }) => ({ host: '127.0.0.1', port }));
     const here = behind.service({ ...connection, sentinels }, { commandTimeout: 600 });
     await (await lockInTheEnd(here, 'a')).unlock();
