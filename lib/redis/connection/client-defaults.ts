@@ -13,8 +13,15 @@ export const OWN = {
 /** How long a connection may take to be made in the end where the app sets no `connectTimeout`, in ms. */
 export const LONGEST_CONNECT_MS = 10_000;
 
-/** Prepares one of the library's own clients. */
-export const prepared = (redis: Redis): Redis => outsideRequests(reconnectingOnce(redis));
+/**
+ * Prepares one of the library's own clients.
+ *
+ * @param given the options that the app has set
+ */
+export function prepared(redis: Redis, given: RedisOptions): Redis {
+  if (given.sentinelCommandTimeout === undefined) growingSentinelPatience(redis);
+  return outsideRequests(reconnectingOnce(redis));
+}
 
 /**
  * Makes one of the library's clients connect, reconnect and emit its events outside of all requests. Otherwise replies
@@ -46,7 +53,7 @@ export function growingPatience(redis: Redis, longestMs: number): Redis {
  * Gives the Sentinels twice as long each time that none of them answered: all may be far away. The copies of the client
  * do the same.
  */
-export function growingSentinelPatience({ options }: Redis): void {
+function growingSentinelPatience({ options }: Redis): void {
   const { sentinelCommandTimeout: firstMs, sentinelRetryStrategy } = options;
   // ioredis calls it as a method of the options that it uses.
   options.sentinelRetryStrategy = function (this: RedisOptions, attempt) {

@@ -1,13 +1,6 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { databaseOf } from './borrowed-state.js';
-import {
-  defaultsFor,
-  growingPatience,
-  growingSentinelPatience,
-  LONGEST_CONNECT_MS,
-  OWN,
-  prepared,
-} from './client-defaults.js';
+import { defaultsFor, growingPatience, LONGEST_CONNECT_MS, OWN, prepared } from './client-defaults.js';
 import type { RedisClient } from './redis-client.js';
 
 /** What a further client has in place of what the first one has. */
@@ -56,8 +49,8 @@ function furtherClient(
   const options = { ...defaultsFor(commandTimeoutMs, first), ...OWN, ...more };
   const longestMs = connectTimeoutMs || LONGEST_CONNECT_MS;
   const connectTimeout = borrowed || !connectTimeoutMs ? Math.min(options.connectTimeout, longestMs) : connectTimeoutMs;
-  const redis = prepared(growingPatience(first.duplicate({ ...options, connectTimeout }), longestMs));
-  if (first.options.sentinelCommandTimeout === undefined) growingSentinelPatience(redis);
+  const further = first.duplicate({ ...options, connectTimeout });
+  const redis = prepared(growingPatience(further, longestMs), first.options);
   const connect = redis.connect.bind(redis);
   redis.connect = (callback) => {
     Object.assign(redis.options, follow());

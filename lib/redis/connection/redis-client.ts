@@ -1,14 +1,7 @@
 import { Redis, type Cluster, type RedisOptions } from 'ioredis';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { shown } from '../../errors/messages.js';
-import {
-  defaultsFor,
-  growingPatience,
-  growingSentinelPatience,
-  LONGEST_CONNECT_MS,
-  OWN,
-  prepared,
-} from './client-defaults.js';
+import { defaultsFor, growingPatience, LONGEST_CONNECT_MS, OWN, prepared } from './client-defaults.js';
 import { connectionOption, isIoredisClient, refuseIoredis4 } from './connection-option.js';
 import { optionsOfUrl } from './ioredis-options.js';
 
@@ -60,15 +53,11 @@ export function borrowedClient(redis: Redis): RedisClient {
   return { redis, borrowed: true, connectTimeoutMs: redis.options.connectTimeout };
 }
 
-function ownClient(
-  redis: Redis,
-  { connectTimeout, sentinelCommandTimeout }: RedisOptions,
-  option: string,
-): RedisClient {
+function ownClient(redis: Redis, given: RedisOptions, option: string): RedisClient {
+  const { connectTimeout } = given;
   withoutPrefix(redis, option);
   if (connectTimeout === undefined) growingPatience(redis, LONGEST_CONNECT_MS);
-  if (sentinelCommandTimeout === undefined) growingSentinelPatience(redis);
-  return { redis: prepared(redis), borrowed: false, connectTimeoutMs: connectTimeout };
+  return { redis: prepared(redis, given), borrowed: false, connectTimeoutMs: connectTimeout };
 }
 
 function withoutPrefix<Client extends Redis | Cluster>(client: Client, option = 'connection'): Client {
