@@ -77,5 +77,6 @@ export function lostError(lost: LockLostError, requests: RequestPort, cause?: un
   return requests.attachError(cause === lost ? lost : lost.withCause(cause));
 }
 
+/** Makes the error of a call that was given something else than work. */
 export const noWork = (work: unknown): LockOptionsError =>
   new LockOptionsError(`The work of withLock() is ${shown(work)}, but must be a function: withLock(key, () => …).`);

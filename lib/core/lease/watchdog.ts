@@ -31,13 +31,13 @@ const NOTHING_KNOWN: Pick<RenewalOutcome, 'gone'> = { gone: [] };
  */
 export class Watchdog {
   readonly #store: LockStore;
-  readonly #onFailing: (error: LockUnavailableError) => void;
+  readonly #onUnrenewed: (error: LockUnavailableError) => void;
   readonly #wheel = new TimeWheel<Lease>((leases) => this.#check(leases));
 
-  /** @param onFailing called when renewals of a lock fail again and again */
-  constructor(store: LockStore, onFailing: (error: LockUnavailableError) => void) {
+  /** @param onUnrenewed called when renewals of a lock fail again and again */
+  constructor(store: LockStore, onUnrenewed: (error: LockUnavailableError) => void) {
     this.#store = store;
-    this.#onFailing = onFailing;
+    this.#onUnrenewed = onUnrenewed;
   }
 
   /** Renews a lease from now on. */
@@ -136,7 +136,7 @@ export class Watchdog {
 
   /** Notes that a renewal failed. Reports the second one in a row: one alone passes, as in a failover. */
   #noteFailure(leases: readonly Lease[], sentAt: number, error: LockUnavailableError): void {
-    if (leases.some(({ isHeld, renewalError }) => isHeld && renewalError)) this.#onFailing(error);
+    if (leases.some(({ isHeld, renewalError }) => isHeld && renewalError)) this.#onUnrenewed(error);
     for (const lease of leases) lease.renewalFailed(sentAt, error);
   }
 

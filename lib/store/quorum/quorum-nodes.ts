@@ -137,6 +137,7 @@ export class QuorumNodes {
   /**
    * Asks all nodes what a majority can decide.
    *
+   * @param otherwise only of a look: see there
    * @throws LockUnavailableError when too many nodes fail; otherwise the error with which a node refuses
    */
   decide<Reply, Verdict>(
