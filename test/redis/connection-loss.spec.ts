@@ -305,15 +305,18 @@ describe('When Redis fails', () => {
 
   it('a lock that Redis refuses to renew says so when it is lost', async () => {
     const lock = await locks.lock('a', { lease: 900 });
-    await redis.config('SET', 'min-replicas-to-write', 1);
-    await aborted(lock.signal);
-    expect(lock.signal.reason).toMatchObject({
-      reason: 'expired',
-      detail: expect.stringMatching(
-        /the last attempt to renew it had failed: Redis at .* refused the command: NOREPLICAS/,
-      ),
-    });
-    await redis.config('SET', 'min-replicas-to-write', 0);
+    try {
+      await redis.config('SET', 'min-replicas-to-write', 1);
+      await aborted(lock.signal);
+      expect(lock.signal.reason).toMatchObject({
+        reason: 'expired',
+        detail: expect.stringMatching(
+          /the last attempt to renew it had failed: Redis at .* refused the command: NOREPLICAS/,
+        ),
+      });
+    } finally {
+      await redis.config('SET', 'min-replicas-to-write', 0);
+    }
   });
 
   it('callers of several keys do not fail with one that meets a key which is no lock', async () => {

@@ -96,10 +96,13 @@ describe('Behind Sentinel', () => {
     const { connection } = behind.sentinel;
     const proxies = await Promise.all(connection.sentinels.map(({ port }) => startProxy(port!)));
     for (const proxy of proxies) proxy.delay(120);
-    const sentinels = proxies.map(({ port }) => ({ host: '127.0.0.1', port }));
-    const here = behind.service({ ...connection, sentinels }, { commandTimeout: 600 });
-    await (await lockInTheEnd(here, 'a')).unlock();
-    await Promise.all(proxies.map((proxy) => proxy.stop()));
+    try {
+      const sentinels = proxies.map(({ port }) => ({ host: '127.0.0.1', port }));
+      const here = behind.service({ ...connection, sentinels }, { commandTimeout: 600 });
+      await (await lockInTheEnd(here, 'a')).unlock();
+    } finally {
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+    }
   });
 
   it('a write to an old master that is a replica now finds the new one', async () => {
