@@ -2,7 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { LockExplorer } from '../boot/lock.explorer.js';
 import { leaveAllLocks } from '../core/nesting/lock-context.js';
-import { bindLateCancelGuard } from '../http/late-cancel.js';
+import { bindGrpcGuard } from '../http/grpc-call.guard.js';
 import { bindExceptionFilter } from '../http/lock-exception.filter.js';
 import { bindRequestGuard } from '../http/lock-request.guard.js';
 import { checkedAsyncOptions, checkedFactories } from './redis-lock.async-options.js';
@@ -75,7 +75,7 @@ function withLockService(
         useFactory: bindExceptionFilter,
         inject: [ApplicationConfig, HttpAdapterHost, ModulesContainer],
       },
-      { provide: CALLS, useFactory: bindLateCancelGuard, inject: [ModulesContainer] },
+      { provide: CALLS, useFactory: bindGrpcGuard, inject: [ModulesContainer] },
       LockExplorer,
     ],
     exports: [...(definition.exports ?? []), token],

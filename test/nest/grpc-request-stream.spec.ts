@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { Client, credentials, type ClientDuplexStream, type ServiceError } from '@grpc/grpc-js';
+import { type CanActivate, Controller, type INestMicroservice, UseGuards } from '@nestjs/common';
+import { GrpcStreamMethod, type MicroserviceOptions, Transport } from '@nestjs/microservices';
+import { Test } from '@nestjs/testing';
+import { type Lock, LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { filter, firstValueFrom, map, type Observable, toArray } from 'rxjs';
+import { nextTurn } from '../../lib/clock/next-turn.js';
+import { freePort } from '../support/free-port.mjs';
+
+jest.setTimeout(30_000);
+
+const PROTO = fileURLToPath(new URL('../support/uploads.proto', import.meta.url));
+const KEY = 'upload:7';
+const OPTIONS = { wait: '1s' } as const;
+
+interface Part {
+  readonly number: number;
+}
+
+class SlowGuard implements CanActivate {
+  async canActivate(): Promise<boolean> {
+    await nextTurn();
+    return true;
+  }
+}
+
+@Controller()
+@UseGuards(SlowGuard)
+class Uploads {
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  below(parts: Observable<Part>): Observable<Part> {
+    return echo(parts);
+  }
+
+  @WithLock(KEY, OPTIONS)
+  @GrpcStreamMethod('Uploads')
+  above(parts: Observable<Part>): Observable<Part> {
+    return echo(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  async asyncBelow(parts: Observable<Part>): Promise<Observable<Part>> {
+    return echo(parts);
+  }
+
+  @WithLock(KEY, OPTIONS)
+  @GrpcStreamMethod('Uploads')
+  async asyncAbove(parts: Observable<Part>): Promise<Observable<Part>> {
+    return echo(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  inner(parts: Observable<Part>): Observable<Part> {
+    return this.locked(parts);
+  }
+
+  @WithLock(KEY, OPTIONS)
+  locked(parts: Observable<Part>): Observable<Part> {
+    return echo(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  collected(parts: Observable<Part>): Observable<{ count: number }> {
+    return parts.pipe(
+      toArray(),
+      map((all) => ({ count: all.length })),
+    );
+  }
+}
+
+const echo = (parts: Observable<Part>): Observable<Part> => parts.pipe(map(({ number }) => ({ number })));
+
+let app: INestMicroservice;
+let locks: LockService;
+let client: Client;
+
+beforeEach(async () => {
+  const url = `127.0.0.1:${await freePort()}`;
+  const module = Test.createTestingModule({ imports: [LockTestingModule.forRoot()], controllers: [Uploads] });
+  app = (await module.compile()).createNestMicroservice<MicroserviceOptions>({
+    transport: Transport.GRPC,
+    options: { url, package: 'uploads', protoPath: PROTO },
+    logger: false,
+  });
+  await app.listen();
+  locks = app.get(LockService);
+  client = new Client(url, credentials.createInsecure());
+});
+
+afterEach(async () => {
+  client.close();
+  await app.close();
+});
+
+/** Protocol buffers by hand: one field, a small number. */
+const written = ({ number }: Part): Buffer => Buffer.from([8, number]);
+const read = (bytes: Buffer): number => bytes[1] ?? 0;
+
+type Call = ClientDuplexStream<Part, number>;
+
+const called = (method: string): Call => client.makeBidiStreamRequest(`/uploads.Uploads/${method}`, written, read);
+
+function sendAll(call: Call, numbers: readonly number[]): void {
+  for (const number of numbers) call.write({ number });
+  call.end();
+}
+
+/** Reads until the server ends the call; adds its message when it is an error. */
+async function answer(call: Call): Promise<(number | string)[]> {
+  const all: (number | string)[] = [];
+  call.on('data', (number: number) => all.push(number));
+  call.on('error', ({ details }: ServiceError) => all.push(details));
+  await new Promise((resolve) => call.on('status', resolve));
+  await nextTurn();
+  return all;
+}
+
+const event = (wanted: string) => firstValueFrom(locks.events.pipe(filter(({ type }) => type === wanted)));
+
+const METHODS = ['Below', 'Above', 'AsyncBelow', 'AsyncAbove', 'Inner'];
+
+describe.each(METHODS)('a lock on a gRPC method that reads a stream: %s', (method) => {
+  it('gets each message, in order, when its key is free', async () => {
+    const call = called(method);
+    sendAll(call, [1, 2, 3]);
+    expect(await answer(call)).toEqual([1, 2, 3]);
+    expect(await locks.isLocked(KEY)).toBe(false);
+  });
+
+  it('gets what was sent while it waited, also when the client has ended its stream by then', async () => {
+    const held = await locks.lock(KEY);
+    const waits = event('queued');
+    const call = called(method);
+    const answered = answer(call);
+    sendAll(call, [1, 2, 3]);
+    await waits;
+    await held.unlock();
+    expect(await answered).toEqual([1, 2, 3]);
+  });
+
+  it('gets what is sent later, too, and keeps its lock meanwhile', async () => {
+    const call = called(method);
+    const answered = answer(call);
+    const first = once(call, 'data');
+    call.write({ number: 1 });
+    await first;
+    expect(await locks.isLocked(KEY)).toBe(true);
+    sendAll(call, [2, 3]);
+    expect(await answered).toEqual([1, 2, 3]);
+  });
+
+  it('tells a client that has ended its stream that the key is busy, and the process lives on', async () => {
+    const held: Lock = await locks.lock(KEY);
+    const call = called(method);
+    sendAll(call, [1]);
+    expect(await answer(call)).toEqual(['Another request is working on this right now. Try again in a moment.']);
+    await held.unlock();
+    const next = called(method);
+    sendAll(next, [4]);
+    expect(await answer(next)).toEqual([4]);
+  });
+});
+
+it('a gRPC method with one answer gets each message of its request', async () => {
+  const call = called('Collected');
+  sendAll(call, [1, 2, 3]);
+  expect(await answer(call)).toEqual([3]);
+});
