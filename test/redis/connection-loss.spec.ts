@@ -78,6 +78,26 @@ describe('When Redis fails', () => {
     await watched.close();
   });
 
+  it('a server that makes connections, but runs no scripts for a while, is told once, and once when it does', async () => {
+    const log: string[] = [];
+    const note = (what: string) => () => log.push(what);
+    const options = { connection: server.url, commandTimeout: COMMAND_TIMEOUT_MS };
+    const watched = lockService(redisStore(options, { down: note('down'), up: note('up') }), { shutdownGrace: 0 });
+    await watched.withLock('a', () => undefined);
+    const connections = async () => Number(/total_connections_received:(\d+)/.exec(await redis.info('stats'))![1]);
+    // A failover of Redis does that, and a shutdown that waits for replicas.
+    await redis.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+    const before = await connections();
+    await unavailable(watched.lock('a'));
+    await until(async () => (await connections()) >= before + 4);
+    expect(log).toEqual(['down']);
+    await redis.client('UNPAUSE');
+    await until(() => log.length > 1);
+    expect(log).toEqual(['down', 'up']);
+    expect(await watched.withLock('b', () => 'done')).toBe('done');
+    await watched.close();
+  });
+
   it('a server that dies while it is in use is told as one that does not run', async () => {
     const log: string[] = [];
     const down = (_server: string, error: Error) => log.push(diagnosis(error));

@@ -12,6 +12,7 @@ export class CircuitBreaker {
   readonly #report: OutageReport;
   #lastError: Error | undefined;
   #isOpen = false;
+  #awaitsReply = false;
 
   constructor(report: OutageReport) {
     this.#report = report;
@@ -36,16 +37,29 @@ export class CircuitBreaker {
     if (!this.#lastError || error.name !== 'MaxRetriesPerRequestError') this.#lastError = error;
   }
 
-  /** Opens the circuit, because a call got no reply. */
-  open(error: Error): void {
+  /**
+   * Opens the circuit, because a call got no reply.
+   *
+   * @param wasReady whether the connection was ready. Then the next one that gets ready is no sign that calls get replies:
+   *   a server whose writes are paused makes connections as ever
+   */
+  open(error: Error, wasReady: boolean): void {
     this.note(error);
     this.#isOpen = true;
+    this.#awaitsReply ||= wasReady;
   }
 
-  /** Closes the circuit, because the server replied or the connection is ready. */
+  /** Lets calls through, because the connection is ready. Returns whether the outage is over. */
+  ready(): boolean {
+    this.#isOpen = false;
+    if (!this.#awaitsReply) this.close();
+    return !this.#awaitsReply;
+  }
+
+  /** Closes the circuit, because the server replied. */
   close(): void {
     if (this.#lastError) this.#report.up();
     this.#lastError = undefined;
-    this.#isOpen = false;
+    this.#isOpen = this.#awaitsReply = false;
   }
 }

@@ -1,4 +1,5 @@
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import { saidBy } from './redis-diagnosis.js';
 
@@ -16,10 +17,11 @@ export const LONGEST_CONNECT_MS = 10_000;
 /**
  * Prepares one of the library's own clients.
  *
- * @param given the options that the app has set
+ * @param sentinelTimeoutMs how long a Sentinel may take to reply, if the app sets it
  */
-export function prepared(redis: Redis, given: RedisOptions): Redis {
-  if (given.sentinelCommandTimeout === undefined) growingSentinelPatience(redis);
+export function prepared(redis: Redis, sentinelTimeoutMs: number | undefined): Redis {
+  if (sentinelTimeoutMs === undefined) growingSentinelPatience(redis);
+  silentSentinels(redis);
   return outsideRequests(reconnectingOnce(redis));
 }
 
@@ -50,16 +52,41 @@ export function growingPatience(redis: Redis, longestMs: number): Redis {
 }
 
 /**
- * Gives the Sentinels twice as long each time that none of them answered: all may be far away. The copies of the client
- * do the same.
+ * Gives the Sentinels twice as long each time that none of them answered in time, until one leads to a server: all may
+ * be far away.
  */
-function growingSentinelPatience({ options }: Redis): void {
+function growingSentinelPatience(redis: Redis): void {
+  const { options } = redis;
   const { sentinelCommandTimeout: firstMs, sentinelRetryStrategy } = options;
-  // ioredis calls it as a method of the options that it uses.
-  options.sentinelRetryStrategy = function (this: RedisOptions, attempt) {
-    this.sentinelCommandTimeout = Math.min(LONGEST_CONNECT_MS, firstMs! * 2 ** attempt);
-    return sentinelRetryStrategy?.(attempt);
+  let beganAt = now();
+  redis.on('connecting', () => (beganAt = now()));
+  redis.on('connect', () => (options.sentinelCommandTimeout = firstMs));
+  options.sentinelRetryStrategy = function (this: unknown, attempt) {
+    const delayMs = sentinelRetryStrategy?.(attempt);
+    // A copy of the client has a strategy of its own, which calls this one.
+    if (this !== options) return delayMs;
+    const patienceMs = options.sentinelCommandTimeout!;
+    // Sentinels that refuse at once are not far away.
+    if (now() - beganAt >= patienceMs) options.sentinelCommandTimeout = Math.min(LONGEST_CONNECT_MS, 2 * patienceMs);
+    beganAt = now() + (Number(delayMs) || 0);
+    return delayMs;
   };
+}
+
+/** Where ioredis keeps the clients with which it hears of failovers. */
+interface FailoverListeners {
+  readonly connector?: { readonly failoverDetector?: { readonly sentinels?: readonly { readonly client: Redis }[] } };
+}
+
+/**
+ * Ignores the errors of the connections with which ioredis hears of failovers: it listens for none itself, and so it
+ * would print each of a Sentinel that is down.
+ */
+function silentSentinels(redis: Redis): void {
+  redis.on('connect', () => {
+    const { failoverDetector } = (redis as unknown as FailoverListeners).connector ?? {};
+    for (const { client } of failoverDetector?.sentinels ?? []) client.on('error', () => undefined);
+  });
 }
 
 /**
@@ -88,7 +115,7 @@ export function defaultsFor(commandTimeoutMs: number, client?: Redis) {
     keepAlive: client?.options.keepAlive || 30_000,
     // A Sentinel that accepts the connection and says nothing: ask the next one, within the time of the same call. The
     // time to connect counts too.
-    sentinelCommandTimeout: client?.options.sentinelCommandTimeout ?? Math.ceil(commandTimeoutMs / 3),
+    sentinelCommandTimeout: Math.ceil(commandTimeoutMs / 3),
     // How soon to ask again whether a server that loads its data is ready.
     maxLoadingRetryTime: 200,
     // How long a timer of ioredis keeps the process alive after a disconnect while Redis is away.

@@ -27,11 +27,7 @@ export function subscriberOf(client: RedisClient, commandTimeoutMs: number, more
  */
 export function besides(client: RedisClient, commandTimeoutMs: number, database?: number): RedisClient {
   const follow = (): RedisOptions => ({ ...credentialsOf(client.redis), db: (database ??= databaseOf(client.redis)) });
-  return {
-    redis: furtherClient(client, commandTimeoutMs, { follow }),
-    borrowed: false,
-    connectTimeoutMs: client.connectTimeoutMs,
-  };
+  return { ...client, redis: furtherClient(client, commandTimeoutMs, { follow }), borrowed: false };
 }
 
 /**
@@ -42,15 +38,16 @@ export function besides(client: RedisClient, commandTimeoutMs: number, database?
  * begin with.
  */
 function furtherClient(
-  { redis: first, borrowed, connectTimeoutMs }: RedisClient,
+  { redis: first, borrowed, connectTimeoutMs, sentinelTimeoutMs }: RedisClient,
   commandTimeoutMs: number,
   { follow = () => credentialsOf(first), ...more }: FurtherOptions,
 ): Redis {
   const options = { ...defaultsFor(commandTimeoutMs, first), ...OWN, ...more };
   const longestMs = connectTimeoutMs || LONGEST_CONNECT_MS;
   const connectTimeout = borrowed || !connectTimeoutMs ? Math.min(options.connectTimeout, longestMs) : connectTimeoutMs;
-  const further = first.duplicate({ ...options, connectTimeout });
-  const redis = prepared(growingPatience(further, longestMs), first.options);
+  const sentinelCommandTimeout = sentinelTimeoutMs ?? options.sentinelCommandTimeout;
+  const further = first.duplicate({ ...options, connectTimeout, sentinelCommandTimeout });
+  const redis = prepared(growingPatience(further, longestMs), sentinelTimeoutMs);
   const connect = redis.connect.bind(redis);
   redis.connect = (callback) => {
     Object.assign(redis.options, follow());

@@ -11,6 +11,8 @@ export interface RedisClient {
   readonly borrowed: boolean;
   /** The time-out of a connection that is being made, where the app sets one, in ms. */
   readonly connectTimeoutMs: number | undefined;
+  /** How long a Sentinel may take to reply, where the app sets it, in ms. */
+  readonly sentinelTimeoutMs: number | undefined;
 }
 
 /**
@@ -50,14 +52,20 @@ export function redisClient(connection: unknown, commandTimeoutMs: number, optio
 
 /** What there is to know of a client that the app lends. */
 export function borrowedClient(redis: Redis): RedisClient {
-  return { redis, borrowed: true, connectTimeoutMs: redis.options.connectTimeout };
+  const { connectTimeout, sentinelCommandTimeout } = redis.options;
+  return { redis, borrowed: true, connectTimeoutMs: connectTimeout, sentinelTimeoutMs: sentinelCommandTimeout };
 }
 
 function ownClient(redis: Redis, given: RedisOptions, option: string): RedisClient {
-  const { connectTimeout } = given;
+  const { connectTimeout, sentinelCommandTimeout: sentinelTimeoutMs } = given;
   withoutPrefix(redis, option);
   if (connectTimeout === undefined) growingPatience(redis, LONGEST_CONNECT_MS);
-  return { redis: prepared(redis, given), borrowed: false, connectTimeoutMs: connectTimeout };
+  return {
+    redis: prepared(redis, sentinelTimeoutMs),
+    borrowed: false,
+    connectTimeoutMs: connectTimeout,
+    sentinelTimeoutMs,
+  };
 }
 
 function withoutPrefix<Client extends Redis | Cluster>(client: Client, option = 'connection'): Client {

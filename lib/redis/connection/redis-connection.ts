@@ -138,7 +138,7 @@ export class RedisConnection extends Connection {
 
   protected noteReply(): void {
     this.#heardAt = now();
-    if (this.#breaker.isOpen) this.#breaker.close();
+    if (this.#breaker.lastError) this.#breaker.close();
   }
 
   protected expire(call: Call): void {
@@ -149,7 +149,7 @@ export class RedisConnection extends Connection {
       timeoutMs: this.timeoutMs,
       lastError: this.#breaker.lastError,
     });
-    if (isDead || isParked) this.#breaker.open(silent);
+    if (isDead || isParked) this.#breaker.open(silent, this.#redis.status === 'ready');
     this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
     if (!isDead || this.#isClosed) return;
     if (this.#lent) void this.#askOtherwise(this.#lent);
@@ -189,7 +189,7 @@ export class RedisConnection extends Connection {
     if (this.#isClosed || this.#lent !== lent) return redis.disconnect();
     this.#log.deserted(this.server);
     const stuck = [...this.inFlight].filter((call) => !this.parked.has(call));
-    this.#goOnWith({ redis, borrowed: false, connectTimeoutMs: lent.connectTimeoutMs });
+    this.#goOnWith({ ...lent, redis, borrowed: false });
     this.#epoch++;
     this.#connected();
     this.#becameReady();
@@ -211,9 +211,11 @@ export class RedisConnection extends Connection {
   readonly #becameReady = (): void => {
     if (this.#isElsewhere) return;
     this.#heardAt = now();
-    this.#breaker.close();
+    const isOver = this.#breaker.ready();
     for (const call of this.unpark()) this.write(call);
     this.#onReady(this.#epoch > 0);
+    // Not a PING: it gets through where scripts don't.
+    if (!isOver && this.isIdle) this.command('EVAL', 'return 1', 0).catch(() => undefined);
   };
 
   readonly #dropped = (): void => {

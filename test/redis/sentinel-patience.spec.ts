@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Redis, RedisOptions } from 'ioredis';
+import { redisClient } from '../../lib/redis/connection/redis-client.js';
+import { subscriberOf } from '../../lib/redis/connection/further-client.js';
+import { until } from '../support/deferred.js';
+import { freePort } from '../support/free-port.mjs';
+import { startFakeSentinel, type FakeSentinel } from '../support/redis/fake-sentinel.js';
+import type { RedisServer } from '../support/redis/redis-server.js';
+import { withRedis } from '../support/redis/with-redis.js';
+
+const host = '127.0.0.1';
+
+describe('A Sentinel that gives no answer', () => {
+  let server: RedisServer;
+  let sentinel: FakeSentinel;
+  const clients: Redis[] = [];
+
+  withRedis((one) => ({ server } = one));
+
+  beforeEach(async () => {
+    sentinel = await startFakeSentinel(server.port);
+  });
+
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.disconnect();
+    await sentinel.stop();
+  });
+
+  /** A client of ours, and one that subscribes, as the library makes them. */
+  function clientsOf(options: RedisOptions, commandTimeoutMs: number): readonly Redis[] {
+    const first = redisClient({ name: 'main', ...options }, commandTimeoutMs);
+    const both = [first.redis, subscriberOf(first, commandTimeoutMs)];
+    for (const redis of both) redis.on('error', () => undefined);
+    clients.push(...both);
+    return both;
+  }
+
+  it.each([
+    ['the first client', 0],
+    ['the one that subscribes', 1],
+  ])('gets twice as long each time, until it has led %s to a server', async (_who, which) => {
+    const redis = clientsOf({ sentinels: [{ host, port: sentinel.port }] }, 90)[which]!;
+    const timeouts: unknown[] = [];
+    sentinel.beforeAnswer = () => {
+      timeouts.push(redis.options.sentinelCommandTimeout);
+      return timeouts.length < 4 ? new Promise(() => undefined) : undefined;
+    };
+    await redis.connect();
+    expect(timeouts.slice(0, 4)).toEqual([30, 60, 120, 240]);
+    expect(redis.options.sentinelCommandTimeout).toBe(30);
+  });
+
+  it('gets no longer where the app says how long', async () => {
+    const options = { sentinels: [{ host, port: sentinel.port }], sentinelCommandTimeout: 40 };
+    for (const redis of clientsOf(options, 90)) {
+      const timeouts: unknown[] = [];
+      sentinel.beforeAnswer = () => {
+        timeouts.push(redis.options.sentinelCommandTimeout);
+        return timeouts.length < 3 ? new Promise(() => undefined) : undefined;
+      };
+      await redis.connect();
+      expect(new Set(timeouts)).toEqual(new Set([40]));
+    }
+  });
+
+  it('gets no longer because Sentinels refuse for a while', async () => {
+    const port = await freePort();
+    let attempts = 0;
+    const sentinelRetryStrategy = () => (++attempts, 1);
+    const [redis] = clientsOf({ sentinels: [{ host, port }], sentinelRetryStrategy }, 30_000);
+    redis!.connect().catch(() => undefined);
+    await until(() => attempts > 5);
+    expect(redis!.options.sentinelCommandTimeout).toBe(10_000);
+  });
+});
