@@ -1,3 +1,5 @@
+import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+
 /**
  * Says with whom a lock shares its keys: nobody; all readers; or up to *n* holders that all named the same number
  * (a semaphore).
@@ -97,6 +99,8 @@ export interface RenewalOutcome {
   readonly gone: readonly OwnedLock[];
   /** Locks whose outcome is unknown. */
   readonly unknown: readonly OwnedLock[];
+  /** Why it is unknown, as far as the store knows. */
+  readonly error?: LockUnavailableError;
 }
 
 /** The request of a waiter, to cancel. */

@@ -6,7 +6,7 @@ import { ClusterNames } from '../../lib/redis/cluster/cluster-names.js';
 import { slotOf, SLOTS } from '../../lib/redis/cluster/cluster-slot.js';
 import { ALIVE_MS } from '../../lib/store/lock-store.js';
 import { TestChild } from '../support/processes/child-process.js';
-import { turn, until } from '../support/deferred.js';
+import { aborted, turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
 import { startProxy } from '../support/redis/tcp-proxy.mjs';
@@ -289,6 +289,23 @@ describe('A lock in a Redis Cluster', () => {
     await (await there.lock([a, b, c], { wait: 5000 })).unlock();
     await service.close();
   }, 20_000);
+
+  it('a key that the user has no right to any more costs no other lock of its slot', async () => {
+    const onAll = (...rule: string[]) =>
+      Promise.all(cluster.masters.map(({ redis }) => redis.acl('SETUSER', 'locks', ...rule)));
+    await onAll('on', '>pw', '+@all', '&*', '~*');
+    const { port } = cluster.masters[0]!;
+    const limited = new Cluster([{ host: '127.0.0.1', port }], { redisOptions: { username: 'locks', password: 'pw' } });
+    const service = lockService(redisStore({ connection: limited }), { shutdownGrace: 0 });
+    const keys = ['{slot}:mine:1', '{slot}:theirs', '{slot}:mine:2'];
+    const held = await Promise.all(keys.map((key) => service.lock(key, { lease: 900 })));
+    await onAll('resetkeys', '~*{slot}:mine*', '~{lock:*', '~{}*');
+    expect(await aborted(held[1]!.signal)).toMatchObject({ detail: expect.stringMatching(/NOPERM/) });
+    expect(held.map((lock) => lock.isHeld)).toEqual([true, false, true]);
+    await service.close();
+    limited.disconnect();
+    await Promise.all(cluster.masters.map(({ redis }) => redis.acl('DELUSER', 'locks')));
+  });
 
   it('a call fails in time when no node can be reached', async () => {
     const away = new Cluster([{ host: '127.0.0.1', port: 1 }], { clusterRetryStrategy: () => 50 });

@@ -230,6 +230,20 @@ describe('The data in Redis', () => {
     await redis.acl('DELUSER', 'locks');
   });
 
+  it('a key that the user has no right to any more costs no other lock of its renewal; the lost one says why', async () => {
+    await redis.acl('SETUSER', 'locks', 'on', '>pw', '+@all', '&*', '~*');
+    const limited = lockService(redisStore({ connection: `redis://locks:pw@127.0.0.1:${server.port}` }));
+    const held = await Promise.all(['mine:1', 'theirs', 'mine:2'].map((key) => limited.lock(key, { lease: 900 })));
+    await redis.acl('SETUSER', 'locks', 'resetkeys', '~{lock:*', '~lock:mine:*');
+    expect(await aborted(held[1]!.signal)).toMatchObject({
+      reason: 'expired',
+      detail: expect.stringMatching(/NOPERM.*Its user lacks rights/),
+    });
+    expect(held.map((lock) => lock.isHeld)).toEqual([true, false, true]);
+    await limited.close();
+    await redis.acl('DELUSER', 'locks');
+  });
+
   it('the fence counter has a name that no key of an app can have', async () => {
     const bare = lockService(redisStore({ connection: server.url, keyPrefix: '' }));
     await expect(bare.lock('{}:fence')).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID' });

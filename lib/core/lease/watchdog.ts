@@ -116,13 +116,15 @@ export class Watchdog {
       this.#planAll(leases, () => 0),
     );
     try {
-      const { gone, unknown } = await this.#store.renew(leases);
+      const { gone, unknown, error } = await this.#store.renew(leases);
+      const isUnknown = (lease: Lease) => unknown.includes(lease);
+      if (error) this.#noteFailure(leases.filter(isUnknown), sentAt, error);
       leases.forEach((lease, index) => {
         const { leaseMs, upgrade } = sent[index]!;
         const isGone = gone.includes(lease);
         if (isGone && !lease.hasEndedWriting(upgrade)) lease.lose('taken');
         if (!lease.isHeld) return;
-        if (isGone || unknown.includes(lease)) return this.#plan(lease, now() + retryAfter(lease));
+        if (isGone || isUnknown(lease)) return this.#plan(lease, now() + retryAfter(lease));
         lease.confirm(sentAt, leaseMs);
         this.#plan(lease, this.#renewalOf(lease));
       });

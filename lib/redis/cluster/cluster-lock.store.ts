@@ -10,12 +10,13 @@ import {
   type StoreListener,
 } from '../../store/lock-store.js';
 import { RedisLockStore } from '../locks/redis-lock.store.js';
+import { allOf } from '../locks/renewals.js';
 import type { ClusterConnection } from './cluster-connection.js';
 import type { ClusterNames } from './cluster-names.js';
 import type { ClusterTransport } from './cluster-transport.js';
 import { briefly, keyGroups, renewalGroups, part, type KeyGroup } from './key-groups.js';
 import type { SlotBatches } from './slot-batches.js';
-import { allOf, SlotRenewals } from './slot-renewals.js';
+import { SlotRenewals } from './slot-renewals.js';
 
 /** How far a waiter has come. */
 interface Progress {

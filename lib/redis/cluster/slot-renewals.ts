@@ -1,5 +1,6 @@
 import type { OwnedLock, RenewalOutcome } from '../../store/lock-store.js';
-import { RefusedError } from '../connection/connection-errors.js';
+import { mayBeAboutOne, RefusedError } from '../connection/connection-errors.js';
+import { allOf } from '../locks/renewals.js';
 import { RENEW_IN_CLUSTER, renewedOwner } from '../lua/renew.script.js';
 import type { ClusterConnection } from './cluster-connection.js';
 import type { ClusterNames } from './cluster-names.js';
@@ -12,7 +13,7 @@ interface Part {
 
 /**
  * Renews the locks of one slot in one call. While the slot moves to another node, renews each key by itself, wherever
- * it is.
+ * it is; and also when a node refuses the call because of one of them.
  */
 export class SlotRenewals {
   readonly #redis: ClusterConnection;
@@ -29,7 +30,7 @@ export class SlotRenewals {
     try {
       return await this.#together(parts, true);
     } catch (error) {
-      if (!isMoving(error)) throw error;
+      if (!isMoving(error) && !mayBeAboutOne(error)) throw error;
       return allOf(
         await Promise.allSettled(parts.map((part) => this.#alone(part))),
         parts.map(({ lock }) => [lock]),
@@ -57,24 +58,6 @@ export class SlotRenewals {
     const lockOf = (number: number) => parts[number - 1]!.lock;
     return { gone: gone.map(lockOf), unknown: unknown.map(lockOf) };
   }
-}
-
-/**
- * Combines the outcomes of several renewals. The locks of a renewal that failed are unknown.
- *
- * @param locks the locks of each renewal
- * @throws LockUnavailableError when all renewals failed
- */
-export function allOf(
-  outcomes: readonly PromiseSettledResult<RenewalOutcome>[],
-  locks: readonly (readonly OwnedLock[])[],
-): RenewalOutcome {
-  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-  if (failed && outcomes.every(({ status }) => status === 'rejected')) throw failed.reason;
-  const known = outcomes.map((outcome, index) =>
-    outcome.status === 'fulfilled' ? outcome.value : { gone: [], unknown: locks[index]! },
-  );
-  return { gone: known.flatMap(({ gone }) => gone), unknown: known.flatMap(({ unknown }) => unknown) };
 }
 
 const isMoving = (error: unknown): boolean => error instanceof RefusedError && error.reply.startsWith('TRYAGAIN');

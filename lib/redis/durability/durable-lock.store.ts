@@ -73,13 +73,14 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
   /** The outcome of a renewal that too few replicas have is unknown. */
   override async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
     const { epoch } = this.#renewals;
-    const { gone, unknown } = await super.renew(renewals);
+    const outcome = await super.renew(renewals);
+    const { gone, unknown } = outcome;
     const renewed = renewals.filter((lock) => !gone.includes(lock) && !unknown.includes(lock));
-    if (renewed.length === 0 || this.#durability.replicas === 0) return { gone, unknown };
+    if (renewed.length === 0 || this.#durability.replicas === 0) return outcome;
     const refused = await this.#renewalProblem(epoch).catch((error: unknown) => error as LockUnavailableError);
-    if (!refused) return { gone, unknown };
+    if (!refused) return outcome;
     if (renewed.length === renewals.length) throw refused;
-    return { gone, unknown: [...unknown, ...renewed] };
+    return { gone, unknown: [...unknown, ...renewed], error: refused };
   }
 
   override missing(locks: readonly OwnedLock[]): Promise<RenewalOutcome> {

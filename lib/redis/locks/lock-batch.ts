@@ -1,7 +1,7 @@
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { fenceCountFor, hasLocalWaiters } from '../../store/lock-store.js';
 import type { Connection } from '../connection/connection.js';
-import { RefusedError } from '../connection/connection-errors.js';
+import { mayBeAboutOne } from '../connection/connection-errors.js';
 import { ScriptCall, type ScriptArguments } from '../connection/script-call.js';
 import type { LuaScript } from '../lua/lua-script.js';
 import { fenceBefore, type LocksReply } from '../lua/locks.script.js';
@@ -26,12 +26,6 @@ interface Batch {
   keyCount: number;
   args: string;
 }
-
-/**
- * The error of a call in which one operation met something unforeseen, or has a key that the user may not use. Other
- * errors are about the server as a whole.
- */
-const ONE_IS_BAD = /^(ERR|WRONGTYPE|NOPERM.* key|user_script:)/;
 
 /** The script of a batch, and in a cluster where it runs. */
 export interface BatchTarget {
@@ -204,8 +198,7 @@ export class LockBatch {
   failed(operations: readonly LockOperation[], error: LockUnavailableError): void {
     this.#fenceFloor.forget();
     this.#operationsInFlight -= operations.length;
-    if (operations.length > 1 && error instanceof RefusedError && ONE_IS_BAD.test(error.reply))
-      this.#sendEach(operations);
+    if (operations.length > 1 && mayBeAboutOne(error)) this.#sendEach(operations);
     else for (const operation of operations) operation.failed(error);
   }
 }

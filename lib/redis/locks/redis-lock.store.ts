@@ -27,7 +27,6 @@ import { healthWarnings } from '../connection/server-check.js';
 import { HOLDERS_OF } from '../lua/holders-of.script.js';
 import { INSPECT } from '../lua/inspect.script.js';
 import { grantOf } from '../lua/locks.script.js';
-import { RENEW, renewedOwner } from '../lua/renew.script.js';
 import { OtherProcesses } from '../wake/other-processes.js';
 import { WakeChannel } from '../wake/wake-channel.js';
 import { handleWakeMessage } from '../wake/wake-handler.js';
@@ -35,6 +34,7 @@ import { kindOf } from '../wire/lock-kind.js';
 import { LateCopies } from './late-copies.js';
 import type { LockOperation, Verb } from './lock-operation.js';
 import { Orphans } from './orphans.js';
+import { renewAll } from './renewals.js';
 import { forceRelease } from './force-release.js';
 import type { Transport } from './transport.js';
 
@@ -141,19 +141,8 @@ export class RedisLockStore implements QuorumNode {
     return this.#count('shorten', lock);
   }
 
-  async renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
-    const owners: OwnedLock[] = [];
-    const keys: string[] = [];
-    const args: (string | number)[] = [];
-    for (const lock of renewals) {
-      for (const key of lock.keys) {
-        owners.push(lock);
-        keys.push(this.#transport.names.lock(key));
-        args.push(renewedOwner(lock), lock.leaseMs);
-      }
-    }
-    const { gone, unknown } = await this.#transport.renewals.run(RENEW, keys, args);
-    return { gone: gone.map((number) => owners[number - 1]!), unknown: unknown.map((number) => owners[number - 1]!) };
+  renew(locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
+    return renewAll(this.#transport, locks);
   }
 
   reserve(lock: OwnedLock): Promise<Granted | undefined> {
