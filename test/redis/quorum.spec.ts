@@ -122,6 +122,16 @@ describe('On a quorum of five Redis', () => {
       expect((await there.lock(KEY, { wait: 0 })).fence).toBeGreaterThan(lock.fence);
     });
 
+    it('the same for one that only a bare majority has, while one of these nodes hangs', async () => {
+      const [here, there] = [await warmed(), await warmed()];
+      for (const client of servers.clients.slice(0, 2)) await client.set(`lock:${KEY}`, 'theirs', 'PX', 60_000);
+      const lock = await here.lock(KEY, { lease: '1m' });
+      for (const client of servers.clients.slice(0, 2)) await client.del(`lock:${KEY}`);
+      servers.hang(4);
+      expect(await there.forceUnlock(KEY, { by: 'ops' })).toBe(true);
+      expect(await aborted(lock.signal)).toMatchObject({ reason: 'taken', forced: { by: 'ops' } });
+    });
+
     it('a lock that is released by force on a minority of the nodes is not lost', async () => {
       const locks = await warmed();
       const lock = await locks.lock(KEY, { lease: 1200 });

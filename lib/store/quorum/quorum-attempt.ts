@@ -12,14 +12,14 @@ type NodeState = 'asked' | 'granted' | 'refused' | 'failed';
  */
 export class QuorumAttempt implements Question<Granted | Busy> {
   readonly isImpatient = true;
-  /** The nodes on which the lock was released by force. */
-  readonly lostOn = new Set<number>();
   /** Whether another process waits for the lock. */
   contended = false;
   readonly #nodes: QuorumNodes;
   readonly #command: AcquireCommand;
   readonly #states: NodeState[];
   readonly #replies: Promise<Granted | Busy>[] = [];
+  /** The nodes on which the lock was released by force. */
+  readonly #forcedOn = new Set<number>();
   #granted = 0;
   #fence = 0;
   /** How many of the nodes that refused name each holder. */
@@ -127,6 +127,19 @@ export class QuorumAttempt implements Question<Granted | Busy> {
    */
   isGrantedOn(at: number): boolean {
     return this.#states[at] === 'granted';
+  }
+
+  /**
+   * Notes that the lock was released by force on a node. Returns whether that leaves it, for the first time, on no
+   * majority any more: not even when all nodes that have not replied yet should grant it.
+   */
+  isLostByForceOn(at: number): boolean {
+    const mayBeOn = () =>
+      this.#states.filter((state, at) => (state === 'granted' || state === 'asked') && !this.#forcedOn.has(at)).length;
+    const before = mayBeOn();
+    this.#forcedOn.add(at);
+    const { majority } = this.#nodes;
+    return before >= majority && mayBeOn() < majority;
   }
 
   ask(node: QuorumNode, at: number): Promise<Granted | Busy> {

@@ -267,10 +267,9 @@ export class QuorumLockStore implements LockStore {
     return this.#held.get(token)?.isGrantedOn(at) ?? true;
   }
 
-  /** Loses the lock when it was released by force on a majority: one node alone can't do that. */
+  /** Loses the lock when it was released by force on so many nodes that no majority has it any more. */
   #lost(token: string, at: number, forced: ForcedUnlock): void {
-    const attempt = this.#held.get(token);
-    if (attempt?.lostOn.add(at).size === this.#nodes.majority) this.#listeners.forceReleased(token, forced);
+    if (this.#held.get(token)?.isLostByForceOn(at)) this.#listeners.forceReleased(token, forced);
   }
 }
 
