@@ -205,6 +205,32 @@ describe('A node of a Redis Cluster that hangs with its connections open, or die
     expect(await scripts()).toEqual(before.map((calls) => calls + 2));
   }, 30_000);
 
+  it('processes ask and answer each other over the other nodes', async () => {
+    const theirs = cluster.client();
+    const there = lockService(redisStore({ connection: theirs, commandTimeout: COMMAND_TIMEOUT_MS }), {
+      shutdownGrace: 0,
+    });
+    const held = await there.lock(b, { label: 'there', lease: '3s' });
+    const { pid, port } = cluster.masters[0]!;
+    const look = async () => {
+      const { locks: found, unreached } = await locks.list();
+      return [...found.map(({ holders }) => holders[0]!.label), ...unreached.map(({ name }) => name)];
+    };
+    process.kill(pid, 'SIGSTOP');
+    try {
+      // Each process sends a message to that node at most once. One that listens to it has to notice that, too.
+      const known = ['there', `127.0.0.1:${port}`];
+      await until(async () => (await look()).join() === known.join(), 25_000);
+      for (let times = 0; times < 8; times++) expect(await look()).toEqual(known);
+      expect((await locks.list()).unreached[0]!.message).toMatch(/did not reply in time/);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await held.unlock();
+    await there.close();
+    theirs.disconnect();
+  }, 60_000);
+
   it('renewals reach the node again in time: no lock of many slots is lost', async () => {
     const { pid } = cluster.masters[0]!;
     const lease = 3000;

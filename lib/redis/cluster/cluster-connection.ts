@@ -5,7 +5,7 @@ import { Connection, type ServerReply } from '../connection/connection.js';
 import { oneMayHang } from '../connection/client-defaults.js';
 import { refusedBy } from '../connection/connection-errors.js';
 import type { OutageLog } from '../connection/outage-log.js';
-import type { Call } from '../connection/plain-call.js';
+import { PlainCall, type Call } from '../connection/plain-call.js';
 import { withoutCommand } from '../connection/redis-diagnosis.js';
 import { AwaitedCall } from '../connection/script-call.js';
 import { SecondOpinion } from '../connection/second-opinion.js';
@@ -106,9 +106,12 @@ export class ClusterConnection extends Connection {
     super.send(call);
   }
 
-  /** Resolves with 1: a message reaches the subscribers of all nodes, but a node counts only its own. */
+  /**
+   * Publishes over a node that replies, as far as that is known: the client would choose any. Resolves with 1, because a
+   * message reaches the subscribers of all nodes, but a node counts only its own.
+   */
   async publish(channel: string, message: string): Promise<number> {
-    await this.command('PUBLISH', channel, message);
+    await this.start(new PlainCall(['PUBLISH', channel, message], this.#doubts.servedSlot()));
     return 1;
   }
 
@@ -119,16 +122,18 @@ export class ClusterConnection extends Connection {
     if (nodes.length === 0) return [{ server: this.server, reply: this.#unreachable({ sent: false }) }];
     return Promise.all(
       nodes.map(async (node) => {
-        const server = `${node.options.host}:${node.options.port}`;
-        try {
-          return { server, reply: await this.inTime(() => node.call(command, args)) };
-        } catch (error) {
-          if (!(error instanceof LockUnavailableError)) return { server, reply: refusedBy(server, error as Error) };
-          if (!this.#isClosed) void this.#askOtherwise(node);
-          return { server, reply: new LockUnavailableError(`It did not reply within ${this.timeoutMs} ms.`) };
-        }
+        const reply = await this.inTime(() => node.call(command, args)).catch((error: unknown) => error);
+        return { server: nodeName(node), reply: reply instanceof Error ? this.#noReplyOf(node, reply) : reply };
       }),
     );
+  }
+
+  #noReplyOf(node: Redis, error: Error): LockUnavailableError {
+    if (error.name === 'ReplyError') return refusedBy(nodeName(node), error);
+    if (!this.#isClosed) void this.#askOtherwise(node);
+    // Another node may have taken its place.
+    this.#lookForMasters();
+    return new LockUnavailableError('It did not reply in time.', error);
   }
 
   /**

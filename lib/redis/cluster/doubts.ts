@@ -2,7 +2,7 @@ import type { Cluster } from 'ioredis';
 import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import { RefusedError } from '../connection/connection-errors.js';
 import type { Call } from '../connection/plain-call.js';
-import { masterName, masterOf } from './masters.js';
+import { firstSlotOf, masterName, masterOf } from './masters.js';
 import type { SilentNodes } from './silent-nodes.js';
 
 /** Knows which slots may not be served: a call for one of them may take its whole time-out, and fail. */
@@ -14,6 +14,7 @@ export class Doubts {
   /** The masters that said last that they count the cluster as down. */
   readonly #refusing = new Set<string>();
 
+  #servedSlot: number | undefined;
   /** The questions about slots in doubt that are under way. */
   readonly #asked = new Map<number, Promise<unknown>>();
 
@@ -80,6 +81,16 @@ export class Doubts {
     const unconnected = slots.filter((slot) => masterOf(this.#cluster, slot)?.status !== 'ready');
     const names = unconnected.map((slot) => masterName(this.#cluster, slot)).filter((name) => name !== undefined);
     return new Set([...this.#silentNodes.names(), ...this.#refusing, ...names]);
+  }
+
+  /** Finds a slot that is served, as far as that is known. Undefined when there is none. */
+  servedSlot(): number | undefined {
+    if (this.#servedSlot === undefined || this.#isInDoubt(this.#servedSlot)) {
+      const first = this.#cluster.nodes('master').map((node) => firstSlotOf(this.#cluster, node));
+      const served = first.filter((slot) => slot >= 0 && !this.#isInDoubt(slot));
+      this.#servedSlot = served[Math.floor(Math.random() * served.length)];
+    }
+    return this.#servedSlot;
   }
 
   #isInDoubt(slot: number): boolean {

@@ -25,12 +25,15 @@ export class PlainCall implements Call {
   stalls = 0;
   sent = false;
   settled = false;
+  readonly slot: number | undefined;
   readonly promise: Promise<unknown>;
   readonly #text: string;
   #resolve!: (reply: unknown) => void;
   #reject!: (error: LockUnavailableError) => void;
 
-  constructor(words: readonly (string | number)[]) {
+  /** @param slot in a cluster, the slot whose master is to run it; by default any node is */
+  constructor(words: readonly (string | number)[], slot?: number) {
+    this.slot = slot;
     this.#text = `*${words.length}\r\n${bulks(words)}`;
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
