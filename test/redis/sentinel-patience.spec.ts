@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
 import type { Redis, RedisOptions } from 'ioredis';
 import { redisClient } from '../../lib/redis/connection/redis-client.js';
 import { subscriberOf } from '../../lib/redis/connection/further-client.js';
@@ -10,7 +11,7 @@ import { withRedis } from '../support/redis/with-redis.js';
 
 const host = '127.0.0.1';
 
-describe('A Sentinel that gives no answer', () => {
+describe('A Sentinel that gives no answer, or restarts', () => {
   let server: RedisServer;
   let sentinel: FakeSentinel;
   const clients: Redis[] = [];
@@ -71,5 +72,19 @@ describe('A Sentinel that gives no answer', () => {
     redis!.connect().catch(() => undefined);
     await until(() => attempts > 5);
     expect(redis!.options.sentinelCommandTimeout).toBe(10_000);
+  });
+
+  it('is listened to again when it is back, so that a failover is heard of at once', async () => {
+    for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }] }, 3000)) {
+      await redis.connect();
+      await until(() => sentinel.subscribers === 1);
+      sentinel.hangUp();
+      await until(() => sentinel.subscribers === 1);
+      const hungUp = once(redis, 'close');
+      sentinel.announce();
+      await hungUp;
+      redis.disconnect();
+      await until(() => sentinel.subscribers === 0);
+    }
   });
 });

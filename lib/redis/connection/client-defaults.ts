@@ -21,7 +21,7 @@ export const LONGEST_CONNECT_MS = 10_000;
  */
 export function prepared(redis: Redis, sentinelTimeoutMs: number | undefined): Redis {
   if (sentinelTimeoutMs === undefined) growingSentinelPatience(redis);
-  silentSentinels(redis);
+  hearingFailovers(redis);
   return outsideRequests(reconnectingOnce(redis));
 }
 
@@ -67,26 +67,33 @@ function growingSentinelPatience(redis: Redis): void {
     if (this !== options) return delayMs;
     const patienceMs = options.sentinelCommandTimeout!;
     // Sentinels that refuse at once are not far away.
-    if (now() - beganAt >= patienceMs) options.sentinelCommandTimeout = Math.min(LONGEST_CONNECT_MS, 2 * patienceMs);
+    if (now() - beganAt > patienceMs / 2) options.sentinelCommandTimeout = Math.min(LONGEST_CONNECT_MS, 2 * patienceMs);
     beganAt = now() + (Number(delayMs) || 0);
     return delayMs;
   };
 }
 
-/** Where ioredis keeps the clients with which it hears of failovers. */
-interface FailoverListeners {
-  readonly connector?: { readonly failoverDetector?: { readonly sentinels?: readonly { readonly client: Redis }[] } };
+/** Makes the clients with which ioredis asks Sentinels, and those with which it hears of failovers. */
+interface SentinelConnector {
+  connectToSentinel?(endpoint: unknown, options?: RedisOptions): Redis;
 }
 
 /**
- * Ignores the errors of the connections with which ioredis hears of failovers: it listens for none itself, and so it
- * would print each of a Sentinel that is down.
+ * Lets the clients with which ioredis hears of failovers subscribe each time they connect: ioredis by itself gives up on
+ * a Sentinel that is away for long, and prints each of its errors. And none of them outlives the client.
  */
-function silentSentinels(redis: Redis): void {
-  redis.on('connect', () => {
-    const { failoverDetector } = (redis as unknown as FailoverListeners).connector ?? {};
-    for (const { client } of failoverDetector?.sentinels ?? []) client.on('error', () => undefined);
-  });
+function hearingFailovers(redis: Redis): void {
+  const { connector } = redis as unknown as { readonly connector: SentinelConnector };
+  const connect = connector.connectToSentinel?.bind(connector);
+  if (!connect) return;
+  const { disconnectTimeout } = redis.options;
+  connector.connectToSentinel = (endpoint, options) => {
+    const client = connect(endpoint, { ...options, disconnectTimeout });
+    const isForQuestions = !options;
+    if (isForQuestions) return client;
+    client.on('ready', () => void client.subscribe('+switch-master').catch(() => undefined));
+    return client.on('error', () => undefined);
+  };
 }
 
 /**
@@ -123,6 +130,8 @@ export function defaultsFor(commandTimeoutMs: number, client?: Redis) {
     // A master that became a replica: find the new one.
     reconnectOnError: (error) => saidBy(error).startsWith('READONLY'),
     failoverDetector: true,
+    // By default, a Sentinel that restarts is never listened to again.
+    sentinelReconnectStrategy: (attempt) => retryDelayMs(attempt, 50),
     retryStrategy: (attempt) => retryDelayMs(attempt, 50),
   } satisfies RedisOptions;
 }

@@ -9,13 +9,18 @@ export interface FakeSentinel {
   readonly subscribers: number;
   /** Tells all who listen that there is another master. */
   announce(): void;
+  /** Closes all connections, as when it restarts. */
+  hangUp(): void;
   stop(): Promise<void>;
 }
 
-/** Says what a sentinel says to ioredis (RESP 2), and when the test likes. */
+/** Says what a sentinel says to ioredis, and when the test likes. */
 export async function startFakeSentinel(masterPort: number): Promise<FakeSentinel> {
   const sockets = new Set<Socket>();
   const subscribed = new Set<Socket>();
+  const inResp3 = new WeakSet<Socket>();
+  /** How a message begins that is no reply. */
+  const kindOf = (socket: Socket) => (inResp3.has(socket) ? '>' : '*');
   const words = (...texts: string[]) =>
     `*${texts.length}\r\n${texts.map((text) => `$${text.length}\r\n${text}\r\n`).join('')}`;
 
@@ -29,14 +34,16 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
     sockets.add(socket);
     socket.on('error', () => undefined);
     socket.on('close', () => [sockets, subscribed].forEach((set) => set.delete(socket)));
+    let answered = Promise.resolve();
+    const reply = async (command: string) => {
+      if (/\r\nhello\r\n/i.test(command)) inResp3.add(socket);
+      if (!/\r\nsubscribe\r\n/i.test(command)) return socket.write(await answer(command));
+      socket.write(`${kindOf(socket)}3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n`);
+      if (!socket.destroyed) subscribed.add(socket);
+    };
     socket.on('data', (chunk) => {
-      for (const command of chunk.toString().split(/(?=\*\d+\r\n)/)) {
-        if (!/\r\nsubscribe\r\n/i.test(command)) void answer(command).then((text) => socket.write(text));
-        else {
-          subscribed.add(socket);
-          socket.write('*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n');
-        }
-      }
+      for (const command of chunk.toString().split(/(?=\*\d+\r\n)/))
+        answered = answered.then(async () => void (await reply(command)));
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -47,9 +54,16 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
     get subscribers() {
       return subscribed.size;
     },
-    announce: () => subscribed.forEach((socket) => socket.write(words('message', '+switch-master', 'main'))),
-    stop: async () => {
+    announce: () => {
+      const message = words('message', '+switch-master', 'main').slice(1);
+      for (const socket of subscribed) socket.write(kindOf(socket) + message);
+    },
+    hangUp: () => {
       for (const socket of sockets) socket.destroy();
+      subscribed.clear();
+    },
+    stop: async () => {
+      sentinel.hangUp();
       server.close();
       await once(server, 'close');
     },
