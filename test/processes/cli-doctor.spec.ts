@@ -61,6 +61,17 @@ describe('nest-redis-lock doctor', () => {
     ]);
   }, 30_000);
 
+  it('doctor does not wait for a server that takes connections and says no more', async () => {
+    await redis.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+    const { code, problems } = await examine();
+    expect(code).toBe(1);
+    expect(problems).toEqual([
+      'connection: It took the connection, and then said nothing for 1000 ms: it hangs, or its writes are paused.',
+      expect.stringMatching(/^a lock: .*did not reply within 1000 ms/),
+    ]);
+    await redis.client('UNPAUSE');
+  }, 30_000);
+
   it('doctor ends with 69 when no server can be reached, and says why', async () => {
     const { code, problems } = await examine('redis://127.0.0.1:1');
     expect(code).toBe(69);

@@ -38,17 +38,26 @@ export async function examineServer(redis: Redis, options: ExamineOptions): Prom
     redis.disconnect();
     return [found('problem', 'connection', diagnosis(withoutCommand(noted.error ?? (error as Error))))];
   }
+  redis.options.commandTimeout = options.commandTimeoutMs;
   const examinations = [serverFindings, rightsFinding, channelFinding, roundTripFinding, clockFinding];
   const findings: Finding[] = [];
   for (const examine of examinations) {
     try {
       for (const [level, check, text] of await examine(redis, options)) findings.push(found(level, check, text));
     } catch (error) {
+      if (isSilence(error)) {
+        const ms = options.commandTimeoutMs;
+        const text = `It took the connection, and then said nothing for ${ms} ms: it hangs, or its writes are paused.`;
+        return [...findings, found('problem', 'connection', text)];
+      }
       findings.push(found('problem', 'connection', diagnosis(withoutCommand(error as Error))));
     }
   }
   return findings;
 }
+
+/** Whether it is the error of ioredis for a command that got no reply in time. */
+const isSilence = (error: unknown): boolean => (error as Error).message === 'Command timed out';
 
 type Found = readonly [level: Finding['level'], check: string, text: string];
 
@@ -60,6 +69,7 @@ async function connected(redis: Redis, timeoutMs: number): Promise<void> {
 
 async function serverFindings(redis: Redis, { findsMaster, isNode }: ExamineOptions): Promise<Found[]> {
   const info = await redis.info().catch((error: Error) => error);
+  if (info instanceof Error && isSilence(info)) throw info;
   if (info instanceof Error) return [['note', 'server', `It does not say what it is: ${info.message}`]];
   const problems = problemsOf(info, { findsMaster }).map((problem): Found => ['problem', 'server', problem]);
   const read = (name: string) => infoField(info, name);
@@ -147,6 +157,7 @@ async function channelFinding(redis: Redis, { prefix, commandTimeoutMs }: Examin
     await Promise.all([heard, redis.publish(channel, 'doctor')]);
     return [['ok', 'channel', `A message arrives after ${(now() - sentAt).toFixed(1)} ms: waiters are woken.`]];
   } catch (error) {
+    if (isSilence(error)) throw error;
     const why =
       (error as Error).name === 'AbortError' ? 'the message did not arrive' : diagnosis(withoutCommand(error as Error));
     return [['problem', 'channel', `Waiters are not woken, and poll about once a second: ${why}`]];
