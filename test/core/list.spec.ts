@@ -83,6 +83,24 @@ describe('Lists of locks', () => {
     await third;
   });
 
+  it('a key is listed with the time that it is held, also when the clock is set meanwhile', async () => {
+    const here = service(new MemoryLockStore());
+    try {
+      for (const stepMs of [-3_600_000, 3_600_000]) {
+        await using lock = await here.lock('a');
+        const set = lock.acquiredAt.getTime() + stepMs;
+        jest.spyOn(Date, 'now').mockReturnValue(set);
+        const { total, locks } = await here.list();
+        expect([total, locks[0]?.holders[0]?.since]).toEqual([1, lock.acquiredAt]);
+        expect(locks[0]!.holders[0]!.heldMs).toBeLessThan(60_000);
+        expect((await here.list({ olderThan: '10m' })).total).toBe(0);
+        jest.restoreAllMocks();
+      }
+    } finally {
+      jest.restoreAllMocks();
+    }
+  });
+
   it('a key that no process says to hold is listed with what the store knows, while somebody waits for it', async () => {
     const store = new MemoryLockStore();
     const locks = service(store);

@@ -22,7 +22,8 @@ function holderRow(holder: LockHolder): (string | undefined)[] {
   return [
     processOf(holder),
     isKept ? 'work done' : label,
-    since && shownDuration(Date.now() - since.getTime()),
+    // By two clocks: that of the holder may be ahead.
+    since && shownDuration(Math.max(0, Date.now() - since.getTime())),
     shownDuration(remaining),
     fence?.toString(),
     token,

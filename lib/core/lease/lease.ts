@@ -18,7 +18,8 @@ const failedRenewals = new WeakMap<Lease, { readonly sentAt: number; readonly er
 /** What the lease needs to know of the lock of the caller that holds it. */
 interface Holder {
   readonly details: LockDetails;
-  readonly acquiredAt: Date;
+  /** By the monotonic clock, which nobody sets. */
+  readonly heldSince: number;
   /** Measures how long it is held; undefined without `warnAfter`. */
   readonly holdTime: { readonly isOver: boolean } | undefined;
   lose(reason: LostReason, forced?: ForcedUnlock): void;
@@ -157,9 +158,9 @@ export class Lease implements OwnedLock {
     return this.#holder?.holdTime?.isOver ?? false;
   }
 
-  /** Since when its present holder has it, in ms since 1970. */
+  /** Since when its present holder has it, by the monotonic clock. */
   get heldSince(): number {
-    return this.#holder?.acquiredAt.getTime() ?? Date.now();
+    return this.#holder?.heldSince ?? now();
   }
 
   /** Whether it is held, without a consequence if it is not. */

@@ -45,7 +45,7 @@ export class OwnCalls {
     const held = [...leases].filter(({ isLive }) => isLive);
     const waiting = [...localQueue.waiting(), ...pendingAcquires.waiting()];
     const characters = LISTS_FIT / Math.max(1, texts.length + keys.length) / 2;
-    const calls = { held, waiting, characters, moment: { date: Date.now(), time: now() } };
+    const calls = { held, waiting, characters, time: now() };
     return {
       held: keysOf(held),
       waiting: waiting.length,
@@ -63,8 +63,8 @@ export class OwnCalls {
       [label, method, template, traceId].some(contains);
     return lists({
       ...calls,
-      held: calls.held.filter((lease) => lease.keys.some(contains) || isOf(heldCall(lease, calls.moment))),
-      waiting: calls.waiting.filter((wait) => contains(wait.key) || isOf(waitingCall(wait, calls.moment))),
+      held: calls.held.filter((lease) => lease.keys.some(contains) || isOf(heldCall(lease, calls.time))),
+      waiting: calls.waiting.filter((wait) => contains(wait.key) || isOf(waitingCall(wait, calls.time))),
     });
   }
 }
@@ -74,13 +74,7 @@ interface Calls {
   readonly held: readonly Lease[];
   readonly waiting: readonly WaitingCall[];
   readonly characters: number;
-  readonly moment: Moment;
-}
-
-/** One moment for a whole answer, so that those who came together stay in their order. */
-interface Moment {
-  /** The time of day, and the monotonic time, in ms. */
-  readonly date: number;
+  /** One moment for a whole answer, by the monotonic clock: those who came together stay in their order. */
   readonly time: number;
 }
 
@@ -93,18 +87,18 @@ const ofKey = (key: string, { held, waiting, ...rest }: Calls): CallLists =>
     waiting: waiting.filter((wait) => wait.key === key),
   });
 
-function lists({ held, waiting, characters, moment }: Calls): CallLists {
+function lists({ held, waiting, characters, time }: Calls): CallLists {
   const list = (total: number, calls: readonly OwnCall[]): CallList => ({ total, items: fitting(calls, characters) });
   const longestHeld = firstOf(held, (one, other) => one.heldSince - other.heldSince);
   const longestWaiting = firstOf(waiting, (one, other) => one.startedAt - other.startedAt);
   return {
     held: list(
       keysOf(held),
-      longestHeld.map((lease) => heldCall(lease, moment)),
+      longestHeld.map((lease) => heldCall(lease, time)),
     ),
     waiting: list(
       waiting.length,
-      longestWaiting.map((wait) => waitingCall(wait, moment)),
+      longestWaiting.map((wait) => waitingCall(wait, time)),
     ),
   };
 }
@@ -115,13 +109,13 @@ function firstOf<Item>(items: readonly Item[], compare: (one: Item, other: Item)
   return first.items();
 }
 
-function heldCall(lease: Lease, { date, time }: Moment): OwnCall {
+function heldCall(lease: Lease, time: number): OwnCall {
   const { fence, label, traceparent } = lease.details!;
   const leftMs = lease.endsAt - time;
   return {
     keys: lease.keys,
     mode: modeOf(lease.sharing),
-    ms: Math.max(0, date - lease.heldSince),
+    ms: Math.round(time - lease.heldSince),
     label,
     ...siteOf(lease.site),
     traceId: traceIdIn(traceparent),
@@ -131,7 +125,7 @@ function heldCall(lease: Lease, { date, time }: Moment): OwnCall {
   };
 }
 
-function waitingCall({ key, request, startedAt }: WaitingCall, { time }: Moment): OwnCall {
+function waitingCall({ key, request, startedAt }: WaitingCall, time: number): OwnCall {
   const { id, holding, traceparent } = waitNotes(request);
   return {
     keys: [key],
@@ -159,14 +153,14 @@ function queuesOf(waiting: readonly WaitingCall[]): (readonly [string, number])[
 }
 
 /** Those that hold something while they wait: one for each call, with all keys that it waits for. */
-function nestedOf({ waiting, moment }: Calls): OwnCall[] {
+function nestedOf({ waiting, time }: Calls): OwnCall[] {
   const byId = new Map<number, { readonly call: OwnCall; readonly keys: string[] }>();
   for (const wait of waiting) {
     const { id, holding = [] } = waitNotes(wait.request);
     if (id === undefined || holding.length === 0) continue;
     const known = byId.get(id);
     if (known) known.keys.push(wait.key);
-    else if (byId.size < MOST_NESTED) byId.set(id, { call: waitingCall(wait, moment), keys: [wait.key] });
+    else if (byId.size < MOST_NESTED) byId.set(id, { call: waitingCall(wait, time), keys: [wait.key] });
   }
   return [...byId.values()].map(({ call, keys }) => ({ ...call, keys }));
 }

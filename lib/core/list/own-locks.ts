@@ -82,7 +82,7 @@ export class OwnLocks {
   /** Finds the keys that are asked for, since the longest time first: as many as may fit, and how many there are. */
   #find(
     { match, olderThanMs, keys, after }: ListQuestion,
-    { date, time }: Moment,
+    { time }: Moment,
   ): { readonly first: readonly Found[]; readonly total: number } {
     const { leases, localQueue, pendingAcquires } = this.#parts;
     const isNamed = keys && new Set(keys);
@@ -100,8 +100,8 @@ export class OwnLocks {
     };
     for (const lease of leases) {
       if (!lease.isLive) continue;
-      const since = lease.heldSince;
-      for (const key of lease.keys) find(key, since, date - since)?.leases.push(lease);
+      const { acquiredAt } = lease.details!;
+      for (const key of lease.keys) find(key, acquiredAt, time - lease.heldSince)?.leases.push(lease);
     }
     for (const waits of [localQueue.waiting(), pendingAcquires.waiting()])
       for (const wait of waits) find(wait.key, sinceOf(wait), time - wait.startedAt)?.waits.push(wait);
@@ -150,16 +150,16 @@ function describe({ key, leases, waits }: Found, moment: Moment, most: number): 
   };
 }
 
-function ownHolder(lease: Lease, { date, time }: Moment): OwnHolder {
-  const { fence, label, traceparent } = lease.details!;
+function ownHolder(lease: Lease, { time }: Moment): OwnHolder {
+  const { fence, label, traceparent, acquiredAt } = lease.details!;
   return {
     token: lease.isTokenOfOne ? lease.token : undefined,
     fence,
     traceparent,
     label,
     ...siteOf(lease),
-    since: lease.heldSince,
-    ageMs: Math.max(0, date - lease.heldSince),
+    since: acquiredAt,
+    ageMs: Math.round(time - lease.heldSince),
     remainingMs: Math.max(0, Math.floor(lease.endsAt - time)),
   };
 }
