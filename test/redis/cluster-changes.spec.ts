@@ -71,6 +71,31 @@ describe('When the nodes of a Redis Cluster change', () => {
     for (const lock of [known, elsewhere, next]) expect(await lock.unlock()).toBe(true);
   }, 20_000);
 
+  it('processes are found also on a node that the client does not know yet', async () => {
+    const client = cluster.client();
+    const store = redisStore({ connection: client });
+    const service = lockService(store, { shutdownGrace: 0 });
+    await service.withLock(b, () => undefined);
+    const { port, pid } = replica(0);
+    const isKnown = () => client.nodes('all').some(({ options }) => options.port === port);
+    process.kill(pid, 'SIGKILL');
+    await until(async () => {
+      await new Promise<void>((done) => client.refreshSlotsCache(() => done()));
+      return !isKnown();
+    }, 20_000);
+    await cluster.restart(replica(0));
+    const nodes = [...cluster.masters, ...cluster.replicas];
+    const listed = async ({ redis }: ClusterNode) => JSON.stringify(await redis.cluster('SLOTS')).includes(`${port}`);
+    await until(async () => (await Promise.all(nodes.map(listed))).every(Boolean));
+    expect(isKnown()).toBe(false);
+    const ears = replica(0).redis.duplicate();
+    await ears.subscribe('{lock:}:wake:somebody');
+    const { sources, unreached } = await store.findProcesses!();
+    expect([sources.includes('somebody'), unreached]).toEqual([true, []]);
+    ears.disconnect();
+    await service.close();
+  }, 70_000);
+
   it('fences grow also when the new master does not have the last of them', async () => {
     const fences: number[] = [];
     // The replica may miss that they were released.

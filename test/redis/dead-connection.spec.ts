@@ -97,6 +97,14 @@ describe("A connection of the app's client that has died without a word", () => 
     further!.disconnect();
   });
 
+  it('a client that lets go of its connection by itself has not died', async () => {
+    forgetConnection();
+    const make = () => new Redis(server.url, { lazyConnect: true });
+    const asked = new SecondOpinion<Redis>(COMMAND_TIMEOUT_MS).ask(client, make, (further) => further);
+    client.disconnect();
+    expect(await asked).toBeUndefined();
+  });
+
   it('calls in flight over it fail at once when locks go on over another one', async () => {
     const patient = lockService(redisStore({ connection: client, commandTimeout: 3000 }), { shutdownGrace: 0 });
     await patient.withLock('warm up', () => undefined);

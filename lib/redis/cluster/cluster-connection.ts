@@ -11,6 +11,7 @@ import { AwaitedCall } from '../connection/script-call.js';
 import { SecondOpinion } from '../connection/second-opinion.js';
 import { HOLDERS_OF } from '../lua/holders-of.script.js';
 import type { LuaScript } from '../lua/lua-script.js';
+import { AllNodes } from './all-nodes.js';
 import { ClientEnd } from './client-end.js';
 import { ClusterCommand } from './cluster-command.js';
 import { silentNode, unreachable } from './cluster-errors.js';
@@ -43,6 +44,7 @@ export class ClusterConnection extends Connection {
   readonly #onReady: (reconnected: boolean) => void;
   readonly #slotOfKey: (key: string) => number;
   #cluster!: Cluster;
+  #allNodes!: AllNodes;
   #topology!: Topology;
   #silentNodes!: SilentNodes;
   #doubts!: Doubts;
@@ -118,14 +120,11 @@ export class ClusterConnection extends Connection {
   /** Runs the command on each node, replicas too: after a failover, subscriptions may be on any. */
   override async commandOnAll(command: string, ...args: string[]): Promise<readonly ServerReply[]> {
     this.#connect();
-    const nodes = this.#cluster.nodes('all');
-    if (nodes.length === 0) return [{ server: this.server, reply: this.#unreachable({ sent: false }) }];
-    return Promise.all(
-      nodes.map(async (node) => {
-        const reply = await this.inTime(() => node.call(command, args)).catch((error: unknown) => error);
-        return { server: nodeName(node), reply: reply instanceof Error ? this.#noReplyOf(node, reply) : reply };
-      }),
-    );
+    const replies = await this.#allNodes.ask(async (node) => {
+      const reply = await this.inTime(() => node.call(command, args)).catch((error: unknown) => error);
+      return { server: nodeName(node), reply: reply instanceof Error ? this.#noReplyOf(node, reply) : reply };
+    });
+    return replies.length > 0 ? replies : [{ server: this.server, reply: this.#unreachable({ sent: false }) }];
   }
 
   #noReplyOf(node: Redis, error: Error): LockUnavailableError {
@@ -250,6 +249,7 @@ export class ClusterConnection extends Connection {
 
   #use(cluster: Cluster): void {
     this.#cluster = cluster;
+    this.#allNodes = new AllNodes(cluster, this.timeoutMs);
     // Releases that a silent node did not get are sent when it replies.
     this.#silentNodes = new SilentNodes(cluster, this.timeoutMs, () => this.#topology.announceChange());
     this.#doubts = new Doubts(cluster, this.#silentNodes);

@@ -34,6 +34,7 @@ export class SecondOpinion<Client extends Redis | Cluster> {
     find: (further: Client) => Redis | undefined,
   ): Promise<Client | undefined> {
     if (this.#asking.has(silent)) return undefined;
+    const { status } = silent;
     const stream = silent.stream as Redis['stream'] | undefined;
     const bytesRead = stream?.bytesRead;
     let failed = false;
@@ -43,7 +44,9 @@ export class SecondOpinion<Client extends Redis | Cluster> {
     further.on('connecting', () => (failed = false));
     // A proxy may accept the connection, and say nothing.
     const replies = await atRoot(() => this.#unlessEnded(silent, this.#isReplied(further, find)));
-    if (replies && !failed && silent.stream === stream && stream?.bytesRead === bytesRead) return further;
+    // A client that has let go of its connection by itself is not dead.
+    const isSilentStill = silent.status === status && silent.stream === stream && stream?.bytesRead === bytesRead;
+    if (replies && !failed && isSilentStill) return further;
     further.disconnect();
     return undefined;
   }
