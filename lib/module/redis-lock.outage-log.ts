@@ -20,6 +20,9 @@ export function redisOutageLog(logger: Log, outage: OutageReporter, nodes: numbe
     ? `While ${(nodes + 1) / 2} of the ${nodes} nodes have none, this app lets others try after each lock, ` +
       'and hears late that a lock was taken by force.'
     : 'Until it is back, waiters poll about once a second.';
+  const unheard = isQuorum
+    ? 'holders are not told that others wait, or that a lock was taken by force'
+    : 'waiters are not told of their turn, and poll about once a second';
   return {
     down: (server, cause) => {
       subscriptions.serverDown(server);
@@ -42,10 +45,7 @@ export function redisOutageLog(logger: Log, outage: OutageReporter, nodes: numbe
     },
     subscribed: (server) => subscriptions.subscribed(server, `The subscription at Redis at ${server} is back.`),
     mute: (server, error) =>
-      logger.warn(
-        `Redis at ${server} does not let this app publish, so waiters are not told of their turn, ` +
-          `and poll about once a second. ${detailOf(error)}`,
-      ),
+      logger.warn(`Redis at ${server} does not let this app publish, so ${unheard}. ${detailOf(error)}`),
     deserted: (server) =>
       logger.warn(
         `The app's client gets no reply from Redis at ${server}, but a new connection does: ` +

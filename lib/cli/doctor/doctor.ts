@@ -4,7 +4,9 @@ import { now } from '../../clock/deadline.js';
 import { isLockError } from '../../errors/lock.error.js';
 import { DEFAULT_MODULE_OPTIONS } from '../../module/redis-lock.resolved-options.js';
 import type { RedisConnectionsOption } from '../../redis/connection/connection-option.js';
+import { notConnected } from '../../redis/cluster/cluster-errors.js';
 import { redisClient } from '../../redis/connection/redis-client.js';
+import { withoutCommand } from '../../redis/connection/redis-diagnosis.js';
 import type { LockService } from '../../service/lock.service.js';
 import type { Action } from '../arguments/verb.js';
 import { EXIT } from '../exit-codes.js';
@@ -67,10 +69,12 @@ async function examineCluster(
   cluster: Cluster,
   shared: Pick<ExamineOptions, 'prefix' | 'commandTimeoutMs'>,
 ): Promise<Finding[]> {
+  let cause: Error | undefined;
+  cluster.on('node error', (error: Error) => (cause = withoutCommand(error)));
   try {
     await cluster.connect();
   } catch (error) {
-    const text = `No node of the cluster can be reached: ${(error as Error).message}`;
+    const text = `The cluster can't be reached: ${notConnected(cause ?? (error as Error))}`;
     return [{ level: 'problem', about: 'the cluster', check: 'connection', text }];
   }
   const masters = cluster.nodes('master');

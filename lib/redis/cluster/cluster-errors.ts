@@ -11,6 +11,14 @@ const NO_LIMIT =
   'the client waits for a node that does not say how the cluster is, and sends nothing to any other. ' +
   'Look which node hangs, and give the client "redisOptions: { commandTimeout: 1000 }", so that it asks another one.';
 
+const NO_NODE = 'no node answers. Look at the hosts and ports in the client, and whether the nodes run.';
+
+/** Whether it is all that ioredis tells of a node that it could not connect to. */
+const saysNothing = ({ message }: Error): boolean => message === 'Connection is closed.';
+
+/** Says why a client could not connect, and what to do about it. */
+export const notConnected = (error: Error): string => (saysNothing(error) ? NO_NODE : diagnosis(error));
+
 /** The error of a call to a node that is silent. */
 export function silentNode(node: string, call: Call): LockUnavailableError {
   const said = `node ${node} of the Redis Cluster says nothing`;
@@ -29,12 +37,9 @@ export function unreachable(
   timeoutMs: number,
   lastError: Error | undefined,
 ): LockUnavailableError {
+  if (status === 'closed') return notDone(call, 'The connection to the Redis Cluster has been closed.', lastError);
+  const late = `The Redis Cluster did not run the command within ${timeoutMs} ms: `;
+  if (status !== 'ready' && lastError && saysNothing(lastError)) return notDone(call, late + NO_NODE, lastError);
   const said = lastError ? ` It said: ${diagnosis(lastError)}` : '';
-  const message =
-    status === 'closed'
-      ? 'The connection to the Redis Cluster has been closed.'
-      : `The Redis Cluster did not run the command within ${timeoutMs} ms: ` +
-        (status === 'connect' ? NO_LIMIT : DOWN_OR_SLOW) +
-        said;
-  return notDone(call, message, lastError);
+  return notDone(call, late + (status === 'connect' ? NO_LIMIT : DOWN_OR_SLOW) + said, lastError);
 }
