@@ -91,6 +91,10 @@ describe('When Redis fails', () => {
     await unavailable(watched.lock('a'));
     await until(async () => (await connections()) >= before + 4);
     expect(log).toEqual(['down']);
+    const probe = unavailable(watched.lock('a'));
+    await turn();
+    expect((await unavailable(watched.lock('b'))).detail).toContain('another call is probing it now');
+    await probe;
     await redis.client('UNPAUSE');
     await until(() => log.length > 1);
     expect(log).toEqual(['down', 'up']);

@@ -49,9 +49,8 @@ export class CircuitBreaker {
     this.#awaitsReply ||= wasReady;
   }
 
-  /** Lets calls through, because the connection is ready. Returns whether the outage is over. */
+  /** Closes the circuit, because the connection is ready. Returns false when it stays open until there is a reply. */
   ready(): boolean {
-    this.#isOpen = false;
     if (!this.#awaitsReply) this.close();
     return !this.#awaitsReply;
   }

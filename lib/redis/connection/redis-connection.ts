@@ -53,6 +53,8 @@ export class RedisConnection extends Connection {
   #isCutOff = false;
   /** When the server last gave a sign of life: the connection became ready, or a reply arrived. */
   #heardAt = 0;
+  /** Whether the connection is ready, but counts as such only when a call gets a reply. */
+  #isBackWithReply = false;
   /** Whether the server did not choose the database: the client would go on in database 0 all the same. */
   #isElsewhere = false;
 
@@ -113,6 +115,11 @@ export class RedisConnection extends Connection {
     if (!this.#lent) this.#redis.on('error', () => undefined).disconnect();
   }
 
+  override failed(call: Call, error: Error): void {
+    if (this.#isBackWithReply && error.name === 'ReplyError') this.noteReply();
+    super.failed(call, error);
+  }
+
   override refused(error: Error): RefusedError {
     const refused = super.refused(error);
     return OF_ITS_KEYS.test(refused.reply) ? refused : storeOutage(refused);
@@ -138,7 +145,11 @@ export class RedisConnection extends Connection {
 
   protected noteReply(): void {
     this.#heardAt = now();
-    if (this.#breaker.lastError) this.#breaker.close();
+    if (!this.#breaker.lastError) return;
+    this.#breaker.close();
+    if (!this.#isBackWithReply) return;
+    this.#isBackWithReply = false;
+    this.#onReady(this.#epoch > 0);
   }
 
   protected expire(call: Call): void {
@@ -211,15 +222,17 @@ export class RedisConnection extends Connection {
   readonly #becameReady = (): void => {
     if (this.#isElsewhere) return;
     this.#heardAt = now();
-    const isOver = this.#breaker.ready();
+    const isWell = this.#breaker.ready();
     for (const call of this.unpark()) this.write(call);
-    this.#onReady(this.#epoch > 0);
+    if (isWell) return this.#onReady(this.#epoch > 0);
+    this.#isBackWithReply = true;
     // Not a PING: it gets through where scripts don't.
-    if (!isOver && this.isIdle) this.command('EVAL', 'return 1', 0).catch(() => undefined);
+    if (this.isIdle) this.command('EVAL', 'return 1', 0).catch(() => undefined);
   };
 
   readonly #dropped = (): void => {
     this.#epoch++;
+    this.#isBackWithReply = false;
     // A client that does not resend forgets what was in flight, without a word.
     if (!this.#redis.options.autoResendUnfulfilledCommands) for (const call of this.inFlight) this.parked.add(call);
   };
