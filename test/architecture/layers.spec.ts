@@ -99,6 +99,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'cli/watch': ['cli/watch', 'cli/show', 'cli/redis', 'cli/arguments', 'cli', 'core', 'core/request', 'clock'],
   'cli/doctor': [
     ...['cli/doctor', 'cli/show', 'cli/redis', 'cli/arguments', 'cli', 'module', 'service', 'redis/connection'],
+    'redis/cluster',
     ...['clock', 'errors', 'ioredis'],
   ],
   'cli/show': ['cli/show', 'cli/redis', 'cli/arguments', 'core', 'service', 'errors'],

@@ -101,7 +101,7 @@ export class OwnLocks {
     for (const lease of leases) {
       if (!lease.isLive) continue;
       const { acquiredAt } = lease.details!;
-      for (const key of lease.keys) find(key, acquiredAt, time - lease.heldSince)?.leases.push(lease);
+      for (const key of lease.keys) find(key, acquiredAt, ageOf(lease, time))?.leases.push(lease);
     }
     for (const waits of [localQueue.waiting(), pendingAcquires.waiting()])
       for (const wait of waits) find(wait.key, sinceOf(wait), time - wait.startedAt)?.waits.push(wait);
@@ -118,6 +118,9 @@ export class OwnLocks {
     return { first: first.items(), total };
   }
 }
+
+/** Rounded up: what the time of day, in whole ms, says of a lock is never more. */
+const ageOf = ({ heldSince }: Lease, time: number): number => Math.ceil(time - heldSince);
 
 const placeOf = ({ since, key }: Found): Place => [since, key];
 
@@ -159,7 +162,7 @@ function ownHolder(lease: Lease, { time }: Moment): OwnHolder {
     label,
     ...siteOf(lease),
     since: acquiredAt,
-    ageMs: Math.round(time - lease.heldSince),
+    ageMs: ageOf(lease, time),
     remainingMs: Math.max(0, Math.floor(lease.endsAt - time)),
   };
 }
