@@ -181,6 +181,26 @@ describe('On a quorum of five Redis', () => {
       await servers.nothingLeft();
     });
 
+    it('a node that makes connections, and runs no scripts for a while, is in the log once', async () => {
+      const log: string[] = [];
+      const terms = { connection: servers.urls, commandTimeout: 300, lease: 1000 };
+      const store = redisStore(terms, { down: () => log.push('down'), up: () => log.push('up') });
+      // As in an app, where each node is asked now and then whether it has restarted.
+      await servers.trusted(1000);
+      const locks = serviceWith(store, terms);
+      await locks.withLock('warm up', () => undefined);
+      const node = servers.clients[2]!;
+      const connections = async () => Number(/total_connections_received:(\d+)/.exec(await node.info('stats'))![1]);
+      await node.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+      const before = await connections();
+      const isOften = async () => (await connections()) >= before + 4;
+      while (!(await isOften())) expect(await locks.withLock(KEY, ({ isHeld }) => isHeld)).toBe(true);
+      expect(log).toEqual(['down']);
+      await node.client('UNPAUSE');
+      await until(() => log.length > 1);
+      expect(log).toEqual(['down', 'up']);
+    });
+
     it('two dead nodes change nothing, and each is in the log once', async () => {
       const down: string[] = [];
       const locks = await warmed({ lease: 1200 }, { down: (server) => down.push(server) });

@@ -10,7 +10,7 @@ import { CircuitBreaker } from './circuit-breaker.js';
 import { Connection } from './connection.js';
 import { notDone, type RefusedError } from './connection-errors.js';
 import type { OutageLog } from './outage-log.js';
-import type { Call } from './plain-call.js';
+import { PlainCall, type Call } from './plain-call.js';
 import { ReconnectOnEnd } from './reconnect-on-end.js';
 import { LONGEST_CONNECT_MS } from './client-defaults.js';
 import { besides } from './further-client.js';
@@ -53,8 +53,8 @@ export class RedisConnection extends Connection {
   #isCutOff = false;
   /** When the server last gave a sign of life: the connection became ready, or a reply arrived. */
   #heardAt = 0;
-  /** Whether the connection is ready, but counts as such only when a call gets a reply. */
-  #isBackWithReply = false;
+  /** While the connection is ready, but counts as such only when a script gets a reply: the script that was sent. */
+  #probe: Call | undefined;
   /** Whether the server did not choose the database: the client would go on in database 0 all the same. */
   #isElsewhere = false;
 
@@ -116,7 +116,7 @@ export class RedisConnection extends Connection {
   }
 
   override failed(call: Call, error: Error): void {
-    if (this.#isBackWithReply && error.name === 'ReplyError') this.noteReply();
+    if (this.#probe && error.name === 'ReplyError') this.noteReply(call);
     super.failed(call, error);
   }
 
@@ -143,12 +143,13 @@ export class RedisConnection extends Connection {
     this.#connect();
   }
 
-  protected noteReply(): void {
+  protected noteReply(call: Call): void {
     this.#heardAt = now();
-    if (!this.#breaker.lastError) return;
-    this.#breaker.close();
-    if (!this.#isBackWithReply) return;
-    this.#isBackWithReply = false;
+    // Other commands get through where scripts don't, as while writes are paused.
+    if (this.#probe && call instanceof PlainCall && call !== this.#probe) return;
+    if (this.#breaker.lastError) this.#breaker.close();
+    if (!this.#probe) return;
+    this.#probe = undefined;
     this.#onReady(this.#epoch > 0);
   }
 
@@ -203,6 +204,7 @@ export class RedisConnection extends Connection {
     this.#goOnWith({ ...lent, redis, borrowed: false });
     this.#epoch++;
     this.#connected();
+    this.#breaker.close();
     this.#becameReady();
     // Not sent again: the silent connection may still deliver them, and both replies would come.
     for (const call of stuck)
@@ -225,14 +227,14 @@ export class RedisConnection extends Connection {
     const isWell = this.#breaker.ready();
     for (const call of this.unpark()) this.write(call);
     if (isWell) return this.#onReady(this.#epoch > 0);
-    this.#isBackWithReply = true;
-    // Not a PING: it gets through where scripts don't.
-    if (this.isIdle) this.command('EVAL', 'return 1', 0).catch(() => undefined);
+    const probe = (this.#probe = new PlainCall(['EVAL', 'return 1', 0]));
+    probe.promise.catch(() => undefined);
+    super.send(probe);
   };
 
   readonly #dropped = (): void => {
     this.#epoch++;
-    this.#isBackWithReply = false;
+    this.#probe = undefined;
     // A client that does not resend forgets what was in flight, without a word.
     if (!this.#redis.options.autoResendUnfulfilledCommands) for (const call of this.inFlight) this.parked.add(call);
   };
