@@ -30,7 +30,7 @@ export class SlotRenewals {
     try {
       return await this.#together(parts, true);
     } catch (error) {
-      if (!isMoving(error) && !mayBeAboutOne(error)) throw error;
+      if (!isMoving(error) && !mayBeAboutOne(error, parts)) throw error;
       return allOf(
         await Promise.allSettled(parts.map((part) => this.#alone(part))),
         parts.map(({ lock }) => [lock]),

@@ -17,13 +17,14 @@ export class RefusedError extends LockUnavailableError {
 }
 
 /**
- * How a server refuses a call because one of its operations met something unforeseen, or has a key that the user may not
- * use. Other errors are about the server as a whole.
+ * How a server refuses a call because one of its operations met something unforeseen, or has a key that the user may
+ * not use. Other errors are about the server as a whole.
  */
 const ABOUT_ONE = /^(ERR|WRONGTYPE|NOPERM.* key|user_script:)/;
 
-/** Whether the error of a call of several operations may be about one of them only: then each is to be sent alone. */
-export const mayBeAboutOne = (error: unknown): boolean => error instanceof RefusedError && ABOUT_ONE.test(error.reply);
+/** Whether the error of a call may be about one of its operations only, so that each is to be sent alone. */
+export const mayBeAboutOne = (error: unknown, operations: readonly unknown[]): boolean =>
+  operations.length > 1 && error instanceof RefusedError && ABOUT_ONE.test(error.reply);
 
 /** The error of a call that did not get through: it tells whether the command may have run. */
 export function notDone({ sent }: Pick<Call, 'sent'>, message: string, cause?: Error): LockUnavailableError {

@@ -19,6 +19,12 @@ export interface Call {
   fail(error: LockUnavailableError): void;
 }
 
+/**
+ * Makes a call that gets a reply only where scripts run. `CLIENT PAUSE` holds it up as it does the scripts of locks; a
+ * `PING` would get through.
+ */
+export const scriptProbe = (): PlainCall => new PlainCall(['EVAL', 'return 1', 0]);
+
 /** A call of a command that is no script, with a promise for its reply. */
 export class PlainCall implements Call {
   startedAt = 0;

@@ -10,7 +10,7 @@ import { CircuitBreaker } from './circuit-breaker.js';
 import { Connection } from './connection.js';
 import { notDone, type RefusedError } from './connection-errors.js';
 import type { OutageLog } from './outage-log.js';
-import { PlainCall, type Call } from './plain-call.js';
+import { PlainCall, scriptProbe, type Call } from './plain-call.js';
 import { ReconnectOnEnd } from './reconnect-on-end.js';
 import { LONGEST_CONNECT_MS } from './client-defaults.js';
 import { besides } from './further-client.js';
@@ -115,6 +115,7 @@ export class RedisConnection extends Connection {
     if (!this.#lent) this.#redis.on('error', () => undefined).disconnect();
   }
 
+  /** An error of the server is a reply, too. @internal */
   override failed(call: Call, error: Error): void {
     if (this.#probe && error.name === 'ReplyError') this.noteReply(call);
     super.failed(call, error);
@@ -227,7 +228,7 @@ export class RedisConnection extends Connection {
     const isWell = this.#breaker.ready();
     for (const call of this.unpark()) this.write(call);
     if (isWell) return this.#onReady(this.#epoch > 0);
-    const probe = (this.#probe = new PlainCall(['EVAL', 'return 1', 0]));
+    const probe = (this.#probe = scriptProbe());
     probe.promise.catch(() => undefined);
     super.send(probe);
   };

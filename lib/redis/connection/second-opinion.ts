@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import { afterRunning } from '../../clock/running-time.js';
 import { LONGEST_CONNECT_MS } from './client-defaults.js';
-import { PlainCall } from './plain-call.js';
+import { scriptProbe } from './plain-call.js';
 import { ScriptCommand } from './script-command.js';
 
 /**
@@ -82,13 +82,12 @@ export class SecondOpinion<Client extends Redis | Cluster> {
 }
 
 /**
- * Runs a script, which `CLIENT PAUSE` holds up as it does ours. A `PING` would get through. The app's `commandTimeout`
- * does not limit it: a node of a cluster connects only now, which takes several round trips.
+ * Runs a script. The app's `commandTimeout` does not limit it: a node of a cluster connects only now, which takes
+ * several round trips.
  */
 function repliesToScript(node: Redis): Promise<boolean> {
   return new Promise((resolve) => {
-    const call = new PlainCall(['EVAL', 'return 1', 0]);
-    ScriptCommand.send(node, call, {
+    ScriptCommand.send(node, scriptProbe(), {
       // A client may read numbers as texts.
       replied: (_, reply) => resolve(Number(reply) === 1),
       failed: () => resolve(false),

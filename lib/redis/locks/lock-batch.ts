@@ -198,7 +198,7 @@ export class LockBatch {
   failed(operations: readonly LockOperation[], error: LockUnavailableError): void {
     this.#fenceFloor.forget();
     this.#operationsInFlight -= operations.length;
-    if (operations.length > 1 && mayBeAboutOne(error)) this.#sendEach(operations);
+    if (mayBeAboutOne(error, operations)) this.#sendEach(operations);
     else for (const operation of operations) operation.failed(error);
   }
 }

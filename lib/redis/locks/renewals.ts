@@ -13,8 +13,9 @@ export async function renewAll(transport: Transport, locks: readonly OwnedLock[]
   try {
     return await renewTogether(transport, locks);
   } catch (error) {
-    if (locks.length === 1 || !mayBeAboutOne(error)) throw error;
-    return eachAlone(locks, (lock) => renewTogether(transport, [lock]));
+    if (!mayBeAboutOne(error, locks)) throw error;
+    const each = locks.map((lock) => [lock]);
+    return allOf(await Promise.allSettled(each.map((one) => renewTogether(transport, one))), each);
   }
 }
 
@@ -32,12 +33,6 @@ async function renewTogether({ names, renewals }: Transport, locks: readonly Own
   const { gone, unknown } = await renewals.run(RENEW, keys, args);
   return { gone: gone.map((number) => owners[number - 1]!), unknown: unknown.map((number) => owners[number - 1]!) };
 }
-
-const eachAlone = async (locks: readonly OwnedLock[], renew: (lock: OwnedLock) => Promise<RenewalOutcome>) =>
-  allOf(
-    await Promise.allSettled(locks.map(renew)),
-    locks.map((lock) => [lock]),
-  );
 
 /**
  * Combines the outcomes of several renewals. The locks of a renewal that failed are unknown.
