@@ -18,8 +18,8 @@ interface GrpcCall extends EventEmitter {
 /**
  * Lets a handler of gRPC wait for its lock as long as it takes.
  *
- * It tells also late listeners that the client has cancelled the call. Nest begins to listen for that when it subscribes
- * to what the handler has returned: for a client that left before, Nest 11 would never unsubscribe.
+ * It tells also late listeners that the client has cancelled the call. Nest begins to listen for that when it
+ * subscribes to what the handler has returned: for a client that left before, Nest 11 would never unsubscribe.
  *
  * And what the client streams is read when the handler subscribes to it. Nest by itself keeps it only until the method
  * has returned, which may be before it has its lock; and Nest 11 forgets all when the client has ended its stream.

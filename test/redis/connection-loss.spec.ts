@@ -78,7 +78,7 @@ describe('When Redis fails', () => {
     await watched.close();
   });
 
-  it('a server that makes connections, but runs no scripts for a while, is told once, and once when it does', async () => {
+  it('a server that makes connections, and runs no scripts for a while, is one outage, and calls fail fast', async () => {
     const log: string[] = [];
     const note = (what: string) => () => log.push(what);
     const options = { connection: server.url, commandTimeout: COMMAND_TIMEOUT_MS };

@@ -230,7 +230,7 @@ describe('The data in Redis', () => {
     await redis.acl('DELUSER', 'locks');
   });
 
-  it('a key that the user has no right to any more costs no other lock of its renewal; the lost one says why', async () => {
+  it('a key that the user may not use any more costs no other lock its renewal; its own says why it is lost', async () => {
     await redis.acl('SETUSER', 'locks', 'on', '>pw', '+@all', '&*', '~*');
     const limited = lockService(redisStore({ connection: `redis://locks:pw@127.0.0.1:${server.port}` }));
     const held = await Promise.all(['mine:1', 'theirs', 'mine:2'].map((key) => limited.lock(key, { lease: 900 })));

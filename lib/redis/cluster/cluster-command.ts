@@ -52,9 +52,9 @@ export class ClusterCommand extends ScriptCommand {
   }
 
   /**
-   * Follows an ASK in place of the client. The client sends an ASKING and lets go of its promise, which ends the process
-   * when the node dies. Only impatient calls are sent there: the others name a key that never exists, so that node
-   * refuses them until it has the slot.
+   * Follows an ASK in place of the client. The client sends an ASKING and lets go of its promise, which ends the
+   * process when the node dies. Only impatient calls are sent there: the others name a key that never exists, so that
+   * node refuses them until it has the slot.
    */
   #ask(cluster: Cluster, redirect: string): void {
     const [call, outcome] = [this.#call, this.#outcome];

@@ -109,8 +109,8 @@ export class ClusterConnection extends Connection {
   }
 
   /**
-   * Publishes over a node that replies, as far as that is known: the client would choose any. Resolves with 1, because a
-   * message reaches the subscribers of all nodes, but a node counts only its own.
+   * Publishes over a node that replies, as far as that is known: the client would choose any. Resolves with 1, because
+   * a message reaches the subscribers of all nodes, but a node counts only its own.
    */
   async publish(channel: string, message: string): Promise<number> {
     await this.start(new PlainCall(['PUBLISH', channel, message], this.#doubts.servedSlot()));

@@ -40,8 +40,8 @@ export class CircuitBreaker {
   /**
    * Opens the circuit, because a call got no reply.
    *
-   * @param wasReady whether the connection was ready. Then the next one that gets ready is no sign that calls get replies:
-   *   a server whose writes are paused makes connections as ever
+   * @param wasReady whether the connection was ready. Then the next one that gets ready is no sign that calls get
+   *   replies: a server whose writes are paused makes connections as ever
    */
   open(error: Error, wasReady: boolean): void {
     this.note(error);

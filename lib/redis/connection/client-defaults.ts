@@ -79,8 +79,8 @@ interface SentinelConnector {
 }
 
 /**
- * Lets the clients with which ioredis hears of failovers subscribe each time they connect: ioredis by itself gives up on
- * a Sentinel that is away for long, and prints each of its errors. And none of them outlives the client.
+ * Lets the clients with which ioredis hears of failovers subscribe each time they connect: ioredis by itself gives up
+ * on a Sentinel that is away for long, and prints each of its errors. And none of them outlives the client.
  */
 function hearingFailovers(redis: Redis): void {
   const { connector } = redis as unknown as { readonly connector: SentinelConnector };
