@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Cluster } from 'ioredis';
 import { once } from 'node:events';
 import { LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
@@ -41,6 +42,9 @@ describe('When the nodes of a Redis Cluster change', () => {
     await until(async () => (await replica(index).redis.info('replication')).includes('role:master'));
   }
 
+  /** Lets a client read which nodes there are. */
+  const refreshed = (client: Cluster) => new Promise<void>((done) => client.refreshSlotsCache(() => done()));
+
   /** Asks for as long as the cluster can't give an answer. */
   async function lockInTheEnd(who: ClosableLockService, key: string): Promise<Lock> {
     for (;;) {
@@ -80,7 +84,7 @@ describe('When the nodes of a Redis Cluster change', () => {
     const isKnown = () => client.nodes('all').some(({ options }) => options.port === port);
     process.kill(pid, 'SIGKILL');
     await until(async () => {
-      await new Promise<void>((done) => client.refreshSlotsCache(() => done()));
+      await refreshed(client);
       return !isKnown();
     }, 20_000);
     await cluster.restart(replica(0));
@@ -95,6 +99,32 @@ describe('When the nodes of a Redis Cluster change', () => {
     ears.disconnect();
     await service.close();
   }, 70_000);
+
+  it('processes are found also on a node that the client drops while it asks; of one that is down, it says why', async () => {
+    const client = cluster.client();
+    const store = redisStore({ connection: client });
+    const service = lockService(store, { shutdownGrace: 0 });
+    await service.withLock(b, () => undefined);
+    const { port, pid, redis } = replica(0);
+    const ears = redis.duplicate();
+    await ears.subscribe('{lock:}:wake:somebody');
+    const known = () => client.nodes('slave').find(({ options }) => options.port === port);
+    const drop = async () => {
+      // The other nodes tell of a replica only when they know how much of the data it has.
+      await until(async () => (known() ? true : (await refreshed(client), false)), 20_000);
+      const found = store.findProcesses!();
+      known()!.disconnect();
+      return await found;
+    };
+    const { sources, unreached } = await drop();
+    expect([sources.includes('somebody'), unreached]).toEqual([true, []]);
+    ears.disconnect();
+    process.kill(pid, 'SIGKILL');
+    expect((await drop()).unreached).toMatchObject([
+      { name: `127.0.0.1:${port}`, message: expect.stringMatching(/ECONNREFUSED.*Check that it runs/) },
+    ]);
+    await service.close();
+  }, 40_000);
 
   it('fences grow also when the new master does not have the last of them', async () => {
     const fences: number[] = [];

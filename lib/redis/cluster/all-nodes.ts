@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import { waitFor } from '../../clock/wait-for.js';
+import { askNode } from './ask-node.js';
 
 /** How old may be what the client knows of the nodes, in ms: to read it anew takes a connection of its own. */
 const FRESH_MS = 5_000;
@@ -20,12 +21,21 @@ export class AllNodes {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Asks the nodes that the client knows, and then those that it has learned of meanwhile. */
-  async ask<Reply>(question: (node: Redis) => Promise<Reply>): Promise<readonly Reply[]> {
+  /**
+   * Sends a command to the nodes that the client knows, and then to those that it has learned of meanwhile.
+   *
+   * @param take takes the reply of a node, or why there is none
+   */
+  async ask<Reply>(
+    words: readonly string[],
+    take: (node: Redis, asked: Promise<unknown>) => Promise<Reply>,
+  ): Promise<readonly Reply[]> {
+    const ask = (nodes: readonly Redis[]) =>
+      Promise.all(nodes.map((node) => take(node, askNode(node, words, this.#timeoutMs))));
     const known = this.#cluster.nodes('all');
-    const [replies] = await Promise.all([Promise.all(known.map(question)), this.#read()]);
+    const [replies] = await Promise.all([ask(known), this.#read()]);
     const learned = this.#cluster.nodes('all').filter((node) => !known.includes(node));
-    return [...replies, ...(await Promise.all(learned.map(question)))];
+    return [...replies, ...(await ask(learned))];
   }
 
   async #read(): Promise<void> {

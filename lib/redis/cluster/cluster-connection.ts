@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
-import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { Connection, type ServerReply } from '../connection/connection.js';
 import { oneMayHang } from '../connection/client-defaults.js';
 import { refusedBy } from '../connection/connection-errors.js';
@@ -14,7 +14,7 @@ import type { LuaScript } from '../lua/lua-script.js';
 import { AllNodes } from './all-nodes.js';
 import { ClientEnd } from './client-end.js';
 import { ClusterCommand } from './cluster-command.js';
-import { silentNode, unreachable } from './cluster-errors.js';
+import { noReply, silentNode, unreachable } from './cluster-errors.js';
 import { slotOf } from './cluster-slot.js';
 import { Doubts } from './doubts.js';
 import { knownNames, masterName, masterOf, nodeName, placeOf, startWithNodesOf, withCredentials } from './masters.js';
@@ -118,11 +118,11 @@ export class ClusterConnection extends Connection {
   }
 
   /** Runs the command on each node, replicas too: after a failover, subscriptions may be on any. */
-  override async commandOnAll(command: string, ...args: string[]): Promise<readonly ServerReply[]> {
+  override async commandOnAll(...words: string[]): Promise<readonly ServerReply[]> {
     this.#connect();
-    const replies = await this.#allNodes.ask(async (node) => {
-      const reply = await this.inTime(() => node.call(command, args)).catch((error: unknown) => error);
-      return { server: nodeName(node), reply: reply instanceof Error ? this.#noReplyOf(node, reply) : reply };
+    const replies = await this.#allNodes.ask(words, async (node, asked) => {
+      const reply = await this.inTime(() => asked).catch((error: Error) => this.#noReplyOf(node, error));
+      return { server: nodeName(node), reply };
     });
     return replies.length > 0 ? replies : [{ server: this.server, reply: this.#unreachable({ sent: false }) }];
   }
@@ -132,7 +132,7 @@ export class ClusterConnection extends Connection {
     if (!this.#isClosed) void this.#askOtherwise(node);
     // Another node may have taken its place.
     this.#lookForMasters();
-    return new LockUnavailableError('It did not reply in time.', error);
+    return noReply(error);
   }
 
   /**

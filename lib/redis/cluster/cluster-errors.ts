@@ -1,7 +1,7 @@
-import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { notDone } from '../connection/connection-errors.js';
 import type { Call } from '../connection/plain-call.js';
-import { diagnosis } from '../connection/redis-diagnosis.js';
+import { diagnosis, withoutCommand } from '../connection/redis-diagnosis.js';
 
 /** What may be wrong with a client that is connected, and what with one that has connected and waits. */
 const DOWN_OR_SLOW =
@@ -42,4 +42,10 @@ export function unreachable(
   if (status !== 'ready' && lastError && saysNothing(lastError)) return notDone(call, late + NO_NODE, lastError);
   const said = lastError ? ` It said: ${diagnosis(lastError)}` : '';
   return notDone(call, late + (status === 'connect' ? NO_LIMIT : DOWN_OR_SLOW) + said, lastError);
+}
+
+/** The error of a node that did not reply: it was too slow, or can't be connected to. */
+export function noReply(error: Error): LockUnavailableError {
+  const isLate = error instanceof LockUnavailableError;
+  return new LockUnavailableError(isLate ? 'It did not reply in time.' : diagnosis(error), withoutCommand(error));
 }
