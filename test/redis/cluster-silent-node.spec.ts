@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Cluster, Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import { once } from 'node:events';
 import { LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
 import { slotOf } from '../../lib/redis/cluster/cluster-slot.js';
+import { lettingOneHang } from '../../lib/redis/connection/client-defaults.js';
 import { turn, until } from '../support/deferred.js';
 import { keyAt, startClusterWithoutFailovers, type RedisCluster } from '../support/redis/redis-cluster.js';
 import { SlotMove } from '../support/redis/slot-move.js';
@@ -229,6 +230,26 @@ describe('A node of a Redis Cluster that hangs with its connections open, or die
     await held.unlock();
     await there.close();
     theirs.disconnect();
+  }, 60_000);
+
+  it("a client of the library's own is patient while all hang, and as quick as before when they reply", async () => {
+    const nodes = cluster.masters.map(({ port }) => ({ host: '127.0.0.1', port }));
+    const own = lettingOneHang(
+      new Cluster(nodes, { lazyConnect: true }).on('error', () => undefined),
+      100,
+    );
+    for (const { pid } of cluster.masters) process.kill(pid, 'SIGSTOP');
+    try {
+      void own.connect().catch(() => undefined);
+      await until(() => own.options.slotsRefreshTimeout! >= 800, 20_000);
+    } finally {
+      for (const { pid } of cluster.masters) process.kill(pid, 'SIGCONT');
+    }
+    await until(async () => {
+      await new Promise<void>((done) => own.refreshSlotsCache(() => done()));
+      return own.status === 'ready' && own.options.slotsRefreshTimeout === 100;
+    });
+    own.disconnect();
   }, 60_000);
 
   it('renewals reach the node again in time: no lock of many slots is lost', async () => {

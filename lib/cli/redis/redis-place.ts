@@ -1,5 +1,5 @@
 import { Cluster, type RedisOptions } from 'ioredis';
-import { oneMayHang } from '../../redis/connection/client-defaults.js';
+import { lettingOneHang } from '../../redis/connection/client-defaults.js';
 import type { RedisConnectionOption, RedisConnectionsOption } from '../../redis/connection/connection-option.js';
 import type { Arguments } from '../arguments/arguments.js';
 import { UsageError } from '../arguments/usage.error.js';
@@ -88,13 +88,12 @@ function clusterOf(options: RedisOptions, nodes: Host[], path: string): Cluster 
   const cluster = new Cluster(nodes, {
     lazyConnect: true,
     enableOfflineQueue: true,
-    ...oneMayHang(500),
     redisOptions: { connectionName: 'nest-redis-lock', ...options },
     // A certificate names a host, not its address.
     ...(options.tls ? { dnsLookup: (address, done) => done(null, address) } : {}),
   });
   // What fails is an error of the call.
-  return cluster.on('error', () => undefined);
+  return lettingOneHang(cluster, 500).on('error', () => undefined);
 }
 
 function loginOf(login: string | undefined): Pick<RedisOptions, 'username' | 'password'> {

@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { Connection, type ServerReply } from '../connection/connection.js';
-import { oneMayHang } from '../connection/client-defaults.js';
+import { lettingOneHang } from '../connection/client-defaults.js';
 import { refusedBy } from '../connection/connection-errors.js';
 import type { OutageLog } from '../connection/outage-log.js';
 import { PlainCall, type Call } from '../connection/plain-call.js';
@@ -307,8 +307,8 @@ export class ClusterConnection extends Connection {
 
   /** The nodes that the app has named may all be gone by now. */
   #ownClient(names = knownNames(this.#cluster), perNodeMs = this.timeoutMs / 4): Cluster {
-    const options = { lazyConnect: true, ...oneMayHang(perNodeMs), ...withCredentials(this.#cluster) };
-    return this.#cluster.duplicate(names.map(placeOf), options).on('error', () => undefined);
+    const own = this.#cluster.duplicate(names.map(placeOf), { lazyConnect: true, ...withCredentials(this.#cluster) });
+    return lettingOneHang(own, perNodeMs).on('error', () => undefined);
   }
 
   #goOnWith(own: Cluster): void {

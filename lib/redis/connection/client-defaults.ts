@@ -1,4 +1,4 @@
-import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import { saidBy } from './redis-diagnosis.js';
@@ -145,18 +145,33 @@ export function retryDelayMs(attempt: number, firstMs: number): number {
 }
 
 /**
- * Options of a client of our own with which one node that hangs does not take the whole time of a call, or even longer,
- * as it does by default: ioredis reads the slots from one node after the other, and then waits until one of them says
- * that the cluster is well. When no node was fast enough, the next attempt to connect gives each twice as long: all may
- * be far away.
+ * Prepares a cluster client of our own so that one node that hangs does not take the whole time of a call, or even
+ * longer, as it does by default: ioredis reads the slots from one node after the other, and then waits until one of
+ * them says that the cluster is well. When no node was fast enough, the next attempt to connect gives each twice as
+ * long, because all may be far away. Once a node replies, that goes back to four times what it took.
  *
  * @param perNodeMs how long to wait for the slots from one node at first, in ms
  */
-export const oneMayHang = (perNodeMs: number): ClusterOptions => ({
-  slotsRefreshTimeout: perNodeMs,
-  enableReadyCheck: false,
-  clusterRetryStrategy(this: Cluster, attempt) {
-    this.options.slotsRefreshTimeout = Math.min(perNodeMs * 2 ** attempt, LONGEST_CONNECT_MS);
+export function lettingOneHang(cluster: Cluster, perNodeMs: number): Cluster {
+  const { options } = cluster;
+  const refreshSlotsCache = cluster.refreshSlotsCache.bind(cluster);
+  let beganAt: number | undefined;
+  options.slotsRefreshTimeout = perNodeMs;
+  options.enableReadyCheck = false;
+  options.clusterRetryStrategy = (attempt) => {
+    options.slotsRefreshTimeout = Math.min(perNodeMs * 2 ** attempt, LONGEST_CONNECT_MS);
     return retryDelayMs(attempt, 50);
-  },
-});
+  };
+  cluster.refreshSlotsCache = (done) => {
+    beganAt ??= now();
+    refreshSlotsCache((error) => {
+      beganAt = undefined;
+      done?.(error);
+    });
+  };
+  cluster.on('refresh', () => {
+    const enoughMs = beganAt === undefined ? Infinity : 4 * (now() - beganAt);
+    options.slotsRefreshTimeout = Math.min(options.slotsRefreshTimeout!, Math.max(perNodeMs, enoughMs));
+  });
+  return cluster;
+}
