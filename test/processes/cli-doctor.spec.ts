@@ -42,6 +42,9 @@ describe('nest-redis-lock doctor', () => {
     expect(await examineAs('less', '-zadd', '-pubsub|numsub')).toContainEqual(
       'rights: The user "less" lacks rights. An administrator can run: ACL SETUSER less +zadd +pubsub|numsub',
     );
+    expect(await examineAs('deaf', '-subscribe')).toContainEqual(
+      expect.stringMatching(/^channel: .*An administrator can run: ACL SETUSER deaf \+subscribe$/),
+    );
     const [rights] = await examineAs('elsewhere', 'resetkeys', 'resetchannels', '~other:*');
     expect(rights).toContain('ACL SETUSER elsewhere ~lock:* ~{lock:* &{lock:}:wake:*');
   }, 30_000);
@@ -78,5 +81,7 @@ describe('nest-redis-lock doctor', () => {
     expect(problems).toEqual([
       'connection: connect ECONNREFUSED 127.0.0.1:1. Check that it runs and that REDIS_URL is right.',
     ]);
+    const { problems: withTls } = await examine(server.url.replace('redis://', 'rediss://'));
+    expect(withTls).toEqual([expect.stringMatching(/^connection: the TLS handshake got no answer/)]);
   }, 30_000);
 });

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { subscriberOf } from '../../redis/connection/further-client.js';
 import { borrowedClient } from '../../redis/connection/redis-client.js';
-import { diagnosis, withoutCommand } from '../../redis/connection/redis-diagnosis.js';
+import { diagnosis, silence, withoutCommand } from '../../redis/connection/redis-diagnosis.js';
 import { infoField, problemsOf } from '../../redis/connection/server-check.js';
 import type { Finding } from './finding.js';
 import { lackOf, rights } from './rights.js';
@@ -64,7 +64,7 @@ type Found = readonly [level: Finding['level'], check: string, text: string];
 async function connected(redis: Redis, timeoutMs: number): Promise<void> {
   const ready = once(redis, 'ready', { signal: AbortSignal.timeout(timeoutMs) });
   if (redis.status === 'wait') redis.connect().catch(() => undefined);
-  await ready.catch(() => Promise.reject(new Error(`no connection for ${timeoutMs} ms`)));
+  await ready.catch(() => Promise.reject(silence(redis, { connectedAt: -Infinity, timeoutMs, lastError: undefined })));
 }
 
 async function serverFindings(redis: Redis, { findsMaster, isNode }: ExamineOptions): Promise<Found[]> {
@@ -112,8 +112,14 @@ function afterFailure(read: (name: string) => string | undefined, isNode: boolea
   ];
 }
 
+const userOf = async (redis: Redis): Promise<string> =>
+  String(await redis.call('ACL', 'WHOAMI').catch(() => redis.options.username ?? 'default'));
+
+const lacking = (user: string, rights: readonly string[]): string =>
+  `The user "${user}" lacks rights. An administrator can run: ACL SETUSER ${user} ${rights.join(' ')}`;
+
 async function rightsFinding(redis: Redis, { prefix }: ExamineOptions): Promise<Found[]> {
-  const user = String(await redis.call('ACL', 'WHOAMI').catch(() => redis.options.username ?? 'default'));
+  const user = await userOf(redis);
   const text = `${prefix}nest-redis-lock:doctor:${randomUUID()}`;
   const patterns = { keys: `~${prefix}* ~{${prefix}*`, channels: `&{${prefix}}:wake:*` };
   const names = { text, set: `{${text}}:queue`, channel: `{${prefix}}:wake:doctor` };
@@ -137,12 +143,7 @@ async function rightsFinding(redis: Redis, { prefix }: ExamineOptions): Promise<
       'rights',
       `It does not know ${[...unknown].join(', ')}. Connect to Redis itself, not to a proxy or a Sentinel.`,
     ]);
-  if (missing.size > 0)
-    found.push([
-      'problem',
-      'rights',
-      `The user "${user}" lacks rights. An administrator can run: ACL SETUSER ${user} ${[...missing].join(' ')}`,
-    ]);
+  if (missing.size > 0) found.push(['problem', 'rights', lacking(user, [...missing])]);
   return found.length > 0 ? found : [['ok', 'rights', `The user "${user}" may do what locks need.`]];
 }
 
@@ -158,12 +159,17 @@ async function channelFinding(redis: Redis, { prefix, commandTimeoutMs }: Examin
     return [['ok', 'channel', `A message arrives after ${(now() - sentAt).toFixed(1)} ms: waiters are woken.`]];
   } catch (error) {
     if (isSilence(error)) throw error;
-    const why =
-      (error as Error).name === 'AbortError' ? 'the message did not arrive' : diagnosis(withoutCommand(error as Error));
-    return [['problem', 'channel', `Waiters are not woken, and poll about once a second: ${why}`]];
+    const text = `Waiters are not woken, and poll about once a second: ${await whyNotHeard(error as Error, redis)}`;
+    return [['problem', 'channel', text]];
   } finally {
     subscriber.disconnect();
   }
+}
+
+async function whyNotHeard(error: Error, redis: Redis): Promise<string> {
+  if (error.name === 'AbortError') return 'the message did not arrive';
+  if (/^NOPERM.*'subscribe'/.test(error.message)) return lacking(await userOf(redis), ['+subscribe']);
+  return diagnosis(withoutCommand(error));
 }
 
 async function roundTripFinding(redis: Redis, { commandTimeoutMs }: ExamineOptions): Promise<Found[]> {
