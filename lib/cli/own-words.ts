@@ -7,5 +7,7 @@ export function inOwnWords(line: string, isRedisGiven: boolean): string {
   return line
     .replaceAll('"connection"', isRedisGiven ? '--redis' : 'REDIS_URL')
     .replaceAll('"connection.tls.ca"', 'NODE_EXTRA_CA_CERTS')
+    .replaceAll('"connection.sentinelPassword"', '"?sentinelPassword=" in the URL')
+    .replaceAll('"connection.name"', 'the name of the master in the URL')
     .replaceAll('"commandTimeout"', '--timeout');
 }
