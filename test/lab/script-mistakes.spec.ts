@@ -75,7 +75,7 @@ const HARMLESS: readonly RegExp[] = [
   /if last - count > 0 then return .*=> {2}if false/,
   /elseif operation == 'release' and tryCall\('GET', (KEYS\[firstKey\]|key)\) == token then {2}=> {2}elseif false/,
   /: return call\('DEL', key\) {2}=> {2}gone/,
-  /if nextArg > #ARGV then return .*=> {2}(gone|if false|if nextArg >= #ARGV)/,
+  /if nextArg > #ARGV (and operationCount > 2 )?then return .*=> {2}(gone|if false|if nextArg >= #ARGV)/,
   /if #operation > \d+ then {2}=> /,
   /operation = string\.match\(operation, '\^\(%a\+\) 1 exclusive\/'\) or operation {2}=> /,
   // Nor does the contended path.
