@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 
-const TOO_LONG_MS = 20 * 60_000;
+const TOO_LONG_MS = 30 * 60_000;
 
 /** The groups of processes that run now. */
 const groups = new Set();
