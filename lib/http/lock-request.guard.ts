@@ -1,6 +1,7 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { ApplicationConfig } from '@nestjs/core';
 import { isLedAway } from './arrivals.js';
+import { prepareGrpcCall } from './grpc-call.js';
 import { enterRequest, rawResponse } from './http-request.js';
 import { tellLateListeners } from './late-close.js';
 import { keepQueuedInContext } from './queued-response.js';
@@ -21,6 +22,7 @@ export class LockRequestGuard implements CanActivate {
   }
 
   canActivate(context: ExecutionContext): boolean {
+    prepareGrpcCall(context);
     const response = rawResponse(context);
     if (isLedAway(response)) this.#leaveLocks();
     if (this.follows) enterRequest(context);

@@ -1,14 +1,38 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Client, credentials, type ClientDuplexStream, type ServiceError } from '@grpc/grpc-js';
-import { type CanActivate, Controller, type INestMicroservice, UseGuards } from '@nestjs/common';
-import { GrpcStreamMethod, type MicroserviceOptions, Transport } from '@nestjs/microservices';
+import {
+  type CallHandler,
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  type INestMicroservice,
+  type NestInterceptor,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
+import { GrpcMethod, GrpcStreamMethod, type MicroserviceOptions, Transport } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import { type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { filter, firstValueFrom, map, type Observable, toArray } from 'rxjs';
+import {
+  concat,
+  filter,
+  firstValueFrom,
+  fromEvent,
+  lastValueFrom,
+  map,
+  NEVER,
+  type Observable,
+  of,
+  Subject,
+  takeUntil,
+  toArray,
+} from 'rxjs';
 import { nextTurn } from '../../lib/clock/next-turn.js';
+import { until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
 
 jest.setTimeout(30_000);
@@ -21,12 +45,27 @@ interface Part {
   readonly number: number;
 }
 
+/** Whether the library had stopped the stream of the call when a guard of the app ran. */
+let wasPaused: boolean | undefined;
+
 class SlowGuard implements CanActivate {
-  async canActivate(): Promise<boolean> {
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    wasPaused = context.getArgByIndex<Readable>(2).isPaused();
     await nextTurn();
     return true;
   }
 }
+
+/** Reads the stream, too, before the method does. */
+class Tap implements NestInterceptor {
+  async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    context.switchToRpc().getData<Observable<Part>>().subscribe();
+    await nextTurn();
+    return next.handle();
+  }
+}
+
+const bodies: string[] = [];
 
 @Controller()
 @UseGuards(SlowGuard)
@@ -75,6 +114,50 @@ class Uploads {
   }
 }
 
+@Controller()
+class OtherUploads {
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { wait: '5s' })
+  async awaited(parts: Observable<Part>): Promise<{ count: number }> {
+    bodies.push('awaited');
+    const all = await lastValueFrom(parts.pipe(toArray()));
+    return { count: all.length };
+  }
+
+  @GrpcStreamMethod('Uploads')
+  async replied(parts: Observable<Part>): Promise<Observable<Part>> {
+    const replies = new Subject<Part>();
+    parts.subscribe({ next: (part) => replies.next({ number: part.number }), complete: () => replies.complete() });
+    await nextTurn();
+    return replies;
+  }
+
+  @UseInterceptors(Tap)
+  @GrpcStreamMethod('Uploads')
+  tapped(parts: Observable<Part>): Observable<Part> {
+    return echo(parts);
+  }
+
+  @UseInterceptors(Tap)
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  tappedWithLock(parts: Observable<Part>): Observable<Part> {
+    return echo(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  listening(_parts: Observable<Part>, _metadata: unknown, call: Readable): Observable<Part> {
+    return concat(NEVER.pipe(takeUntil(fromEvent(call, 'end'))), of({ number: 7 }));
+  }
+
+  @GrpcMethod('Uploads')
+  @WithLock(KEY, { wait: '5s', lease: '1m' })
+  async feed(): Promise<Observable<Part>> {
+    bodies.push('feed');
+    return NEVER;
+  }
+}
+
 const echo = (parts: Observable<Part>): Observable<Part> => parts.pipe(map(({ number }) => ({ number })));
 
 let app: INestMicroservice;
@@ -83,7 +166,10 @@ let client: Client;
 
 beforeEach(async () => {
   const url = `127.0.0.1:${await freePort()}`;
-  const module = Test.createTestingModule({ imports: [LockTestingModule.forRoot()], controllers: [Uploads] });
+  const module = Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    controllers: [Uploads, OtherUploads],
+  });
   app = (await module.compile()).createNestMicroservice<MicroserviceOptions>({
     transport: Transport.GRPC,
     options: { url, package: 'uploads', protoPath: PROTO },
@@ -173,3 +259,71 @@ it('a gRPC method with one answer gets each message of its request', async () =>
   sendAll(call, [1, 2, 3]);
   expect(await answer(call)).toEqual([3]);
 });
+
+it('is prepared before the guards of the app: an asynchronous one lets Nest 11 forget the messages', async () => {
+  const call = called('Below');
+  sendAll(call, [1]);
+  expect(await answer(call)).toEqual([1]);
+  expect(wasPaused).toBe(true);
+});
+
+it('a body can await the whole stream', async () => {
+  const call = called('Awaited');
+  sendAll(call, [1, 2, 3]);
+  expect(await answer(call)).toEqual([3]);
+});
+
+describe('a gRPC method that reads a stream as Nest alone lets it', () => {
+  it.each(['Replied', 'Tapped', 'TappedWithLock'])('gets each message: %s', async (method) => {
+    const call = called(method);
+    sendAll(call, [1, 2, 3]);
+    expect(await answer(call)).toEqual([1, 2, 3]);
+  });
+
+  it('hears the end of a call whose stream nobody reads', async () => {
+    const call = called('Listening');
+    sendAll(call, [1, 2, 3]);
+    expect(await answer(call)).toEqual([7]);
+  });
+});
+
+describe('a gRPC client that leaves while the method waits for its lock', () => {
+  const isFree = async () => !(await locks.isLocked(KEY));
+
+  beforeEach(() => void (bodies.length = 0));
+
+  it('does not make the body run without what it has sent', async () => {
+    const held = await locks.lock(KEY);
+    const waits = event('queued');
+    const call = called('Awaited');
+    sendAll(call, [1, 2, 3]);
+    await waits;
+    call.cancel();
+    await answer(call);
+    await received();
+    await held.unlock();
+    await until(isFree);
+    expect(bodies).toEqual([]);
+  });
+
+  it('keeps the key no longer than a second when nobody reads what the method returns', async () => {
+    const held = await locks.lock(KEY);
+    const waits = event('queued');
+    const call = client.makeServerStreamRequest('/uploads.Uploads/Feed', written, read, { number: 1 });
+    call.on('error', () => undefined);
+    await waits;
+    call.cancel();
+    await received();
+    const releasedAt = performance.now();
+    await held.unlock();
+    await until(async () => bodies.length > 0 && (await isFree()), 10_000);
+    expect(performance.now() - releasedAt).toBeLessThan(5000);
+  });
+});
+
+/** Resolves when the server has received what was sent before: a call over the same connection has its answer. */
+async function received(): Promise<void> {
+  const call = called('Listening');
+  call.end();
+  await answer(call);
+}

@@ -1,6 +1,7 @@
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
+import { goneBeforeBody, hasCallEnded } from '../../http/grpc-call.js';
 import type { Method } from '../method/checked-method.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { holdUntilEnd } from '../stream/hold-until-end.js';
@@ -35,10 +36,12 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
       const { requests } = locks;
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
+        const gone = goneBeforeBody(args);
+        if (gone) throw gone;
         const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
         return Promise.resolve(result).then((value) => {
           warnIfUncovered(value, name);
-          return holdUntilEnd(value, { lock, onLost, requests });
+          return holdUntilEnd(value, { lock, onLost, requests, hasCallEnded: hasCallEnded(args) });
         });
       };
       const key = keyOrAttachedError(keyOf, args, requests);

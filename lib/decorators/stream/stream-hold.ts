@@ -9,6 +9,8 @@ export interface StreamLock {
   readonly onLost: 'throw' | 'ignore';
   /** The requests that callers of the lock service answer. */
   readonly requests: RequestPort;
+  /** Whether the gRPC call of the method has ended. */
+  readonly hasCallEnded?: boolean;
 }
 
 /**
@@ -51,11 +53,11 @@ export class StreamHold {
    */
   #released = false;
 
-  constructor({ lock, requests }: StreamLock) {
+  constructor({ lock, requests, hasCallEnded }: StreamLock) {
     this.#lock = lock;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
     requests.watch();
-    const longestMs = requests.isOver() ? LONGEST_AFTER_REQUEST_MS : Infinity;
+    const longestMs = requests.isOver() || hasCallEnded ? LONGEST_AFTER_REQUEST_MS : Infinity;
     this.#unreadTimer = setTimeout(() => this.#release(), Math.min(leaseMsOf(lock), longestMs)).unref();
   }
 

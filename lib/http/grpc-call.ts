@@ -1,0 +1,77 @@
+import { EventEmitter } from 'node:events';
+import { Readable } from 'node:stream';
+import type { ExecutionContext, HttpException } from '@nestjs/common';
+import { nextTick } from '../clock/next-tick.js';
+import { clientGone } from './http-request.js';
+import { isRequestStream, LateStream } from './request-stream.js';
+
+/** Where the call stands among the arguments of a message handler: behind the message and the metadata. */
+const CALL = 2;
+
+/** A call of gRPC, of `@grpc/grpc-js`. */
+interface GrpcCall extends EventEmitter {
+  /** Whether it has ended, because its client has cancelled it or has its answer. */
+  readonly cancelled: boolean;
+}
+
+/** The calls that are prepared, by what a method may get of them: the call itself and the stream of its client. */
+const calls = new WeakMap<object, GrpcCall>();
+
+/** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
+let areThereAny = false;
+
+/**
+ * Lets a handler of gRPC wait for its lock as long as it takes.
+ *
+ * It tells also late listeners that the client has cancelled the call. Nest begins to listen for that when it
+ * subscribes to what the handler has returned: for a client that left before, Nest 11 would never unsubscribe.
+ *
+ * And what the client streams is read late. Nest by itself keeps it only until the method has returned, which may be
+ * before it has its lock; and Nest 11 forgets all when the client has ended its stream.
+ */
+export function prepareGrpcCall(context: ExecutionContext): void {
+  if (context.getType() !== 'rpc') return;
+  const args = context.getArgs<unknown[]>();
+  const [stream, call] = [args[0], args[CALL]];
+  if (!isGrpcCall(call) || calls.has(call)) return;
+  calls.set(call, call);
+  areThereAny = true;
+  const late = isRequestStream(stream) && call instanceof Readable ? new LateStream(stream, call) : undefined;
+  tellLateListeners(call, late);
+  if (!late) return;
+  calls.set(late, call);
+  args[0] = late;
+}
+
+/**
+ * Tells the streams among the arguments of a body that it runs now.
+ *
+ * @returns why it must not run: what a client has sent is gone, because the client left during the wait
+ */
+export function goneBeforeBody(args: readonly unknown[]): HttpException | undefined {
+  if (!areThereAny) return undefined;
+  const streams = args.filter((arg) => arg instanceof LateStream);
+  for (const stream of streams) stream.bodyRuns();
+  return streams.some(({ isGone }) => isGone) ? clientGone() : undefined;
+}
+
+/** Whether the arguments of a method are those of a gRPC call that has ended. Nest 12 reads nothing for it. */
+export const hasCallEnded = (args: readonly unknown[]): boolean =>
+  areThereAny && args.some((arg) => typeof arg === 'object' && arg !== null && calls.get(arg)?.cancelled);
+
+function isGrpcCall(value: unknown): value is GrpcCall {
+  return value instanceof EventEmitter && typeof (value as Partial<GrpcCall>).cancelled === 'boolean';
+}
+
+/** Each of them is called once, whenever it comes. Who listens to the messages of the call gets them. */
+function tellLateListeners(call: GrpcCall, late: LateStream | undefined): void {
+  for (const method of ['on', 'addListener'] as const) {
+    const add = call[method].bind(call);
+    call[method] = (name, listener) => {
+      if (name === 'cancelled' && call.cancelled) nextTick(listener);
+      const added = add(name, listener);
+      if (name === 'data' || name === 'end') late?.resume();
+      return added;
+    };
+  }
+}
