@@ -1,15 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { LockService, WithLock } from 'nest-redis-lock';
+import { type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { getEventListeners } from 'node:events';
 import { catchError, concat, concatMap, lastValueFrom, Observable, of, Subject, toArray } from 'rxjs';
 import { deferred, until } from '../support/deferred.js';
 
 /** Whose async context runs. */
 const contexts = new AsyncLocalStorage<'reader' | 'emitter'>();
 let locks: LockService;
+let held: Lock | undefined;
 /** What the streams emit from elsewhere, after a value of their own. */
 let source: Subject<number>;
 
@@ -25,6 +27,7 @@ class Feeds {
 
   @WithLock('feed')
   async promised() {
+    held = locks.current();
     return stream();
   }
 
@@ -96,6 +99,16 @@ it('the reader of a locked Observable hears in its own context that the lock is 
   await locks.forceUnlock('feed');
   await ended;
   expect(heard).toEqual([1, 'LOCK_LOST'].map((what) => [what, 'reader', undefined]));
+});
+
+it('many readers of one locked Observable all hear that the lock is lost, and listen to it together', async () => {
+  const stream = await feeds.promised();
+  const readers = await Promise.all(Array.from({ length: 12 }, () => read(() => stream)));
+  // Node warns of a leak from the eleventh on.
+  expect(getEventListeners(held!.signal, 'abort').length).toBeLessThan(5);
+  await locks.forceUnlock('feed');
+  await Promise.all(readers.map(({ ended }) => ended));
+  expect(readers.map(({ heard }) => heard.length)).toEqual(readers.map(() => 2));
 });
 
 it('the reader of a locked Observable hears in its own context that the stream has failed', async () => {

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Observer } from 'rxjs';
+import { onAbort } from '../../clock/on-abort.js';
 import { observerIn } from './observer-in.js';
 import { noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
@@ -52,7 +53,5 @@ export function failWhenLost(
   inside: ReturnType<typeof AsyncLocalStorage.snapshot>,
 ): () => void {
   const { signal } = lock;
-  const fail = () => inside(() => reader.error(requests.attachError(signal.reason as unknown)));
-  signal.addEventListener('abort', fail, { once: true });
-  return () => signal.removeEventListener('abort', fail);
+  return onAbort(signal, () => inside(() => reader.error(requests.attachError(signal.reason as unknown))));
 }
