@@ -126,6 +126,59 @@ describe('When the nodes of a Redis Cluster change', () => {
     await service.close();
   }, 40_000);
 
+  it('processes are found also on a node that the client has just lost', async () => {
+    const client = cluster.client();
+    const store = redisStore({ connection: client });
+    const service = lockService(store, { shutdownGrace: 0 });
+    await service.withLock(b, () => undefined);
+    const { port, redis } = master(1);
+    const ears = redis.duplicate();
+    await ears.subscribe('{lock:}:wake:somebody');
+    expect((await store.findProcesses!()).sources).toContain('somebody');
+    const known = () => client.nodes('master').find(({ options }) => options.port === port);
+    const lost = once(client, '-node');
+    known()!.disconnect();
+    await lost;
+    expect((await store.findProcesses!()).sources).toContain('somebody');
+    ears.disconnect();
+    await service.close();
+  }, 20_000);
+
+  it('searches for processes while a node is down do not make its client look dead when it comes back', async () => {
+    const client = cluster.client();
+    const deserted: string[] = [];
+    const store = redisStore({ connection: client }, { deserted: (name) => deserted.push(name) });
+    const service = lockService(store, { shutdownGrace: 0 });
+    await service.withLock(b, () => undefined);
+    const { port, pid } = replica(0);
+    const isKnown = () => client.nodes('all').some(({ options }) => options.port === port);
+    await until(async () => isKnown() || (await refreshed(client), isKnown()), 20_000);
+    process.kill(pid, 'SIGKILL');
+    const isSeenDown = async () =>
+      (await store.findProcesses!()).unreached.some(({ name }) => name === `127.0.0.1:${port}`);
+    await until(isSeenDown);
+    const restarted = cluster.restart(replica(0));
+    // Whoever asks meanwhile whether only the connection is dead gets a reply from the node that is back.
+    await until(async () => (await store.findProcesses!(), true));
+    await restarted;
+    await sleep(1000);
+    expect(deserted).toEqual([]);
+    await service.close();
+  }, 60_000);
+
+  it('a search for processes does not connect the client of the app again', async () => {
+    const client = cluster.client();
+    const store = redisStore({ connection: client });
+    const service = lockService(store, { shutdownGrace: 0 });
+    await service.withLock(b, () => undefined);
+    client.disconnect();
+    await until(() => client.status === 'end');
+    expect((await store.findProcesses!()).unreached).toEqual([]);
+    await service.close();
+    await store.findProcesses!();
+    expect(['end', 'close']).toContain(client.status);
+  }, 20_000);
+
   it('fences grow also when the new master does not have the last of them', async () => {
     const fences: number[] = [];
     // The replica may miss that they were released.

@@ -2,7 +2,6 @@ import type { Cluster, Redis } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { Connection, type ServerReply } from '../connection/connection.js';
-import { lettingOneHang } from '../connection/client-defaults.js';
 import { refusedBy } from '../connection/connection-errors.js';
 import type { OutageLog } from '../connection/outage-log.js';
 import { PlainCall, type Call } from '../connection/plain-call.js';
@@ -14,10 +13,11 @@ import type { LuaScript } from '../lua/lua-script.js';
 import { AllNodes } from './all-nodes.js';
 import { ClientEnd } from './client-end.js';
 import { ClusterCommand } from './cluster-command.js';
-import { noReply, silentNode, unreachable } from './cluster-errors.js';
+import { isLate, noReply, silentNode, unreachable } from './cluster-errors.js';
 import { slotOf } from './cluster-slot.js';
 import { Doubts } from './doubts.js';
-import { knownNames, masterName, masterOf, nodeName, placeOf, startWithNodesOf, withCredentials } from './masters.js';
+import { knownNames, masterName, masterOf, nodeName, startWithNodesOf } from './masters.js';
+import { connecting, ownCluster } from './own-cluster.js';
 import { SilentNodes } from './silent-nodes.js';
 import { Topology } from './topology.js';
 
@@ -113,15 +113,21 @@ export class ClusterConnection extends Connection {
    * a message reaches the subscribers of all nodes, but a node counts only its own.
    */
   async publish(channel: string, message: string): Promise<number> {
-    await this.start(new PlainCall(['PUBLISH', channel, message], this.#doubts.servedSlot()));
+    const slot = this.#doubts.slotForMessage();
+    try {
+      await this.start(new PlainCall(['PUBLISH', channel, message], slot));
+    } catch (error) {
+      this.#doubts.messageFailed(slot);
+      throw error;
+    }
     return 1;
   }
 
   /** Runs the command on each node, replicas too: after a failover, subscriptions may be on any. */
   override async commandOnAll(...words: string[]): Promise<readonly ServerReply[]> {
-    this.#connect();
-    const replies = await this.#allNodes.ask(words, async (node, asked) => {
-      const reply = await this.inTime(() => asked).catch((error: Error) => this.#noReplyOf(node, error));
+    if (!this.#isClosed) this.#connect();
+    const replies = await this.#allNodes.ask(words, async (node, ask) => {
+      const reply = await this.inTime(ask).catch((error: Error) => this.#noReplyOf(node, error));
       return { server: nodeName(node), reply };
     });
     return replies.length > 0 ? replies : [{ server: this.server, reply: this.#unreachable({ sent: false }) }];
@@ -129,7 +135,8 @@ export class ClusterConnection extends Connection {
 
   #noReplyOf(node: Redis, error: Error): LockUnavailableError {
     if (error.name === 'ReplyError') return refusedBy(nodeName(node), error);
-    if (!this.#isClosed) void this.#askOtherwise(node);
+    // A node that is down, or not ready yet, says so by itself.
+    if (isLate(error) && node.status === 'ready' && !this.#isClosed) void this.#askOtherwise(node);
     // Another node may have taken its place.
     this.#lookForMasters();
     return noReply(error);
@@ -209,7 +216,6 @@ export class ClusterConnection extends Connection {
   protected park(call: Call, error?: Error): void {
     if (error) this.#lastError = withoutCommand(error);
     if (this.#isClosed) return this.expire(call);
-    if (this.#end.hasEnded) this.#goOnAlone();
     this.#connect();
     this.parked.add(call);
     this.#tryAgain ??= atRoot(() => setTimeout(() => this.#resendParked(), TRY_AGAIN_MS));
@@ -272,7 +278,9 @@ export class ClusterConnection extends Connection {
    * mostly before the last locks are released.
    */
   #goOnAlone(): void {
-    if (!this.#isAlone) this.#goOnWith(this.#ownClient());
+    if (this.#isAlone) return;
+    // The nodes that the app has named may all be gone by now.
+    this.#goOnWith(ownCluster(this.#cluster, knownNames(this.#cluster), this.timeoutMs / 4));
   }
 
   /**
@@ -284,14 +292,11 @@ export class ClusterConnection extends Connection {
    */
   async #askOtherwise(node: Redis): Promise<void> {
     const cluster = this.#cluster;
+    // What another client got no reply to says nothing of this one.
+    if (!cluster.nodes('all').includes(node)) return;
     const name = nodeName(node);
-    const find = (further: Cluster) => {
-      // All connect meanwhile. Far away, that takes longer than a call may.
-      for (const other of further.nodes('master')) other.connect().catch(() => undefined);
-      return further.nodes('all').find((other) => nodeName(other) === name);
-    };
-    const make = () => this.#ownClient([name], cluster.options.slotsRefreshTimeout);
-    const own = await this.#secondOpinion.ask(node, make, find);
+    const make = () => ownCluster(cluster, [name], cluster.options.slotsRefreshTimeout!);
+    const own = await this.#secondOpinion.ask(node, make, (further) => connecting(further, name));
     if (!own) return;
     if (this.#isClosed || this.#cluster !== cluster) return own.disconnect();
     startWithNodesOf(cluster, own);
@@ -305,12 +310,6 @@ export class ClusterConnection extends Connection {
     for (const call of stuck) this.#failInSlot(call);
   }
 
-  /** The nodes that the app has named may all be gone by now. */
-  #ownClient(names = knownNames(this.#cluster), perNodeMs = this.timeoutMs / 4): Cluster {
-    const own = this.#cluster.duplicate(names.map(placeOf), { lazyConnect: true, ...withCredentials(this.#cluster) });
-    return lettingOneHang(own, perNodeMs).on('error', () => undefined);
-  }
-
   #goOnWith(own: Cluster): void {
     this.#leave();
     this.#resends += this.#topology.changes;
@@ -319,6 +318,7 @@ export class ClusterConnection extends Connection {
   }
 
   #connect(): void {
+    if (this.#end.hasEnded) this.#goOnAlone();
     if (this.#cluster.status !== 'wait' && !this.#end.hasEnded) return;
     atRoot(() => this.#cluster.connect()).catch(() => undefined);
   }

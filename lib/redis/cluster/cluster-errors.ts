@@ -44,8 +44,10 @@ export function unreachable(
   return notDone(call, late + (status === 'connect' ? NO_LIMIT : DOWN_OR_SLOW) + said, lastError);
 }
 
+/** Whether it says that a reply did not come in time, by the library's time-out or by that of the client. */
+export const isLate = (error: Error): boolean =>
+  error instanceof LockUnavailableError || error.message === 'Command timed out';
+
 /** The error of a node that did not reply: it was too slow, or can't be connected to. */
-export function noReply(error: Error): LockUnavailableError {
-  const isLate = error instanceof LockUnavailableError;
-  return new LockUnavailableError(isLate ? 'It did not reply in time.' : diagnosis(error), withoutCommand(error));
-}
+export const noReply = (error: Error): LockUnavailableError =>
+  new LockUnavailableError(isLate(error) ? 'It did not reply in time.' : diagnosis(error), withoutCommand(error));

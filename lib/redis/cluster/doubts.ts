@@ -1,9 +1,15 @@
 import type { Cluster } from 'ioredis';
 import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import { RefusedError } from '../connection/connection-errors.js';
-import type { Call } from '../connection/plain-call.js';
-import { firstSlotOf, masterName, masterOf } from './masters.js';
+import { PlainCall, type Call } from '../connection/plain-call.js';
+import { masterName, masterOf } from './masters.js';
 import type { SilentNodes } from './silent-nodes.js';
+
+/** How many slots a cluster has. */
+const SLOTS = 16384;
+
+/** How many slots to look at for one whose master is well. */
+const TRIES = 32;
 
 /** Knows which slots may not be served: a call for one of them may take its whole time-out, and fail. */
 export class Doubts {
@@ -14,7 +20,8 @@ export class Doubts {
   /** The masters that said last that they count the cluster as down. */
   readonly #refusing = new Set<string>();
 
-  #servedSlot: number | undefined;
+  /** The masters from which nothing has come since a message to them got no reply. */
+  readonly #lateMasters = new Set<string>();
   /** The questions about slots in doubt that are under way. */
   readonly #asked = new Map<number, Promise<unknown>>();
 
@@ -30,10 +37,14 @@ export class Doubts {
   }
 
   /** Notes that a call got a reply. */
-  replied({ slot }: Call): void {
-    if (this.#lateSlots.size === 0 && this.#refusing.size === 0) return;
-    this.#lateSlots.delete(slot!);
-    this.#refusing.delete(masterName(this.#cluster, slot)!);
+  replied(call: Call): void {
+    if (this.#lateSlots.size === 0 && this.#refusing.size === 0 && this.#lateMasters.size === 0) return;
+    const master = masterName(this.#cluster, call.slot)!;
+    this.#lateMasters.delete(master);
+    // A node passes messages on also when it refuses keys.
+    if (call instanceof PlainCall) return;
+    this.#lateSlots.delete(call.slot!);
+    this.#refusing.delete(master);
   }
 
   /**
@@ -83,14 +94,27 @@ export class Doubts {
     return new Set([...this.#silentNodes.names(), ...this.#refusing, ...names]);
   }
 
-  /** Finds a slot that is served, as far as that is known. Undefined when there is none. */
-  servedSlot(): number | undefined {
-    if (this.#servedSlot === undefined || this.#isInDoubt(this.#servedSlot)) {
-      const first = this.#cluster.nodes('master').map((node) => firstSlotOf(this.#cluster, node));
-      const served = first.filter((slot) => slot >= 0 && !this.#isInDoubt(slot));
-      this.#servedSlot = served[Math.floor(Math.random() * served.length)];
+  /**
+   * Finds a slot for a message, which any node passes on: of a master that is well, as far as that is known. Another one
+   * each time, because a node that has left the cluster passes messages on to nobody, and does not say so. Undefined
+   * when none is found.
+   */
+  slotForMessage(): number | undefined {
+    let late: number | undefined;
+    for (let tries = 0; tries < TRIES; tries++) {
+      const slot = Math.floor(Math.random() * SLOTS);
+      const master = masterName(this.#cluster, slot);
+      if (master === undefined || this.nodesDown([slot]).has(master)) continue;
+      if (!this.#lateMasters.has(master)) return slot;
+      late ??= slot;
     }
-    return this.#servedSlot;
+    return late;
+  }
+
+  /** Notes that a message for a slot got no reply. */
+  messageFailed(slot: number | undefined): void {
+    const master = masterName(this.#cluster, slot);
+    if (master !== undefined) this.#lateMasters.add(master);
   }
 
   #isInDoubt(slot: number): boolean {

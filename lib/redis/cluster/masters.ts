@@ -13,10 +13,6 @@ export function masterOf(cluster: Cluster, slot: number | undefined): Redis | un
   return name === undefined ? undefined : cluster.nodes('master').find((node) => nodeName(node) === name);
 }
 
-/** Returns the first slot that a master serves; -1 if it serves none. */
-export const firstSlotOf = ({ slots }: Cluster, master: Redis): number =>
-  slots.findIndex((names) => names?.[0] === nodeName(master));
-
 /** What ioredis 5 and 6 know of a cluster client, but leave out of their types. */
 interface Insides {
   startupNodes: readonly ClusterNode[];
