@@ -145,9 +145,11 @@ export class RedisConnection extends Connection {
   }
 
   protected noteReply(call: Call): void {
+    if (this.#isClosed) return;
     this.#heardAt = now();
-    // Other commands get through where scripts don't, as while writes are paused.
-    if (this.#probe && call instanceof PlainCall && call !== this.#probe) return;
+    // Other commands get through where scripts don't, as while writes are paused; so does the "PING" that the client
+    // sends again in place of a call for which nobody waits any more.
+    if (this.#probe && call !== this.#probe && (call instanceof PlainCall || call.settled)) return;
     if (this.#breaker.lastError) this.#breaker.close();
     if (!this.#probe) return;
     this.#probe = undefined;
@@ -203,7 +205,6 @@ export class RedisConnection extends Connection {
     this.#log.deserted(this.server);
     const stuck = [...this.inFlight].filter((call) => !this.parked.has(call));
     this.#goOnWith({ ...lent, redis, borrowed: false });
-    this.#epoch++;
     this.#connected();
     this.#breaker.close();
     this.#becameReady();
@@ -298,6 +299,9 @@ export class RedisConnection extends Connection {
 
   #goOnWith(own: RedisClient): void {
     this.#leave();
+    // The other client may have ended before it said that its connection has.
+    this.#epoch++;
+    this.#probe = undefined;
     this.#lent = undefined;
     this.#state = undefined;
     this.#use(own);

@@ -4,30 +4,41 @@ import { mayBeAboutOne } from '../connection/connection-errors.js';
 import { RENEW, renewedOwner } from '../lua/renew.script.js';
 import type { Transport } from './transport.js';
 
+/** What is asked for a lock. A lock may change before it is asked for again, but not what its holder will believe. */
+interface Renewal {
+  readonly lock: OwnedLock;
+  readonly owner: string;
+  readonly leaseMs: number;
+}
+
 /**
  * Renews locks on one Redis in one call. Renews each by itself when Redis refuses the call because of one of them.
  *
  * @throws LockUnavailableError when the outcome of all of them is unknown
  */
 export async function renewAll(transport: Transport, locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
+  const asked = locks.map((lock): Renewal => ({ lock, owner: renewedOwner(lock), leaseMs: lock.leaseMs }));
   try {
-    return await renewTogether(transport, locks);
+    return await renewTogether(transport, asked);
   } catch (error) {
     if (!mayBeAboutOne(error, locks)) throw error;
-    const each = locks.map((lock) => [lock]);
-    return allOf(await Promise.allSettled(each.map((one) => renewTogether(transport, one))), each);
+    const outcomes = await Promise.allSettled(asked.map((one) => renewTogether(transport, [one])));
+    return allOf(
+      outcomes,
+      locks.map((lock) => [lock]),
+    );
   }
 }
 
-async function renewTogether({ names, renewals }: Transport, locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
+async function renewTogether({ names, renewals }: Transport, asked: readonly Renewal[]): Promise<RenewalOutcome> {
   const owners: OwnedLock[] = [];
   const keys: string[] = [];
   const args: (string | number)[] = [];
-  for (const lock of locks) {
+  for (const { lock, owner, leaseMs } of asked) {
     for (const key of lock.keys) {
       owners.push(lock);
       keys.push(names.lock(key));
-      args.push(renewedOwner(lock), lock.leaseMs);
+      args.push(owner, leaseMs);
     }
   }
   const { gone, unknown } = await renewals.run(RENEW, keys, args);
