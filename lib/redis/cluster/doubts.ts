@@ -22,6 +22,7 @@ export class Doubts {
 
   /** The masters from which nothing has come since a message to them got no reply. */
   readonly #lateMasters = new Set<string>();
+  #messageSlot: number | undefined;
   /** The questions about slots in doubt that are under way. */
   readonly #asked = new Map<number, Promise<unknown>>();
 
@@ -95,20 +96,13 @@ export class Doubts {
   }
 
   /**
-   * Finds a slot for a message, which any node passes on: of a master that is well, as far as that is known. Another one
-   * each time, because a node that has left the cluster passes messages on to nobody, and does not say so. Undefined
-   * when none is found.
+   * Finds a slot for a message, which any node passes on: of a master that is well, as far as that is known. The same
+   * one as long as that lasts, because a node that hangs would swallow a message of each process. Undefined when none is
+   * found.
    */
   slotForMessage(): number | undefined {
-    let late: number | undefined;
-    for (let tries = 0; tries < TRIES; tries++) {
-      const slot = Math.floor(Math.random() * SLOTS);
-      const master = masterName(this.#cluster, slot);
-      if (master === undefined || this.nodesDown([slot]).has(master)) continue;
-      if (!this.#lateMasters.has(master)) return slot;
-      late ??= slot;
-    }
-    return late;
+    if (this.#messageSlot === undefined || !this.#passesOn(this.#messageSlot)) this.#messageSlot = this.#findSlot();
+    return this.#messageSlot;
   }
 
   /** Notes that a message for a slot got no reply. */
@@ -117,8 +111,21 @@ export class Doubts {
     if (master !== undefined) this.#lateMasters.add(master);
   }
 
-  #isInDoubt(slot: number): boolean {
+  #findSlot(): number | undefined {
+    const slots = Array.from({ length: TRIES }, () => Math.floor(Math.random() * SLOTS));
+    return slots.find((slot) => this.#passesOn(slot)) ?? slots.find((slot) => this.#isUp(slot));
+  }
+
+  #passesOn(slot: number): boolean {
+    return this.#isUp(slot) && !this.#lateMasters.has(masterName(this.#cluster, slot)!);
+  }
+
+  #isUp(slot: number): boolean {
     const master = masterName(this.#cluster, slot);
-    return master === undefined || this.#lateSlots.has(slot) || this.nodesDown([slot]).has(master);
+    return master !== undefined && !this.nodesDown([slot]).has(master);
+  }
+
+  #isInDoubt(slot: number): boolean {
+    return !this.#isUp(slot) || this.#lateSlots.has(slot);
   }
 }
