@@ -12,8 +12,8 @@ export function isRequestStream(value: unknown): value is RequestStream {
 }
 
 /**
- * The stream of a call that is read late: only when the method has returned, as in Nest, or a body with a lock runs; and
- * when somebody has subscribed. So nothing is lost or kept in memory before.
+ * The stream of a call that is read late: only when somebody has subscribed, and the method has returned, as in Nest,
+ * or a body with a lock runs. So nothing is lost or kept in memory before.
  */
 export class LateStream extends Observable<unknown> {
   readonly #stream: RequestStream;

@@ -19,9 +19,9 @@ export class Doubts {
   readonly #lateSlots = new Set<number>();
   /** The masters that said last that they count the cluster as down. */
   readonly #refusing = new Set<string>();
-
   /** The masters from which nothing has come since a message to them got no reply. */
   readonly #lateMasters = new Set<string>();
+  /** The slot over which messages go. */
   #messageSlot: number | undefined;
   /** The questions about slots in doubt that are under way. */
   readonly #asked = new Map<number, Promise<unknown>>();
@@ -96,9 +96,9 @@ export class Doubts {
   }
 
   /**
-   * Finds a slot for a message, which any node passes on: of a master that is well, as far as that is known. The same
-   * one as long as that lasts, because a node that hangs would swallow a message of each process. Undefined when none is
-   * found.
+   * Finds a slot for a message, which any node passes on: of a master that is well, as far as that is known. It stays
+   * the same as long as that lasts, because a node that hangs would swallow a message of each process. Undefined when
+   * none is found.
    */
   slotForMessage(): number | undefined {
     if (this.#messageSlot === undefined || !this.#passesOn(this.#messageSlot)) this.#messageSlot = this.#findSlot();
