@@ -31,6 +31,7 @@ export const SLOW_TIER = [
   `test/redis/(?:${[
     'cluster',
     'cluster-changes',
+    'cluster-processes',
     'cluster-doubts',
     'cluster-silent-node',
     'durability',

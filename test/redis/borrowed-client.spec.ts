@@ -7,6 +7,7 @@ import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
 import { until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
 import { withRedis } from '../support/redis/with-redis.js';
 
 describe('A borrowed client', () => {
@@ -177,6 +178,44 @@ describe('A borrowed client', () => {
     client.disconnect();
     for (const lock of await Promise.all(calls)) expect(await lock.unlock()).toBe(true);
   });
+
+  it('a borrowed client that ends at its first drop loses no lock whose release had run', async () => {
+    const proxy = await startProxy(server.port);
+    const ending = new Redis(proxy.url, { retryStrategy: () => null }).on('error', () => undefined);
+    const other = service(ending);
+    const released = other.withLock('a', () => {
+      proxy.dropReplies();
+      void proxy.nextDroppedReply().then(() => {
+        proxy.heal();
+        proxy.cut();
+      });
+      return 'done';
+    });
+    expect(await released).toBe('done');
+    await other.close();
+    await proxy.stop();
+  });
+
+  it('a borrowed client that sends a PING again while writes are paused is not taken for one that runs scripts', async () => {
+    const log: string[] = [];
+    const lent = new Redis(server.url, { socketTimeout: 300 }).on('error', () => undefined);
+    const store = redisStore(
+      { connection: lent, commandTimeout: 200 },
+      { down: () => log.push('down'), up: () => log.push('up') },
+    );
+    const other = lockService(store, { shutdownGrace: 0 });
+    await other.withLock('a', () => undefined);
+    await redis.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+    let connections = 0;
+    lent.on('ready', () => connections++);
+    await until(async () => (await other.lock('b').catch(() => undefined), connections > 3));
+    expect(log).toEqual(['down']);
+    await redis.client('UNPAUSE');
+    await until(() => other.withLock('b', () => true).catch(() => false));
+    expect(log).toEqual(['down', 'up']);
+    await other.close();
+    lent.disconnect();
+  }, 30_000);
 
   it('a borrowed client that connects when it is first used is left to the app until the first lock', async () => {
     const lent = new Redis(server.url, { lazyConnect: true });

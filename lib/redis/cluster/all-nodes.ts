@@ -54,15 +54,16 @@ export class AllNodes {
   }
 
   async #readNow(): Promise<void> {
-    const read = (done: () => void) =>
-      this.#cluster.refreshSlotsCache((error) => {
-        if (!error) this.#readAt = now();
-        done();
-      });
     await waitFor<void>(
       now() + this.#timeoutMs,
       [],
-      (done) => atRoot(() => read(() => done())),
+      (done) =>
+        atRoot(() =>
+          this.#cluster.refreshSlotsCache((error) => {
+            if (!error) this.#readAt = now();
+            done();
+          }),
+        ),
       () => undefined,
     );
   }

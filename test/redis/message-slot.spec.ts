@@ -1,0 +1,20 @@
+import { expect, it } from '@jest/globals';
+import type { Cluster } from 'ioredis';
+import { Doubts } from '../../lib/redis/cluster/doubts.js';
+import type { SilentNodes } from '../../lib/redis/cluster/silent-nodes.js';
+import { PlainCall } from '../../lib/redis/connection/plain-call.js';
+
+const NAMES = ['10.0.0.1:6379', '10.0.0.2:6379', '10.0.0.3:6379'];
+const nodes = NAMES.map((name) => ({ status: 'ready', options: { host: name.split(':')[0], port: 6379 } }));
+const slots = Array.from({ length: 16384 }, (_, slot) => [NAMES[slot % 3]!]);
+const cluster = { status: 'ready', slots, nodes: () => nodes } as unknown as Cluster;
+const masterOf = (slot: number | undefined) => slots[slot!]![0];
+
+it('after all masters gave no reply, messages avoid those that still give none', () => {
+  const doubts = new Doubts(cluster, { names: () => [] } as unknown as SilentNodes);
+  for (const slot of [0, 1, 2]) doubts.messageFailed(slot);
+  expect(doubts.slotForMessage()).toBeDefined();
+  doubts.replied(new PlainCall(['PUBLISH', 'channel', 'message'], 4));
+  const [first, second] = [doubts.slotForMessage(), doubts.slotForMessage()];
+  expect([masterOf(first), second]).toEqual([NAMES[1], first]);
+});
