@@ -6,7 +6,7 @@ import { subscriberOf } from '../../lib/redis/connection/further-client.js';
 import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
 import { until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
-import type { RedisServer } from '../support/redis/redis-server.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { startProxy } from '../support/redis/tcp-proxy.mjs';
 import { withRedis } from '../support/redis/with-redis.js';
 
@@ -216,6 +216,27 @@ describe('A borrowed client', () => {
     await other.close();
     lent.disconnect();
   }, 30_000);
+
+  it('a borrowed client whose server goes on as a replica after it hung says so to all callers', async () => {
+    const old = await startRedis();
+    const [admin, lent] = [new Redis(old.url), new Redis(old.url)];
+    const other = service(lent);
+    await other.withLock('a', () => undefined);
+    process.kill(old.pid, 'SIGSTOP');
+    const demoted = admin.replicaof('127.0.0.1', server.port);
+    await expect(other.lock('b')).rejects.toHaveProperty('detail', expect.stringContaining('did not reply'));
+    process.kill(old.pid, 'SIGCONT');
+    await demoted;
+    await expect(other.lock('b')).rejects.toHaveProperty('detail', expect.stringContaining('READONLY'));
+    const refused = ['c', 'd', 'e'].map((key) =>
+      other.lock(key).then(String, ({ detail }: { detail: string }) => detail),
+    );
+    for (const detail of await Promise.all(refused)) expect(detail).toContain('READONLY');
+    await other.close();
+    admin.disconnect();
+    lent.disconnect();
+    await old.stop();
+  });
 
   it('a borrowed client that connects when it is first used is left to the app until the first lock', async () => {
     const lent = new Redis(server.url, { lazyConnect: true });

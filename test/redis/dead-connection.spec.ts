@@ -161,7 +161,10 @@ describe("A connection of the app's client that has died without a word", () => 
   });
 
   it('a release that gets no reply after the end of the app makes no new connection', async () => {
-    const connection = new RedisConnection(borrowedClient(client), COMMAND_TIMEOUT_MS, SILENT, () => undefined);
+    const connection = new RedisConnection(borrowedClient(client), COMMAND_TIMEOUT_MS, SILENT, {
+      ready: () => undefined,
+      isSlow: () => undefined,
+    });
     connection.close();
     forgetConnection();
     const { length } = proxy.wires;

@@ -38,5 +38,7 @@ export function connectToCluster(
     log,
     subscriber: () => subscriberIn(cluster, commandTimeoutMs),
     onConnected: (callback) => void connected.push(callback),
+    // A connection to a node is not replaced because the node is slow.
+    onSlow: () => undefined,
   };
 }

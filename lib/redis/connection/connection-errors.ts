@@ -26,6 +26,15 @@ const ABOUT_ONE = /^(ERR|WRONGTYPE|NOPERM.* key|user_script:)/;
 export const mayBeAboutOne = (error: unknown, operations: readonly unknown[]): boolean =>
   operations.length > 1 && error instanceof RefusedError && ABOUT_ONE.test(error.reply);
 
+/**
+ * How a server refuses a call that may be about its keys: one is no lock, lies elsewhere, or may not be used. An ERR
+ * may be anything, but that a script "can't run" a command concerns all calls.
+ */
+const OF_ITS_KEYS = /^(WRONGTYPE|CROSSSLOT|MOVED|ASK|NOPERM.* key|user_script:|ERR(?!.* can't run ))/;
+
+/** Whether the server refused a call for what it asks of its keys. */
+export const mayBeOfItsKeys = ({ reply }: RefusedError): boolean => OF_ITS_KEYS.test(reply);
+
 /** The error of a call that did not get through: it tells whether the command may have run. */
 export function notDone({ sent }: Pick<Call, 'sent'>, message: string, cause?: Error): LockUnavailableError {
   return sent ? new LockUnavailableError(message, cause) : new NotSentError(message, cause);
@@ -41,4 +50,13 @@ export function refusedBy(server: string, error: Error): RefusedError {
     );
   }
   return new RefusedError(`Redis at ${server} refused the command: ${diagnosis(error)}`, withoutCommand(error));
+}
+
+/** The error of a call that got no reply in time. */
+export function noReplyOf(server: string, timeoutMs: number, cause: Error): LockUnavailableError {
+  return new LockUnavailableError(
+    `Redis at ${server} did not reply within ${timeoutMs} ms. ` +
+      'Look at its load and the network, or raise "commandTimeout".',
+    cause,
+  );
 }

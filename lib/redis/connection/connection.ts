@@ -14,6 +14,13 @@ export interface ServerReply {
   readonly reply: unknown;
 }
 
+export interface ConnectionListener {
+  /** The connection can be used (`reconnected`: again). */
+  ready(reconnected: boolean): void;
+  /** The server has run a script on a new connection, but its reply came too late for a call. */
+  isSlow(): void;
+}
+
 /**
  * Runs scripts and commands, on one Redis or on a cluster. A call settles within the command time-out. When the
  * connection drops meanwhile, the call is sent again on the next one: every script may run twice.

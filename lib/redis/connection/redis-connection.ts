@@ -2,15 +2,16 @@ import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import { stalledMs } from '../../clock/running-time.js';
-import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { storeOutage } from '../../errors/store-outage.js';
 import { PUBLISH } from '../lua/publish.script.js';
 import { BorrowedState, databaseOf } from './borrowed-state.js';
 import { CircuitBreaker } from './circuit-breaker.js';
-import { Connection } from './connection.js';
-import { notDone, type RefusedError } from './connection-errors.js';
+import { Connection, type ConnectionListener } from './connection.js';
+import { mayBeOfItsKeys, notDone, noReplyOf, type RefusedError } from './connection-errors.js';
 import type { OutageLog } from './outage-log.js';
-import { PlainCall, scriptProbe, type Call } from './plain-call.js';
+import { PlainCall, type Call } from './plain-call.js';
+import { Probe } from './probe.js';
 import { ReconnectOnEnd } from './reconnect-on-end.js';
 import { LONGEST_CONNECT_MS } from './client-defaults.js';
 import { besides } from './further-client.js';
@@ -22,18 +23,12 @@ import { SecondOpinion } from './second-opinion.js';
 /** The errors of a connection that breaks while something is being written or read. */
 const BROKEN = new Set(['EPIPE', 'ECONNRESET']);
 
-/**
- * How a server refuses a call that may be about its keys: one is no lock, lies elsewhere, or may not be used. An ERR
- * may be anything, but that a script "can't run" a command concerns all calls.
- */
-const OF_ITS_KEYS = /^(WRONGTYPE|CROSSSLOT|MOVED|ASK|NOPERM.* key|user_script:|ERR(?!.* can't run ))/;
-
 /** Runs scripts on one Redis. */
 export class RedisConnection extends Connection {
   readonly findsMaster: boolean;
   readonly isToOneServer = true;
   #redis!: Redis;
-  readonly #onReady: (reconnected: boolean) => void;
+  readonly #listener: ConnectionListener;
   readonly #breaker: CircuitBreaker;
   readonly #log: OutageLog;
   /** The client that the app lends, until the app closes it. */
@@ -53,18 +48,18 @@ export class RedisConnection extends Connection {
   #isCutOff = false;
   /** When the server last gave a sign of life: the connection became ready, or a reply arrived. */
   #heardAt = 0;
-  /** While the connection is ready, but counts as such only when a script gets a reply: the script that was sent. */
-  #probe: Call | undefined;
+  readonly #probe: Probe;
   /** Whether the server did not choose the database: the client would go on in database 0 all the same. */
   #isElsewhere = false;
 
-  constructor(client: RedisClient, commandTimeoutMs: number, log: OutageLog, onReady: (reconnected: boolean) => void) {
+  constructor(client: RedisClient, commandTimeoutMs: number, log: OutageLog, listener: ConnectionListener) {
     super(commandTimeoutMs);
+    this.#probe = new Probe(commandTimeoutMs, listener, () => this.#replace());
     this.#secondOpinion = new SecondOpinion(commandTimeoutMs);
     const { sentinels, role } = client.redis.options;
     this.findsMaster = Boolean(sentinels) && role !== 'slave';
     this.#log = log;
-    this.#onReady = onReady;
+    this.#listener = listener;
     this.#breaker = new CircuitBreaker({
       down: (cause) => log.down(this.server, cause),
       up: () => log.up(this.server),
@@ -109,6 +104,7 @@ export class RedisConnection extends Connection {
   close(): void {
     this.#isClosed = true;
     this.#secondOpinion.close();
+    this.#probe.drop();
     this.#leave();
     for (const call of this.inFlight.clear()) this.#failClosed(call);
     // An error that the end of a half-made connection causes is no trouble.
@@ -117,13 +113,13 @@ export class RedisConnection extends Connection {
 
   /** An error of the server is a reply, too. @internal */
   override failed(call: Call, error: Error): void {
-    if (this.#probe && error.name === 'ReplyError') this.noteReply(call);
+    if (error.name === 'ReplyError') this.noteReply(call);
     super.failed(call, error);
   }
 
   override refused(error: Error): RefusedError {
     const refused = super.refused(error);
-    return OF_ITS_KEYS.test(refused.reply) ? refused : storeOutage(refused);
+    return mayBeOfItsKeys(refused) ? refused : storeOutage(refused);
   }
 
   protected get late(): LockUnavailableError {
@@ -149,11 +145,13 @@ export class RedisConnection extends Connection {
     this.#heardAt = now();
     // Other commands get through where scripts don't, as while writes are paused; so does the "PING" that the client
     // sends again in place of a call for which nobody waits any more.
-    if (this.#probe && call !== this.#probe && (call instanceof PlainCall || call.settled)) return;
+    if (this.#probe.isCall(call)) {
+      if (call.settled) return this.#probe.repliedLate();
+    } else if (this.#probe.isOpen && (call instanceof PlainCall || call.settled)) return;
     if (this.#breaker.lastError) this.#breaker.close();
-    if (!this.#probe) return;
-    this.#probe = undefined;
-    this.#onReady(this.#epoch > 0);
+    if (!this.#probe.isOpen) return;
+    this.#probe.succeeded();
+    this.#listener.ready(this.#epoch > 0);
   }
 
   protected expire(call: Call): void {
@@ -166,9 +164,7 @@ export class RedisConnection extends Connection {
     });
     if (isDead || isParked) this.#breaker.open(silent, this.#redis.status === 'ready');
     this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
-    if (!isDead || this.#isClosed) return;
-    if (this.#lent) void this.#askOtherwise(this.#lent);
-    else this.#cutOff();
+    if (isDead && !this.#isClosed) this.#replace();
   }
 
   /**
@@ -179,7 +175,12 @@ export class RedisConnection extends Connection {
   #isDead(call: Call): boolean {
     const { status, options } = this.#redis;
     if (status === 'connect') return now() >= this.#connectedAt + (options.connectTimeout || LONGEST_CONNECT_MS);
-    return status === 'ready' && this.#heardAt < call.startedAt;
+    return status === 'ready' && this.#heardAt < call.startedAt && !this.#probe.isPatient;
+  }
+
+  #replace(): void {
+    if (this.#lent) void this.#askOtherwise(this.#lent);
+    else this.#cutOff();
   }
 
   /**
@@ -228,15 +229,13 @@ export class RedisConnection extends Connection {
     this.#heardAt = now();
     const isWell = this.#breaker.ready();
     for (const call of this.unpark()) this.write(call);
-    if (isWell) return this.#onReady(this.#epoch > 0);
-    const probe = (this.#probe = scriptProbe());
-    probe.promise.catch(() => undefined);
-    super.send(probe);
+    if (isWell) return this.#listener.ready(this.#epoch > 0);
+    super.send(this.#probe.start());
   };
 
   readonly #dropped = (): void => {
     this.#epoch++;
-    this.#probe = undefined;
+    this.#probe.drop();
     // A client that does not resend forgets what was in flight, without a word.
     if (!this.#redis.options.autoResendUnfulfilledCommands) for (const call of this.inFlight) this.parked.add(call);
   };
@@ -301,7 +300,7 @@ export class RedisConnection extends Connection {
     this.#leave();
     // The other client may have ended before it said that its connection has.
     this.#epoch++;
-    this.#probe = undefined;
+    this.#probe.drop();
     this.#lent = undefined;
     this.#state = undefined;
     this.#use(own);
@@ -322,10 +321,6 @@ export class RedisConnection extends Connection {
   }
 
   #noReply(cause: Error): LockUnavailableError {
-    return new LockUnavailableError(
-      `Redis at ${this.server} did not reply within ${this.timeoutMs} ms. ` +
-        'Look at its load and the network, or raise "commandTimeout".',
-      cause,
-    );
+    return noReplyOf(this.server, this.timeoutMs, cause);
   }
 }

@@ -87,6 +87,7 @@ export class RedisLockStore implements QuorumNode {
       this.#channel.checkAlive();
       this.#listeners.resync();
     });
+    transport.onSlow(() => this.#orphans.answeredAnew());
   }
 
   /** Not while the first subscription is being made: that ends in a moment. */

@@ -37,9 +37,13 @@ export interface Transport {
   readonly subscriber: () => Redis | undefined;
   /** Calls back whenever a connection was made: the first, or a later one (`reconnected`). */
   onConnected(callback: OnConnected): void;
+  /** Calls back when Redis has run a script on a new connection, but its reply came too late for a call. */
+  onSlow(callback: () => void): void;
 }
 
 export type OnConnected = (reconnected: boolean) => void;
+
+const UNHEARD = { ready: () => undefined, isSlow: () => undefined };
 
 /** Makes the transport to one Redis. */
 export function connectToRedis(options: TransportOptions): Transport {
@@ -50,15 +54,21 @@ export function connectToRedis(options: TransportOptions): Transport {
   const client = options.isDurable && given.borrowed ? beside() : given;
   const names = new KeyNames(options.keyPrefix);
   const connected: OnConnected[] = [];
-  const redis = new RedisConnection(client, commandTimeoutMs, log, (reconnected) => {
-    for (const callback of connected) callback(reconnected);
-    void serverCheck.run();
+  const slow: (() => void)[] = [];
+  const redis = new RedisConnection(client, commandTimeoutMs, log, {
+    ready: (reconnected) => {
+      for (const callback of connected) callback(reconnected);
+      void serverCheck.run();
+    },
+    isSlow: () => {
+      for (const callback of slow) callback();
+    },
   });
   const serverCheck = new ServerCheck(redis, log);
   return {
     names,
     redis,
-    renewals: options.isDurable ? new RedisConnection(beside(), commandTimeoutMs, SILENT, () => undefined) : redis,
+    renewals: options.isDurable ? new RedisConnection(beside(), commandTimeoutMs, SILENT, UNHEARD) : redis,
     batch: new LockBatch(redis, names, {
       fenceCounter: names.fence,
       script: LOCKS,
@@ -68,5 +78,6 @@ export function connectToRedis(options: TransportOptions): Transport {
     log,
     subscriber: () => subscriberOf(given, commandTimeoutMs),
     onConnected: (callback) => void connected.push(callback),
+    onSlow: (callback) => void slow.push(callback),
   };
 }
