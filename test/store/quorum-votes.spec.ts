@@ -10,7 +10,7 @@ import {
 } from 'nest-redis-lock';
 import { fenceCountFor } from '../../lib/store/lock-store.js';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
-import { aborted, deferred, until } from '../support/deferred.js';
+import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
@@ -243,6 +243,60 @@ describe('A process that holds so many locks on a quorum that it looks for those
     expect(reported).toEqual([renewed.token, reserved.token]);
     clock.mockRestore();
     await store.close();
+  });
+});
+
+describe('A lock of a quorum that is released by force', () => {
+  const command = { keys: ['a'], leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false } as const;
+  const granted = { granted: true, fence: 1, fenceCount: 1, contended: false } as const;
+  const busy: Busy = { granted: false, holder: 'other', leaseLeftMs: 1, ahead: 0, fence: 0 };
+  let nodes: MemoryNode[];
+  let listeners: StoreListener[];
+  /** Give the replies of the nodes to the first attempt. */
+  let reply: ((reply: Granted | Busy) => void)[];
+  let own: string;
+  let store: QuorumLockStore;
+  let reported: string[];
+
+  beforeEach(() => {
+    [listeners, reply, reported] = [[], [], []];
+    nodes = [0, 1, 2].map(() => new MemoryNode());
+    for (const node of nodes) {
+      jest.spyOn(node, 'listen').mockImplementation((listener) => void listeners.push(listener));
+      jest.spyOn(node, 'acquire').mockImplementationOnce(({ token }) => {
+        own = token;
+        const first = deferred<Granted | Busy>();
+        reply.push(first.resolve);
+        return first.promise;
+      });
+    }
+    store = new QuorumLockStore(nodes);
+    store.listen({ forceReleased: (token) => void reported.push(token) } as Partial<StoreListener> as StoreListener);
+  });
+
+  afterEach(() => store.close());
+
+  it('an attempt does not count the grants that were released by force meanwhile', async () => {
+    const attempt = store.acquire({ ...command, token: 'caller.1', queue: true, fair: false });
+    reply[0]!(granted);
+    await turn();
+    for (const at of [0, 2]) listeners[at]!.forceReleased(own, {});
+    for (const at of [1, 2]) reply[at]!(granted);
+    expect(await attempt).toMatchObject({ granted: false });
+    expect(reported).toEqual([]);
+  });
+
+  it('a lock is lost when the last node that might have it refuses', async () => {
+    const attempt = store.acquire({ ...command, token: 'caller.1' });
+    for (const at of [0, 1]) reply[at]!(granted);
+    expect(await attempt).toMatchObject({ granted: true });
+    listeners[0]!.forceReleased(own, {});
+    expect(reported).toEqual([]);
+    reply[2]!(busy);
+    await turn();
+    expect(reported).toEqual([own]);
+    listeners[1]!.forceReleased(own, {});
+    expect(reported).toHaveLength(1);
   });
 });
 

@@ -1,5 +1,5 @@
 import { now } from '../../clock/deadline.js';
-import { fenceCountFor, type AcquireCommand, type Granted, type Busy } from '../lock-store.js';
+import { fenceCountFor, type AcquireCommand, type Busy, type ForcedUnlock, type Granted } from '../lock-store.js';
 import type { QuorumNode, QuorumNodes, Question, Round } from './quorum-nodes.js';
 
 type NodeState = 'asked' | 'granted' | 'refused' | 'failed';
@@ -16,24 +16,30 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   contended = false;
   readonly #nodes: QuorumNodes;
   readonly #command: AcquireCommand;
+  readonly #forcedAway: (forced: ForcedUnlock) => void;
   readonly #states: NodeState[];
   readonly #replies: Promise<Granted | Busy>[] = [];
   /** The nodes on which the lock was released by force. */
   readonly #forcedOn = new Set<number>();
-  #granted = 0;
+  #forced: ForcedUnlock = {};
   #fence = 0;
   /** How many of the nodes that refused name each holder. */
   readonly #holders = new Map<string, number>();
   #raiseTo = 0;
-  #isLost = false;
+  #outcome: 'open' | 'granted' | 'lost' | 'forced away' = 'open';
   #lastsUntil = 0;
   #resolve!: (reply: Granted | Busy) => void;
   #reject!: (error: Error) => void;
 
-  /** @param command with a token of this attempt alone */
-  constructor(nodes: QuorumNodes, command: AcquireCommand) {
+  /**
+   * @param command with a token of this attempt alone
+   * @param forcedAway called when the lock was granted, and was released by force on so many nodes that no majority has
+   *   it any more
+   */
+  constructor(nodes: QuorumNodes, command: AcquireCommand, forcedAway: (forced: ForcedUnlock) => void) {
     this.#nodes = nodes;
     this.#command = command;
+    this.#forcedAway = forcedAway;
     this.#states = nodes.all.map(() => 'asked');
     this.mayLastFor(command.leaseMs);
   }
@@ -43,12 +49,16 @@ export class QuorumAttempt implements Question<Granted | Busy> {
     return now() >= this.#lastsUntil;
   }
 
+  get isGranted(): boolean {
+    return this.#outcome === 'granted';
+  }
+
   /**
    * Whether it failed though no holder was seen on a majority: callers that ask at the same moment may get a minority
    * each.
    */
   get hasCollided(): boolean {
-    return this.#isLost && ![...this.#holders.values()].some((count) => count >= this.#nodes.majority);
+    return this.#outcome === 'lost' && ![...this.#holders.values()].some((count) => count >= this.#nodes.majority);
   }
 
   /** Notes that the nodes are asked to keep the lock for that long from now on. */
@@ -129,17 +139,11 @@ export class QuorumAttempt implements Question<Granted | Busy> {
     return this.#states[at] === 'granted';
   }
 
-  /**
-   * Notes that the lock was released by force on a node. Returns whether that leaves it, for the first time, on no
-   * majority any more: not even when all nodes that have not replied yet should grant it.
-   */
-  isLostByForceOn(at: number): boolean {
-    const mayBeOn = () =>
-      this.#states.filter((state, at) => (state === 'granted' || state === 'asked') && !this.#forcedOn.has(at)).length;
-    const before = mayBeOn();
+  /** Notes that the lock was released by force on a node. The reply of the grant there may come later. */
+  wasForcedOn(at: number, forced: ForcedUnlock): void {
     this.#forcedOn.add(at);
-    const { majority } = this.#nodes;
-    return before >= majority && mayBeOn() < majority;
+    this.#forced = forced;
+    this.#lookWhetherForcedAway();
   }
 
   ask(node: QuorumNode, at: number): Promise<Granted | Busy> {
@@ -149,34 +153,49 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   replied(reply: Granted | Busy, at: number): void {
     if (reply.granted) {
       this.#states[at] = 'granted';
-      this.#granted++;
       this.#fence = Math.max(this.#fence, reply.fence);
-      if (this.#isLost) this.#giveBack(at);
+      if (this.#outcome === 'lost') this.#giveBack(at);
     } else {
       this.#states[at] = 'refused';
       this.#holders.set(reply.holder, (this.#holders.get(reply.holder) ?? 0) + 1);
     }
-    this.#raiseLate(at);
+    this.#noteState(at);
   }
 
   failed(_error: Error, at: number): void {
     this.#states[at] = 'failed';
-    this.#raiseLate(at);
+    this.#noteState(at);
   }
 
-  #raiseLate(at: number): void {
+  #noteState(at: number): void {
     if (this.#raiseTo > 0) this.#nodes.all[at]!.raise(this.#raiseTo);
+    this.#lookWhetherForcedAway();
+  }
+
+  /** A node that has not replied yet may grant it. */
+  #lookWhetherForcedAway(): void {
+    if (this.#outcome !== 'granted' || this.#forcedOn.size === 0) return;
+    if (this.#countOf('granted', 'asked') >= this.#nodes.majority) return;
+    this.#outcome = 'forced away';
+    this.#forcedAway(this.#forced);
+  }
+
+  /** Counts the nodes in these states, but for those on which the lock was released by force. */
+  #countOf(...states: readonly NodeState[]): number {
+    return this.#states.filter((state, at) => states.includes(state) && !this.#forcedOn.has(at)).length;
   }
 
   decides({ errors, pending }: Round): boolean {
     const { majority } = this.#nodes;
-    if (this.#granted >= majority) {
+    const granted = this.#countOf('granted');
+    if (granted >= majority) {
+      this.#outcome = 'granted';
       const { token } = this.#command;
       this.#resolve({ granted: true, fence: this.#fence, fenceCount: fenceCountFor(token), contended: true, token });
       return true;
     }
     const outage = this.#nodes.isOutage(errors);
-    const outOfReach = this.#granted + pending < majority && errors.length + pending < majority;
+    const outOfReach = granted + pending < majority && errors.length + pending < majority;
     if (!outage && !outOfReach && pending > 0) return false;
     this.#lose();
     if (outage) this.#reject(this.#nodes.unavailable(errors));
@@ -189,7 +208,7 @@ export class QuorumAttempt implements Question<Granted | Busy> {
   }
 
   #lose(): void {
-    this.#isLost = true;
+    this.#outcome = 'lost';
     this.#states.forEach((state, at) => {
       if (state === 'granted') this.#giveBack(at);
     });

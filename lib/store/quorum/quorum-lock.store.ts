@@ -43,11 +43,14 @@ export class QuorumLockStore implements LockStore {
   readonly #nodes: QuorumNodes;
   readonly #listeners = new Listeners();
   readonly #turns = new QuorumTurns();
-  /** By token: which nodes granted the locks that are held. For a token that is not here all nodes are asked. */
-  readonly #held = new ChurnMap<string, QuorumAttempt>();
+  /**
+   * By token: the attempts that are under way, and those that got the locks which are held. They know which nodes
+   * granted it. For a token that is not here all nodes are asked.
+   */
+  readonly #attempts = new ChurnMap<string, QuorumAttempt>();
   /** Forgets locks that were lost and never released. */
-  readonly #neverGivenBack = new Sweep(this.#held, ({ isOver }) => isOver);
-  #attempts = 0;
+  readonly #neverGivenBack = new Sweep(this.#attempts, ({ isOver }) => isOver);
+  #attemptCount = 0;
   #opened = false;
 
   /** @throws LockOptionsError for fewer than three nodes, or an even number */
@@ -71,7 +74,7 @@ export class QuorumLockStore implements LockStore {
         source: listener.source,
         granted: () => false,
         contended: (token) => this.#contended(token),
-        forceReleased: (token, forced) => this.#lost(token, at, forced),
+        forceReleased: (token, forced) => this.#attempts.get(token)?.wasForcedOn(at, forced),
         describe: (token) => listener.describe(token),
         // A quorum has no queue, so it offers nothing.
         offered: () => false,
@@ -105,13 +108,13 @@ export class QuorumLockStore implements LockStore {
   async cancel(_command: Cancellation): Promise<void> {}
 
   renew(renewals: readonly OwnedLock[]): Promise<RenewalOutcome> {
-    for (const { token, leaseMs } of renewals) this.#held.get(token)?.mayLastFor(leaseMs);
+    for (const { token, leaseMs } of renewals) this.#attempts.get(token)?.mayLastFor(leaseMs);
     return QuorumRenewal.of(this.#nodes, renewals, (lock, at) => this.#isGrantedOn(lock, at));
   }
 
   async reserve(lock: OwnedLock): Promise<Granted | undefined> {
     const { majority } = this.#nodes;
-    this.#held.get(lock.token)?.mayLastFor(lock.leaseMs);
+    this.#attempts.get(lock.token)?.mayLastFor(lock.leaseMs);
     const grant = await this.#nodes.decide(
       (node, at) => node.reserve(lock).then((reply) => (this.#isGrantedOn(lock, at) ? reply : undefined)),
       (replies) => {
@@ -132,8 +135,8 @@ export class QuorumLockStore implements LockStore {
   }
 
   release(lock: OwnedLock, keepMs = 0): Promise<boolean> {
-    const attempt = this.#held.get(lock.token);
-    this.#held.delete(lock.token);
+    const attempt = this.#attempts.get(lock.token);
+    this.#attempts.delete(lock.token);
     const give = (node: QuorumNode) => node.release(lock, keepMs);
     const released = attempt ? attempt.release(give) : this.#nodes.decide(give, yesOrNo(this.#nodes));
     // Nobody can tell an unsubscribed process that others wait. If it did not assume so, they would starve.
@@ -214,27 +217,31 @@ export class QuorumLockStore implements LockStore {
   #try(command: AcquireCommand): Try {
     const { keys, token, queue, leaseMs, sharing, label } = command;
     // A late message of one attempt must not meet another attempt of the same caller.
-    const own = freshToken(token, ++this.#attempts);
-    const attempt = new QuorumAttempt(this.#nodes, {
-      keys,
-      token: own,
-      leaseMs,
-      sharing,
-      label,
-      queue: false,
-      polls: queue,
-    });
+    const own = freshToken(token, ++this.#attemptCount);
+    const forcedAway = (forced: ForcedUnlock) => this.#listeners.forceReleased(own, forced);
+    const attempt = new QuorumAttempt(
+      this.#nodes,
+      { keys, token: own, leaseMs, sharing, label, queue: false, polls: queue },
+      forcedAway,
+    );
+    this.#neverGivenBack.ifDue();
+    this.#attempts.set(own, attempt);
+    const reply = this.#outcomeOf(attempt, command, own);
+    return { attempt, reply };
+  }
+
+  async #outcomeOf(attempt: QuorumAttempt, command: AcquireCommand, token: string): Promise<Granted | Busy> {
     const askedAt = now();
-    const reply = attempt.start().then((reply): Granted | Busy => {
+    try {
+      const reply = await attempt.start();
       this.#turns.replied(now() - askedAt);
       if (!reply.granted) return { ...reply, leaseLeftMs: this.#turns.delayOf(command) };
-      this.#neverGivenBack.ifDue();
-      this.#held.set(own, attempt);
       // The next grant may come from nodes whose counters are behind.
-      attempt.raise(reply.fence + fenceCountFor(own) - 1);
+      attempt.raise(reply.fence + fenceCountFor(token) - 1);
       return reply;
-    });
-    return { attempt, reply };
+    } finally {
+      if (!attempt.isGranted) this.#attempts.delete(token);
+    }
   }
 
   async #forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
@@ -257,19 +264,14 @@ export class QuorumLockStore implements LockStore {
   }
 
   #contended(token: string): void {
-    const attempt = this.#held.get(token);
+    const attempt = this.#attempts.get(token);
     if (!attempt) return;
     attempt.contended = true;
     this.#listeners.contended(token);
   }
 
   #isGrantedOn({ token }: OwnedLock, at: number): boolean {
-    return this.#held.get(token)?.isGrantedOn(at) ?? true;
-  }
-
-  /** Loses the lock when it was released by force on so many nodes that no majority has it any more. */
-  #lost(token: string, at: number, forced: ForcedUnlock): void {
-    if (this.#held.get(token)?.isLostByForceOn(at)) this.#listeners.forceReleased(token, forced);
+    return this.#attempts.get(token)?.isGrantedOn(at) ?? true;
   }
 }
 
