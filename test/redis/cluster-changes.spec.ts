@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import { LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
@@ -313,6 +313,47 @@ describe('When the nodes of a Redis Cluster change', () => {
     // Each hears of the next master when it asks for a key of it.
     for (const who of [here, there]) await (await lockInTheEnd(who, keyAt(leaving))).unlock();
     await until(async () => (await subscriptions(others)) === 2, 15_000);
+  }, 40_000);
+
+  it('a subscription whose node leaves the cluster, but goes on, moves though messages go over that node, too', async () => {
+    const nodes = [...cluster.masters, ...cluster.replicas];
+    const channelsOf = async (some: readonly ClusterNode[]) =>
+      (await Promise.all(some.map(({ redis }) => redis.pubsub('CHANNELS')))).flat() as string[];
+    await Promise.all([here, there].map((who) => who.withLock(b, () => undefined, { fair: true })));
+    await until(async () => (await channelsOf(nodes)).length === 2);
+    const earlier = await channelsOf(nodes);
+    const ownIn = async (some: readonly ClusterNode[]) =>
+      (await channelsOf(some)).filter((name) => !earlier.includes(name)).length;
+    const chance = jest.spyOn(Math, 'random');
+    const client = cluster.client();
+    await once(client, 'ready');
+    let who!: ClosableLockService;
+    for (const part of [0.1, 0.4, 0.7]) {
+      chance.mockReturnValue(part);
+      who = lockService(redisStore({ connection: client }), { wait: 10_000, shutdownGrace: 0 });
+      await who.withLock(b, () => undefined, { fair: true });
+      await until(async () => (await ownIn(nodes)) === 1);
+      if ((await ownIn([master(0)])) === 1) break;
+      await who.close();
+    }
+    // The lowest slots are those of the first master.
+    chance.mockReturnValue(0.1);
+    await who.list();
+    chance.mockRestore();
+
+    await takeOver(0);
+    await until(async () => (await master(0).redis.info('replication')).includes('role:slave'));
+    const others = nodes.filter((node) => node !== master(0));
+    for (const { redis } of others) await redis.cluster('FORGET', master(0).id);
+    await master(0).redis.cluster('RESET', 'HARD');
+    const lock = await lockInTheEnd(here, b);
+    const isMoved = async () => {
+      await expect(who.lock(b, { wait: 100 })).rejects.toBeInstanceOf(LockTimeoutError);
+      return (await ownIn(others)) === 1;
+    };
+    await until(isMoved, 15_000);
+    expect(await lock.unlock()).toBe(true);
+    await who.close();
   }, 40_000);
 
   it('a subscription whose node hangs and is replaced moves, though its process only holds locks: they are listed', async () => {

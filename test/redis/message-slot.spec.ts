@@ -18,3 +18,13 @@ it('after all masters gave no reply, messages avoid those that still give none',
   const [first, second] = [doubts.slotForMessage(), doubts.slotForMessage()];
   expect([masterOf(first), second]).toEqual([NAMES[1], first]);
 });
+
+it('a message that is not to go over a node goes over another one, as long as one is well', () => {
+  const doubts = new Doubts(cluster, { names: () => [] } as unknown as SilentNodes);
+  const usual = masterOf(doubts.slotForMessage())!;
+  const other = masterOf(doubts.slotForMessage(usual))!;
+  expect(other).not.toBe(usual);
+  expect(masterOf(doubts.slotForMessage(other))).toBe(usual);
+  for (const slot of [0, 1, 2]) if (masterOf(slot) !== usual) doubts.messageFailed(slot);
+  expect(masterOf(doubts.slotForMessage())).toBe(usual);
+});

@@ -113,7 +113,7 @@ describe('A wake channel that is checked', () => {
       return 1;
     });
     await check();
-    expect(publish.mock.calls).toEqual([['lock:wake:me', 'echo']]);
+    expect(publish.mock.calls).toEqual([['lock:wake:me', 'echo', redis]]);
     expect(heard).toEqual([]);
     expect(redis.disconnect).not.toHaveBeenCalled();
   });

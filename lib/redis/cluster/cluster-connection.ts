@@ -112,8 +112,8 @@ export class ClusterConnection extends Connection {
    * Publishes over a node that replies, as far as that is known: the client would choose any. Resolves with 1, because
    * a message reaches the subscribers of all nodes, but a node counts only its own.
    */
-  async publish(channel: string, message: string): Promise<number> {
-    const slot = this.#doubts.slotForMessage();
+  async publish(channel: string, message: string, besides?: Redis): Promise<number> {
+    const slot = this.#doubts.slotForMessage(besides && nodeName(besides));
     try {
       await this.start(new PlainCall(['PUBLISH', channel, message], slot));
     } catch (error) {

@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
+import { atRoot } from '../../clock/root-context.js';
 import { retryDelayMs } from '../connection/client-defaults.js';
 import { subscriberOf } from '../connection/further-client.js';
 import { borrowedClient } from '../connection/redis-client.js';
@@ -17,6 +18,8 @@ export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis 
     readOnly: false,
     retryStrategy: (attempt) => retryDelayMs(attempt, 20),
     follow: () => {
+      // Its node may have left the cluster: the client does not notice that as long as it needs none of its slots.
+      if (cluster.status === 'ready') atRoot(() => cluster.refreshSlotsCache());
       const { host, port, ...node } = (someMaster(cluster, redis) ?? redis).options;
       // A node keeps the password that it was made with. The app may have given the client a new one since.
       const { username = node.username, password = node.password } = cluster.options.redisOptions ?? {};

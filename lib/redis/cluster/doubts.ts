@@ -99,10 +99,13 @@ export class Doubts {
    * Finds a slot for a message, which any node passes on: of a master that is well, as far as that is known. It stays
    * the same as long as that lasts, because a node that hangs would swallow a message of each process. Undefined when
    * none is found.
+   *
+   * @param besides the node over which the message is not to go, if another one is well
    */
-  slotForMessage(): number | undefined {
+  slotForMessage(besides?: string): number | undefined {
     if (this.#messageSlot === undefined || !this.#passesOn(this.#messageSlot)) this.#messageSlot = this.#findSlot();
-    return this.#messageSlot;
+    if (besides === undefined || masterName(this.#cluster, this.#messageSlot) !== besides) return this.#messageSlot;
+    return this.#findSlot(besides) ?? this.#messageSlot;
   }
 
   /** Notes that a message for a slot got no reply. */
@@ -111,8 +114,9 @@ export class Doubts {
     if (master !== undefined) this.#lateMasters.add(master);
   }
 
-  #findSlot(): number | undefined {
-    const slots = Array.from({ length: TRIES }, () => Math.floor(Math.random() * SLOTS));
+  #findSlot(besides?: string): number | undefined {
+    const anySlots = Array.from({ length: TRIES }, () => Math.floor(Math.random() * SLOTS));
+    const slots = anySlots.filter((slot) => besides === undefined || masterName(this.#cluster, slot) !== besides);
     return slots.find((slot) => this.#passesOn(slot)) ?? slots.find((slot) => this.#isUp(slot));
   }
 

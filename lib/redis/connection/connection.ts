@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import { afterRunning } from '../../clock/running-time.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { coverageOf, storeOutage } from '../../errors/store-outage.js';
@@ -65,8 +66,12 @@ export abstract class Connection implements Outcome {
   /** Lets go of the client: closes our own, leaves a borrowed one as it was. */
   abstract close(): void;
 
-  /** Publishes a message on a channel, and returns how many subscribers got it. */
-  abstract publish(channel: string, message: string): Promise<number>;
+  /**
+   * Publishes a message on a channel, and returns how many subscribers got it.
+   *
+   * @param besides in a cluster, a connection to a node over which the message is not to go, if another one is well
+   */
+  abstract publish(channel: string, message: string, besides?: Redis): Promise<number>;
 
   /**
    * Runs a script and decodes its reply.

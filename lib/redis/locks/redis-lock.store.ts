@@ -27,6 +27,7 @@ import { healthWarnings } from '../connection/server-check.js';
 import { HOLDERS_OF } from '../lua/holders-of.script.js';
 import { INSPECT } from '../lua/inspect.script.js';
 import { grantOf } from '../lua/locks.script.js';
+import type { Publish } from '../wake/echo-check.js';
 import { OtherProcesses } from '../wake/other-processes.js';
 import { WakeChannel } from '../wake/wake-channel.js';
 import { handleWakeMessage } from '../wake/wake-handler.js';
@@ -58,7 +59,7 @@ export class RedisLockStore implements QuorumNode {
       () => redis.isDown,
     );
     this.#lateCopies = new LateCopies(redis, this.#orphans);
-    const publish = (channel: string, message: string) => redis.publish(channel, message);
+    const publish: Publish = (channel, message, besides) => redis.publish(channel, message, besides);
     const others = (this.#others = new OtherProcesses({
       redis,
       names: transport.names,

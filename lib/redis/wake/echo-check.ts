@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import { RefusedError } from '../connection/connection-errors.js';
@@ -10,8 +11,11 @@ const ECHO = 'echo';
 const EVERY_MS = 5_000;
 const WITHIN_MS = 1_000;
 
-/** Publishes a message where locks are released, and resolves with how many subscribers there are on that server. */
-export type Publish = (channel: string, message: string) => Promise<number>;
+/**
+ * Publishes a message where locks are released: in a cluster not on the node of the subscription, if that can be
+ * avoided. Resolves with how many subscribers there are on that server.
+ */
+export type Publish = (channel: string, message: string, besides?: Redis) => Promise<number>;
 
 interface EchoListener {
   /** No echo was heard. */
@@ -54,11 +58,11 @@ export class EchoCheck {
     return now() >= Math.max(this.#askedAt, this.#heardAt) + EVERY_MS;
   }
 
-  /** Asks for an echo on a channel, unless that was a moment ago. */
-  start(channel: string): void {
+  /** Asks for an echo on a channel of a subscription, unless that was a moment ago. */
+  start(channel: string, subscription: Redis): void {
     if (now() < this.#askedAt + EVERY_MS) return;
     this.#askedAt = now();
-    atRoot(() => this.#publish(channel, ECHO)).then(this.#expectEcho, this.#refused);
+    atRoot(() => this.#publish(channel, ECHO, subscription)).then(this.#expectEcho, this.#refused);
   }
 
   stop(): void {

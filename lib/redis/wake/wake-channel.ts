@@ -97,8 +97,9 @@ export class WakeChannel {
    */
   checkAlive(): void {
     if (this.#state !== 'up') return;
-    atRoot(() => this.#redis?.ping())?.catch(() => undefined);
-    this.#echo.start(this.#names[0]!);
+    const redis = this.#redis!;
+    atRoot(() => redis.ping()).catch(() => undefined);
+    this.#echo.start(this.#names[0]!, redis);
   }
 
   /**
