@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
@@ -245,6 +245,22 @@ describe("A connection of the app's Cluster client that has died without a word"
     expect(await Promise.all(held.map((lock) => lock.unlock()))).toEqual([true, true, true]);
     expect(deserted).toEqual([`127.0.0.1:${proxies[0]!.port}`]);
     expect(client.status).toBe('ready');
+  }, 60_000);
+
+  it('one takes its place, also when several searches for processes run at that time', async () => {
+    await Promise.all(keys.map((key) => locks.withLock(key, () => undefined)));
+    await locks.list();
+    const made = jest.spyOn(Cluster.prototype, 'duplicate');
+    forgetConnectionsTo(0);
+    const lists: Promise<unknown>[] = [];
+    await until(() => {
+      lists.push(locks.list());
+      return deserted.length > 0;
+    });
+    await Promise.all(lists);
+    await works(0);
+    expect(made).toHaveBeenCalledTimes(1);
+    made.mockRestore();
   }, 60_000);
 
   it('the same when the nodes are far away', async () => {
