@@ -18,13 +18,15 @@ export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis 
     readOnly: false,
     retryStrategy: (attempt) => retryDelayMs(attempt, 20),
     follow: () => {
-      // Its node may have left the cluster: the client does not notice that as long as it needs none of its slots.
-      if (cluster.status === 'ready') atRoot(() => cluster.refreshSlotsCache());
       const { host, port, ...node } = (someMaster(cluster, redis) ?? redis).options;
       // A node keeps the password that it was made with. The app may have given the client a new one since.
       const { username = node.username, password = node.password } = cluster.options.redisOptions ?? {};
       return { host, port, username, password };
     },
+  });
+  redis.on('close', () => {
+    // Its node may have left the cluster: the client does not notice that as long as it needs none of its slots.
+    if (cluster.status === 'ready') atRoot(() => cluster.refreshSlotsCache());
   });
   return redis;
 }
