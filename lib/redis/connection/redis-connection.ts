@@ -143,11 +143,11 @@ export class RedisConnection extends Connection {
   protected noteReply(call: Call): void {
     if (this.#isClosed) return;
     this.#heardAt = now();
-    // Other commands get through where scripts don't, as while writes are paused; so does the "PING" that the client
-    // sends again in place of a call for which nobody waits any more.
-    if (this.#probe.isCall(call)) {
-      if (call.settled) return this.#probe.repliedLate();
-    } else if (this.#probe.isOpen && (call instanceof PlainCall || call.settled)) return;
+    // A reply that comes too late shows that the server lives, but not that calls get theirs. It may also be one to the
+    // "PING" that the client sends again in place of a call for which nobody waits any more.
+    if (call.settled) return this.#probe.isCall(call) ? this.#probe.repliedLate() : undefined;
+    // Other commands get through where scripts don't, as while writes are paused.
+    if (this.#probe.isOpen && call instanceof PlainCall && !this.#probe.isCall(call)) return;
     if (this.#breaker.lastError) this.#breaker.close();
     if (!this.#probe.isOpen) return;
     this.#probe.succeeded();
