@@ -17,6 +17,8 @@ interface GrpcCall extends EventEmitter {
 /** The calls that are prepared, by what a method may get of them: the call itself and the stream of its client. */
 const calls = new WeakMap<object, GrpcCall>();
 
+const NONE: readonly LateStream[] = [];
+
 /** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
 let areThereAny = false;
 
@@ -43,14 +45,20 @@ export function prepareGrpcCall(context: ExecutionContext): void {
   args[0] = late;
 }
 
+/** Finds what clients of gRPC stream among the arguments of a method that waits for its lock, and holds it back. */
+export function heldBack(args: readonly unknown[]): readonly LateStream[] {
+  if (!areThereAny) return NONE;
+  const streams = args.filter((arg) => arg instanceof LateStream);
+  for (const stream of streams) stream.holdBack();
+  return streams;
+}
+
 /**
  * Tells the streams among the arguments of a body that it runs now.
  *
  * @returns why it must not run: what a client has sent is gone, because the client left during the wait
  */
-export function goneBeforeBody(args: readonly unknown[]): HttpException | undefined {
-  if (!areThereAny) return undefined;
-  const streams = args.filter((arg) => arg instanceof LateStream);
+export function goneBeforeBody(streams: readonly LateStream[]): HttpException | undefined {
   for (const stream of streams) stream.bodyRuns();
   return streams.some(({ isGone }) => isGone) ? clientGone() : undefined;
 }

@@ -1,9 +1,11 @@
-import { isObservable, Observable } from 'rxjs';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Readable } from 'node:stream';
+import { isObservable, Observable, type Subscriber } from 'rxjs';
+import { observerIn } from '../clock/observer-in.js';
 
 /** What the client of a gRPC call streams, as Nest gives it to a method with `@GrpcStreamMethod`. */
 interface RequestStream extends Observable<unknown> {
-  /** Makes Nest send what it has received so far, in the next turn of the event loop. It calls that itself, too. */
+  /** Makes Nest send what it has received so far, in the next turn of the event loop, and keep no more. */
   drainBuffer(): void;
 }
 
@@ -12,61 +14,94 @@ export function isRequestStream(value: unknown): value is RequestStream {
 }
 
 /**
- * The stream of a call that is read late: only when somebody has subscribed, and the method has returned, as in Nest,
- * or a body with a lock runs. So nothing is lost or kept in memory before.
+ * The stream of a call that is read late: from the first subscription on, and not while the method waits for its lock.
+ * So nothing is lost or kept in memory before. Otherwise it does as the stream of Nest does, which keeps all messages
+ * until the method has returned, and sends them again then.
+ *
+ * A body with a lock can also await all of it, which Nest 12 would not end before the body has returned; and nothing is
+ * read while the body runs without a subscription.
  */
 export class LateStream extends Observable<unknown> {
   readonly #stream: RequestStream;
   readonly #call: Readable;
-  #isAwaited = false;
-  #mayBegin = false;
-  #hasBegun = false;
+  readonly #subscribers = new Set<Subscriber<unknown>>();
+  #body: 'none' | 'waits' | 'runs' = 'none';
+  #wasSubscribed = false;
+  /** Whether somebody listens to the call itself. */
+  #isListenedTo = false;
+  #hasReturned = false;
+  #hasEnded = false;
 
   constructor(stream: RequestStream, call: Readable) {
     super((subscriber) => {
-      const reading = this.#stream.subscribe(subscriber);
+      // Messages come in the context of the connection, and what a body does for each is inside its lock.
+      const reading = this.#stream.subscribe(observerIn(AsyncLocalStorage.snapshot(), subscriber));
       // Nest 11 does not complete the stream of a call that ends before its client has.
       const complete = () => subscriber.complete();
       if (call.destroyed) setImmediate(complete);
       else call.once('close', complete);
-      this.#isAwaited = true;
-      if (this.#mayBegin) this.#begin();
+      this.#subscribers.add(subscriber);
+      this.#wasSubscribed = true;
+      if (this.#hasEnded && this.#body === 'runs') complete();
+      else this.#read();
       return () => {
         call.off('close', complete);
         reading.unsubscribe();
+        this.#subscribers.delete(subscriber);
+        if (this.#subscribers.size === 0 && this.#body === 'runs') call.pause();
       };
     });
     this.#stream = stream;
     this.#call = call;
+    call.once('end', () => this.#ended());
     call.pause();
   }
 
   /** Whether the call has ended before anybody read its stream: what the client has sent is gone. */
   get isGone(): boolean {
-    return this.#call.destroyed && !this.#isAwaited;
+    return this.#call.destroyed && !this.#wasSubscribed;
   }
 
   /** Nest calls it when the method has returned. */
   drainBuffer(): void {
-    this.bodyRuns();
-    if (this.#isAwaited) this.#begin();
+    this.#hasReturned = true;
+    this.#read();
+  }
+
+  /** Stops the stream, because the method waits for its lock. */
+  holdBack(): void {
+    this.#body = 'waits';
+    this.#call.pause();
   }
 
   /** The next one who subscribes is the body: who did before it, such as an interceptor, waits for it. */
   bodyRuns(): void {
-    this.#mayBegin = true;
+    this.#body = 'runs';
+  }
+
+  /** The body has returned, or does not run. */
+  bodyReturned(): void {
+    this.#body = 'none';
+    this.#read();
   }
 
   /** Reads the call also if nobody subscribes: somebody listens to the call itself. */
   resume(): void {
-    if (!this.#hasBegun) this.#call.resume();
+    this.#isListenedTo = true;
+    this.#read();
   }
 
-  #begin(): void {
-    if (this.#hasBegun) return;
-    this.#hasBegun = true;
+  #read(): void {
+    if (this.#body === 'waits' || !(this.#wasSubscribed || this.#isListenedTo)) return;
+    if (!this.#hasReturned) return void this.#call.resume();
+    // What comes now is behind what Nest has kept, and sends in a "setImmediate" of its own.
+    this.#call.pause();
     this.#stream.drainBuffer();
-    // Behind what Nest has received before: it sends that in a "setImmediate" of its own.
-    setImmediate(() => this.#call.resume());
+    setImmediate(() => this.#body === 'waits' || this.#call.resume());
+  }
+
+  #ended(): void {
+    this.#hasEnded = true;
+    if (this.#body === 'runs') for (const subscriber of this.#subscribers) subscriber.complete();
   }
 }

@@ -63,7 +63,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   'decorators/request-scope': [
     ...['decorators/request-scope', 'decorators/call', 'decorators/options', 'decorators/method', 'decorators/stream'],
-    ...['service', 'http', 'core', 'core/lock', 'core/request', 'errors', ...NEST, 'rxjs'],
+    ...['service', 'http', 'core', 'core/lock', 'core/request', 'clock', 'errors', ...NEST, 'rxjs'],
   ],
   'decorators/instance': [
     ...['decorators/instance', 'decorators/call', 'decorators/method', 'decorators/source', 'errors'],

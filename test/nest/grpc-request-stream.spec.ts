@@ -7,10 +7,18 @@ import {
   type ExecutionContext,
   type INestMicroservice,
   type NestInterceptor,
+  type PipeTransform,
   UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
-import { GrpcMethod, GrpcStreamMethod, type MicroserviceOptions, Transport } from '@nestjs/microservices';
+import {
+  GrpcMethod,
+  GrpcStreamMethod,
+  type MicroserviceOptions,
+  Payload,
+  RpcException,
+  Transport,
+} from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import { type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
@@ -19,14 +27,17 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import {
   concat,
+  concatMap,
   filter,
   firstValueFrom,
   fromEvent,
+  isObservable,
   lastValueFrom,
   map,
   NEVER,
   type Observable,
   of,
+  startWith,
   Subject,
   takeUntil,
   toArray,
@@ -61,6 +72,20 @@ class Tap implements NestInterceptor {
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     context.switchToRpc().getData<Observable<Part>>().subscribe();
     await nextTurn();
+    return next.handle();
+  }
+}
+
+class Mapped implements PipeTransform<Observable<Part>> {
+  transform(parts: Observable<Part>): Observable<Part> {
+    return isObservable(parts) ? echo(parts) : parts;
+  }
+}
+
+class Mapping implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const args = context.getArgs<[Observable<Part>]>();
+    args[0] = echo(args[0]);
     return next.handle();
   }
 }
@@ -125,10 +150,66 @@ class OtherUploads {
   }
 
   @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { wait: '5s' })
+  async headed(parts: Observable<Part>): Promise<Observable<Part>> {
+    const { number } = await firstValueFrom(parts);
+    await nextTurn();
+    return echo(parts).pipe(startWith({ number: 10 * number }));
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  saved(parts: Observable<Part>): Observable<Part> {
+    return parts.pipe(concatMap((part) => this.save(part)));
+  }
+
+  @WithLock(KEY, OPTIONS)
+  async save({ number }: Part): Promise<Part> {
+    return { number };
+  }
+
+  @GrpcStreamMethod('Uploads')
   async replied(parts: Observable<Part>): Promise<Observable<Part>> {
     const replies = new Subject<Part>();
     parts.subscribe({ next: (part) => replies.next({ number: part.number }), complete: () => replies.complete() });
     await nextTurn();
+    return replies;
+  }
+
+  @GrpcStreamMethod('Uploads')
+  async afterTheFirst(parts: Observable<Part>): Promise<Observable<Part>> {
+    const { number } = await firstValueFrom(parts);
+    return of({ number });
+  }
+
+  @GrpcStreamMethod('Uploads')
+  untilTheThird(parts: Observable<Part>): Promise<Part> {
+    return new Promise((resolve) => parts.subscribe((part) => part.number === 3 && resolve({ number: 3 })));
+  }
+
+  @GrpcStreamMethod('Uploads')
+  piped(@Payload(new Mapped()) parts: Observable<Part>): Observable<Part> {
+    return echo(parts);
+  }
+
+  @UseInterceptors(Mapping)
+  @GrpcStreamMethod('Uploads')
+  mapped(parts: Observable<Part>): Observable<Part> {
+    return echo(parts);
+  }
+
+  @UseInterceptors(Mapping)
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  mappedWithLock(parts: Observable<Part>): Observable<Part> {
+    return echo(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  failing(_parts: Observable<Part>, _metadata: unknown, call: Readable): Observable<Part> {
+    const replies = new Subject<Part>();
+    call.on('data', (part: Part) => replies.next({ number: part.number }));
+    call.on('end', () => replies.error(new RpcException('a bad upload')));
     return replies;
   }
 
@@ -273,11 +354,62 @@ it('a body can await the whole stream', async () => {
   expect(await answer(call)).toEqual([3]);
 });
 
+it('a body can await the first message, and then gets all as Nest sends them again', async () => {
+  const held = await locks.lock(KEY);
+  const waits = event('queued');
+  const call = called('Headed');
+  sendAll(call, [1, 2, 3]);
+  await waits;
+  await held.unlock();
+  expect(await answer(call)).toEqual([10, 1, 2, 3]);
+});
+
+it('a body is inside its lock also for messages that come later', async () => {
+  const call = called('Saved');
+  const answered = answer(call);
+  for (const number of [1, 2, 3]) {
+    const reply = once(call, 'data');
+    call.write({ number });
+    expect(await reply).toEqual([number]);
+  }
+  call.end();
+  expect(await answered).toEqual([1, 2, 3]);
+});
+
 describe('a gRPC method that reads a stream as Nest alone lets it', () => {
   it.each(['Replied', 'Tapped', 'TappedWithLock'])('gets each message: %s', async (method) => {
     const call = called(method);
     sendAll(call, [1, 2, 3]);
     expect(await answer(call)).toEqual([1, 2, 3]);
+  });
+
+  it.each([
+    ['AfterTheFirst', [1]],
+    ['UntilTheThird', [3]],
+  ] as const)('gets them before it returns: %s', async (method, replies) => {
+    const call = called(method);
+    const answered = answer(call);
+    for (const number of [1, 2, 3]) call.write({ number });
+    expect(await answered).toEqual(replies);
+  });
+
+  it.each(['Piped', 'Mapped', 'MappedWithLock'])('gets each message while its client goes on: %s', async (method) => {
+    const call = called(method);
+    const answered = answer(call);
+    for (const number of [1, 2, 3]) {
+      const reply = once(call, 'data');
+      call.write({ number });
+      expect(await reply).toEqual([number]);
+    }
+    // Nest 12 does not end such a stream.
+    call.cancel();
+    expect(await answered).toEqual([1, 2, 3, expect.stringContaining('ancelled')]);
+  });
+
+  it('answers with its error when it reads the call itself, and fails after the end', async () => {
+    const call = called('Failing');
+    sendAll(call, [1, 2]);
+    expect(await answer(call)).toEqual([1, 2, 'a bad upload']);
   });
 
   it('hears the end of a call whose stream nobody reads', async () => {

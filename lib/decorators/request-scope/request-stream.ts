@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable } from 'rxjs';
 import { lostError } from '../../service/call-errors.js';
 import { failWhenLost } from '../stream/held-observable.js';
-import { observerIn } from '../stream/observer-in.js';
+import { observerIn } from '../../clock/observer-in.js';
 import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
 import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Observer } from 'rxjs';
 import { onAbort } from '../../clock/on-abort.js';
-import { observerIn } from './observer-in.js';
+import { observerIn } from '../../clock/observer-in.js';
 import { noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
 
