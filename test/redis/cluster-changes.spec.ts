@@ -356,6 +356,28 @@ describe('When the nodes of a Redis Cluster change', () => {
     await who.close();
   }, 40_000);
 
+  it('a subscription whose node dies moves also when the app has closed its client', async () => {
+    const client = cluster.client();
+    await once(client, 'ready');
+    const who = lockService(redisStore({ connection: client }), { wait: 10_000, shutdownGrace: 0 });
+    await who.withLock(b, () => undefined, { fair: true });
+    await Promise.all([here.close(), there.close()]);
+    const nodes = [...cluster.masters, ...cluster.replicas];
+    const isSubscribed = async ({ redis }: ClusterNode) => (await redis.pubsub('CHANNELS')).length > 0;
+    let home: ClusterNode | undefined;
+    await until(async () => {
+      const are = await Promise.all(nodes.map(isSubscribed));
+      home = nodes.find((_, index) => are[index]);
+      return are.filter(Boolean).length === 1;
+    });
+    client.disconnect();
+    await who.withLock(b, () => undefined);
+    process.kill(home!.pid, 'SIGKILL');
+    const others = nodes.filter((node) => node !== home);
+    await until(async () => (await Promise.all(others.map(isSubscribed))).includes(true));
+    await who.close();
+  }, 40_000);
+
   it('a subscription whose node hangs and is replaced moves, though its process only holds locks: they are listed', async () => {
     const isSubscribed = async ({ redis }: ClusterNode) =>
       String(await redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub')).includes('name=nest-redis-lock');

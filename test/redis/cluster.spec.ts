@@ -339,6 +339,16 @@ describe('A lock in a Redis Cluster', () => {
     },
   );
 
+  it('a client that the app has closed before leaves the locks to one of the library', async () => {
+    const closed = cluster.client();
+    await once(closed, 'ready');
+    closed.disconnect();
+    await until(() => closed.status !== 'disconnecting');
+    const locks = lockService(redisStore({ connection: closed }), { shutdownGrace: 0 });
+    expect(await locks.withLock('a', () => 'done')).toBe('done');
+    await locks.close();
+  });
+
   it('a client that the app closes while a node hangs leaves the locks of other nodes to one of the library', async () => {
     const own = cluster.client();
     const orphaned = lockService(redisStore({ connection: own }), { shutdownGrace: 0 });

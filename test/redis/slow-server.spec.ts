@@ -45,6 +45,31 @@ describe('A Redis that always replies too late', () => {
     40_000,
   );
 
+  it('has one line in the log, also over a client that the app lends, and most calls fail fast', async () => {
+    const client = new Redis(proxy.url);
+    const log: string[] = [];
+    const store = redisStore(
+      { connection: client, commandTimeout: COMMAND_TIMEOUT_MS },
+      { down: () => log.push('down'), up: () => log.push('up') },
+    );
+    const locks = lockService(store, { lease: '1s', shutdownGrace: 0 });
+    await locks.withLock('warm up', () => true);
+    proxy.delay(0.6 * COMMAND_TIMEOUT_MS);
+    for (let time = 0; time < 4; time++) {
+      const fast = ['a', 'b', 'c'].map((key) =>
+        locks.tryLock(key).then(String, ({ detail }: { detail: string }) => detail),
+      );
+      const details = await Promise.all(fast);
+      if (time > 0) expect(details.filter((detail) => detail.includes('another call is probing it'))).toHaveLength(2);
+    }
+    expect(log).toEqual(['down']);
+    proxy.delay(0);
+    await until(() => locks.withLock('a', () => true).catch(() => false));
+    expect(log).toEqual(['down', 'up']);
+    await locks.close();
+    client.disconnect();
+  });
+
   it('is left alone a lease after its late replies, also over a client that the app lends', async () => {
     const client = new Redis(proxy.url);
     const monitor = await RedisMonitor.start(server.port);

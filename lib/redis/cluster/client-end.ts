@@ -1,10 +1,13 @@
 import type { Cluster } from 'ioredis';
 
+/** Neither lasts when the client connects again by itself. */
+const CLOSING = new Set<Cluster['status']>(['disconnecting', 'close']);
+
 /** Knows whether a client has been closed. Its status does not tell: ioredis may set it to "close" after the end. */
 export class ClientEnd {
   readonly #cluster: Cluster;
   #hasEnded: boolean;
-  /** Whether it was disconnecting at the last look. */
+  /** Whether it was closing at the last look. */
   #wasClosing = false;
 
   constructor(cluster: Cluster) {
@@ -20,10 +23,11 @@ export class ClientEnd {
 
   /**
    * Looks once more, some time after the last look: whether it has ended, or is about to. Who closes a client waits
-   * for all nodes, also for one that hangs. To reconnect takes less than two looks.
+   * for all nodes, also for one that hangs; and a client may have been closed before this began to listen. To reconnect
+   * takes less than two looks.
    */
   look(): boolean {
-    const isClosing = this.#cluster.status === 'disconnecting';
+    const isClosing = CLOSING.has(this.#cluster.status);
     const isOver = this.#hasEnded || (isClosing && this.#wasClosing);
     this.#wasClosing = isClosing;
     return isOver;

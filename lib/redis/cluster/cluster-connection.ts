@@ -41,8 +41,7 @@ export class ClusterConnection extends Connection {
   readonly database = 0;
   readonly findsMaster = true;
   readonly isToOneServer = false;
-  readonly #onReady: (reconnected: boolean) => void;
-  readonly #slotOfKey: (key: string) => number;
+  readonly #around: Surroundings;
   #cluster!: Cluster;
   #allNodes!: AllNodes;
   #topology!: Topology;
@@ -50,7 +49,6 @@ export class ClusterConnection extends Connection {
   #doubts!: Doubts;
   #end!: ClientEnd;
   readonly #secondOpinion: SecondOpinion<Cluster>;
-  readonly #log: Pick<OutageLog, 'deserted'>;
   /** Whether a client of our own has taken the place of the app's. */
   #isAlone = false;
   #tryAgain: NodeJS.Timeout | undefined;
@@ -59,13 +57,16 @@ export class ClusterConnection extends Connection {
   readonly #resendsIn = new Map<number | undefined, number>();
   #isClosed = false;
 
-  constructor(cluster: Cluster, commandTimeoutMs: number, { log, onReady, slotOfKey }: Surroundings) {
+  constructor(cluster: Cluster, commandTimeoutMs: number, around: Surroundings) {
     super(commandTimeoutMs);
     this.#secondOpinion = new SecondOpinion(commandTimeoutMs);
-    this.#log = log;
-    this.#onReady = onReady;
-    this.#slotOfKey = slotOfKey;
+    this.#around = around;
     this.#use(cluster);
+  }
+
+  /** The client over which calls go: the app's, or a client of our own. */
+  get client(): Cluster {
+    return this.#cluster;
   }
 
   /** Grows whenever a call may have run twice, or a slot may be served by another node. */
@@ -168,7 +169,7 @@ export class ClusterConnection extends Connection {
     slots: readonly (number | undefined)[] = [],
     stuck?: number,
   ): Failure {
-    return this.#doubts.cover(error, slots, this.#slotOfKey, stuck);
+    return this.#doubts.cover(error, slots, this.#around.slotOfKey, stuck);
   }
 
   close(): void {
@@ -262,7 +263,7 @@ export class ClusterConnection extends Connection {
     this.#end = new ClientEnd(cluster);
     cluster.on('node error', this.#nodeFailed);
     this.#topology = new Topology(cluster, (reconnected) => {
-      this.#onReady(reconnected || this.#isAlone);
+      this.#around.onReady(reconnected || this.#isAlone);
       this.#resendParked();
     });
   }
@@ -301,10 +302,10 @@ export class ClusterConnection extends Connection {
     if (this.#isClosed || this.#cluster !== cluster) return own.disconnect();
     startWithNodesOf(cluster, own);
     if (this.#isAlone) cluster.disconnect();
-    else this.#log.deserted(name);
+    else this.#around.log.deserted(name);
     const stuck = [...this.inFlight].filter((call) => masterOf(cluster, call.slot) === node && !this.parked.has(call));
     this.#goOnWith(own);
-    this.#onReady(true);
+    this.#around.onReady(true);
     this.#resendParked();
     // Not sent again: the silent connection may still deliver them, and both replies would come.
     for (const call of stuck) this.#failInSlot(call);

@@ -9,15 +9,17 @@ import { borrowedClient } from '../connection/redis-client.js';
  * reaches all. When the connection drops, it is made to another master. (The cluster client's own subscriber does not
  * report missed messages.)
  *
+ * @param presentClient returns the client over which calls go: the app's, until it has closed that
  * @returns undefined while no node is known
  */
-export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis | undefined {
-  const first = someMaster(cluster);
+export function subscriberIn(presentClient: () => Cluster, commandTimeoutMs: number): Redis | undefined {
+  const first = someMaster(presentClient());
   if (!first) return undefined;
   const redis: Redis = subscriberOf(borrowedClient(first), commandTimeoutMs, {
     readOnly: false,
     retryStrategy: (attempt) => retryDelayMs(attempt, 20),
     follow: () => {
+      const cluster = presentClient();
       const { host, port, ...node } = (someMaster(cluster, redis) ?? redis).options;
       // A node keeps the password that it was made with. The app may have given the client a new one since.
       const { username = node.username, password = node.password } = cluster.options.redisOptions ?? {};
@@ -26,6 +28,7 @@ export function subscriberIn(cluster: Cluster, commandTimeoutMs: number): Redis 
   });
   redis.on('close', () => {
     // Its node may have left the cluster: the client does not notice that as long as it needs none of its slots.
+    const cluster = presentClient();
     if (cluster.status === 'ready') atRoot(() => cluster.refreshSlotsCache());
   });
   return redis;
