@@ -1,8 +1,12 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Finding } from '../../lib/cli/doctor/finding.js';
 import { Command } from '../support/processes/command.js';
-import type { RedisServer } from '../support/redis/redis-server.js';
+import { until } from '../support/deferred.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { withRedis } from '../support/redis/with-redis.js';
 
 const MINIMAL =
@@ -48,6 +52,50 @@ describe('nest-redis-lock doctor', () => {
     const [rights] = await examineAs('elsewhere', 'resetkeys', 'resetchannels', '~other:*');
     expect(rights).toContain('ACL SETUSER elsewhere ~lock:* ~{lock:* &{lock:}:wake:*');
   }, 30_000);
+
+  it('doctor leaves nothing there also when its user may not delete', async () => {
+    await redis.flushall();
+    expect(await examineAs('half', '-set', '-del', '-pexpire', '-zrem')).not.toEqual([]);
+    expect((await redis.keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
+  }, 30_000);
+
+  it('doctor says that a server takes no more clients', async () => {
+    await redis.config(
+      'SET',
+      'maxclients',
+      String(Number(/^connected_clients:(\d+)/m.exec(await redis.info())![1]) + 1),
+    );
+    const { problems } = await examine();
+    await redis.config('SET', 'maxclients', '1000');
+    expect(problems).toContainEqual(expect.stringMatching(/^channel: .*(max number of clients|"maxclients")/));
+  }, 30_000);
+
+  it('doctor finds slots of a cluster without a node, and rights that only a cluster needs', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'doctor-'));
+    const ofCluster = ['--cluster-enabled', 'yes', '--cluster-require-full-coverage', 'no'];
+    const node = await startRedis(...ofCluster, '--cluster-config-file', join(folder, 'nodes.conf'));
+    const admin = new Redis(node.url);
+    const url = node.url.replace('redis://', 'redis+cluster://');
+    try {
+      expect(await examine(url)).toMatchObject({
+        code: 69,
+        problems: [expect.stringMatching(/^connection: It names no node for any slot.*cluster-announce-ip/)],
+      });
+      await admin.call('CONFIG', 'SET', 'cluster-announce-ip', '127.0.0.1');
+      await admin.cluster('ADDSLOTSRANGE', 0, 16_000);
+      await until(async () => (await admin.cluster('INFO')).includes('cluster_state:ok'));
+      const rules = [...MINIMAL.split(' '), '+cluster|slots'];
+      await admin.call('ACL', 'SETUSER', 'plain', 'reset', 'on', '>pw', ...rules);
+      const { code, problems } = await examine(url.replace('//', '//plain:pw@'));
+      expect(code).toBe(1);
+      expect(problems).toContainEqual(expect.stringMatching(/^slots: 383 of its 16384 slots have no node/));
+      expect(problems).toContainEqual(expect.stringMatching(/ACL SETUSER plain \+cluster\|info \+asking$/));
+    } finally {
+      admin.disconnect();
+      await node.stop();
+      await rm(folder, { recursive: true });
+    }
+  }, 60_000);
 
   it('doctor finds a server that evicts, and a replica', async () => {
     await redis.config('SET', 'maxmemory', '100mb');

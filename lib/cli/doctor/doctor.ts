@@ -17,6 +17,9 @@ import { redisPlace } from '../redis/redis-place.js';
 import { examineServer, type ExamineOptions } from './examine-server.js';
 import { shownFindings, type Finding } from './finding.js';
 
+/** How many slots a cluster has. */
+const SLOTS = 16_384;
+
 /** Examines the servers that keep the locks. Ends with 1 when something would go wrong. */
 export const doctor: Action = async (given) => {
   const { locks, commandTimeoutMs, close } = openLocks(given, { warn: () => undefined });
@@ -79,9 +82,24 @@ async function examineCluster(
   }
   const masters = cluster.nodes('master');
   const findings = await Promise.all(
-    masters.map((redis) => examineServer(redis, { ...shared, about: nameOf(redis), findsMaster: true, isNode: false })),
+    masters.map((redis) =>
+      examineServer(redis, { ...shared, about: nameOf(redis), findsMaster: true, isNode: false, isOfCluster: true }),
+    ),
   );
-  return findings.flat();
+  return [...slotFindings(cluster), ...findings.flat()];
+}
+
+function slotFindings(cluster: Cluster): Finding[] {
+  const served = Array.from(cluster.slots).filter(Boolean).length;
+  if (served === SLOTS) return [];
+  const about = 'the cluster';
+  const assign = 'Look at "CLUSTER NODES", and assign them: redis-cli --cluster fix.';
+  if (served > 0) {
+    const text = `${SLOTS - served} of its ${SLOTS} slots have no node: there is no lock on their keys. ${assign}`;
+    return [{ level: 'problem', about, check: 'slots', text }];
+  }
+  const text = `It names no node for any slot. ${assign} A node that has met no other names no address: give it cluster-announce-ip.`;
+  return [{ level: 'problem', about, check: 'connection', text }];
 }
 
 function nameOf({ options: { host, port, path, sentinels, name } }: Redis): string {

@@ -7,7 +7,7 @@ import { borrowedClient } from '../../redis/connection/redis-client.js';
 import { diagnosis, silence, withoutCommand } from '../../redis/connection/redis-diagnosis.js';
 import { infoField, problemsOf } from '../../redis/connection/server-check.js';
 import type { Finding } from './finding.js';
-import { lackOf, rights } from './rights.js';
+import { CLUSTER_RIGHTS, lackOf, rights } from './rights.js';
 
 /** How often the round trip is measured. */
 const PINGS = 20;
@@ -24,6 +24,8 @@ export interface ExamineOptions {
   readonly findsMaster: boolean;
   /** Whether it is one of several masters that decide together. */
   readonly isNode: boolean;
+  /** Whether it is a node of a Redis Cluster. */
+  readonly isOfCluster?: boolean;
 }
 
 /** Finds out what would go wrong with locks on a server. Never rejects. */
@@ -118,14 +120,14 @@ const userOf = async (redis: Redis): Promise<string> =>
 const lacking = (user: string, rights: readonly string[]): string =>
   `The user "${user}" lacks rights. An administrator can run: ACL SETUSER ${user} ${rights.join(' ')}`;
 
-async function rightsFinding(redis: Redis, { prefix }: ExamineOptions): Promise<Found[]> {
+async function rightsFinding(redis: Redis, { prefix, isOfCluster }: ExamineOptions): Promise<Found[]> {
   const user = await userOf(redis);
   const text = `${prefix}nest-redis-lock:doctor:${randomUUID()}`;
   const patterns = { keys: `~${prefix}* ~{${prefix}*`, channels: `&{${prefix}}:wake:*` };
   const names = { text, set: `{${text}}:queue`, channel: `{${prefix}}:wake:doctor` };
   const missing = new Set<string>();
   const unknown = new Set<string>();
-  for (const { name, command } of rights(names)) {
+  for (const { name, command } of [...rights(names), ...(isOfCluster ? CLUSTER_RIGHTS : [])]) {
     const [first, ...rest] = command;
     const error = await redis.call(String(first), ...rest).then(
       () => undefined,
@@ -149,9 +151,11 @@ async function rightsFinding(redis: Redis, { prefix }: ExamineOptions): Promise<
 
 async function channelFinding(redis: Redis, { prefix, commandTimeoutMs }: ExamineOptions): Promise<Found[]> {
   const channel = `{${prefix}}:wake:doctor:${randomUUID()}`;
-  const subscriber = subscriberOf(borrowedClient(redis), commandTimeoutMs).on('error', () => undefined);
+  const noted: { error?: Error } = {};
+  const subscriber = subscriberOf(borrowedClient(redis), commandTimeoutMs);
+  subscriber.on('error', (error: Error) => (noted.error = error));
   try {
-    await connected(subscriber, commandTimeoutMs);
+    await connected(subscriber, commandTimeoutMs).catch((error: Error) => Promise.reject(noted.error ?? error));
     await subscriber.subscribe(channel);
     const heard = once(subscriber, 'message', { signal: AbortSignal.timeout(commandTimeoutMs) });
     const sentAt = now();

@@ -5,7 +5,7 @@ interface Right {
   readonly command: readonly (string | number)[];
 }
 
-/** The names that the commands use: keys for a moment, and a channel that nobody listens to. */
+/** The names that the commands use: a key for a moment, one that no command makes, and a channel without listeners. */
 export interface ScratchNames {
   readonly text: string;
   readonly set: string;
@@ -15,14 +15,17 @@ export interface ScratchNames {
 const NO_SCRIPT = '0'.repeat(40);
 const SOON_MS = 5000;
 
-/** All rights that `docs/redis.md` lists, but for those of special cases. */
+/**
+ * All rights that `docs/redis.md` lists, but for those of special cases. Without the right to set a key, the commands
+ * make none.
+ */
 export const rights = ({ text, set, channel }: ScratchNames): readonly Right[] => [
   { name: 'set', command: ['SET', text, 0, 'PX', SOON_MS] },
   { name: 'get', command: ['GET', text] },
   { name: 'exists', command: ['EXISTS', text] },
-  { name: 'incrby', command: ['INCRBY', text, 0] },
+  { name: 'incrby', command: ['INCRBY', text, 'no number'] },
   { name: 'pttl', command: ['PTTL', text] },
-  { name: 'zadd', command: ['ZADD', set, 0, 'doctor'] },
+  { name: 'zadd', command: ['ZADD', set, 'XX', 0, 'doctor'] },
   { name: 'pexpire', command: ['PEXPIRE', set, SOON_MS] },
   { name: 'zrange', command: ['ZRANGE', set, 0, 0] },
   { name: 'zrangebyscore', command: ['ZRANGEBYSCORE', set, 0, 0] },
@@ -43,6 +46,12 @@ export const rights = ({ text, set, channel }: ScratchNames): readonly Right[] =
   { name: 'info', command: ['INFO', 'server'] },
   { name: 'ping', command: ['PING'] },
   { name: 'wait', command: ['WAIT', 0, 1] },
+];
+
+/** The rights that a Redis Cluster needs besides. */
+export const CLUSTER_RIGHTS: readonly Right[] = [
+  { name: 'cluster|info', command: ['CLUSTER', 'INFO'] },
+  { name: 'asking', command: ['ASKING'] },
 ];
 
 /** What a user lacks, in the words of `ACL SETUSER`. */

@@ -7,6 +7,7 @@ import { shownError } from '../../errors/messages.js';
 import { Mistakes } from '../../errors/mistakes.js';
 import { KeyTemplate, type TemplateContext, type UnknownNames } from './key-template.js';
 import { mayBeRenamed, minifiedMethod } from './minified.js';
+import { mayBeNumbered, numberedNames } from './numbered.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from '../source/parameter-names.js';
 
 /** The metadata in which Nest keeps what `@Param('userId')` and the like say about a handler's parameters. */
@@ -27,15 +28,17 @@ export function keyResolver(
   const own = parameterNames(prototype, method);
   const ofRoute = routeNames(prototype, method);
   const names = new Map([...ofRoute, ...own]);
+  const mayMeanAnother = (name: string) => mayBeNumbered(name, own) || mayBeRenamed(prototype, method, own);
   return filledKey(key, {
     method: site,
     find: (name) => {
       if (/^\d+$/.test(name)) return { index: Number(name), path: [] };
-      return own.has(name) && mayBeRenamed(prototype, method, own) ? ofRoute.get(name) : names.get(name);
+      return own.has(name) && mayMeanAnother(name) ? ofRoute.get(name) : names.get(name);
     },
     ...OF_DECORATOR,
     examples: 'a name, <userId>; a path into it, <dto.id>; a position, <0> or <0.id>',
-    unknownNames: () => minifiedMethod(prototype, own) ?? unknownParameters([...names.keys()]),
+    unknownNames: (unknown) =>
+      minifiedMethod(prototype, own) ?? numberedNames(unknown, own) ?? unknownParameters([...names.keys()]),
   });
 }
 

@@ -20,8 +20,8 @@ export interface TemplateContext {
   readonly examples: string;
   /** What to do where no template fits: `give a function`. */
   readonly otherwise: string;
-  /** Explains placeholders that are not found. */
-  readonly unknownNames: () => UnknownNames;
+  /** Explains placeholders whose first names are not found. */
+  readonly unknownNames: (unknown: readonly string[]) => UnknownNames;
 }
 
 /** Why names are not found, as a sentence without its full stop, and what can be done. */
@@ -108,6 +108,7 @@ export class KeyTemplate {
 
   #bind(placeholders: readonly Placeholder[]): readonly BoundPlaceholder[] {
     const unknown: string[] = [];
+    const names: string[] = [];
     const bound = placeholders.flatMap(({ inside, unsafe }): BoundPlaceholder[] => {
       const text = `<${inside}>`;
       if (!PATH.test(inside)) {
@@ -120,10 +121,11 @@ export class KeyTemplate {
       const found = this.#context.find(first);
       if (found) return [{ text, unsafe, index: found.index, path: [...found.path, ...rest] }];
       unknown.push(text);
+      names.push(first);
       return [];
     });
     if (unknown.length === 0) return bound;
-    const { what, remedies } = this.#context.unknownNames();
+    const { what, remedies } = this.#context.unknownNames(names);
     throw this.#wrong(`names ${unknown.join(' and ')}. ${what}`, remedies);
   }
 
