@@ -162,7 +162,9 @@ export class RedisConnection extends Connection {
       timeoutMs: this.timeoutMs,
       lastError: this.#breaker.lastError,
     });
-    if (isDead || isParked) this.#breaker.open(silent, this.#redis.status === 'ready');
+    // A call that was sent has seen a connection that was ready, and gave it no reply.
+    const isReady = this.#redis.status === 'ready';
+    if (isDead || isParked || (call.sent && !isReady)) this.#breaker.open(silent, isReady || call.sent);
     this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
     if (isDead && !this.#isClosed) this.#replace();
   }
