@@ -34,6 +34,7 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
     try {
       const locks = serviceOf(self, name, module);
       const { requests } = locks;
+      const key = keyOrAttachedError(keyOf, args, requests);
       const streams = heldBack(args);
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
@@ -45,7 +46,6 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
           return holdUntilEnd(value, { lock, onLost, requests, hasCallEnded: hasCallEnded(args) });
         });
       };
-      const key = keyOrAttachedError(keyOf, args, requests);
       const called = unsubscribed
         ? endedBy(unsubscribed, lockOptions, (options) => locks.withLock(key, work, options))
         : locks.withLock(key, work, lockOptions);
