@@ -5,6 +5,7 @@ import { isLockError } from '../../errors/lock.error.js';
 import { DEFAULT_MODULE_OPTIONS } from '../../module/redis-lock.resolved-options.js';
 import type { RedisConnectionsOption } from '../../redis/connection/connection-option.js';
 import { notConnected } from '../../redis/cluster/cluster-errors.js';
+import { SLOTS } from '../../redis/cluster/cluster-slot.js';
 import { redisClient } from '../../redis/connection/redis-client.js';
 import { withoutCommand } from '../../redis/connection/redis-diagnosis.js';
 import type { LockService } from '../../service/lock.service.js';
@@ -16,9 +17,6 @@ import { openLocks } from '../redis/open-locks.js';
 import { redisPlace } from '../redis/redis-place.js';
 import { examineServer, type ExamineOptions } from './examine-server.js';
 import { shownFindings, type Finding } from './finding.js';
-
-/** How many slots a cluster has. */
-const SLOTS = 16_384;
 
 /** Examines the servers that keep the locks. Ends with 1 when something would go wrong. */
 export const doctor: Action = async (given) => {
@@ -98,7 +96,8 @@ function slotFindings(cluster: Cluster): Finding[] {
     const text = `${SLOTS - served} of its ${SLOTS} slots have no node: there is no lock on their keys. ${assign}`;
     return [{ level: 'problem', about, check: 'slots', text }];
   }
-  const text = `It names no node for any slot. ${assign} A node that has met no other names no address: give it cluster-announce-ip.`;
+  const alone = 'A node that has met no other names no address: give it cluster-announce-ip.';
+  const text = `It names no node for any slot. ${assign} ${alone}`;
   return [{ level: 'problem', about, check: 'connection', text }];
 }
 

@@ -2,11 +2,9 @@ import type { Cluster } from 'ioredis';
 import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import { RefusedError } from '../connection/connection-errors.js';
 import { PlainCall, type Call } from '../connection/plain-call.js';
+import { SLOTS } from './cluster-slot.js';
 import { masterName, masterOf } from './masters.js';
 import type { SilentNodes } from './silent-nodes.js';
-
-/** How many slots a cluster has. */
-const SLOTS = 16384;
 
 /** How many slots to look at for one whose master is well. */
 const TRIES = 32;
