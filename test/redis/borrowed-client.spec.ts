@@ -134,7 +134,10 @@ describe('A borrowed client', () => {
   it('a borrowed cluster client that the app gives a new password is followed by the subscription', () => {
     const node = new Redis({ port: 1, lazyConnect: true, username: 'app', password: 'one' });
     const cluster = { nodes: () => [node], options: { redisOptions: { password: 'one' } } };
-    const added = subscriberIn(() => cluster as unknown as Cluster, 1000)!.on('error', () => undefined);
+    const added = subscriberIn({ client: cluster as unknown as Cluster, lookForMasters: () => undefined }, 1000)!.on(
+      'error',
+      () => undefined,
+    );
     cluster.options.redisOptions.password = 'two';
     added.connect().catch(() => undefined);
     expect(added.options).toMatchObject({ username: 'app', password: 'two' });

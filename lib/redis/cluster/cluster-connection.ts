@@ -139,7 +139,7 @@ export class ClusterConnection extends Connection {
     // A node that is down, or not ready yet, says so by itself.
     if (isLate(error) && node.status === 'ready' && !this.#isClosed) void this.#askOtherwise(node);
     // Another node may have taken its place.
-    this.#lookForMasters();
+    this.lookForMasters();
     return noReply(error);
   }
 
@@ -225,7 +225,7 @@ export class ClusterConnection extends Connection {
   protected expire(call: Call): void {
     const silent = this.#silentNodes.expired(call);
     if (silent && !this.#isClosed) void this.#askOtherwise(silent);
-    this.#lookForMasters();
+    this.lookForMasters();
     this.#failInSlot(call);
   }
 
@@ -250,7 +250,7 @@ export class ClusterConnection extends Connection {
    * connection, but a master whose host is gone does neither: the client would go on asking it, though a replica has
    * taken over.
    */
-  #lookForMasters(): void {
+  lookForMasters(): void {
     if (!this.#isClosed && this.#cluster.status === 'ready') atRoot(() => this.#cluster.refreshSlotsCache());
   }
 

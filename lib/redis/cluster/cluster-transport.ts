@@ -36,7 +36,7 @@ export function connectToCluster(
     renewals: redis,
     batch: new SlotBatches(redis, names),
     log,
-    subscriber: () => subscriberIn(() => redis.client, commandTimeoutMs),
+    subscriber: () => subscriberIn(redis, commandTimeoutMs),
     onConnected: (callback) => void connected.push(callback),
     // A connection to a node is not replaced because the node is slow.
     onSlow: () => undefined,
