@@ -4,6 +4,12 @@ import { localNames, type ParameterNames } from '../source/parameter-names.js';
 import { plainMethod } from '../source/plain-method.js';
 import { filesOfStack } from '../../errors/stack-files.js';
 
+/** What can be done where a build has renamed the parameters. */
+export const IN_EVERY_BUILD: readonly string[] = [
+  'Name positions, which every build keeps: <0> is the first parameter, <1.id> the "id" of the second.',
+  'Give a function of the arguments.',
+];
+
 /** The length of the names that minifiers give, at most. */
 const SHORT = 2;
 
@@ -16,8 +22,7 @@ export function minifiedMethod(prototype: object, names: ParameterNames): Unknow
   return {
     what: `This class looks minified: use <0>. In this build its parameters are called ${given.join(', ')}${where}`,
     remedies: [
-      'Name positions, which every build keeps: <0> is the first parameter, <1.id> the "id" of the second.',
-      'Give a function of the arguments.',
+      ...IN_EVERY_BUILD,
       'Let the build keep names: minifyIdentifiers: false in esbuild, mangle: false in Terser and SWC.',
       'If it is not minified, give its parameters longer names.',
     ],

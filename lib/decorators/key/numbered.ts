@@ -1,5 +1,6 @@
 import type { ParameterNames } from '../source/parameter-names.js';
 import type { UnknownNames } from './key-template.js';
+import { IN_EVERY_BUILD } from './minified.js';
 
 /** What esbuild adds to a name that is taken. It begins with 2. */
 const NUMBER = /^(?:[2-9]|[1-9]\d+)$/;
@@ -17,13 +18,12 @@ export function mayBeNumbered(name: string, names: ParameterNames): boolean {
 /** Explains names that are not found because they have got a number; undefined when there are none such. */
 export function numberedNames(unknown: readonly string[], names: ParameterNames): UnknownNames | undefined {
   if (!unknown.some((name) => hasNumbered(name, names))) return undefined;
+  const given = [...names.keys()].join(', ');
   return {
-    what: `In this build the parameters are called ${[...names.keys()].join(', ')}: esbuild, which tsx and many bundlers use, numbers those whose names are also at the top level of the file or bundle`,
-    remedies: [
-      'Name positions, which every build keeps: <0> is the first parameter, <1.id> the "id" of the second.',
-      'Give a function of the arguments.',
-      'Give the parameter, or the other thing, another name in the source.',
-    ],
+    what:
+      `In this build the parameters are called ${given}: esbuild, which tsx and many bundlers use, numbers those ` +
+      'whose names are also at the top level of the file or bundle',
+    remedies: [...IN_EVERY_BUILD, 'Give the parameter, or the other thing, another name in the source.'],
   };
 }
 
