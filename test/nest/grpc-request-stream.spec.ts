@@ -279,6 +279,15 @@ function sendAll(call: Call, numbers: readonly number[]): void {
   call.end();
 }
 
+/** Sends each of them when the one before has its reply. */
+async function answeredEach(call: Call, numbers: readonly number[]): Promise<void> {
+  for (const number of numbers) {
+    const reply = once(call, 'data');
+    call.write({ number });
+    expect(await reply).toEqual([number]);
+  }
+}
+
 /** Reads until the server ends the call; adds its message when it is an error. */
 async function answer(call: Call): Promise<(number | string)[]> {
   const all: (number | string)[] = [];
@@ -367,11 +376,7 @@ it('a body can await the first message, and then gets all as Nest sends them aga
 it('a body is inside its lock also for messages that come later', async () => {
   const call = called('Saved');
   const answered = answer(call);
-  for (const number of [1, 2, 3]) {
-    const reply = once(call, 'data');
-    call.write({ number });
-    expect(await reply).toEqual([number]);
-  }
+  await answeredEach(call, [1, 2, 3]);
   call.end();
   expect(await answered).toEqual([1, 2, 3]);
 });
@@ -396,11 +401,7 @@ describe('a gRPC method that reads a stream as Nest alone lets it', () => {
   it.each(['Piped', 'Mapped', 'MappedWithLock'])('gets each message while its client goes on: %s', async (method) => {
     const call = called(method);
     const answered = answer(call);
-    for (const number of [1, 2, 3]) {
-      const reply = once(call, 'data');
-      call.write({ number });
-      expect(await reply).toEqual([number]);
-    }
+    await answeredEach(call, [1, 2, 3]);
     // Nest 12 does not end such a stream.
     call.cancel();
     expect(await answered).toEqual([1, 2, 3, expect.stringContaining('ancelled')]);

@@ -197,7 +197,7 @@ describe('On a quorum of five Redis', () => {
       try {
         const before = await connections();
         // Each of them gets twice the time of the one before.
-        const isOften = async () => (await connections()) >= before + 3;
+        const isOften = async () => (await connections()) >= before + 4;
         while (!(await isOften())) expect(await locks.withLock(KEY, ({ isHeld }) => isHeld)).toBe(true);
         expect(log).toEqual(['down']);
       } finally {
