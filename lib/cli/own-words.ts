@@ -9,5 +9,6 @@ export function inOwnWords(line: string, isRedisGiven: boolean): string {
     .replaceAll('"connection.tls.ca"', 'NODE_EXTRA_CA_CERTS')
     .replaceAll('"connection.sentinelPassword"', '"?sentinelPassword=" in the URL')
     .replaceAll('"connection.name"', 'the name of the master in the URL')
-    .replaceAll('"commandTimeout"', '--timeout');
+    .replaceAll('"commandTimeout"', '--timeout')
+    .replaceAll('"wait"', '--wait');
 }

@@ -12,6 +12,10 @@ describe('On the command line', () => {
     expect(inOwnWords(diagnosis(new Error(said)), true)).toContain(advice);
   });
 
+  it('what a command waits for is named as its option', () => {
+    expect(inOwnWords('It is held. Set "wait" to wait for it.', true)).toBe('It is held. Set --wait to wait for it.');
+  });
+
   it('where the server is named by the environment, advice names the variable', () => {
     expect(inOwnWords('Look at "connection".', false)).toBe('Look at REDIS_URL.');
   });

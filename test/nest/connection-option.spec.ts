@@ -100,6 +100,8 @@ describe('nobody locks on the server of this machine by accident', () => {
     ['a URL of another protocol', new URL('http://10.0.0.1'), /redis:\/\/ or rediss:\/\//],
     ['a URL without a host', 'redis:///2', /without a host/],
     ['a URL whose path is no database', 'redis://10.0.0.1/abc', /number of a database/],
+    ['a URL with a # in its password', 'redis://:hunter#2@10.0.0.1', /can't be read.*write %23 for #/],
+    ['a URL with a / in its password', 'redis://:hunter/2@10.0.0.1', /can't be read.*%2F for \//],
     ['a URL with a lone %', 'redis://user:hunter2%@10.0.0.1', /write %25 for it/],
     ['a URL with an unknown option', 'redis://10.0.0.1?sslmode=require', /"connection\.sslmode"/],
     [

@@ -98,11 +98,13 @@ describe('nest-redis-lock inspect and unlock', () => {
       run('unlock', KEY, '--force', '--yes'),
       run('unlock', KEY, '--yes'),
       run('unlock', KEY, '--token', 'x', '--force', '--reason', 'y', '--yes'),
+      run('unlock', KEY, '--force', '--reason', ' ', '--yes'),
     ]);
-    expect(all.map(({ code }) => code)).toEqual([64, 64, 64, 64]);
+    expect(all.map(({ code }) => code)).toEqual([64, 64, 64, 64, 64]);
     expect(all[0].err).toMatch(/There is no terminal to ask on\. Give --yes/);
     expect(all[1].err).toMatch(/Say why: --reason/);
     expect(all[2].err).toMatch(/--token.*or --force/);
+    expect(all[4].err).toMatch(/Say why: --reason/);
     expect(lock.isHeld).toBe(true);
   });
 });

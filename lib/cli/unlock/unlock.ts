@@ -47,7 +47,7 @@ function unlockOptions(given: Arguments) {
   const [reason, by = userOfMachine()] = [given.text('reason'), given.text('by')];
   if ((token === undefined) === !isForced)
     throw new UsageError('Say whose lock: --token, as "inspect" shows it, or --force for whoever holds it.');
-  if (isForced && reason === undefined)
+  if ((isForced && reason === undefined) || reason?.trim() === '')
     throw new UsageError('Say why: --reason "…" is shown to the process that loses its lock.');
   if (!isSure && !(process.stdin.isTTY && process.stderr.isTTY))
     throw new UsageError('There is no terminal to ask on. Give --yes if you are sure.');

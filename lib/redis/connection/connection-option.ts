@@ -143,9 +143,15 @@ function isPort(port: unknown): boolean {
 
 /** Checks a URL, but not its query. No message shows it, because it can hold a password. */
 function checkedUrl(text: string, option: string): string {
-  if (!/^rediss?:\/\/./.test(text) || !URL.canParse(text)) {
+  if (!/^rediss?:\/\/./.test(text)) {
     throw new LockOptionsError(
       `"${option}" is a string, but not a URL that starts with redis:// or rediss://, e.g. "redis://127.0.0.1:6379".`,
+    );
+  }
+  if (!URL.canParse(text)) {
+    throw new LockOptionsError(
+      `"${option}" is a URL that can't be read. Look at its host and port; and in a user name or a password, ` +
+        'write %23 for #, %2F for / and %3F for ?.',
     );
   }
   const { hostname, pathname, username, password } = new URL(text);
