@@ -364,4 +364,11 @@ describe('calls without a usable key', () => {
       expect.stringMatching(/<dto\.owner\.id>.*"account:<dto\.owner\.id>".*Accounts\.byPath\(\) is undefined/),
     );
   });
+
+  it('the error about an argument that is left out tells of default values', async () => {
+    await expect(accounts.withDefaultValue()).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/withDefaultValue\(\) is undefined.*default value of a parameter is set after the key/),
+    );
+  });
 });

@@ -158,6 +158,9 @@ export class KeyTemplate {
     throw new LockKeyError(
       `${text} in the lock key "${this.#template}" of ${this.#context.method}() is ${shown(value)}, ` +
         'but must be a non-empty string, a number, a bigint or a boolean. ' +
+        (value === undefined && !text.includes('.')
+          ? 'The default value of a parameter is set after the key is made. '
+          : '') +
         `Name the part of it that identifies the thing, e.g. <dto.id>, or ${this.#context.otherwise}.`,
       undefined,
       this.#context.areFields ? text.slice(1, -1) : undefined,
