@@ -57,7 +57,10 @@ export function messageOf(host: ArgumentsHost): string {
     default: {
       const context = host.switchToRpc().getContext<Partial<Record<string, () => unknown>> | undefined>();
       const name = PATTERN_OF.find((getter) => typeof context?.[getter] === 'function');
-      return name ? `Message ${shown(context![name]!())}` : 'Message';
+      if (name) return `Message ${shown(context![name]!())}`;
+      // A call of gRPC stands behind the message and the metadata.
+      const call = host.getArgByIndex<{ getPath?: () => string } | undefined>(2);
+      return typeof call?.getPath === 'function' ? `Message ${shown(call.getPath())}` : 'Message';
     }
   }
 }

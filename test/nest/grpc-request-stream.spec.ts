@@ -6,6 +6,7 @@ import {
   Controller,
   type ExecutionContext,
   type INestMicroservice,
+  Logger,
   type NestInterceptor,
   type PipeTransform,
   UseGuards,
@@ -332,11 +333,14 @@ describe.each(METHODS)('a lock on a gRPC method that reads a stream: %s', (metho
     expect(await answered).toEqual([1, 2, 3]);
   });
 
-  it('tells a client that has ended its stream that the key is busy, and the process lives on', async () => {
+  it('tells a client that has ended its stream that the key is busy, and the log which call it was', async () => {
+    const warn = jest.fn<(line: string) => void>();
+    Logger.overrideLogger({ log: () => undefined, warn, error: () => undefined });
     const held: Lock = await locks.lock(KEY);
     const call = called(method);
     sendAll(call, [1]);
     expect(await answer(call)).toEqual(['Another request is working on this right now. Try again in a moment.']);
+    expect(warn.mock.calls[0]?.[0]).toContain(`Message "/uploads.Uploads/${method}": Gave up waiting for lock "${KEY}"`);
     await held.unlock();
     const next = called(method);
     sendAll(next, [4]);
