@@ -152,6 +152,16 @@ class OtherUploads {
 
   @GrpcStreamMethod('Uploads')
   @WithLock(KEY, { wait: '5s' })
+  async parted(parts: Observable<Part>): Promise<{ count: number }> {
+    await firstValueFrom(parts);
+    for (let turn = 0; turn < 20; turn++) await nextTurn();
+    const rest = await lastValueFrom(parts.pipe(toArray()));
+    const behind = await lastValueFrom(parts.pipe(toArray()));
+    return { count: 10 * rest.length + behind.length };
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { wait: '5s' })
   async headed(parts: Observable<Part>): Promise<Observable<Part>> {
     const { number } = await firstValueFrom(parts);
     await nextTurn();
@@ -365,6 +375,12 @@ it('a body can await the whole stream', async () => {
   const call = called('Awaited');
   sendAll(call, [1, 2, 3]);
   expect(await answer(call)).toEqual([3]);
+});
+
+it('a body can await the first message, then the others, and then gets the end', async () => {
+  const call = called('Parted');
+  sendAll(call, [1, 2, 3]);
+  expect(await answer(call)).toEqual([20]);
 });
 
 it('a body can await the first message, and then gets all as Nest sends them again', async () => {
