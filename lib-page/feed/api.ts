@@ -50,7 +50,7 @@ export async function readEvents(
 
 /** Each of ours has a type and one line of data. */
 function eventIn(text: string): ServerEvent {
-  const [, type = '', data = ''] = /^event: (.*)\ndata: (.*)$/.exec(text) ?? [];
+  const [, type = '', data = ''] = /^event: ([^\n]*)\ndata: ([^\n]*)$/.exec(text) ?? [];
   return { type, data };
 }
 

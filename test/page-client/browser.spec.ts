@@ -42,6 +42,15 @@ describe('The lock page in Chromium, on an app that does what the test says', ()
       await shows(page, '3 min 13 s');
     });
 
+    it.each([
+      ['U+2028', '\u2028'],
+      ['U+2029', '\u2029'],
+    ])('is live also while a key has the line separator %s in it', async (_name, separator) => {
+      app.show(withRows([holding(`note:a${separator}b`)]));
+      const page = await open(address);
+      await shows(page, /^Live, /);
+    });
+
     it('polls when the stream is refused, and says so', async () => {
       app.be('no stream');
       app.show(withRows([holding('account:42')]));
