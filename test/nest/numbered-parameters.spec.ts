@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { Body, Param, Query } from '@nestjs/common';
 import { keyResolver } from '../../lib/decorators/key/key-resolver.js';
 
 /** With the names that esbuild gives where `user` and `from` are at the top level of the file or bundle, too. */
@@ -9,6 +10,17 @@ class Numbered {
 
   async transfer(from2: string, to: string): Promise<unknown> {
     return [from2, to];
+  }
+}
+
+/** In the source, the second parameter is called as the first one in the route. */
+class NumberedRoutes {
+  async move(@Param('account') member: string, @Body('target') account2: string): Promise<unknown> {
+    return [member, account2];
+  }
+
+  async show(@Param('account') account2: string, @Query('from') from: string): Promise<unknown> {
+    return [account2, from];
   }
 }
 
@@ -31,6 +43,13 @@ describe('A parameter that esbuild has numbered', () => {
     ['transfer', 'account:<from>'],
   ])('is not taken for another one: %s, %s', (method, template) => {
     expect(() => keyOf(Numbered.prototype, method, template)).toThrow(/esbuild.* numbers those .*<0> is the first/s);
+  });
+
+  it('is not taken for the one to which a decorator of the route gives its name', () => {
+    expect(() => keyOf(NumberedRoutes.prototype, 'move', 'account:<account>')).toThrow(
+      /esbuild.*member, account2|member, account2.*esbuild/s,
+    );
+    expect(keyOf(NumberedRoutes.prototype, 'show', 'account:<account>')(['A', 'B'])).toBe('account:A');
   });
 
   it('can be named by its position, and others by their names', () => {

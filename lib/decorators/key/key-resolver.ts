@@ -7,7 +7,7 @@ import { shownError } from '../../errors/messages.js';
 import { Mistakes } from '../../errors/mistakes.js';
 import { KeyTemplate, type TemplateContext, type UnknownNames } from './key-template.js';
 import { mayBeRenamed, minifiedMethod } from './minified.js';
-import { mayBeNumbered, numberedNames } from './numbered.js';
+import { mayBeNumbered, mayBeNumberedElsewhere, numberedNames } from './numbered.js';
 import { parameterNames, type ArgumentPath, type ParameterNames } from '../source/parameter-names.js';
 
 /** The metadata in which Nest keeps what `@Param('userId')` and the like say about a handler's parameters. */
@@ -26,7 +26,7 @@ export function keyResolver(
 ): (args: unknown[]) => LockKey {
   if (typeof key === 'function') return (args) => calledKey(key as KeyFunction, args, site);
   const own = parameterNames(prototype, method);
-  const ofRoute = routeNames(prototype, method);
+  const ofRoute = new Map([...routeNames(prototype, method)].filter((named) => !mayBeNumberedElsewhere(named, own)));
   const names = new Map([...ofRoute, ...own]);
   const mayMeanAnother = (name: string) => mayBeNumbered(name, own) || mayBeRenamed(prototype, method, own);
   return filledKey(key, {

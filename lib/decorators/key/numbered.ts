@@ -1,4 +1,4 @@
-import type { ParameterNames } from '../source/parameter-names.js';
+import type { ArgumentPath, ParameterNames } from '../source/parameter-names.js';
 import type { UnknownNames } from './key-template.js';
 import { IN_EVERY_BUILD } from './minified.js';
 
@@ -14,6 +14,10 @@ export function mayBeNumbered(name: string, names: ParameterNames): boolean {
   const sources = Array.from(name, (_, at) => name.slice(0, at)).filter((source) => isNumbered(name, source));
   return sources.some((source) => !names.has(source)) && hasNumbered(name, names);
 }
+
+/** Tells whether the name that `@Param` or the like gives to a parameter may be the numbered name of another one. */
+export const mayBeNumberedElsewhere = ([name, { index }]: [string, ArgumentPath], names: ParameterNames): boolean =>
+  !names.has(name) && [...names].some(([other, at]) => isNumbered(other, name) && at.index !== index);
 
 /** Explains names that are not found because they have got a number; undefined when there are none such. */
 export function numberedNames(unknown: readonly string[], names: ParameterNames): UnknownNames | undefined {
