@@ -98,6 +98,19 @@ describe('Orphans', () => {
     expect(release.mock.calls.length).toBeLessThan(6);
   });
 
+  it('orphans are released soon after Redis has refused for a while: nothing else tells that it does no more', async () => {
+    const refused = new RefusedError('refused', new Error('NOREPLICAS Not enough good replicas to write.'));
+    const release = jest.fn(async () => Promise.reject<number>(refused));
+    const orphans = new Orphans(release, async () => 0);
+    orphans.add(lock, 1, { leaseMs: 30_000 });
+    await jest.advanceTimersByTimeAsync(9000);
+    release.mockClear().mockResolvedValue(1);
+    await jest.advanceTimersByTimeAsync(2500);
+    expect(release).toHaveBeenCalledTimes(1);
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(release).toHaveBeenCalledTimes(1);
+  });
+
   it('orphans are kept for as long as Redis does not reply, as what they wait for may still run then, and for a lease after', async () => {
     const release = jest.fn(async () => Promise.reject<number>(new Error('away')));
     const orphans = new Orphans(release, async () => 0);

@@ -9,6 +9,9 @@ const FIRST_RETRY_MS = 500;
 /** The longest time between two attempts while Redis does not reply, in ms. */
 const LONGEST_RETRY_MS = 30_000;
 
+/** The longest time between two attempts while Redis refuses them, in ms: nothing tells when it refuses no more. */
+const LONGEST_REFUSED_RETRY_MS = 2_000;
+
 /** How many are tried at a time: they hold up neither the calls of this process nor a Redis that is slow. */
 const AT_ONCE = 512;
 
@@ -17,6 +20,8 @@ interface Orphan {
   readonly leaseMs: number;
   /** Whether Redis has replied to an attempt in time. */
   isAnswered: boolean;
+  /** Whether Redis has refused the last attempt. */
+  isRefused: boolean;
   /**
    * When its lease and its time in the queue are over, so that Redis has dropped it by itself. `Infinity` until Redis
    * has shown that it runs commands: before that, the command that acquires it may still lie in a buffer.
@@ -71,6 +76,7 @@ export class Orphans {
     this.#orphans.set(lock, {
       leaseMs,
       isAnswered: false,
+      isRefused: false,
       until: Infinity,
       keepUntil: time + keepMs,
       tryAt: time + FIRST_RETRY_MS,
@@ -146,7 +152,7 @@ export class Orphans {
     const freed = await this.#giveBack(lock, orphan);
     if (isOver(orphan) || (freed > 0 && --orphan.copies <= 0)) return void this.#orphans.delete(lock);
     orphan.tryAt = now() + orphan.delayMs;
-    orphan.delayMs = Math.min(2 * orphan.delayMs, orphan.isAnswered ? Infinity : LONGEST_RETRY_MS);
+    orphan.delayMs = Math.min(2 * orphan.delayMs, longestRetryMs(orphan));
   }
 
   /** Resolves with how many keys its token owned; with 0 also when that is unknown. */
@@ -157,10 +163,12 @@ export class Orphans {
       if (keepMs > 0 || !orphan.isAnswered) orphan.until = knownUntil(orphan.leaseMs);
       orphan.keepUntil = -Infinity;
       orphan.isAnswered = true;
+      orphan.isRefused = false;
       return count;
     } catch (error) {
+      orphan.isRefused = error instanceof RefusedError;
       // A refusal, which may last for hours, is an answer, too: what acquires it has been run, or been refused.
-      if (error instanceof RefusedError && !orphan.isAnswered) {
+      if (orphan.isRefused && !orphan.isAnswered) {
         showsLife(orphan);
         orphan.isAnswered = true;
       }
@@ -183,6 +191,11 @@ export class Orphans {
     }
     void this.#tryAll(due);
   }
+}
+
+function longestRetryMs({ isAnswered, isRefused }: Orphan): number {
+  if (isRefused) return LONGEST_REFUSED_RETRY_MS;
+  return isAnswered ? Infinity : LONGEST_RETRY_MS;
 }
 
 const isOver = ({ until }: Orphan): boolean => now() >= until;
