@@ -9,7 +9,7 @@ export interface ListedKey {
   readonly key: string;
   /** By the source of the process. */
   readonly bySource: Map<string, OwnKey>;
-  /** What the store knows, if no process says that it holds the key. */
+  /** What the store knows, with those holders only that no process claims. */
   view?: KeyView | undefined;
 }
 
@@ -41,6 +41,13 @@ export class ListedKeys {
 export const isHeld = ({ bySource }: ListedKey): boolean =>
   [...bySource.values()].some(({ holders }) => holders.length > 0);
 
+/** Whether there may be holders that no process claims, and that somebody waits for. */
+export function mayHaveOthers({ bySource }: ListedKey): boolean {
+  const all = [...bySource.values()];
+  const isOwned = all.some(({ holders, sharing }) => holders.length > 0 && sharing === 'exclusive');
+  return !isOwned && all.some(({ waiters }) => waiters.length > 0);
+}
+
 function ageOf(listed: ListedKey): number {
   const byHeld = isHeld(listed);
   let oldest = 0;
@@ -58,7 +65,7 @@ export function listedLock(listed: ListedKey): ListedLock {
   holders.sort((one, other) => (other.heldMs ?? 0) - (one.heldMs ?? 0));
   waiters.sort((one, other) => other.waitedMs - one.waitedMs);
   const unclaimed = view?.holders.map(({ token, leaseLeftMs }) => unclaimedHolder(token, leaseLeftMs)) ?? [];
-  const sharing = view?.sharing ?? sharingOf(all.map(([, own]) => own));
+  const sharing = (isHeld(listed) ? undefined : view?.sharing) ?? sharingOf(all.map(([, own]) => own));
   return {
     key,
     mode: modeOf(sharing),

@@ -1,9 +1,10 @@
 import { detailOf } from '../errors/lock.error.js';
-import { LONGEST_ANSWER, type LockStore, type Unreached } from '../store/lock-store.js';
-import { isHeld, ListedKeys, listedLock, type ListedKey } from './listed-keys.js';
+import { isKept, LONGEST_ANSWER, type LockStore, type Unreached } from '../store/lock-store.js';
+import { isHeld, ListedKeys, listedLock, mayHaveOthers, type ListedKey } from './listed-keys.js';
 import { LIST, type ListQuestion } from './list/list-question.js';
 import { readAnswer, readQuestion } from './list/list-wire.js';
 import type { LockList } from './lock-list.js';
+import { sourceOf } from './request/lock-token.js';
 import type { OwnLocks } from './list/own-locks.js';
 import { forEachOf, problemOf, type Processes } from './processes.js';
 
@@ -40,8 +41,8 @@ export class LockLister {
     if (question.olderThanMs > 0 || round.leftOut > 0)
       for (const portion of portionsOf(keys)) await round.ask({ ...question, olderThanMs: 0, keys: portion });
     await forEachOf(
-      keys.filter((listed) => !isHeld(listed)),
-      (listed) => this.#findHolder(listed, round),
+      keys.filter((listed) => mayHaveOthers(listed)),
+      (listed) => this.#findOthers(listed, round),
     );
     return {
       locks: keys.map(listedLock),
@@ -50,10 +51,13 @@ export class LockLister {
     };
   }
 
-  /** Asks the store who holds a key that callers wait for and no process says to hold. */
-  async #findHolder(listed: ListedKey, { unreached }: ListRound): Promise<void> {
+  /** Asks the store for holders of a key that no process claims. */
+  async #findOthers(listed: ListedKey, { unreached, answered }: ListRound): Promise<void> {
+    // One that answers names others that it has held for longer, or has just got the lock.
+    const isOther = ({ token }: { readonly token: string }) => isKept(token) || !answered.has(sourceOf(token) ?? '');
     try {
-      listed.view = await this.#store.inspect(listed.key);
+      const view = await this.#store.inspect(listed.key);
+      listed.view = view && isHeld(listed) ? { ...view, holders: view.holders.filter(isOther) } : view;
     } catch (error) {
       const message = `The holders of some keys are not known. ${detailOf(error as Error)}`;
       unreached.set('store', { what: 'server', name: 'the store', reason: 'unavailable', message });
@@ -66,6 +70,8 @@ class ListRound {
   readonly keys = new ListedKeys();
   /** By what it is about, each once. */
   readonly unreached = new Map<string, Unreached>();
+  /** The processes that have said what they hold. */
+  readonly answered = new Set<string>();
   /** How many keys the processes have that they did not name, because of the limit. */
   leftOut = 0;
   readonly #processes: Processes;
@@ -99,6 +105,7 @@ class ListRound {
         if (problem) this.unreached.set(source, problem);
         return 0;
       }
+      this.answered.add(source);
       for (const own of answer.keys) this.keys.add(source, own);
       named += answer.keys.length;
       next = answer.next;

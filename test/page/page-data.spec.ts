@@ -321,6 +321,28 @@ describe('What the page shows', () => {
     });
   });
 
+  it('of a key that several share, it shows also those whose process is dead, and whose work is done', async () => {
+    const permits = { permits: 3, lease: 30_000 };
+    const child = new TestChild('hold.mjs', redis.url, 'pool', 30_000, JSON.stringify({ permits: 3 }), 1);
+    closes.push(() => child.kill());
+    await child.message();
+    const here = process();
+    await here.locks.lock('pool', permits);
+    await (await here.locks.lock('pool', { ...permits, atLeast: '30s' })).unlock();
+    await child.kill();
+    const abort = new AbortController();
+    closes.unshift(() => Promise.resolve(abort.abort()));
+    void here.locks.lock('pool', { ...permits, signal: abort.signal }).catch(() => undefined);
+    const { held } = await snapshotThat(here, ({ totals }) => totals.waiting === 1 && totals.held === 3);
+    expect(held.items.map(({ key, isKept }) => [key, isKept])).toEqual(
+      expect.arrayContaining([
+        ['pool', false],
+        ['pool', true],
+        ['pool', false],
+      ]),
+    );
+  });
+
   it('nobody is asked anything while nobody looks, and all are asked once however many look', async () => {
     const { locks, page } = process();
     const find = jest.spyOn(locks.processes, 'find');

@@ -53,4 +53,26 @@ describe('list()', () => {
     await here.forceUnlock('account:1');
     await until(async () => (await here.list({ match: '*:1' })).locks[0]?.holders[0]?.label === 'payout');
   }, 60_000);
+
+  it('list() shows also what a dead process shared with a live one, while somebody waits for it', async () => {
+    const { here } = stage;
+    await stage.listening();
+    const permits = { lease: LEASE_MS, permits: 3 };
+    const alive = await here.lock('pool', permits);
+    const { child } = await stage.holder('pool', permits);
+    const kept = await here.lock('pool', { ...permits, atLeast: LEASE_MS });
+    await kept.unlock();
+    await stage.waiter('pool', 1, permits);
+    await child.kill();
+    await until(async () => (await here.list()).locks[0]?.holders.some(({ fence }) => fence === undefined) ?? false);
+    const { locks } = await here.list();
+    expect(locks).toMatchObject([{ key: 'pool', mode: 'permit', permits: 3, holderCount: 3, waiterCount: 1 }]);
+    expect(locks[0]!.holders.map(({ pid, fence, isKept }) => [pid, fence, isKept])).toEqual(
+      expect.arrayContaining([
+        [process.pid, alive.fence, false],
+        [child.process.pid, undefined, false],
+        [process.pid, undefined, true],
+      ]),
+    );
+  }, 60_000);
 });

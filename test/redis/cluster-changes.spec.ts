@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
+import type { Redis } from 'ioredis';
 import { LockTimeoutError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { aborted, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -352,6 +353,8 @@ describe('When the nodes of a Redis Cluster change', () => {
       return (await ownIn(others)) === 1;
     };
     await until(isMoved, 15_000);
+    const isKnown = ({ options }: Redis) => options.port === master(0).port;
+    await until(() => !client.nodes('master').some(isKnown));
     expect(await lock.unlock()).toBe(true);
     await who.close();
   }, 40_000);

@@ -36,6 +36,11 @@ export function partsOf(token: string): {
   return { host, pid: pid === undefined ? undefined : Number(pid), instance };
 }
 
+/** Reads the name of the source of a token of ours. */
+export function sourceOf(token: string): string | undefined {
+  return /^([\w.-]+:\d+:[\w-]{16})\./.exec(token)?.[1];
+}
+
 /** Reads `host:pid` of a token of ours. */
 export function holderOf(token: string): string | undefined {
   const { host, pid } = partsOf(token);

@@ -12,7 +12,8 @@ export type StoredRows = ReadonlyMap<string, readonly HeldRow[]>;
 
 /**
  * Asks the store for the keys of which the processes say too little: those that a silent process held, and those that
- * calls wait for and no process says to hold, because it is stalled or has died, or is another tool.
+ * calls wait for and no process says to hold, or to share with others. A process that holds them may be stalled or
+ * dead, or another tool.
  */
 export async function doubtfulRows(
   processes: readonly KnownProcess[],
@@ -34,7 +35,7 @@ export async function doubtfulRows(
       // One that answers has just got the lock, or names others that it has held for longer.
       rows.set(
         key,
-        holders.filter(({ process }) => process === null || !answering.has(process)),
+        holders.filter(({ process, isKept }) => isKept || process === null || !answering.has(process)),
       );
     }),
   );
@@ -62,10 +63,11 @@ function heldCalls(process: KnownProcess) {
   return [...new Map(named.map((call) => [`${call.fence} ${call.keys.join(' ')}`, call])).values()];
 }
 
-/** The keys that calls wait for and no answering process names as held: those that are waited for longest first. */
+/** The keys that calls wait for and no answering process names as all its own: those that are waited for longest first. */
 function waitedFor(processes: readonly KnownProcess[]): ReadonlySet<string> {
   const lists = processes.filter(({ silentMs }) => silentMs === 0).flatMap(listsOf);
-  const held = new Set(lists.flatMap((one) => one.held.items.flatMap(({ keys }) => keys)));
+  const held = lists.flatMap((one) => one.held.items);
+  const owned = new Set(held.flatMap(({ keys, mode }) => (mode === 'exclusive' ? keys : [])));
   const waiting = lists.flatMap((one) => one.waiting.items).sort((one, other) => other.ms - one.ms);
-  return new Set(waiting.flatMap(({ keys }) => keys).filter((key) => !held.has(key)));
+  return new Set(waiting.flatMap(({ keys }) => keys).filter((key) => !owned.has(key)));
 }

@@ -1,4 +1,5 @@
 import { MOST_CALLS } from '../../core/list/calls-question.js';
+import { sourceOf } from '../../core/request/lock-token.js';
 import { MOST_HISTORY } from '../activity/report-limits.js';
 import type { SentEvent } from '../activity/process-report.js';
 import type { Cut, HeldRow, KeyMode, KeyView, WaitingRow } from '../page-snapshot.js';
@@ -96,8 +97,3 @@ function inOrder(waiting: readonly WaitingRow[], queue: readonly (string | undef
 const cut = <Row>(rows: readonly Row[]): Cut<Row> => ({ total: rows.length, items: rows.slice(0, MOST_CALLS) });
 
 const modeOf = (sharing: Sharing): KeyMode => (sharing === 'read' || sharing === 'exclusive' ? sharing : 'permit');
-
-/** The source of a token of ours. */
-function sourceOf(token: string): string | undefined {
-  return /^([\w.-]+:\d+:[\w-]{16})\./.exec(token)?.[1];
-}
