@@ -146,4 +146,17 @@ describe('A caller of a quorum that is refused again and again', () => {
     for (const tookMs of [200, 1, 1, 80, 1]) turns.replied(tookMs);
     for (let tries = 0; tries < 30; tries++) expect(turns.delayOf(command)).toBeLessThanOrEqual(150);
   });
+
+  it('one slow reply, of a node that stalled, does not count as a long distance', () => {
+    const turns = new QuorumTurns();
+    for (const tookMs of [1, 850]) turns.replied(tookMs);
+    for (let tries = 0; tries < 30; tries++) expect(turns.delayOf(command)).toBeLessThanOrEqual(150);
+  });
+
+  it('a distance that has become longer counts in time', () => {
+    const turns = new QuorumTurns();
+    for (const tookMs of [1, ...Array.from({ length: 60 }, () => 200)]) turns.replied(tookMs);
+    for (let tries = 0; tries < 20; tries++) turns.delayOf(command);
+    expect(turns.delayOf(command)).toBeGreaterThanOrEqual(900);
+  });
 });

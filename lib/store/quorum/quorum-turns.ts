@@ -26,7 +26,7 @@ const COLLISION_DELAY_TRIPS = 2;
 /** Long enough for every waiter near by to ask once more, in ms. */
 const TURN_OF_OTHERS_MS = LONGEST_DELAY_MS * (1 + CHANCE) + 10;
 
-/** How far one slow reply moves the estimate of a round trip. */
+/** How far one slow reply moves the estimate of a round trip: by this part of the difference, or of the estimate. */
 const SMOOTHING = 1 / 8;
 
 /**
@@ -62,12 +62,13 @@ export class QuorumTurns {
   });
 
   /**
-   * Notes how long a majority took to reply. A shorter time counts at once, a longer one little by little: it may be
-   * a stall of this process.
+   * Notes how long a majority took to reply. A shorter time counts at once, a longer one little by little, however
+   * long: it may be a stall of this process or of a node.
    */
   replied(tookMs: number): void {
     const before = this.#roundTripMs;
-    this.#roundTripMs = before === 0 || tookMs < before ? tookMs : before + (tookMs - before) * SMOOTHING;
+    const slower = Math.min(tookMs - before, before);
+    this.#roundTripMs = before === 0 || slower < 0 ? tookMs : before + slower * SMOOTHING;
   }
 
   /**
