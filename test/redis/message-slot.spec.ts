@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import type { Cluster } from 'ioredis';
 import { Doubts } from '../../lib/redis/cluster/doubts.js';
 import type { SilentNodes } from '../../lib/redis/cluster/silent-nodes.js';
-import { PlainCall } from '../../lib/redis/connection/plain-call.js';
+import { PlainCall, type Call } from '../../lib/redis/connection/plain-call.js';
 
 const NAMES = ['10.0.0.1:6379', '10.0.0.2:6379', '10.0.0.3:6379'];
 const nodes = NAMES.map((name) => ({ status: 'ready', options: { host: name.split(':')[0], port: 6379 } }));
@@ -27,4 +27,14 @@ it('a message that is not to go over a node goes over another one, as long as on
   expect(masterOf(doubts.slotForMessage(other))).toBe(usual);
   for (const slot of [0, 1, 2]) if (masterOf(slot) !== usual) doubts.messageFailed(slot);
   expect(masterOf(doubts.slotForMessage())).toBe(usual);
+});
+
+it('a master that refuses keys counts as down until it serves one: that it passes a message on says nothing', () => {
+  const doubts = new Doubts(cluster, { names: () => [] } as unknown as SilentNodes);
+  const call = { slot: 1 } as Call;
+  doubts.saidDown(call);
+  doubts.replied(new PlainCall(['PUBLISH', 'channel', 'message'], 1));
+  expect(doubts.nodesDown([])).toEqual(new Set([NAMES[1]]));
+  doubts.replied(call);
+  expect(doubts.nodesDown([])).toEqual(new Set());
 });
