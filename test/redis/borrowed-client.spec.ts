@@ -84,6 +84,41 @@ describe('A borrowed client', () => {
     expect(await lock.unlock()).toBe(true);
   });
 
+  it.each([
+    ['does not exist', { db: 99 }, /DB index is out of range.*There is no such database/],
+    ['its user may not select', { db: 2, username: 'clerk', password: 'x' }, /NOPERM.*select.*lacks rights/],
+  ])('a borrowed client acquires no lock when its database %s', async (_what, options, refusal) => {
+    await redis.acl('SETUSER', 'clerk', 'on', '>x', '~*', '&*', '+@all', '-select');
+    const lent = new Redis(server.url, { ...options, retryStrategy: () => 1 });
+    lent.on('error', () => undefined);
+    const elsewhereLocks = service(lent);
+    await expect(elsewhereLocks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(refusal));
+    const ready = new Promise((resolve) => lent.once('ready', resolve));
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await ready;
+    await expect(elsewhereLocks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(refusal));
+    expect(await redis.dbsize()).toBe(0);
+    await redis.acl('SETUSER', 'clerk', '+select');
+    if (options.db === 2) await elsewhereLocks.withLock('a', () => expect(locks.isLocked('a')).resolves.toBe(false));
+    await elsewhereLocks.close();
+    lent.disconnect();
+  });
+
+  it('a borrowed client acquires no lock when the app has not got back to its database', async () => {
+    await redis.acl('SETUSER', 'clerk', 'on', '>x', '~*', '&*', '+@all');
+    const lent = new Redis(server.url, { username: 'clerk', password: 'x' });
+    const services = service(lent);
+    await services.withLock('a', () => undefined);
+    await lent.select(3);
+    await redis.acl('SETUSER', 'clerk', '-select');
+    await expect(lent.select(0)).rejects.toThrow('NOPERM');
+    await expect(services.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/NOPERM.*select/));
+    await redis.acl('SETUSER', 'clerk', '+select');
+    await services.withLock('a', () => expect(redis.exists('lock:a')).resolves.toBe(1));
+    await services.close();
+    lent.disconnect();
+  });
+
   it('a borrowed client releases what was unlocked meanwhile when it is back in its database', async () => {
     const lock = await locks.lock('a', { lease: '30s' });
     await client.select(3);

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { atRoot } from '../../clock/root-context.js';
 
 /** What ioredis 5 and 6 know of their connection, but leave out of their types. */
 interface Conditioned {
@@ -10,21 +11,35 @@ export function databaseOf(redis: Redis): number {
   return Number((redis as Conditioned).condition?.select ?? redis.options.db ?? 0);
 }
 
+interface BorrowedListener {
+  /** Called for the first problem only: an app that switches back and forth would fill the log. */
+  unfit(problem: string): void;
+  /** The server has chosen the database, or has refused to. */
+  chosen(refusal?: Error): void;
+}
+
 /**
- * Notices when the app changes the state of a client that it has lent us, so that locks would go elsewhere or
- * nowhere.
+ * Notices when the state of a client that the app has lent us is not what it must be, so that locks would go elsewhere
+ * or nowhere: because the app changes it, or because the server refused the database. ioredis takes that for chosen
+ * when it asks, and goes on in database 0.
  */
 export class BorrowedState {
   readonly #redis: Redis;
   /** Where the locks live: the database at our first command, when the app has done what it does as it connects. */
   #database: number | undefined;
-  readonly #report: (problem: string) => void;
+  readonly #listener: BorrowedListener;
   #isReported = false;
+  /** Whether this connection is in the database of the client. A new one is in database 0. */
+  #isSure: boolean;
+  /** Identifies the question for the database, on this connection. */
+  #asked: object | undefined;
 
-  /** @param report called for the first problem only: an app that switches back and forth would fill the log */
-  constructor(redis: Redis, report: (problem: string) => void) {
+  constructor(redis: Redis, listener: BorrowedListener) {
     this.#redis = redis;
-    this.#report = report;
+    this.#listener = listener;
+    this.#isSure = databaseOf(redis) === 0;
+    redis.on('close', this.#dropped);
+    redis.on('select', this.#switched);
   }
 
   /** The database where the locks live. */
@@ -37,10 +52,52 @@ export class BorrowedState {
     const problem = this.#findProblem();
     if (problem && !this.#isReported) {
       this.#isReported = true;
-      this.#report(problem);
+      this.#listener.unfit(problem);
     }
     return problem;
   }
+
+  /**
+   * Whether a command must wait until the server has chosen the database on this connection. Then it asks for that, and
+   * `chosen` tells the reply, unless the connection drops before.
+   */
+  mustWait(): boolean {
+    if (!this.#isSure && !this.#asked) this.#choose();
+    return !this.#isSure;
+  }
+
+  /** Lets go of the client. */
+  stop(): void {
+    this.#asked = undefined;
+    this.#redis.off('close', this.#dropped);
+    this.#redis.off('select', this.#switched);
+  }
+
+  #choose(): void {
+    const asked = (this.#asked = {});
+    const settled = (isSure: boolean, refusal?: Error) => {
+      if (this.#asked !== asked) return;
+      this.#asked = undefined;
+      this.#isSure = isSure;
+      if (isSure || refusal?.name === 'ReplyError') this.#listener.chosen(refusal);
+    };
+    atRoot(() => this.#redis.select(this.database)).then(
+      () => settled(true),
+      (error: Error) => settled(false, error),
+    );
+  }
+
+  readonly #dropped = (): void => {
+    this.#asked = undefined;
+    this.#isSure = databaseOf(this.#redis) === 0;
+  };
+
+  /** ioredis says so before the server has replied. */
+  readonly #switched = (database: number): void => {
+    if (database === this.#database) return;
+    this.#asked = undefined;
+    this.#isSure = false;
+  };
 
   #findProblem(): string | undefined {
     const database = databaseOf(this.#redis);

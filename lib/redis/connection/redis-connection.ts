@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
-import { stalledMs } from '../../clock/running-time.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { storeOutage } from '../../errors/store-outage.js';
 import { PUBLISH } from '../lua/publish.script.js';
@@ -9,6 +8,7 @@ import { BorrowedState, databaseOf } from './borrowed-state.js';
 import { CircuitBreaker } from './circuit-breaker.js';
 import { Connection, type ConnectionListener } from './connection.js';
 import { mayBeOfItsKeys, notDone, noReplyOf, type RefusedError } from './connection-errors.js';
+import { isNoise, type ConnectionFailure } from './connection-noise.js';
 import type { OutageLog } from './outage-log.js';
 import { PlainCall, type Call } from './plain-call.js';
 import { Probe } from './probe.js';
@@ -19,9 +19,6 @@ import type { RedisClient } from './redis-client.js';
 import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
 import { SecondOpinion } from './second-opinion.js';
-
-/** The errors of a connection that breaks while something is being written or read. */
-const BROKEN = new Set(['EPIPE', 'ECONNRESET']);
 
 /** Runs scripts on one Redis. */
 export class RedisConnection extends Connection {
@@ -130,6 +127,7 @@ export class RedisConnection extends Connection {
     if (this.#redis.status !== 'ready' || this.#isElsewhere) return this.park(call);
     const problem = this.#state?.problem;
     if (problem) return this.fail(call, notDone(call, `Redis at ${this.server} was not asked: ${problem}`));
+    if (this.#state?.mustWait()) return this.park(call);
     ScriptCommand.send(this.#redis, call, this);
   }
 
@@ -216,14 +214,9 @@ export class RedisConnection extends Connection {
       this.fail(call, this.#unreachable('the connection is silent; another takes its place', call));
   }
 
-  readonly #connecting = (): void => {
-    this.#connectingAt = now();
-  };
-
   readonly #connected = (): void => {
     this.#connectedAt = now();
-    this.#isCutOff = false;
-    this.#isElsewhere = false;
+    this.#isCutOff = this.#isElsewhere = false;
   };
 
   readonly #becameReady = (): void => {
@@ -233,6 +226,13 @@ export class RedisConnection extends Connection {
     for (const call of this.unpark()) this.write(call);
     if (isWell) return this.#listener.ready(this.#epoch > 0);
     super.send(this.#probe.start());
+  };
+
+  /** The server has chosen the database of a client that the app lends, or has refused to. */
+  readonly #chosen = (refusal?: Error): void => {
+    for (const call of this.unpark())
+      if (refusal) this.fail(call, storeOutage(super.refused(refusal)));
+      else this.write(call);
   };
 
   readonly #dropped = (): void => {
@@ -248,32 +248,34 @@ export class RedisConnection extends Connection {
     this.#connect();
   };
 
-  readonly #errored = (error: NodeJS.ErrnoException & { readonly command?: { readonly name?: string } }): void => {
-    // What follows is only that this connection ends.
-    if (this.#isElsewhere) return;
-    // A connection that was well has broken: what is wrong shows when the client makes the next one.
-    if (this.#redis.status === 'ready' && BROKEN.has(error.code!)) return;
-    // The timer of the attempt runs before the reply is read, when this process has stood still.
-    const limitMs = this.#redis.options.connectTimeout || Infinity;
-    if (error.code === 'ETIMEDOUT' && stalledMs(this.#connectingAt + limitMs, limitMs) > 0) return;
+  readonly #errored = (error: ConnectionFailure): void => {
+    // What follows a refused database is only that this connection ends.
+    if (this.#isElsewhere || isNoise(error, this.#redis, this.#connectingAt)) return;
     this.#breaker.note(withoutCommand(error));
     if (error.command?.name !== 'select') return;
     this.#isElsewhere = true;
     this.#redis.disconnect(true);
   };
 
+  readonly #onEvent = {
+    connecting: () => void (this.#connectingAt = now()),
+    connect: this.#connected,
+    ready: this.#becameReady,
+    close: this.#dropped,
+    end: this.#ended,
+  };
+
   #use(client: RedisClient): void {
     const { redis, borrowed } = client;
     this.#redis = redis;
-    redis.on('connecting', this.#connecting);
-    redis.on('connect', this.#connected);
-    redis.on('ready', this.#becameReady);
-    redis.on('close', this.#dropped);
-    redis.on('end', this.#ended);
+    for (const [event, heard] of Object.entries(this.#onEvent)) redis.on(event, heard);
     if (borrowed) {
       // The app itself listens to the errors of a client that it lends.
       this.#lent = client;
-      this.#state = new BorrowedState(redis, (problem) => this.#log.unfit(this.server, problem));
+      this.#state = new BorrowedState(redis, {
+        unfit: (problem) => this.#log.unfit(this.server, problem),
+        chosen: this.#chosen,
+      });
     } else {
       redis.on('error', this.#errored);
       this.#reconnect = new ReconnectOnEnd(redis);
@@ -281,13 +283,10 @@ export class RedisConnection extends Connection {
   }
 
   #leave(): void {
-    this.#redis.off('connecting', this.#connecting);
-    this.#redis.off('connect', this.#connected);
-    this.#redis.off('ready', this.#becameReady);
-    this.#redis.off('close', this.#dropped);
-    this.#redis.off('end', this.#ended);
+    for (const [event, heard] of Object.entries(this.#onEvent)) this.#redis.off(event, heard);
     this.#redis.off('error', this.#errored);
     this.#reconnect?.stop();
+    this.#state?.stop();
   }
 
   /**
