@@ -148,9 +148,30 @@ describe('The changes between two looks', () => {
     expect(await look([], { live: [SECOND] })).toEqual([]);
     expect(await look([lock([unclaimed(FIRST)], [waiters(SECOND, 1)])], { live: [SECOND] })).toEqual(['waiting 0 → 1']);
     expect(await look([lock([holder(SECOND, 2)])], { live: [SECOND] })).toEqual([
-      `ended ${token(FIRST)}`,
+      'ended 1',
       'acquired 2',
       'waiting 1 → 0',
+    ]);
+  });
+
+  it('a lock of a process that has died is orphaned also while others wait for it, and stays what it was', async () => {
+    const queue = [waiters(SECOND, 1)];
+    await look([lock([holder(FIRST, 1, { label: 'payout' })], queue)]);
+    expect(await look([lock([unclaimed(FIRST)], queue)], { live: [SECOND] })).toEqual(['orphaned 1']);
+    expect(await look([lock([unclaimed(FIRST)], queue)], { live: [SECOND] })).toEqual([]);
+    expect(await look([lock([holder(SECOND, 2)])], { live: [SECOND] })).toEqual([
+      'ended 1',
+      'acquired 2',
+      'waiting 1 → 0',
+    ]);
+  });
+
+  it('a lock that is orphaned when it is seen for the first time is told as held, and orphaned', async () => {
+    const queue = [waiters(SECOND, 1)];
+    expect(await look([lock([unclaimed(FIRST)], queue)], { live: [SECOND] })).toEqual([
+      `held ${token(FIRST)}`,
+      `orphaned ${token(FIRST)}`,
+      'waiting 0 → 1',
     ]);
   });
 

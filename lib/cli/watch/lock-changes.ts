@@ -41,8 +41,9 @@ export class LockChanges {
   async #changesOf(lock: ListedLock, doubt: Doubt, sinceMs: number): Promise<LockChange[]> {
     const { key, mode, permits } = lock;
     const before = this.#seen.get(key);
-    const fresh = lock.holders.filter((holder) => !before?.holders.some((one) => isSame(one, holder)));
-    const missing = before?.holders.filter((holder) => !lock.holders.some((one) => isSame(one, holder))) ?? [];
+    const holders = recognized(lock.holders, before?.holders ?? [], doubt);
+    const fresh = holders.filter((holder) => !before?.holders.some((one) => isSame(one, holder)));
+    const missing = before?.holders.filter((holder) => !holders.some((one) => isSame(one, holder))) ?? [];
     const { kept, ended } = await this.#sorted(key, missing, {
       isTaken: mode === 'exclusive' && fresh.length > 0,
       doubt,
@@ -50,17 +51,20 @@ export class LockChanges {
     const { waiters, waiterCount } = doubt.waitersOf(lock, before);
     const of = { key, mode, permits, waiterCount };
     if (lock.holders.length + kept.length + waiterCount === 0) this.#seen.delete(key);
-    else this.#seen.set(key, { lock, holders: [...lock.holders, ...kept], waiters, waiterCount });
-    const orphaned = kept.filter((holder) => holder.isOrphaned && !missing.includes(holder));
+    else this.#seen.set(key, { lock, holders: [...holders, ...kept], waiters, waiterCount });
+    const wereOrphaned = before?.holders.filter(({ isOrphaned }) => isOrphaned) ?? [];
+    const orphaned = [...holders, ...kept].filter(
+      (holder) => holder.isOrphaned && !wereOrphaned.some((one) => isSame(one, holder)),
+    );
     const waited = before?.waiterCount ?? 0;
     return [
       ...ended.map((holder) => ({ event: 'ended' as const, ...of, holder })),
-      ...orphaned.map(({ isOrphaned: _, ...holder }) => ({ event: 'orphaned' as const, ...of, holder })),
-      ...fresh.map((holder) => ({
+      ...fresh.map(({ isOrphaned: _, ...holder }) => ({
         event: isOld(holder, sinceMs) ? ('held' as const) : ('acquired' as const),
         ...of,
         holder,
       })),
+      ...orphaned.map(({ isOrphaned: _, ...holder }) => ({ event: 'orphaned' as const, ...of, holder })),
       ...(waiterCount === waited ? [] : [{ event: 'waiting' as const, ...of, before: waited }]),
     ];
   }
@@ -101,6 +105,21 @@ export class LockChanges {
       ...gone.map(([, { what, name }]) => ({ event: 'reached' as const, what, name })),
     ];
   }
+}
+
+/**
+ * Returns the holders that are listed, with what was seen of them before: of one whose process is silent or dead, and
+ * for whose key others wait, the list has no more than the store.
+ */
+function recognized(listed: readonly ListedHolder[], seen: readonly SeenHolder[], doubt: Doubt): SeenHolder[] {
+  const left = [...seen];
+  return listed.map((holder) => {
+    const at = left.findIndex((one) => isSame(one, holder));
+    const [known] = at < 0 ? [] : left.splice(at, 1);
+    if (holder.heldMs !== undefined || holder.isKept) return holder;
+    const { token, remaining } = holder;
+    return { ...(known ?? holder), token, remaining, isOrphaned: doubt.isDead(holder) };
+  });
 }
 
 /** Whether a holder that is seen for the first time had the lock at the last look: it was not listed then. */
