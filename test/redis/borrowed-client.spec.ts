@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis, type Cluster } from 'ioredis';
-import { LockUnavailableError } from 'nest-redis-lock';
+import { LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { subscriberIn } from '../../lib/redis/cluster/cluster-subscriber.js';
 import { subscriberOf } from '../../lib/redis/connection/further-client.js';
 import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
@@ -36,6 +36,14 @@ describe('A borrowed client', () => {
     await locks.close();
     client.disconnect();
   });
+
+  async function acquired(from: ClosableLockService): Promise<Lock> {
+    let lock: Lock | undefined;
+    await until(async () => (lock = await from.lock('a').catch(() => undefined)) !== undefined);
+    return lock!;
+  }
+
+  const address = () => ({ host: '127.0.0.1', port: Number(new URL(server.url).port) });
 
   const elsewhere = /the app has switched its client to database 3, but its locks live in database 1.*duplicate/;
 
@@ -99,9 +107,54 @@ describe('A borrowed client', () => {
     await expect(elsewhereLocks.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(refusal));
     expect(await redis.dbsize()).toBe(0);
     await redis.acl('SETUSER', 'clerk', '+select');
-    if (options.db === 2) await elsewhereLocks.withLock('a', () => expect(locks.isLocked('a')).resolves.toBe(false));
+    if (options.db === 2) {
+      const lock = await acquired(elsewhereLocks);
+      expect(await locks.isLocked('a')).toBe(false);
+      await lock.unlock();
+    }
     await elsewhereLocks.close();
     lent.disconnect();
+  });
+
+  it.each([
+    [
+      'has a wrong password',
+      () => ({ ...address(), username: 'clerk', password: 'no' }),
+      /WRONGPASS.*Look at the user and the password/,
+    ],
+    ['finds nothing at its port', () => ({ port: 1 }), /ECONNREFUSED.*Check that it runs/],
+  ])('a call says why, when a borrowed client %s and the app listens to its errors', async (_what, options, why) => {
+    await redis.acl('SETUSER', 'clerk', 'on', '>x', '~*', '&*', '+@all');
+    const lent = new Redis({ ...options(), retryStrategy: () => 50 });
+    lent.on('error', () => undefined);
+    const services = service(lent);
+    await expect(services.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(why));
+    await services.close();
+    lent.disconnect();
+  });
+
+  it('a borrowed client to whose errors nobody listens is left like that, because ioredis prints them then', () => {
+    expect(client.listenerCount('error')).toBe(0);
+  });
+
+  it('a borrowed client that sends a call again in another database gets no lock by that', async () => {
+    await redis.acl('SETUSER', 'clerk', 'on', '>x', '~*', '&*', '+@all');
+    const proxy = await startProxy(address().port);
+    const options = { port: proxy.port, db: 2, username: 'clerk', password: 'x', retryStrategy: () => 1 };
+    const lent = new Redis({ ...options, enableReadyCheck: false, maxRetriesPerRequest: null });
+    lent.on('error', () => undefined);
+    const services = service(lent);
+    await services.withLock('a', () => undefined);
+    await redis.acl('SETUSER', 'clerk', '-select');
+    proxy.dropReplies();
+    const call = services.lock('b', { wait: 0 });
+    await proxy.nextDroppedReply();
+    proxy.heal();
+    proxy.cut();
+    await expect(call).rejects.toHaveProperty('detail', expect.stringMatching(/NOPERM.*select/));
+    await services.close();
+    lent.disconnect();
+    await proxy.stop();
   });
 
   it('a borrowed client acquires no lock when the app has not got back to its database', async () => {
@@ -114,7 +167,10 @@ describe('A borrowed client', () => {
     await expect(lent.select(0)).rejects.toThrow('NOPERM');
     await expect(services.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/NOPERM.*select/));
     await redis.acl('SETUSER', 'clerk', '+select');
-    await services.withLock('a', () => expect(redis.exists('lock:a')).resolves.toBe(1));
+    // An earlier call may have asked a moment ago.
+    const lock = await acquired(services);
+    expect(await redis.exists('lock:a')).toBe(1);
+    await lock.unlock();
     await services.close();
     lent.disconnect();
   });

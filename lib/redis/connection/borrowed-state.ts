@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
+import { withoutCommand } from './redis-diagnosis.js';
 
 /** What ioredis 5 and 6 know of their connection, but leave out of their types. */
 interface Conditioned {
@@ -33,13 +34,22 @@ export class BorrowedState {
   #isSure: boolean;
   /** Identifies the question for the database, on this connection. */
   #asked: object | undefined;
+  #lastError: Error | undefined;
 
   constructor(redis: Redis, listener: BorrowedListener) {
     this.#redis = redis;
     this.#listener = listener;
     this.#isSure = databaseOf(redis) === 0;
+    redis.on('ready', this.#ready);
     redis.on('close', this.#dropped);
     redis.on('select', this.#switched);
+    // ioredis prints the errors to which nobody listens: it is to go on with that.
+    if (redis.listenerCount('error') > 0) redis.on('error', this.#errored);
+  }
+
+  /** Why the client is not ready, if the app listens to its errors, too; undefined while it is. */
+  get lastError(): Error | undefined {
+    return this.#lastError;
   }
 
   /** The database where the locks live. */
@@ -69,8 +79,10 @@ export class BorrowedState {
   /** Lets go of the client. */
   stop(): void {
     this.#asked = undefined;
+    this.#redis.off('ready', this.#ready);
     this.#redis.off('close', this.#dropped);
     this.#redis.off('select', this.#switched);
+    this.#redis.off('error', this.#errored);
   }
 
   #choose(): void {
@@ -86,6 +98,14 @@ export class BorrowedState {
       (error: Error) => settled(false, error),
     );
   }
+
+  readonly #ready = (): void => {
+    this.#lastError = undefined;
+  };
+
+  readonly #errored = (error: Error): void => {
+    if (this.#redis.status !== 'ready') this.#lastError = withoutCommand(error);
+  };
 
   readonly #dropped = (): void => {
     this.#asked = undefined;

@@ -108,6 +108,12 @@ export class RedisConnection extends Connection {
     if (!this.#lent) this.#redis.on('error', () => undefined).disconnect();
   }
 
+  /** What a client sends again by itself, before the server has chosen the database, counts for nothing. @internal */
+  override replied(call: Call, reply: unknown): void {
+    if (!call.settled && this.#state?.mustWait()) return this.park(call);
+    super.replied(call, reply);
+  }
+
   /** An error of the server is a reply, too. @internal */
   override failed(call: Call, error: Error): void {
     if (error.name === 'ReplyError') this.noteReply(call);
@@ -134,7 +140,6 @@ export class RedisConnection extends Connection {
   protected park(call: Call): void {
     if (this.#isClosed) return this.#failClosed(call);
     this.parked.add(call);
-    if (this.#lent && this.#redis.status === 'end') this.#goOnAlone(this.#lent);
     this.#connect();
   }
 
@@ -158,7 +163,7 @@ export class RedisConnection extends Connection {
     const silent = silence(this.#redis, {
       connectedAt: this.#connectedAt,
       timeoutMs: this.timeoutMs,
-      lastError: this.#breaker.lastError,
+      lastError: this.#state?.lastError ?? this.#breaker.lastError,
     });
     // A call that was sent has seen a connection that was ready, and gave it no reply.
     const isReady = this.#redis.status === 'ready';
@@ -243,9 +248,7 @@ export class RedisConnection extends Connection {
   };
 
   readonly #ended = (): void => {
-    if (!this.#lent || this.parked.size === 0) return;
-    this.#goOnAlone(this.#lent);
-    this.#connect();
+    if (this.parked.size > 0) this.#connect();
   };
 
   readonly #errored = (error: ConnectionFailure): void => {
@@ -289,14 +292,6 @@ export class RedisConnection extends Connection {
     this.#state?.stop();
   }
 
-  /**
-   * Goes on over a connection of our own when the app has closed the client that it lends. Apps do that when they shut
-   * down, mostly before the last locks are released.
-   */
-  #goOnAlone(lent: RedisClient): void {
-    this.#goOnWith(besides(lent, this.timeoutMs, this.database));
-  }
-
   #goOnWith(own: RedisClient): void {
     this.#leave();
     // The other client may have ended before it said that its connection has.
@@ -308,6 +303,8 @@ export class RedisConnection extends Connection {
   }
 
   #connect(): void {
+    // Apps close the client that they lend when they shut down, mostly before the last locks are released.
+    if (this.#lent && this.#redis.status === 'end') this.#goOnWith(besides(this.#lent, this.timeoutMs, this.database));
     if (this.#redis.status === 'wait') atRoot(() => this.#redis.connect()).catch(() => undefined);
   }
 

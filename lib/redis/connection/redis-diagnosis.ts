@@ -142,8 +142,8 @@ export function silence({ status, stream, options }: Redis, { connectedAt, timeo
     if (stream.bytesRead > 0) return new Error('LOADING Redis is loading its data, or not ready for another reason');
     return new Error(`it takes connections and says nothing for ${timeoutMs} ms: it hangs`);
   }
-  // Of a client that the app lends, the last error is not known. When an attempt begins, the stream is still that of
-  // the one before.
+  // Of a client that the app lends, the last error may not be known. When an attempt begins, the stream is still that
+  // of the one before.
   const isInHandshake = status === 'connecting' && stream?.connecting === false && !stream.destroyed;
   if (options.tls && (lastError ? lastError.message.includes('ETIMEDOUT') : isInHandshake))
     return new Error('the TLS handshake got no answer');
