@@ -175,6 +175,17 @@ describe('A borrowed client', () => {
     lent.disconnect();
   });
 
+  it('a borrowed client that the app switches while a call is in flight stays in the database of the app', async () => {
+    const call = locks.lock('a');
+    await client.select(3);
+    await client.set('of the app', 'x');
+    await (await call).unlock().catch(() => undefined);
+    await redis.select(3);
+    expect(await redis.exists('of the app')).toBe(1);
+    await redis.select(0);
+    await client.select(1);
+  });
+
   it('a borrowed client releases what was unlocked meanwhile when it is back in its database', async () => {
     const lock = await locks.lock('a', { lease: '30s' });
     await client.select(3);

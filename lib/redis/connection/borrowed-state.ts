@@ -32,6 +32,8 @@ export class BorrowedState {
   #isReported = false;
   /** Whether this connection is in the database of the client. A new one is in database 0. */
   #isSure: boolean;
+  /** Whether that is not known since the connection was made. */
+  #isNew: boolean;
   /** Identifies the question for the database, on this connection. */
   #asked: object | undefined;
   #lastError: Error | undefined;
@@ -40,6 +42,7 @@ export class BorrowedState {
     this.#redis = redis;
     this.#listener = listener;
     this.#isSure = databaseOf(redis) === 0;
+    this.#isNew = !this.#isSure;
     redis.on('ready', this.#ready);
     redis.on('close', this.#dropped);
     redis.on('select', this.#switched);
@@ -68,6 +71,13 @@ export class BorrowedState {
   }
 
   /**
+   * Whether a reply on this connection is to a command that the client sent again by itself, maybe in another database.
+   */
+  get sendsAgainElsewhere(): boolean {
+    return this.#isNew;
+  }
+
+  /**
    * Whether a command must wait until the server has chosen the database on this connection. Then it asks for that, and
    * `chosen` tells the reply, unless the connection drops before.
    */
@@ -90,7 +100,7 @@ export class BorrowedState {
     const settled = (isSure: boolean, refusal?: Error) => {
       if (this.#asked !== asked) return;
       this.#asked = undefined;
-      this.#isSure = isSure;
+      if (isSure) [this.#isSure, this.#isNew] = [true, false];
       if (isSure || refusal?.name === 'ReplyError') this.#listener.chosen(refusal);
     };
     atRoot(() => this.#redis.select(this.database)).then(
@@ -110,6 +120,7 @@ export class BorrowedState {
   readonly #dropped = (): void => {
     this.#asked = undefined;
     this.#isSure = databaseOf(this.#redis) === 0;
+    this.#isNew = !this.#isSure;
   };
 
   /** ioredis says so before the server has replied. */

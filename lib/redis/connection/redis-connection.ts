@@ -110,7 +110,7 @@ export class RedisConnection extends Connection {
 
   /** What a client sends again by itself, before the server has chosen the database, counts for nothing. @internal */
   override replied(call: Call, reply: unknown): void {
-    if (!call.settled && this.#state?.mustWait()) return this.park(call);
+    if (!call.settled && this.#state?.sendsAgainElsewhere) return this.write(call);
     super.replied(call, reply);
   }
 
