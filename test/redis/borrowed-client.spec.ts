@@ -1,8 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis, type Cluster } from 'ioredis';
 import { LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { subscriberIn } from '../../lib/redis/cluster/cluster-subscriber.js';
 import { subscriberOf } from '../../lib/redis/connection/further-client.js';
+import { SILENT } from '../../lib/redis/connection/outage-log.js';
+import { RedisConnection } from '../../lib/redis/connection/redis-connection.js';
 import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
 import { until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -321,6 +323,29 @@ describe('A borrowed client', () => {
     await other.close();
     lent.disconnect();
   }, 30_000);
+
+  it('a borrowed client that gets replies again says so: what could not be given back meanwhile is', async () => {
+    const proxy = await startProxy(address().port);
+    const lent = new Redis(proxy.port);
+    const ready = jest.fn();
+    const connection = new RedisConnection(borrowedClient(lent), 200, SILENT, { ready, isSlow: () => undefined });
+    await connection.command('PING');
+    ready.mockClear();
+    const { requests } = proxy.wires[0]!;
+    requests.hold();
+    // No other connection can be made, which would take its place.
+    proxy.leadTo(1);
+    await expect(connection.command('PING')).rejects.toThrow(LockUnavailableError);
+    requests.release();
+    await connection.command('PING');
+    expect(connection.epoch).toBe(0);
+    expect(ready).toHaveBeenCalledTimes(1);
+    await connection.command('PING');
+    expect(ready).toHaveBeenCalledTimes(1);
+    connection.close();
+    lent.disconnect();
+    await proxy.stop();
+  });
 
   it('a borrowed client whose server goes on as a replica after it hung says so to all callers', async () => {
     const old = await startRedis();

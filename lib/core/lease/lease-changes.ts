@@ -7,8 +7,9 @@ import type { HandOffRun } from './hand-off-run.js';
 import type { Lease } from './lease.js';
 import type { Watchdog } from './watchdog.js';
 
-/** When a downgrade that failed is tried again, in ms; then after twice that time. */
+/** When a downgrade that failed is tried again, in ms; then after twice that time, up to the longest. */
 const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 2_000;
 
 /** What holders ask of the store while they hold the lock. */
 export class LeaseChanges {
@@ -116,7 +117,8 @@ export class LeaseChanges {
 
   #readAgain(lease: Lease, retryMs: number): void {
     if (lease.writers > 0) return;
-    const later = () => atRoot(() => setTimeout(() => this.#readAgain(lease, retryMs * 2), retryMs).unref());
+    const again = () => this.#readAgain(lease, Math.min(2 * retryMs, LONGEST_RETRY_MS));
+    const later = () => atRoot(() => setTimeout(again, retryMs).unref());
     this.#downgrade(lease).catch(later);
   }
 

@@ -151,8 +151,9 @@ export class RedisConnection extends Connection {
     if (call.settled) return this.#probe.isCall(call) ? this.#probe.repliedLate() : undefined;
     // Other commands get through where scripts don't, as while writes are paused.
     if (this.#probe.isOpen && call instanceof PlainCall && !this.#probe.isCall(call)) return;
+    const isBack = this.#breaker.isOpen || this.#probe.isOpen;
     if (this.#breaker.lastError) this.#breaker.close();
-    if (!this.#probe.isOpen) return;
+    if (!isBack) return;
     this.#probe.succeeded();
     this.#listener.ready(this.#epoch > 0);
   }
