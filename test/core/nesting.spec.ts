@@ -342,5 +342,14 @@ describe('Writers nested in readers', () => {
         read,
       );
     });
+
+    it('a writer that is downgraded is a reader at once, and the store hears of it when it replies again', async () => {
+      const lock = await here.lock('a', write);
+      await expect(lock.downgrade()).rejects.toBeInstanceOf(LockUnavailableError);
+      expect(lock).toMatchObject({ mode: 'read', isHeld: true });
+      store.downgrade = (given, number) => store.memory.downgrade(given, number);
+      expect((await there.lock('a', { ...read, wait: 3000 })).isHeld).toBe(true);
+      expect(lock.isHeld).toBe(true);
+    });
   });
 });

@@ -101,25 +101,35 @@ export class LeaseChanges {
   }
 
   /**
-   * Makes the writer a reader for good.
+   * Makes the writer a reader for good. Tries again when the store does not answer.
    *
+   * @param isReader called when the store has readers: from then on nobody may rely on being alone, whether it answers
+   *   or not
    * @throws LockUnavailableError
    * @throws LockOptionsError when the store has no readers
    */
-  async downgrade(lease: Lease): Promise<void> {
-    // Before the store confirms it: from here on nobody may rely on being alone.
+  async downgrade(lease: Lease, isReader: () => void): Promise<void> {
+    // Before the store confirms it.
     lease.sharing = 'read';
-    await this.#downgrade(lease).catch((error: unknown) => {
-      if (error instanceof LockOptionsError) lease.sharing = 'exclusive';
+    const error = await this.#downgrade(lease).catch((failure: Error) => failure);
+    if (error instanceof LockOptionsError) {
+      lease.sharing = 'exclusive';
       throw error;
-    });
+    }
+    isReader();
+    if (!error) return;
+    this.#readAgainLater(lease, FIRST_RETRY_MS);
+    throw error;
   }
 
   #readAgain(lease: Lease, retryMs: number): void {
     if (lease.writers > 0) return;
+    this.#downgrade(lease).catch(() => this.#readAgainLater(lease, retryMs));
+  }
+
+  #readAgainLater(lease: Lease, retryMs: number): void {
     const again = () => this.#readAgain(lease, Math.min(2 * retryMs, LONGEST_RETRY_MS));
-    const later = () => atRoot(() => setTimeout(again, retryMs).unref());
-    this.#downgrade(lease).catch(later);
+    atRoot(() => setTimeout(again, retryMs).unref());
   }
 
   async #downgrade(lease: Lease): Promise<void> {

@@ -174,7 +174,8 @@ export class Lock implements AsyncDisposable {
    *
    * @throws LockLostError when the lock is lost
    * @throws LockOptionsError for a permit, or while nested calls are inside
-   * @throws LockUnavailableError when the store does not answer
+   * @throws LockUnavailableError when the store does not answer. The lock is a reader from then on all the same, and the
+   *   store is asked again until it answers
    */
   async downgrade(): Promise<void> {
     this.assertHeld();
@@ -188,8 +189,7 @@ export class Lock implements AsyncDisposable {
           'downgrade the outermost, when they have ended.',
       );
     }
-    await this.#issuer.changes.downgrade(this.leases[0]!);
-    this.#mode = 'read';
+    await this.#issuer.changes.downgrade(this.leases[0]!, () => (this.#mode = 'read'));
     this.assertHeld();
   }
 
