@@ -358,6 +358,15 @@ describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call
     await expect(iterator.next()).rejects.toBeInstanceOf(LockLostError);
     await left.promise;
   });
+
+  it('an iterator whose lock is lost can be left: who leaves may not listen to errors', async () => {
+    const iterator = await call();
+    await iterator.next();
+    await locks.forceUnlock('feed');
+    expect(await iterator.return!()).toMatchObject({ done: true });
+    await left.promise;
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+  });
 });
 
 describe('an iterator that is no generator', () => {

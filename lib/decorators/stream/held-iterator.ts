@@ -6,6 +6,13 @@ import { assertNotLost, leaseMsOf, noteHold, StreamHold, type StreamLock } from 
 /** How long a call may go on when its reader has left, in ms: it may wait for an event that never comes. */
 const LONGEST_AFTER_LEAVING_MS = 5000;
 
+interface StepOptions {
+  /** Whether the reader leaves, unless the source goes on. */
+  readonly isLast: boolean;
+  /** Whether the step fails when the lock is lost. */
+  readonly tellsLoss: boolean;
+}
+
 /**
  * Makes an async iterator keep the lock until it is done, has thrown, or was left by `return()` or `throw()`, and no
  * call of it works any more. After `return()` and `throw()` that is some seconds later at the latest.
@@ -26,14 +33,16 @@ export function heldIterator(
     if (lock.isHeld) await new Promise<void>((resolve) => calls.onceSettled(resolve, longestMs));
     await hold.end();
   };
-  /** @param isLast whether the reader leaves, unless the source goes on */
-  const step = async (go: () => Promise<IteratorResult<unknown>>, isLast = false): Promise<IteratorResult<unknown>> => {
+  const step = async (
+    go: () => Promise<IteratorResult<unknown>>,
+    { isLast, tellsLoss }: StepOptions,
+  ): Promise<IteratorResult<unknown>> => {
     if (isEnding) return { done: true, value: undefined };
     const longestMs = isLast ? Math.min(leaseMsOf(lock), LONGEST_AFTER_LEAVING_MS) : undefined;
     try {
-      hold.startReading(onLost);
+      if (tellsLoss) hold.startReading(onLost);
       const result = await calls.during(() => inside(go));
-      if (onLost === 'throw' && !hold.hasEnded) assertNotLost(lock);
+      if (tellsLoss && onLost === 'throw' && !hold.hasEnded) assertNotLost(lock);
       if (result.done) await end(longestMs);
       return result;
     } catch (error) {
@@ -43,9 +52,10 @@ export function heldIterator(
     }
   };
   const held: AsyncIterableIterator<unknown> = {
-    next: (...sent: [] | [unknown]) => step(() => source.next(...sent)),
-    return: (value: unknown) => step(() => source.return(value), true),
-    throw: (error: unknown) => step(() => source.throw(error), true),
+    next: (...sent: [] | [unknown]) => step(() => source.next(...sent), { isLast: false, tellsLoss: true }),
+    // Who leaves does not want to know, and may not listen to an error: GraphQL does not.
+    return: (value: unknown) => step(() => source.return(value), { isLast: true, tellsLoss: false }),
+    throw: (error: unknown) => step(() => source.throw(error), { isLast: true, tellsLoss: true }),
     [Symbol.asyncIterator]() {
       return this;
     },
