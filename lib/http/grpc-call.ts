@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
-import type { ExecutionContext, HttpException } from '@nestjs/common';
+import type { ExecutionContext } from '@nestjs/common';
 import { nextTick } from '../clock/next-tick.js';
 import { clientGone } from './http-request.js';
 import { isRequestStream, LateStream } from './request-stream.js';
@@ -16,8 +16,6 @@ interface GrpcCall extends EventEmitter {
 
 /** The calls that are prepared, by what a method may get of them: the call itself and the stream of its client. */
 const calls = new WeakMap<object, GrpcCall>();
-
-const NONE: readonly LateStream[] = [];
 
 /** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
 let areThereAny = false;
@@ -46,21 +44,37 @@ export function prepareGrpcCall(context: ExecutionContext): void {
 }
 
 /** Finds what clients of gRPC stream among the arguments of a method that waits for its lock, and holds it back. */
-export function heldBack(args: readonly unknown[]): readonly LateStream[] {
-  if (!areThereAny) return NONE;
+export function heldBack(args: readonly unknown[]): HeldBack | undefined {
+  if (!areThereAny) return undefined;
   const streams = args.filter((arg) => arg instanceof LateStream);
   for (const stream of streams) stream.holdBack();
-  return streams;
+  return streams.length > 0 ? new HeldBack(streams) : undefined;
 }
 
-/**
- * Tells the streams among the arguments of a body that it runs now.
- *
- * @returns why it must not run: what a client has sent is gone, because the client left during the wait
- */
-export function goneBeforeBody(streams: readonly LateStream[]): HttpException | undefined {
-  for (const stream of streams) stream.bodyRuns();
-  return streams.some(({ isGone }) => isGone) ? clientGone() : undefined;
+/** The streams among the arguments of a call that waits for its lock. */
+class HeldBack {
+  readonly #streams: readonly LateStream[];
+  #hasRun = false;
+
+  constructor(streams: readonly LateStream[]) {
+    this.#streams = streams;
+  }
+
+  /**
+   * Tells them that the body runs now.
+   *
+   * @throws HttpException when it must not run: what a client has sent is gone, because the client left during the wait
+   */
+  bodyRuns(): void {
+    this.#hasRun = true;
+    for (const stream of this.#streams) stream.bodyRuns();
+    if (this.#streams.some(({ isGone }) => isGone)) throw clientGone();
+  }
+
+  /** Tells them that the body has returned, or does not run. */
+  bodyReturned(): void {
+    for (const stream of this.#streams) stream.bodyReturned(this.#hasRun);
+  }
 }
 
 /** Whether the arguments of a method are those of a gRPC call that has ended. Nest 12 reads nothing for it. */

@@ -25,7 +25,10 @@ export class LateStream extends Observable<unknown> {
   readonly #stream: RequestStream;
   readonly #call: Readable;
   readonly #subscribers = new Set<Subscriber<unknown>>();
-  #body: 'none' | 'waits' | 'runs' = 'none';
+  /** Whether a body waits for its lock. */
+  #isHeldBack = false;
+  /** How many bodies run, each called by the one before. */
+  #bodies = 0;
   #wasSubscribed = false;
   /** Whether somebody listens to the call itself. */
   #isListenedTo = false;
@@ -42,13 +45,13 @@ export class LateStream extends Observable<unknown> {
       else call.once('close', complete);
       this.#subscribers.add(subscriber);
       this.#wasSubscribed = true;
-      if (this.#hasEnded && this.#body === 'runs') complete();
+      if (this.#hasEnded && this.#isInBody) complete();
       else this.#read();
       return () => {
         call.off('close', complete);
         reading.unsubscribe();
         this.#subscribers.delete(subscriber);
-        if (this.#subscribers.size === 0 && this.#body === 'runs') call.pause();
+        if (this.#isUnread) call.pause();
       };
     });
     this.#stream = stream;
@@ -70,19 +73,21 @@ export class LateStream extends Observable<unknown> {
 
   /** Stops the stream, because the method waits for its lock. */
   holdBack(): void {
-    this.#body = 'waits';
+    this.#isHeldBack = true;
     this.#call.pause();
   }
 
   /** The next one who subscribes is the body: who did before it, such as an interceptor, waits for it. */
   bodyRuns(): void {
-    this.#body = 'runs';
+    this.#isHeldBack = false;
+    this.#bodies++;
   }
 
-  /** The body has returned, or does not run. */
-  bodyReturned(): void {
-    this.#body = 'none';
-    this.#read();
+  /** @param ran whether the body has run: it does not without its lock */
+  bodyReturned(ran: boolean): void {
+    this.#isHeldBack = false;
+    if (ran) this.#bodies--;
+    if (!this.#isUnread) this.#read();
   }
 
   /** Reads the call also if nobody subscribes: somebody listens to the call itself. */
@@ -91,17 +96,26 @@ export class LateStream extends Observable<unknown> {
     this.#read();
   }
 
+  get #isInBody(): boolean {
+    return !this.#isHeldBack && this.#bodies > 0;
+  }
+
+  /** Whether a body runs that does not read the stream now. */
+  get #isUnread(): boolean {
+    return this.#isInBody && this.#subscribers.size === 0;
+  }
+
   #read(): void {
-    if (this.#body === 'waits' || !(this.#wasSubscribed || this.#isListenedTo)) return;
+    if (this.#isHeldBack || !(this.#wasSubscribed || this.#isListenedTo)) return;
     if (!this.#hasReturned) return void this.#call.resume();
     // What comes now is behind what Nest has kept, and sends in a "setImmediate" of its own.
     this.#call.pause();
     this.#stream.drainBuffer();
-    setImmediate(() => this.#body === 'waits' || this.#call.resume());
+    setImmediate(() => this.#isHeldBack || this.#call.resume());
   }
 
   #ended(): void {
     this.#hasEnded = true;
-    if (this.#body === 'runs') for (const subscriber of this.#subscribers) subscriber.complete();
+    if (this.#isInBody) for (const subscriber of this.#subscribers) subscriber.complete();
   }
 }

@@ -162,6 +162,33 @@ class OtherUploads {
 
   @GrpcStreamMethod('Uploads')
   @WithLock(KEY, { wait: '5s' })
+  async headedInside(parts: Observable<Part>): Promise<{ count: number }> {
+    const { number } = await this.head(parts);
+    const rest = await lastValueFrom(parts.pipe(toArray()));
+    return { count: 10 * number + rest.length };
+  }
+
+  @WithLock('head')
+  async head(parts: Observable<Part>): Promise<Part> {
+    return firstValueFrom(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { wait: '5s' })
+  async notedInside(parts: Observable<Part>): Promise<{ count: number }> {
+    await this.note(parts);
+    for (let turn = 0; turn < 20; turn++) await nextTurn();
+    const all = await lastValueFrom(parts.pipe(toArray()));
+    return { count: all.length };
+  }
+
+  @WithLock('note')
+  async note(_parts: Observable<Part>): Promise<void> {
+    await nextTurn();
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { wait: '5s' })
   async headed(parts: Observable<Part>): Promise<Observable<Part>> {
     const { number } = await firstValueFrom(parts);
     await nextTurn();
@@ -350,7 +377,9 @@ describe.each(METHODS)('a lock on a gRPC method that reads a stream: %s', (metho
     const call = called(method);
     sendAll(call, [1]);
     expect(await answer(call)).toEqual(['Another request is working on this right now. Try again in a moment.']);
-    expect(warn.mock.calls[0]?.[0]).toContain(`Message "/uploads.Uploads/${method}": Gave up waiting for lock "${KEY}"`);
+    expect(warn.mock.calls[0]?.[0]).toContain(
+      `Message "/uploads.Uploads/${method}": Gave up waiting for lock "${KEY}"`,
+    );
     await held.unlock();
     const next = called(method);
     sendAll(next, [4]);
@@ -381,6 +410,22 @@ it('a body can await the first message, then the others, and then gets the end',
   const call = called('Parted');
   sendAll(call, [1, 2, 3]);
   expect(await answer(call)).toEqual([20]);
+});
+
+it.each([
+  ['HeadedInside', 12],
+  ['NotedInside', 3],
+])('a body can await the stream that a locked method inside has had before: %s', async (method, reply) => {
+  const held = await locks.lock(KEY);
+  const waits = event('queued');
+  const busy = called(method);
+  sendAll(busy, [1, 2, 3]);
+  await waits;
+  await held.unlock();
+  expect(await answer(busy)).toEqual([reply]);
+  const free = called(method);
+  sendAll(free, [1, 2, 3]);
+  expect(await answer(free)).toEqual([reply]);
 });
 
 it('a body can await the first message, and then gets all as Nest sends them again', async () => {

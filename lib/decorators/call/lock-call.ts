@@ -1,7 +1,7 @@
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
-import { goneBeforeBody, hasCallEnded, heldBack } from '../../http/grpc-call.js';
+import { hasCallEnded, heldBack } from '../../http/grpc-call.js';
 import type { Method } from '../method/checked-method.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { holdUntilEnd } from '../stream/hold-until-end.js';
@@ -38,8 +38,7 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
       const streams = heldBack(args);
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
-        const gone = goneBeforeBody(streams);
-        if (gone) throw gone;
+        streams?.bodyRuns();
         const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
         return Promise.resolve(result).then((value) => {
           warnIfUncovered(value, name);
@@ -49,7 +48,7 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
       const called = unsubscribed
         ? endedBy(unsubscribed, lockOptions, (options) => locks.withLock(key, work, options))
         : locks.withLock(key, work, lockOptions);
-      return streams.length > 0 ? called.finally(() => streams.forEach((stream) => stream.bodyReturned())) : called;
+      return streams ? called.finally(() => streams.bodyReturned()) : called;
     } catch (error) {
       return Promise.reject(error);
     }
