@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import { Cluster, type RedisOptions } from 'ioredis';
+import { Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { LockKeyError, LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { ClusterNames } from '../../lib/redis/cluster/cluster-names.js';
 import { slotOf, SLOTS } from '../../lib/redis/cluster/cluster-slot.js';
@@ -349,6 +349,37 @@ describe('A lock in a Redis Cluster', () => {
     const locks = lockService(redisStore({ connection: closed }), { shutdownGrace: 0 });
     expect(await locks.withLock('a', () => 'done')).toBe('done');
     await locks.close();
+  });
+
+  it('a client that gave up in an outage leaves the locks to one that looks for the nodes by the names of the app', async () => {
+    const first = await startCluster();
+    const proxy = await startProxy(first.masters[0]!.port);
+    // It stands for a name whose address changes.
+    const named = new Cluster([{ host: '127.0.0.1', port: proxy.port }], { clusterRetryStrategy: () => null });
+    named.on('error', () => undefined);
+    const locks = lockService(redisStore({ connection: named }), { shutdownGrace: 0 });
+    expect(await locks.withLock('a', () => 'done')).toBe('done');
+    const ended = once(named, 'end');
+    await first.stop();
+    await ended;
+    await expect(locks.withLock('a', () => 'done')).rejects.toBeInstanceOf(LockUnavailableError);
+    proxy.leadTo(cluster.masters[0]!.port);
+    const isBack = () => locks.withLock('a', () => true).catch(() => false);
+    await until(isBack, 10_000);
+    await locks.close();
+    await proxy.stop();
+  }, 30_000);
+
+  it('a client that finds no node of those that the app has named says so', async () => {
+    const dnsLookup: ClusterOptions['dnsLookup'] = (_name, callback) => callback(new Error('ENOTFOUND'), '', 4);
+    const lost = new Cluster([{ host: 'locks.invalid', port: 1 }], { dnsLookup });
+    const locks = lockService(redisStore({ connection: lost }), { shutdownGrace: 0 });
+    await expect(locks.lock('a')).rejects.toHaveProperty(
+      'detail',
+      expect.stringMatching(/no node answers\. Look at the hosts and ports/),
+    );
+    await locks.close();
+    lost.disconnect();
   });
 
   it('a client that the app closes while a node hangs leaves the locks of other nodes to one of the library', async () => {

@@ -16,7 +16,7 @@ import { ClusterCommand } from './cluster-command.js';
 import { isLate, noReply, silentNode, unreachable } from './cluster-errors.js';
 import { slotOf } from './cluster-slot.js';
 import { Doubts } from './doubts.js';
-import { knownNames, masterName, masterOf, nodeName, startWithNodesOf } from './masters.js';
+import { knownNames, masterName, masterOf, nodeName } from './masters.js';
 import { connecting, ownCluster } from './own-cluster.js';
 import { SilentNodes } from './silent-nodes.js';
 import { Topology } from './topology.js';
@@ -300,7 +300,6 @@ export class ClusterConnection extends Connection {
     const own = await this.#secondOpinion.ask(node, make, (further) => connecting(further, name));
     if (!own) return;
     if (this.#isClosed || this.#cluster !== cluster) return own.disconnect();
-    startWithNodesOf(cluster, own);
     if (this.#isAlone) cluster.disconnect();
     else this.#around.log.deserted(name);
     const stuck = [...this.inFlight].filter((call) => masterOf(cluster, call.slot) === node && !this.parked.has(call));

@@ -41,7 +41,12 @@ export function unreachable(
   const late = `The Redis Cluster did not run the command within ${timeoutMs} ms: `;
   if (status !== 'ready' && lastError && saysNothing(lastError)) return notDone(call, late + NO_NODE, lastError);
   const said = lastError ? ` It said: ${diagnosis(lastError)}` : '';
-  return notDone(call, late + (status === 'connect' ? NO_LIMIT : DOWN_OR_SLOW) + said, lastError);
+  return notDone(call, late + wrongWith(status) + said, lastError);
+}
+
+function wrongWith(status: string): string {
+  if (status === 'connect') return NO_LIMIT;
+  return status === 'ready' ? DOWN_OR_SLOW : NO_NODE;
 }
 
 /** Whether it says that a reply did not come in time, by the library's time-out or by that of the client. */

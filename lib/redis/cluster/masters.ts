@@ -46,9 +46,14 @@ export function withCredentials(cluster: Cluster): ClusterOptions {
   return credentials ? { redisOptions: { ...cluster.options.redisOptions, ...credentials } } : {};
 }
 
-/** Lets a client look for the nodes that the app names, when it knows no other any more. */
-export function startWithNodesOf(cluster: Cluster, own: Cluster): void {
-  insidesOf(own).startupNodes = insidesOf(cluster).startupNodes;
+/**
+ * Lets a client of our own look for the nodes that the app names, too, when its first connections are over: those that
+ * it began with may all be gone by then.
+ */
+export function laterWithNodesOf(cluster: Cluster, own: Cluster): void {
+  own.once('close', () => {
+    insidesOf(own).startupNodes = [...insidesOf(own).startupNodes, ...insidesOf(cluster).startupNodes];
+  });
 }
 
 function credentialsOf(node: ClusterNode): Pick<RedisOptions, 'username' | 'password' | 'tls'> | undefined {

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { lettingOneHang } from '../connection/client-defaults.js';
-import { nodeName, placeOf, withCredentials } from './masters.js';
+import { laterWithNodesOf, nodeName, placeOf, withCredentials } from './masters.js';
 
 /**
  * Makes a client of our own in place of the app's. It connects when it is told to.
@@ -10,6 +10,7 @@ import { nodeName, placeOf, withCredentials } from './masters.js';
  */
 export function ownCluster(cluster: Cluster, names: readonly string[], perNodeMs: number): Cluster {
   const own = cluster.duplicate(names.map(placeOf), { lazyConnect: true, ...withCredentials(cluster) });
+  laterWithNodesOf(cluster, own);
   return lettingOneHang(own, perNodeMs).on('error', () => undefined);
 }
 
