@@ -60,9 +60,9 @@ export class LateStream extends Observable<unknown> {
     call.pause();
   }
 
-  /** Whether the call has ended before anybody read its stream: what the client has sent is gone. */
+  /** Whether the call has ended before its stream was read to the end: what the client has sent is gone, or a part. */
   get isGone(): boolean {
-    return this.#call.destroyed && !this.#wasSubscribed;
+    return this.#call.destroyed && !(this.#wasSubscribed && this.#hasEnded);
   }
 
   /** Nest calls it when the method has returned. */

@@ -151,7 +151,8 @@ export class LockService {
     // A parent call can end between the grant and this line.
     if (lock.hasEndedWithParent) {
       void lock.unlock();
-      return this.withLock(key, work, withWait(options, Math.max(0, startedAt + resolved.waitMs - now())));
+      // Not "key": the caller may have changed the array since.
+      return this.withLock(lock.keys, work, withWait(options, Math.max(0, startedAt + resolved.waitMs - now())));
     }
     const node = this.#context.enter(lock);
     let value: T;

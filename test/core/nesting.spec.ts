@@ -180,6 +180,21 @@ describe('Writers nested in readers', () => {
     }
   });
 
+  it('a nested call has the keys of its call, at whatever moment its parent call ends, also if the array changes', async () => {
+    for (let moment = 0; moment < 30; moment++) {
+      const keys = ['a'];
+      let nested: Promise<unknown> | undefined;
+      await here.withLock('a', async () => {
+        nested = here
+          .withLock(keys, (lock) => expect(lock.keys).toEqual(['a']))
+          .catch((error: unknown) => expect(error).toMatchObject({ reason: 'unlocked' }));
+        keys[0] = 'b';
+        await microtasks(moment);
+      });
+      await nested;
+    }
+  });
+
   describe('during the upgrade', () => {
     const moments = ['before', 'after'] as const;
 

@@ -150,6 +150,13 @@ class OtherUploads {
     return { count: all.length };
   }
 
+  @UseInterceptors(Tap)
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { wait: '5s' })
+  async awaitedTapped(parts: Observable<Part>): Promise<{ count: number }> {
+    return this.awaited(parts);
+  }
+
   @GrpcStreamMethod('Uploads')
   @WithLock(KEY, { wait: '5s' })
   async parted(parts: Observable<Part>): Promise<{ count: number }> {
@@ -490,10 +497,10 @@ describe('a gRPC client that leaves while the method waits for its lock', () => 
 
   beforeEach(() => void (bodies.length = 0));
 
-  it('does not make the body run without what it has sent', async () => {
+  it.each(['Awaited', 'AwaitedTapped'])('does not make the body run without what it has sent: %s', async (method) => {
     const held = await locks.lock(KEY);
     const waits = event('queued');
-    const call = called('Awaited');
+    const call = called(method);
     sendAll(call, [1, 2, 3]);
     await waits;
     call.cancel();
