@@ -99,8 +99,8 @@ describe('A wake channel that is checked', () => {
   });
 
   /** Checks, and lets the time for an echo pass. */
-  async function check(): Promise<void> {
-    channel.checkAlive();
+  async function check(key?: string): Promise<void> {
+    channel.checkAlive(key);
     await turn();
     jest.advanceTimersByTime(1_000);
     await turn();
@@ -113,7 +113,7 @@ describe('A wake channel that is checked', () => {
       return 1;
     });
     await check();
-    expect(publish.mock.calls).toEqual([['lock:wake:me', 'echo', redis]]);
+    expect(publish.mock.calls).toEqual([['lock:wake:me', 'echo', { besides: redis }]]);
     expect(heard).toEqual([]);
     expect(redis.disconnect).not.toHaveBeenCalled();
   });
@@ -132,6 +132,19 @@ describe('A wake channel that is checked', () => {
   it('a wake channel that does not hear itself reconnects', async () => {
     await check();
     expect(redis.disconnect.mock.calls).toEqual([[true]]);
+  });
+
+  it.each([
+    ['any message shows that it hears', undefined, 0],
+    ['only the echo over the node of the key shows that it hears, where others have nodes of their own', 'a', 1],
+  ])('of a wake channel, %s', async (_what, key, reconnects) => {
+    publish.mockImplementation(async (name) => {
+      redis.emit('message', name, 'of another node');
+      return 1;
+    });
+    await check(key);
+    expect(publish.mock.calls).toEqual([['lock:wake:me', 'echo', { key, besides: redis }]]);
+    expect(redis.disconnect).toHaveBeenCalledTimes(reconnects);
   });
 
   it('a wake channel does not listen for itself more often than every five seconds', async () => {

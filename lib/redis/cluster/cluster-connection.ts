@@ -1,7 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
-import { Connection, type ServerReply } from '../connection/connection.js';
+import { Connection, type PublishedOver, type ServerReply } from '../connection/connection.js';
 import { refusedBy } from '../connection/connection-errors.js';
 import type { OutageLog } from '../connection/outage-log.js';
 import { PlainCall, type Call } from '../connection/plain-call.js';
@@ -113,8 +113,9 @@ export class ClusterConnection extends Connection {
    * Publishes over a node that replies, as far as that is known: the client would choose any. Resolves with 1, because
    * a message reaches the subscribers of all nodes, but a node counts only its own.
    */
-  async publish(channel: string, message: string, besides?: Redis): Promise<number> {
-    const slot = this.#doubts.slotForMessage(besides && nodeName(besides));
+  async publish(channel: string, message: string, { key, besides }: PublishedOver = {}): Promise<number> {
+    const slot =
+      key === undefined ? this.#doubts.slotForMessage(besides && nodeName(besides)) : this.#around.slotOfKey(key);
     try {
       await this.start(new PlainCall(['PUBLISH', channel, message], slot));
     } catch (error) {

@@ -15,6 +15,14 @@ export interface ServerReply {
   readonly reply: unknown;
 }
 
+/** Where to publish a message in a cluster, whose nodes pass it on to each other. */
+export interface PublishedOver {
+  /** A key: over its node, where it is released. */
+  readonly key?: string | undefined;
+  /** A connection to a node: over another one, if one is well. */
+  readonly besides?: Redis;
+}
+
 export interface ConnectionListener {
   /** The connection can be used (`reconnected`: again). */
   ready(reconnected: boolean): void;
@@ -68,10 +76,8 @@ export abstract class Connection implements Outcome {
 
   /**
    * Publishes a message on a channel, and returns how many subscribers got it.
-   *
-   * @param besides in a cluster, a connection to a node over which the message is not to go, if another one is well
    */
-  abstract publish(channel: string, message: string, besides?: Redis): Promise<number>;
+  abstract publish(channel: string, message: string, over?: PublishedOver): Promise<number>;
 
   /**
    * Runs a script and decodes its reply.

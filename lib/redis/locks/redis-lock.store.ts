@@ -59,7 +59,7 @@ export class RedisLockStore implements QuorumNode {
       () => redis.isDown,
     );
     this.#lateCopies = new LateCopies(redis, this.#orphans);
-    const publish: Publish = (channel, message, besides) => redis.publish(channel, message, besides);
+    const publish: Publish = (channel, message, over) => redis.publish(channel, message, over);
     const others = (this.#others = new OtherProcesses({
       redis,
       names: transport.names,
@@ -256,7 +256,8 @@ export class RedisLockStore implements QuorumNode {
           // Who waits has to hear of its turn. On a quorum, who gets the key each time has to hear that others wait.
           if (command.polls || (command.queue && !isGrant)) this.#channel.checkNowAndThen();
           if (isGrant) {
-            if (command.isQueued && !command.wasOffered) this.#channel.checkAlive();
+            if (command.isQueued && !command.wasOffered)
+              this.#channel.checkAlive(this.#redis.isToOneServer ? undefined : command.keys[0]);
             this.#lateCopies.settled(command, epoch);
             resolve(grantOf(reply, fenceCountFor(command.token))!);
           } else if ('permits' in reply) {

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
+import type { PublishedOver } from '../connection/connection.js';
 import { RefusedError } from '../connection/connection-errors.js';
 import { lacksRight } from '../connection/redis-diagnosis.js';
 
@@ -11,11 +12,8 @@ const ECHO = 'echo';
 const EVERY_MS = 5_000;
 const WITHIN_MS = 1_000;
 
-/**
- * Publishes a message where locks are released: in a cluster not on the node of the subscription, if that can be
- * avoided. Resolves with how many subscribers there are on that server.
- */
-export type Publish = (channel: string, message: string, besides?: Redis) => Promise<number>;
+/** Publishes a message where locks are released. Resolves with how many subscribers there are on that server. */
+export type Publish = (channel: string, message: string, over?: PublishedOver) => Promise<number>;
 
 interface EchoListener {
   /** No echo was heard. */
@@ -35,6 +33,7 @@ export class EchoCheck {
   #isMute = false;
   #askedAt = -Infinity;
   #heardAt = 0;
+  #echoedAt = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(publish: Publish, listener: EchoListener) {
@@ -50,7 +49,9 @@ export class EchoCheck {
   /** Notes a message that has arrived. Returns whether it is the echo. */
   isEcho(text: string): boolean {
     this.heard();
-    return text === ECHO;
+    if (text !== ECHO) return false;
+    this.#echoedAt = this.#heardAt;
+    return true;
   }
 
   /** Whether no message has arrived, and no echo has been asked for, for a while. */
@@ -58,11 +59,19 @@ export class EchoCheck {
     return now() >= Math.max(this.#askedAt, this.#heardAt) + EVERY_MS;
   }
 
-  /** Asks for an echo on a channel of a subscription, unless that was a moment ago. */
-  start(channel: string, subscription: Redis): void {
+  /**
+   * Asks for an echo on a channel of a subscription, unless that was a moment ago.
+   *
+   * @param key in a cluster, the key whose message was lost. Messages of other nodes say nothing of its node
+   */
+  start(channel: string, subscription: Redis, key?: string): void {
     if (now() < this.#askedAt + EVERY_MS) return;
     this.#askedAt = now();
-    atRoot(() => this.#publish(channel, ECHO, subscription)).then(this.#expectEcho, this.#refused);
+    const lastHeardAt = () => (key === undefined ? this.#heardAt : this.#echoedAt);
+    atRoot(() => this.#publish(channel, ECHO, { key, besides: subscription })).then(
+      (subscribers) => this.#expectEcho(subscribers, lastHeardAt),
+      this.#refused,
+    );
   }
 
   stop(): void {
@@ -76,10 +85,10 @@ export class EchoCheck {
     this.#listener.mute(error);
   };
 
-  readonly #expectEcho = (subscribers: number): void => {
+  #expectEcho(subscribers: number, lastHeardAt: () => number): void {
     if (subscribers === 0) return this.#listener.deaf();
     // Timers run before sockets are read: after a stall of the process, the echo may be there already.
-    const look = () => setImmediate(() => this.#heardAt < this.#askedAt && this.#listener.deaf());
+    const look = () => setImmediate(() => lastHeardAt() < this.#askedAt && this.#listener.deaf());
     this.#timer = atRoot(() => setTimeout(look, WITHIN_MS).unref());
-  };
+  }
 }

@@ -94,12 +94,14 @@ export class WakeChannel {
   /**
    * Checks the connection, because a message seems to be lost or the server may be another one: if the server is
    * silent, or is not one that messages reach, the client reconnects.
+   *
+   * @param key in a cluster, the key whose message seems to be lost
    */
-  checkAlive(): void {
+  checkAlive(key?: string): void {
     if (this.#state !== 'up') return;
     const redis = this.#redis!;
     atRoot(() => redis.ping()).catch(() => undefined);
-    this.#echo.start(this.#names[0]!, redis);
+    this.#echo.start(this.#names[0]!, redis, key);
   }
 
   /**
