@@ -51,7 +51,8 @@ export class LateStream extends Observable<unknown> {
         call.off('close', complete);
         reading.unsubscribe();
         this.#subscribers.delete(subscriber);
-        if (this.#isUnread) call.pause();
+        // Who subscribes next reads on.
+        if (this.#isInBody && this.#subscribers.size === 0) call.pause();
       };
     });
     this.#stream = stream;
@@ -87,7 +88,8 @@ export class LateStream extends Observable<unknown> {
   bodyReturned(ran: boolean): void {
     this.#isHeldBack = false;
     if (ran) this.#bodies--;
-    if (!this.#isUnread) this.#read();
+    // Otherwise whoever subscribes next reads it: the method has not returned, and may give it to another one.
+    if (this.#subscribers.size > 0 || this.#hasReturned || this.#isListenedTo) this.#read();
   }
 
   /** Reads the call also if nobody subscribes: somebody listens to the call itself. */
@@ -98,11 +100,6 @@ export class LateStream extends Observable<unknown> {
 
   get #isInBody(): boolean {
     return !this.#isHeldBack && this.#bodies > 0;
-  }
-
-  /** Whether a body runs that does not read the stream now. */
-  get #isUnread(): boolean {
-    return this.#isInBody && this.#subscribers.size === 0;
   }
 
   #read(): void {

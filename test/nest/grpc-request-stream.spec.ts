@@ -181,6 +181,19 @@ class OtherUploads {
   }
 
   @GrpcStreamMethod('Uploads')
+  async splitUp(parts: Observable<Part>): Promise<{ count: number }> {
+    const { number } = await this.head(parts);
+    for (let turn = 0; turn < 20; turn++) await nextTurn();
+    const rest = await this.rest(parts);
+    return { count: 10 * number + rest.length };
+  }
+
+  @WithLock('rest')
+  async rest(parts: Observable<Part>): Promise<Part[]> {
+    return lastValueFrom(parts.pipe(toArray()));
+  }
+
+  @GrpcStreamMethod('Uploads')
   @WithLock(KEY, { wait: '5s' })
   async notedInside(parts: Observable<Part>): Promise<{ count: number }> {
     await this.note(parts);
@@ -433,6 +446,12 @@ it.each([
   const free = called(method);
   sendAll(free, [1, 2, 3]);
   expect(await answer(free)).toEqual([reply]);
+});
+
+it('two locked methods can read one stream, one after the other', async () => {
+  const call = called('SplitUp');
+  sendAll(call, [1, 2, 3]);
+  expect(await answer(call)).toEqual([12]);
 });
 
 it('a body can await the first message, and then gets all as Nest sends them again', async () => {
