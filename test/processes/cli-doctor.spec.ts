@@ -97,6 +97,15 @@ describe('nest-redis-lock doctor', () => {
     }
   }, 60_000);
 
+  it('doctor finds that two nodes of a quorum are one server, by two names', async () => {
+    const { port } = new URL(server.url);
+    const names = ['127.0.0.1', '127.1', '0.0.0.0'].map((host) => `redis://${host}:${port}`);
+    const { problems } = await examine(names.join(','));
+    expect(problems).toContain(
+      `server: It is the same server as 127.0.0.1:${port}, so it has no vote of its own. Name each server once.`,
+    );
+  }, 30_000);
+
   it('doctor finds a server that evicts, and a replica', async () => {
     await redis.config('SET', 'maxmemory', '100mb');
     await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');

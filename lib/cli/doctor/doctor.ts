@@ -8,6 +8,7 @@ import { notConnected } from '../../redis/cluster/cluster-errors.js';
 import { SLOTS } from '../../redis/cluster/cluster-slot.js';
 import { redisClient } from '../../redis/connection/redis-client.js';
 import { withoutCommand } from '../../redis/connection/redis-diagnosis.js';
+import { infoField } from '../../redis/connection/server-check.js';
 import type { LockService } from '../../service/lock.service.js';
 import type { Action } from '../arguments/verb.js';
 import { EXIT } from '../exit-codes.js';
@@ -45,25 +46,33 @@ async function examineAll(
 ): Promise<Finding[]> {
   if (connection instanceof Cluster) return examineCluster(connection, shared);
   const connections = Array.isArray(connection) ? connection : [connection];
-  const findings = await Promise.all(
+  const examined = await Promise.all(
     connections.map(async (one) => {
       const { redis } = redisClient(one, shared.commandTimeoutMs);
       // A replica refuses what is asked of it, and would be left each time.
       redis.options.reconnectOnError = null;
       const findsMaster = Boolean(redis.options.sentinels);
+      const about = nameOf(redis);
       try {
-        return await examineServer(redis, {
-          ...shared,
-          about: nameOf(redis),
-          findsMaster,
-          isNode: connections.length > 1,
-        });
+        const findings = await examineServer(redis, { ...shared, about, findsMaster, isNode: connections.length > 1 });
+        const info = connections.length > 1 ? await redis.info('server').catch(() => '') : '';
+        return { about, findings, server: infoField(info, 'run_id') };
       } finally {
         redis.disconnect();
       }
     }),
   );
-  return findings.flat();
+  return [...examined.flatMap(({ findings }) => findings), ...twinFindings(examined)];
+}
+
+/** Finds nodes of a quorum that are one server, by several names. */
+function twinFindings(nodes: readonly { readonly about: string; readonly server: string | undefined }[]): Finding[] {
+  return nodes.flatMap(({ about, server }, at): Finding[] => {
+    const twin = nodes.slice(0, at).find((node) => node.server !== undefined && node.server === server);
+    if (!twin) return [];
+    const text = `It is the same server as ${twin.about}, so it has no vote of its own. Name each server once.`;
+    return [{ level: 'problem', about, check: 'server', text }];
+  });
 }
 
 async function examineCluster(
