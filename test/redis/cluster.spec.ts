@@ -84,7 +84,17 @@ describe('A lock in a Redis Cluster', () => {
     });
 
     it('a key whose names would lie in different slots is refused', async () => {
-      for (const key of ['a}b', '{}{x}', 'a{}']) await expect(here.lock(key)).rejects.toBeInstanceOf(LockKeyError);
+      for (const key of ['a}b', '{}{x}', 'a{}']) {
+        const calls = [
+          ...([{}, { mode: 'read' }, { permits: 2 }, { fair: true }] as const).flatMap((options) => [
+            () => here.lock(key, options),
+            () => here.lock([a, key], options),
+          ]),
+          ...[() => here.isLocked(key), () => here.inspect(key), () => here.forceUnlock(key)],
+        ];
+        // The first one leaves nothing behind that the next one would meet.
+        for (const call of [...calls, ...calls]) await expect(call()).rejects.toBeInstanceOf(LockKeyError);
+      }
       for (const key of ['{user:7}:cart', 'a{b', 'a{b}c{d}', 'ü']) await (await here.lock(key)).unlock();
     });
   });

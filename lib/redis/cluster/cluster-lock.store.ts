@@ -1,10 +1,13 @@
+import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { ForwardingLockStore } from '../../store/forwarding-lock.store.js';
 import {
   ALIVE_MS,
   type AcquireCommand,
   type Cancellation,
+  type ForceUnlockOptions,
   type Granted,
   type Busy,
+  type KeyView,
   type OwnedLock,
   type RenewalOutcome,
   type StoreListener,
@@ -127,17 +130,34 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     return all(this.#partsOf(lock).map((part) => this.inner.release(part, keepMs)));
   }
 
+  override async isLocked(key: string): Promise<boolean> {
+    this.#names.check(key);
+    return super.isLocked(key);
+  }
+
+  override async inspect(key: string): Promise<KeyView | undefined> {
+    this.#names.check(key);
+    return super.inspect(key);
+  }
+
+  override async forceRelease(key: string, options?: ForceUnlockOptions): Promise<boolean> {
+    this.#names.check(key);
+    return super.forceRelease(key, options);
+  }
+
   /**
    * Acquires slot by slot. A caller that has to queue in a slot keeps what it has of earlier slots, and has nothing
    * of later ones.
    */
-  #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Busy> {
-    return this.#redis
-      .inTime((throwIfLate) => this.#acquireInOrder(command, groups, throwIfLate))
-      .catch((error: Error) => {
-        const slots = groups.map(({ slot }) => slot);
-        throw this.#redis.noteOutage(error, slots);
-      });
+  async #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Busy> {
+    for (const key of command.keys) this.#names.check(key);
+    try {
+      return await this.#redis.inTime((throwIfLate) => this.#acquireInOrder(command, groups, throwIfLate));
+    } catch (error) {
+      if (!(error instanceof LockUnavailableError)) throw error;
+      const slots = groups.map(({ slot }) => slot);
+      throw this.#redis.noteOutage(error, slots);
+    }
   }
 
   /** @param throwIfLate throws when nobody waits for the reply any more: then what was acquired is released */
