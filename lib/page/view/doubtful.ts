@@ -63,7 +63,7 @@ function heldCalls(process: KnownProcess) {
   return [...new Map(named.map((call) => [`${call.fence} ${call.keys.join(' ')}`, call])).values()];
 }
 
-/** The keys that calls wait for and no answering process names as all its own: those that are waited for longest first. */
+/** The keys that calls wait for and no answering process has for itself: those that are waited for longest first. */
 function waitedFor(processes: readonly KnownProcess[]): ReadonlySet<string> {
   const lists = processes.filter(({ silentMs }) => silentMs === 0).flatMap(listsOf);
   const held = lists.flatMap((one) => one.held.items);
