@@ -92,6 +92,7 @@ describe('Callers of one process', () => {
         expect(await locks.tryLock('b')).toBeNull();
         await b.unlock();
         expect((await all).keys).toEqual(keys);
+        expect(Object.isFrozen((await all).keys)).toBe(true);
         expect(await locks.tryLock(keys[0]!)).toBeNull();
         await (await all).unlock();
       },

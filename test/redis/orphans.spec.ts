@@ -111,6 +111,19 @@ describe('Orphans', () => {
     expect(release).toHaveBeenCalledTimes(1);
   });
 
+  it('orphans that Redis refused are not tried at each new connection, which a refusal may bring about', async () => {
+    const refused = new RefusedError('refused', new Error("READONLY You can't write against a read only replica."));
+    const release = jest.fn(async () => Promise.reject<number>(refused));
+    const orphans = new Orphans(release, async () => 0);
+    orphans.add(lock, 1, { leaseMs: 30_000 });
+    await orphans.reconnected();
+    release.mockClear();
+    for (let times = 0; times < 10; times++) await orphans.reconnected();
+    expect(release).not.toHaveBeenCalled();
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(release).toHaveBeenCalled();
+  });
+
   it('orphans are kept for as long as Redis does not reply, as what they wait for may still run then, and for a lease after', async () => {
     const release = jest.fn(async () => Promise.reject<number>(new Error('away')));
     const orphans = new Orphans(release, async () => 0);

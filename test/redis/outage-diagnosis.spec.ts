@@ -343,7 +343,7 @@ describe('While Redis is unusable', () => {
     lent.on('error', () => undefined);
     open.push(() => lent.disconnect());
     for (const error of await unavailable(writesOf(serviceOn(lent))))
-      expect(error.detail).toMatch(/no connection for \d+ ms\. Check that it runs/);
+      expect(error.detail).toMatch(/ECONNREFUSED [^ ]*\. Check that it runs/);
   });
 
   it('a server is not flooded with attempts to connect', async () => {

@@ -27,9 +27,9 @@ export const MOST_KEYS = 100;
  * @throws LockKeyError
  */
 export function orderedKeys(key: LockKey): readonly string[] {
-  if (typeof key === 'string') return [checkedKey(key)];
-  const keys = listedKeys(key).map(checkedKey);
-  return keys.length === 1 ? keys : [...new Set(keys)].sort();
+  const keys = typeof key === 'string' ? [checkedKey(key)] : listedKeys(key).map(checkedKey);
+  // The lock is released by them: nobody who gets to see them may change them.
+  return Object.freeze(keys.length === 1 ? keys : [...new Set(keys)].sort());
 }
 
 /** Copies an array of keys: what a subclass or a Proxy says of itself may change from one look to the next. */

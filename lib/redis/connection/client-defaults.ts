@@ -98,15 +98,16 @@ function hearingFailovers(redis: Redis): void {
 
 /**
  * Reconnects one of the library's clients once for each connection, however many replies on it ask for that: ioredis
- * adds a listener to the connection each time.
+ * adds a listener to the connection each time. It does not send the command again, as an app can ask for: the library
+ * does so itself, when it has seen why.
  */
 function reconnectingOnce(redis: Redis): Redis {
   const { reconnectOnError } = redis.options;
   let isAsked = false;
   redis.on('connect', () => (isAsked = false));
   redis.options.reconnectOnError = (error) => {
-    const answer = !isAsked && (reconnectOnError?.(error) ?? false);
-    isAsked ||= Boolean(answer);
+    const answer = !isAsked && Boolean(reconnectOnError?.(error));
+    isAsked ||= answer;
     return answer;
   };
   return redis;

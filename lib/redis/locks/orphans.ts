@@ -110,10 +110,14 @@ export class Orphans {
     for (const orphan of this.#orphans.values()) showsLife(orphan);
   }
 
-  /** Releases all of them now, because Redis can be reached again. */
+  /**
+   * Releases all of them now, because Redis can be reached again; but for those that it refused: that could make a
+   * client connect once more, for ever.
+   */
   async reconnected(): Promise<void> {
     this.#isBack = this.#trying;
-    await this.#tryAll([...this.#orphans.keys()]);
+    const all = [...this.#orphans];
+    await this.#tryAll(all.flatMap(([lock, { isRefused }]) => (isRefused ? [] : [lock])));
   }
 
   /** Tries each once more, and gives up. */
