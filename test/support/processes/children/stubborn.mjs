@@ -6,5 +6,7 @@ import { setInterval } from 'node:timers';
 const say = (line) => writeSync(1, `${line}\n`);
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1'])
   process.on(signal, () => say(`got ${signal}`));
+const sayAlive = () => say(`alive ${Number(process.hrtime.bigint()) / 1e6}`);
+sayAlive();
 say(`started ${process.pid}`);
-setInterval(() => say(`alive ${Number(process.hrtime.bigint()) / 1e6}`), 5);
+setInterval(sayAlive, 5);
