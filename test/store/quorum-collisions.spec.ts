@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { AcquireCommand, Busy, Cancellation, Granted } from 'nest-redis-lock';
 import { ForwardingLockStore } from '../../lib/store/forwarding-lock.store.js';
+import { untilDecided } from '../../lib/store/quorum/collisions.js';
 import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
 import type { QuorumNode } from '../../lib/store/quorum/quorum-nodes.js';
 import { until } from '../support/deferred.js';
@@ -81,4 +82,12 @@ describe('Callers that try once at the same moment, each of whom is nearest to a
     expect(await services[1]!.tryLock('job')).toBeNull();
     for (const times of asked) expect(times()).toBeLessThanOrEqual(1);
   });
+});
+
+it('a caller that collides each time gives up before its lease would be over, not with an error when it is', async () => {
+  const refused: Busy = { granted: false, holder: '', leaseLeftMs: 0, ahead: 0, fence: 0 };
+  const attempt = { attempt: { hasCollided: true }, reply: Promise.resolve(refused) };
+  let tries = 0;
+  expect(await untilDecided(() => (tries++, attempt), { delayAfterCollision: () => 10 }, 150)).toBe(refused);
+  expect(tries).toBeLessThanOrEqual(8);
 });

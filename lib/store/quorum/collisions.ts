@@ -4,8 +4,12 @@ import type { Busy, Granted } from '../lock-store.js';
 import type { QuorumAttempt } from './quorum-attempt.js';
 import type { QuorumTurns } from './quorum-turns.js';
 
-/** For how long a caller that does not wait tries again after collisions, in ms. */
+/**
+ * For how long a caller that does not wait tries again after collisions, in ms, and as a part of the lease: that counts
+ * from the first try on.
+ */
 const LONGEST_MS = 500;
+const LONGEST_PART = 1 / 2;
 
 /** One attempt of a caller, and its outcome. */
 export interface Try {
@@ -20,8 +24,9 @@ export interface Try {
 export async function untilDecided(
   tryOnce: () => Try,
   turns: Pick<QuorumTurns, 'delayAfterCollision'>,
+  leaseMs: number,
 ): Promise<Granted | Busy> {
-  const until = now() + LONGEST_MS;
+  const until = now() + Math.min(LONGEST_MS, leaseMs * LONGEST_PART);
   for (let collisions = 1; ; collisions++) {
     const { attempt, reply } = tryOnce();
     const result = await reply;

@@ -96,7 +96,7 @@ export class QuorumLockStore implements LockStore {
     const backMs = queue ? this.#turns.othersTurn(command) : 0;
     if (backMs > 0) return Promise.resolve({ granted: false, holder: '', leaseLeftMs: backMs, ahead: 0, fence: 0 });
 
-    return queue ? this.#try(command).reply : untilDecided(() => this.#try(command), this.#turns);
+    return queue ? this.#try(command).reply : untilDecided(() => this.#try(command), this.#turns, command.leaseMs);
   }
 
   /** Returns undefined: between two attempts a caller has nothing in the store. */
