@@ -30,10 +30,11 @@ export class BorrowedState {
   #database: number | undefined;
   readonly #listener: BorrowedListener;
   #isReported = false;
-  /** Whether this connection is in the database of the client. A new one is in database 0. */
-  #isSure: boolean;
-  /** Whether that is not known since the connection was made. */
-  #isNew: boolean;
+  /**
+   * Whether this connection is known to be in the database of the client; if not, since it was made, or since the app
+   * has switched it. A new one is in database 0.
+   */
+  #place!: 'known' | 'new' | 'switched';
   /** Identifies the question for the database, on this connection. */
   #asked: object | undefined;
   #lastError: Error | undefined;
@@ -41,8 +42,7 @@ export class BorrowedState {
   constructor(redis: Redis, listener: BorrowedListener) {
     this.#redis = redis;
     this.#listener = listener;
-    this.#isSure = databaseOf(redis) === 0;
-    this.#isNew = !this.#isSure;
+    this.#dropped();
     redis.on('ready', this.#ready);
     redis.on('close', this.#dropped);
     redis.on('select', this.#switched);
@@ -74,7 +74,7 @@ export class BorrowedState {
    * Whether a reply on this connection is to a command that the client sent again by itself, maybe in another database.
    */
   get sendsAgainElsewhere(): boolean {
-    return this.#isNew;
+    return this.#place === 'new';
   }
 
   /**
@@ -82,8 +82,9 @@ export class BorrowedState {
    * `chosen` tells the reply, unless the connection drops before.
    */
   mustWait(): boolean {
-    if (!this.#isSure && !this.#asked) this.#choose();
-    return !this.#isSure;
+    const isKnown = this.#place === 'known';
+    if (!isKnown && !this.#asked) this.#choose();
+    return !isKnown;
   }
 
   /** Lets go of the client. */
@@ -97,16 +98,13 @@ export class BorrowedState {
 
   #choose(): void {
     const asked = (this.#asked = {});
-    const settled = (isSure: boolean, refusal?: Error) => {
+    const settled = (error?: Error) => {
       if (this.#asked !== asked) return;
       this.#asked = undefined;
-      if (isSure) [this.#isSure, this.#isNew] = [true, false];
-      if (isSure || refusal?.name === 'ReplyError') this.#listener.chosen(refusal);
+      if (!error) this.#place = 'known';
+      if (!error || error.name === 'ReplyError') this.#listener.chosen(error);
     };
-    atRoot(() => this.#redis.select(this.database)).then(
-      () => settled(true),
-      (error: Error) => settled(false, error),
-    );
+    atRoot(() => this.#redis.select(this.database)).then(() => settled(), settled);
   }
 
   readonly #ready = (): void => {
@@ -119,15 +117,14 @@ export class BorrowedState {
 
   readonly #dropped = (): void => {
     this.#asked = undefined;
-    this.#isSure = databaseOf(this.#redis) === 0;
-    this.#isNew = !this.#isSure;
+    this.#place = databaseOf(this.#redis) === 0 ? 'known' : 'new';
   };
 
   /** ioredis says so before the server has replied. */
   readonly #switched = (database: number): void => {
     if (database === this.#database) return;
     this.#asked = undefined;
-    this.#isSure = false;
+    if (this.#place === 'known') this.#place = 'switched';
   };
 
   #findProblem(): string | undefined {
