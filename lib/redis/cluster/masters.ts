@@ -42,17 +42,26 @@ export function placeOf(name: string): { readonly host: string; readonly port: n
  * options of that are shared otherwise: the app may change the password in them.
  */
 export function withCredentials(cluster: Cluster): ClusterOptions {
-  const credentials = insidesOf(cluster).startupNodes.map(credentialsOf).find(Boolean);
+  const credentials = nodesOfApp(cluster).map(credentialsOf).find(Boolean);
   return credentials ? { redisOptions: { ...cluster.options.redisOptions, ...credentials } } : {};
 }
+
+/** The nodes that the app has named, by clients of our own. */
+const namedNodes = new WeakMap<Cluster, readonly ClusterNode[]>();
+
+/** Lists the nodes that the app has named: for its client, or for the one in whose place a client of ours has come. */
+const nodesOfApp = (cluster: Cluster): readonly ClusterNode[] =>
+  namedNodes.get(cluster) ?? insidesOf(cluster).startupNodes;
 
 /**
  * Lets a client of our own look for the nodes that the app names, too, when its first connections are over: those that
  * it began with may all be gone by then.
  */
 export function laterWithNodesOf(cluster: Cluster, own: Cluster): void {
+  const named = nodesOfApp(cluster);
+  namedNodes.set(own, named);
   own.once('close', () => {
-    insidesOf(own).startupNodes = [...insidesOf(own).startupNodes, ...insidesOf(cluster).startupNodes];
+    insidesOf(own).startupNodes = [...insidesOf(own).startupNodes, ...named];
   });
 }
 
