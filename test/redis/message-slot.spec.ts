@@ -1,7 +1,9 @@
 import { expect, it } from '@jest/globals';
 import type { Cluster } from 'ioredis';
+import { LockUnavailableError } from 'nest-redis-lock';
 import { Doubts } from '../../lib/redis/cluster/doubts.js';
 import type { SilentNodes } from '../../lib/redis/cluster/silent-nodes.js';
+import { refusedBy } from '../../lib/redis/connection/connection-errors.js';
 import { PlainCall, type Call } from '../../lib/redis/connection/plain-call.js';
 
 const NAMES = ['10.0.0.1:6379', '10.0.0.2:6379', '10.0.0.3:6379'];
@@ -37,4 +39,12 @@ it('a master that refuses keys counts as down until it serves one: that it passe
   expect(doubts.nodesDown([])).toEqual(new Set([NAMES[1]]));
   doubts.replied(call);
   expect(doubts.nodesDown([])).toEqual(new Set());
+});
+
+it('a master that refuses one key in a slot in doubt serves the slot; one that counts the cluster as down does not', async () => {
+  const doubts = new Doubts(cluster, { names: () => [] } as unknown as SilentNodes);
+  doubts.cover(new LockUnavailableError('late'), [1], () => 1, undefined);
+  const asked = (said: string) => doubts.settle(1, async () => Promise.reject(refusedBy(NAMES[1]!, new Error(said))));
+  await expect(asked('WRONGTYPE Operation against a key')).resolves.toBeUndefined();
+  await expect(asked('CLUSTERDOWN The cluster is down')).rejects.toThrow(LockUnavailableError);
 });

@@ -1,6 +1,6 @@
 import type { Cluster } from 'ioredis';
 import { coverageOf, storeOutage } from '../../errors/store-outage.js';
-import { RefusedError } from '../connection/connection-errors.js';
+import { mayBeOfItsKeys, RefusedError } from '../connection/connection-errors.js';
 import { PlainCall, type Call } from '../connection/plain-call.js';
 import { SLOTS } from './cluster-slot.js';
 import { masterName, masterOf } from './masters.js';
@@ -48,12 +48,16 @@ export class Doubts {
 
   /**
    * Asks the master of a slot, if it is in doubt that the slot is served: once for all that want to know at the time.
-   * Returns nothing otherwise.
+   * Returns nothing otherwise. That it refuses the key of one of them is an answer, too: the others have other keys.
    */
   settle(slot: number, ask: () => Promise<unknown>): Promise<unknown> | undefined {
     const asked = this.#asked.get(slot);
     if (asked || !this.#isInDoubt(slot)) return asked;
-    const asking = ask().finally(() => this.#asked.delete(slot));
+    const asking = ask()
+      .catch((error: Error) => {
+        if (!(error instanceof RefusedError && mayBeOfItsKeys(error))) throw error;
+      })
+      .finally(() => this.#asked.delete(slot));
     this.#asked.set(slot, asking);
     return asking;
   }
