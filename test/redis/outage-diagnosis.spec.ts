@@ -229,8 +229,8 @@ const OUTAGES: readonly Outage[] = [
   {
     what: 'it has too many clients',
     begin: async () => {
-      const clients = Number(/connected_clients:(\d+)/.exec(await redis.redis.info('clients'))![1]);
-      await config('maxclients', clients);
+      // Those that are connected stay; a client of an earlier test that is still closing makes no room.
+      await config('maxclients', 1);
       return { url: url(), end: () => config('maxclients', 1000) };
     },
     told: /(max number of clients|EPIPE|ECONNRESET).* look at its "maxclients"/,
