@@ -174,8 +174,8 @@ export class Lock implements AsyncDisposable {
    *
    * @throws LockLostError when the lock is lost
    * @throws LockOptionsError for a permit, or while nested calls are inside
-   * @throws LockUnavailableError when the store does not answer. The lock is a reader from then on all the same, and the
-   *   store is asked again until it answers
+   * @throws LockUnavailableError when the store does not answer. The lock is a reader from then on all the same, and
+   *   the store is asked again until it answers
    */
   async downgrade(): Promise<void> {
     this.assertHeld();
