@@ -6,7 +6,7 @@ import { subscriberOf } from '../../lib/redis/connection/further-client.js';
 import { SILENT } from '../../lib/redis/connection/outage-log.js';
 import { RedisConnection } from '../../lib/redis/connection/redis-connection.js';
 import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
-import { until } from '../support/deferred.js';
+import { turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { startProxy } from '../support/redis/tcp-proxy.mjs';
@@ -180,6 +180,9 @@ describe('A borrowed client', () => {
   });
 
   it('a borrowed client that the app switches while a call is in flight stays in the database of the app', async () => {
+    await locks.withLock('a', () => undefined);
+    // The first call of a turn is sent at once.
+    await turn();
     const call = locks.lock('a');
     await client.select(3);
     await client.set('of the app', 'x');
@@ -188,6 +191,39 @@ describe('A borrowed client', () => {
     expect(await redis.exists('of the app')).toBe(1);
     await redis.select(0);
     await client.select(1);
+  });
+
+  it('a borrowed client that the app switches, and back, while the server chooses its database locks at once', async () => {
+    const switchAndBack = () => client.pipeline().select(3).get('of the app').select(1).exec();
+    await switchAndBack();
+    const select = client.select.bind(client);
+    let switched: Promise<unknown> | undefined;
+    jest.spyOn(client, 'select').mockImplementationOnce((database) => {
+      const reply = select(database);
+      switched = switchAndBack();
+      return reply;
+    });
+    await (await locks.lock('a')).unlock();
+    expect(await switched).toHaveLength(3);
+  });
+
+  it('a borrowed client with a shorter time-out of its own is asked again for its database', async () => {
+    const proxy = await startProxy(server.port);
+    const lent = new Redis(proxy.url, { db: 1, commandTimeout: 300 });
+    const services = lockService(redisStore({ connection: lent }), { shutdownGrace: 0 });
+    await services.withLock('a', () => undefined);
+    await lent.pipeline().select(3).select(1).exec();
+    const { replies } = proxy.wires[0]!;
+    replies.hold();
+    const select = jest.spyOn(lent, 'select');
+    const call = services.lock('a');
+    await replies.nextHeld();
+    await expect(select.mock.results[0]!.value).rejects.toThrow('Command timed out');
+    replies.release();
+    await (await call).unlock();
+    await services.close();
+    lent.disconnect();
+    await proxy.stop();
   });
 
   it('a borrowed client releases what was unlocked meanwhile when it is back in its database', async () => {

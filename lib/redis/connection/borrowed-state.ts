@@ -15,7 +15,7 @@ export function databaseOf(redis: Redis): number {
 interface BorrowedListener {
   /** Called for the first problem only: an app that switches back and forth would fill the log. */
   unfit(problem: string): void;
-  /** The server has chosen the database, or has refused to. */
+  /** The server has chosen the database, or has refused to; or it is to be asked again. */
   chosen(refusal?: Error): void;
 }
 
@@ -99,10 +99,13 @@ export class BorrowedState {
   #choose(): void {
     const asked = (this.#asked = {});
     const settled = (error?: Error) => {
-      if (this.#asked !== asked) return;
-      this.#asked = undefined;
+      const isReply = !error || error.name === 'ReplyError';
+      const isOutdated = this.#asked !== asked;
+      if (!isOutdated) this.#asked = undefined;
+      // The app has switched its client since, or its time-out for a command is over.
+      if (isOutdated || !isReply) return void setImmediate(() => this.#listener.chosen());
       if (!error) this.#place = 'known';
-      if (!error || error.name === 'ReplyError') this.#listener.chosen(error);
+      this.#listener.chosen(error);
     };
     atRoot(() => this.#redis.select(this.database)).then(() => settled(), settled);
   }
