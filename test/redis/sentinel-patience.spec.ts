@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Redis, RedisOptions } from 'ioredis';
 import { redisClient } from '../../lib/redis/connection/redis-client.js';
 import { subscriberOf } from '../../lib/redis/connection/further-client.js';
-import { until } from '../support/deferred.js';
+import { deferred, until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
 import { startFakeSentinel, type FakeSentinel } from '../support/redis/fake-sentinel.js';
 import type { RedisServer } from '../support/redis/redis-server.js';
@@ -85,6 +85,21 @@ describe('A Sentinel that gives no answer, or restarts', () => {
       await hungUp;
       redis.disconnect();
       await until(() => sentinel.subscribers === 0);
+    }
+  });
+
+  // Jest fails the file for a rejection that nobody handles, whichever test it comes from.
+  it('can be left while it is about to be listened to again', async () => {
+    for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }] }, 3000)) {
+      sentinel.beforeSubscribed = () => undefined;
+      await redis.connect();
+      await until(() => sentinel.subscribers === 1);
+      const isAsked = deferred();
+      sentinel.beforeSubscribed = () => (isAsked.resolve(), new Promise(() => undefined));
+      sentinel.hangUp();
+      await isAsked.promise;
+      redis.disconnect();
+      await until(() => sentinel.clients === 0);
     }
   });
 });

@@ -88,7 +88,8 @@ function hearingFailovers(redis: Redis): void {
   if (!connect) return;
   const { disconnectTimeout } = redis.options;
   connector.connectToSentinel = (endpoint, options) => {
-    const client = connect(endpoint, { ...options, disconnectTimeout });
+    // ioredis rejects a subscription of its own to which nobody listens when it drops the client: the process would end.
+    const client = connect(endpoint, { ...options, disconnectTimeout, autoResubscribe: false });
     const isForQuestions = !options;
     if (isForQuestions) return client;
     client.on('ready', () => void client.subscribe('+switch-master').catch(() => undefined));

@@ -5,7 +5,10 @@ export interface FakeSentinel {
   readonly port: number;
   /** Runs before it answers who the master is. */
   beforeAnswer: () => void | Promise<void>;
-  /** How many listen to it. */
+  /** Runs before it lets somebody listen. */
+  beforeSubscribed: () => void | Promise<void>;
+  /** How many are connected to it, and how many listen to it. */
+  readonly clients: number;
   readonly subscribers: number;
   /** Tells all who listen that there is another master. */
   announce(): void;
@@ -38,6 +41,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
     const reply = async (command: string) => {
       if (/\r\nhello\r\n/i.test(command)) inResp3.add(socket);
       if (!/\r\nsubscribe\r\n/i.test(command)) return socket.write(await answer(command));
+      await sentinel.beforeSubscribed();
       socket.write(`${kindOf(socket)}3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n`);
       if (!socket.destroyed) subscribed.add(socket);
     };
@@ -51,6 +55,10 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
   const sentinel: FakeSentinel = {
     port: (server.address() as AddressInfo).port,
     beforeAnswer: () => undefined,
+    beforeSubscribed: () => undefined,
+    get clients() {
+      return sockets.size;
+    },
     get subscribers() {
       return subscribed.size;
     },
