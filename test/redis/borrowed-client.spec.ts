@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis, type Cluster } from 'ioredis';
 import { LockUnavailableError, type Lock } from 'nest-redis-lock';
@@ -57,6 +58,24 @@ describe('A borrowed client', () => {
     expect(lines).toEqual([expect.stringMatching(elsewhere)]);
     await client.select(1);
     await locks.withLock('a', () => expect(locks.isLocked('a')).resolves.toBe(true));
+  });
+
+  it.each([
+    ['is ready', 1, (lent: Redis) => once(lent, 'ready')],
+    ['connects', 1, () => undefined],
+    ['is to select another one when it has connected', 2, (lent: Redis) => void lent.select(2)],
+  ])('locks live in the database of a borrowed client that %s when the module starts', async (_what, db, before) => {
+    const lent = new Redis(server.url, { db: 1 });
+    const services = service(lent);
+    await before(lent);
+    services.onApplicationBootstrap();
+    if (lent.status !== 'ready') await once(lent, 'ready');
+    await lent.select(3);
+    await expect(services.lock('a')).rejects.toHaveProperty('detail', expect.stringMatching(/switched its client/));
+    await lent.select(db);
+    await services.withLock('a', () => expect(lent.exists('lock:a')).resolves.toBe(1));
+    await services.close();
+    lent.disconnect();
   });
 
   it.each([true, 1, 2] as const)(

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { LockLostError, LockUnavailableError } from 'nest-redis-lock';
+import { subscriberOf } from '../../lib/redis/connection/further-client.js';
+import { redisClient } from '../../lib/redis/connection/redis-client.js';
 import { diagnosis } from '../../lib/redis/connection/redis-diagnosis.js';
 import { aborted, turn, until } from '../support/deferred.js';
 import { startFakeSentinel } from '../support/redis/fake-sentinel.js';
@@ -76,6 +78,20 @@ describe('When Redis fails', () => {
     expect(await lock.unlock()).toBe(true);
     expect(log).toEqual([]);
     await watched.close();
+  });
+
+  it('a client without a ready check connects again after connections that end at once', async () => {
+    const first = redisClient({ host: '127.0.0.1', port: proxy.port, enableReadyCheck: false }, COMMAND_TIMEOUT_MS);
+    for (const client of [first.redis, subscriberOf(first, COMMAND_TIMEOUT_MS)]) {
+      let connections = 0;
+      client.on('connect', () => connections++).on('error', () => undefined);
+      await client.connect();
+      proxy.refuse();
+      await until(() => connections === 3);
+      proxy.welcome();
+      await until(() => client.ping().catch(() => undefined));
+      client.disconnect();
+    }
   });
 
   it('a server that makes connections, and runs no scripts for a while, is one outage, and calls fail fast', async () => {

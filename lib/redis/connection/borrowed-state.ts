@@ -26,8 +26,12 @@ interface BorrowedListener {
  */
 export class BorrowedState {
   readonly #redis: Redis;
-  /** Where the locks live: the database at our first command, when the app has done what it does as it connects. */
+  /**
+   * Where the locks live: in the database of the client when the module starts, or at our first command before. If the
+   * client connects later, the app may choose another one until then.
+   */
   #database: number | undefined;
+  #hasStarted = false;
   readonly #listener: BorrowedListener;
   #isReported = false;
   /**
@@ -87,6 +91,12 @@ export class BorrowedState {
     return !isKnown;
   }
 
+  /** Notes that the module starts. */
+  start(): void {
+    this.#hasStarted = true;
+    if (this.#redis.status === 'ready') this.#findDatabase();
+  }
+
   /** Lets go of the client. */
   stop(): void {
     this.#asked = undefined;
@@ -112,6 +122,7 @@ export class BorrowedState {
 
   readonly #ready = (): void => {
     this.#lastError = undefined;
+    if (this.#hasStarted) this.#findDatabase();
   };
 
   readonly #errored = (error: Error): void => {
@@ -130,15 +141,15 @@ export class BorrowedState {
     if (this.#place === 'known') this.#place = 'switched';
   };
 
+  #findDatabase(): number {
+    return (this.#database ??= databaseOf(this.#redis));
+  }
+
   #findProblem(): string | undefined {
     const database = databaseOf(this.#redis);
-    this.#database ??= database;
-    if (database !== this.#database) {
-      return (
-        `the app has switched its client to database ${database}, ` +
-        `but its locks live in database ${this.#database}. ${ADVICE}`
-      );
-    }
+    const ofLocks = this.#findDatabase();
+    if (database !== ofLocks)
+      return `the app has switched its client to database ${database}, but its locks live in database ${ofLocks}. ${ADVICE}`;
     const { mode } = this.#redis;
     return mode === 'normal' ? undefined : `the app has put its client into ${mode} mode. ${ADVICE}`;
   }

@@ -22,7 +22,7 @@ export const LONGEST_CONNECT_MS = 10_000;
 export function prepared(redis: Redis, sentinelTimeoutMs: number | undefined): Redis {
   if (sentinelTimeoutMs === undefined) growingSentinelPatience(redis);
   hearingFailovers(redis);
-  return outsideRequests(reconnectingOnce(redis));
+  return outsideRequests(readyWhileConnected(reconnectingOnce(redis)));
 }
 
 /**
@@ -73,6 +73,21 @@ function growingSentinelPatience(redis: Redis): void {
   };
 }
 
+/**
+ * Keeps a client from getting ready after its connection has ended. In ioredis 5 it does when that happens in the
+ * handshake and `enableReadyCheck` is false: and because it counts as ready, it never connects again.
+ */
+function readyWhileConnected(redis: Redis): Redis {
+  const emit = redis.emit.bind(redis);
+  redis.emit = (...event) => {
+    if (event[0] !== 'ready' || !redis.stream.destroyed) return emit(...event);
+    const { reconnectTimeout } = redis as unknown as { readonly reconnectTimeout: NodeJS.Timeout | null };
+    redis.status = reconnectTimeout ? 'reconnecting' : 'end';
+    return false;
+  };
+  return redis;
+}
+
 /** Makes the clients with which ioredis asks Sentinels, and those with which it hears of failovers. */
 interface SentinelConnector {
   connectToSentinel?(endpoint: unknown, options?: RedisOptions): Redis;
@@ -93,7 +108,7 @@ function hearingFailovers(redis: Redis): void {
     const isForQuestions = !options;
     if (isForQuestions) return client;
     client.on('ready', () => void client.subscribe('+switch-master').catch(() => undefined));
-    return client.on('error', () => undefined);
+    return readyWhileConnected(client.on('error', () => undefined));
   };
 }
 

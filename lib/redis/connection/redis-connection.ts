@@ -84,7 +84,7 @@ export class RedisConnection extends Connection {
 
   /** A client that the app lends is connected by the app, or by the first call. */
   open(): void {
-    if (!this.#lent) this.#connect();
+    return this.#state ? this.#state.start() : this.#connect();
   }
 
   publish(channel: string, message: string): Promise<number> {
