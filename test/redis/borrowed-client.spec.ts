@@ -66,8 +66,8 @@ describe('A borrowed client', () => {
     ['is to select another one when it has connected', 2, (lent: Redis) => void lent.select(2)],
   ])('locks live in the database of a borrowed client that %s when the module starts', async (_what, db, before) => {
     const lent = new Redis(server.url, { db: 1 });
-    const services = service(lent);
     await before(lent);
+    const services = service(lent);
     services.onApplicationBootstrap();
     if (lent.status !== 'ready') await once(lent, 'ready');
     await lent.select(3);
