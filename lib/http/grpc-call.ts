@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import type { ExecutionContext } from '@nestjs/common';
 import { nextTick } from '../clock/next-tick.js';
+import { CallStream } from './call-stream.js';
 import { clientGone } from './http-request.js';
 import { isRequestStream, LateStream } from './request-stream.js';
 
@@ -43,21 +44,27 @@ export function prepareGrpcCall(context: ExecutionContext): void {
   args[0] = late;
 }
 
-/** Finds what clients of gRPC stream among the arguments of a method that waits for its lock, and holds it back. */
-export function heldBack(args: readonly unknown[]): HeldBack | undefined {
-  if (!areThereAny) return undefined;
-  const streams = args.filter((arg) => arg instanceof LateStream);
-  for (const stream of streams) stream.holdBack();
-  return streams.length > 0 ? new HeldBack(streams) : undefined;
+/** Gives a call of a method with a lock streams of its own in place of those that clients of gRPC send. */
+export function withStreams(args: readonly unknown[]): CallStreams | undefined {
+  return areThereAny && args.some(isOurs) ? new CallStreams(args) : undefined;
 }
 
-/** The streams among the arguments of a call that waits for its lock. */
-class HeldBack {
-  readonly #streams: readonly LateStream[];
-  #hasRun = false;
+const isOurs = (value: unknown): value is LateStream | CallStream =>
+  value instanceof LateStream || value instanceof CallStream;
 
-  constructor(streams: readonly LateStream[]) {
-    this.#streams = streams;
+/** The arguments of a call of a method with a lock, with streams among them. */
+class CallStreams {
+  readonly args: unknown[];
+  readonly #streams: CallStream[] = [];
+
+  constructor(args: readonly unknown[]) {
+    this.args = args.map((arg) => {
+      if (!isOurs(arg)) return arg;
+      const stream = arg.forCall();
+      calls.set(stream, calls.get(arg)!);
+      this.#streams.push(stream);
+      return stream;
+    });
   }
 
   /**
@@ -65,15 +72,14 @@ class HeldBack {
    *
    * @throws HttpException when it must not run: what a client has sent is gone, because the client left during the wait
    */
-  bodyRuns(): void {
-    this.#hasRun = true;
-    for (const stream of this.#streams) stream.bodyRuns();
+  run(): void {
     if (this.#streams.some(({ isGone }) => isGone)) throw clientGone();
+    for (const stream of this.#streams) stream.run();
   }
 
-  /** Tells them that the body has returned, or does not run. */
-  bodyReturned(): void {
-    for (const stream of this.#streams) stream.bodyReturned(this.#hasRun);
+  /** Tells them that the call has ended. */
+  close(): void {
+    for (const stream of this.#streams) stream.close();
   }
 }
 

@@ -1,7 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Readable } from 'node:stream';
-import { isObservable, Observable, type Subscriber } from 'rxjs';
-import { observerIn } from '../clock/observer-in.js';
+import { isObservable, Observable } from 'rxjs';
+import { CallStream, type SharedStream } from './call-stream.js';
+import { Readers } from './readers.js';
 
 /** What the client of a gRPC call streams, as Nest gives it to a method with `@GrpcStreamMethod`. */
 interface RequestStream extends Observable<unknown> {
@@ -9,110 +9,161 @@ interface RequestStream extends Observable<unknown> {
   drainBuffer(): void;
 }
 
+/** The call as Node reads it. */
+type CallReader = Readable & { readonly cancelled: boolean };
+
 export function isRequestStream(value: unknown): value is RequestStream {
   return isObservable(value) && typeof (value as Partial<RequestStream>).drainBuffer === 'function';
 }
 
 /**
- * The stream of a call that is read late: from the first subscription on, and not while the method waits for its lock.
- * So nothing is lost or kept in memory before. Otherwise it does as the stream of Nest does, which keeps all messages
- * until the method has returned, and sends them again then.
+ * The stream of a call that is read late: from the first subscription on. So while a method waits for its lock, nothing
+ * is lost or kept in memory, unless somebody else reads it. Each call of a method with a lock gets a stream of its own.
  *
- * A body with a lock can also await all of it, which Nest 12 would not end before the body has returned; and nothing is
- * read while the body runs without a subscription.
+ * Otherwise it does as the stream of Nest 12 does, which keeps all messages until the handler has returned, and sends
+ * them again then. (Nest 11 forgets them if the client has ended its stream by then.)
  */
-export class LateStream extends Observable<unknown> {
-  readonly #stream: RequestStream;
-  readonly #call: Readable;
-  readonly #subscribers = new Set<Subscriber<unknown>>();
-  /** Whether a body waits for its lock. */
-  #isHeldBack = false;
-  /** How many bodies run, each called by the one before. */
-  #bodies = 0;
+export class LateStream extends Observable<unknown> implements SharedStream {
+  readonly #call: CallReader;
+  readonly #readers = new Readers();
+  readonly #streams = new Set<CallStream>();
+  /** What was read before the handler returned. */
+  #kept: unknown[] = [];
+  #handler: 'runs' | 'has just returned' | 'has returned' = 'runs';
   #wasSubscribed = false;
   /** Whether somebody listens to the call itself. */
   #isListenedTo = false;
-  #hasReturned = false;
   #hasEnded = false;
 
-  constructor(stream: RequestStream, call: Readable) {
+  constructor(stream: RequestStream, call: CallReader) {
     super((subscriber) => {
-      // Messages come in the context of the connection, and what a body does for each is inside its lock.
-      const reading = this.#stream.subscribe(observerIn(AsyncLocalStorage.snapshot(), subscriber));
-      // Nest 11 does not complete the stream of a call that ends before its client has.
-      const complete = () => subscriber.complete();
-      if (call.destroyed) setImmediate(complete);
-      else call.once('close', complete);
-      this.#subscribers.add(subscriber);
-      this.#wasSubscribed = true;
-      if (this.#hasEnded && this.#isInBody) complete();
-      else this.#read();
+      const leave = this.#readers.add(subscriber);
+      if (call.destroyed) setImmediate(() => subscriber.complete());
+      this.readsOn();
       return () => {
-        call.off('close', complete);
-        reading.unsubscribe();
-        this.#subscribers.delete(subscriber);
-        // Who subscribes next reads on.
-        if (this.#isInBody && this.#subscribers.size === 0) call.pause();
+        leave();
+        this.regulate();
       };
     });
-    this.#stream = stream;
     this.#call = call;
-    call.once('end', () => this.#ended());
     call.pause();
+    const complete = () => this.#tell((readers) => readers.complete());
+    stream.subscribe({
+      next: (message) => this.#received(message),
+      error: (reason) => this.#tell((readers) => readers.error(reason)),
+      complete: () => call.cancelled && complete(),
+    });
+    // It sends what came before, and keeps nothing from now on.
+    stream.drainBuffer();
+    const ended = () => this.#ended();
+    if (call.readableEnded) setImmediate(ended);
+    else call.once('end', ended);
+    // Nest 11 does not complete the stream of a call that ends before its client has.
+    call.once('close', complete);
   }
 
-  /** Whether the call has ended before its stream was read to the end: what the client has sent is gone, or a part. */
+  get isOver(): boolean {
+    return this.#hasEnded && this.#handler !== 'has just returned';
+  }
+
+  get isInHandler(): boolean {
+    return this.#handler === 'runs';
+  }
+
+  get isDestroyed(): boolean {
+    return this.#call.destroyed;
+  }
+
+  get isListenedTo(): boolean {
+    return this.#isListenedTo;
+  }
+
+  get hasLeft(): boolean {
+    return this.#call.cancelled;
+  }
+
   get isGone(): boolean {
     return this.#call.destroyed && !(this.#wasSubscribed && this.#hasEnded);
   }
 
-  /** Nest calls it when the method has returned. */
+  /** Makes the stream that a call of a method with a lock gets. */
+  forCall(): CallStream {
+    // Nobody has had what came before the first subscription.
+    const isUnread = this.#handler === 'runs' && !this.#wasSubscribed;
+    return this.add(new CallStream(this, isUnread ? [...this.#kept] : []));
+  }
+
+  add(stream: CallStream): CallStream {
+    this.#streams.add(stream);
+    this.regulate();
+    return stream;
+  }
+
+  delete(stream: CallStream): void {
+    this.#streams.delete(stream);
+    this.regulate();
+  }
+
+  /** Nest calls it when the handler has returned. */
   drainBuffer(): void {
-    this.#hasReturned = true;
-    this.#read();
-  }
-
-  /** Stops the stream, because the method waits for its lock. */
-  holdBack(): void {
-    this.#isHeldBack = true;
+    if (this.#handler !== 'runs') return;
+    this.#handler = 'has just returned';
     this.#call.pause();
-  }
-
-  /** The next one who subscribes is the body: who did before it, such as an interceptor, waits for it. */
-  bodyRuns(): void {
-    this.#isHeldBack = false;
-    this.#bodies++;
-  }
-
-  /** @param ran whether the body has run: it does not without its lock */
-  bodyReturned(ran: boolean): void {
-    this.#isHeldBack = false;
-    if (ran) this.#bodies--;
-    // Otherwise whoever subscribes next reads it: the method has not returned, and may give it to another one.
-    if (this.#subscribers.size > 0 || this.#hasReturned || this.#isListenedTo) this.#read();
+    for (const stream of this.#streams) stream.forget();
+    setImmediate(() => {
+      this.#handler = 'has returned';
+      for (const message of this.#kept.splice(0)) this.#send(message);
+      if (this.#hasEnded) this.#ended();
+      this.regulate();
+    });
   }
 
   /** Reads the call also if nobody subscribes: somebody listens to the call itself. */
   resume(): void {
     this.#isListenedTo = true;
-    this.#read();
+    this.regulate();
   }
 
-  get #isInBody(): boolean {
-    return !this.#isHeldBack && this.#bodies > 0;
+  readsOn(): void {
+    this.#wasSubscribed = true;
+    this.regulate();
   }
 
-  #read(): void {
-    if (this.#isHeldBack || !(this.#wasSubscribed || this.#isListenedTo)) return;
-    if (!this.#hasReturned) return void this.#call.resume();
-    // What comes now is behind what Nest has kept, and sends in a "setImmediate" of its own.
-    this.#call.pause();
-    this.#stream.drainBuffer();
-    setImmediate(() => this.#isHeldBack || this.#call.resume());
+  /**
+   * Reads the call, or pauses it. Before the first subscription it is paused, and while a method with a lock has it and
+   * nobody reads: who subscribes next reads on. Between two of them it stays as it is.
+   */
+  regulate(): void {
+    if (this.#handler === 'has just returned' || !(this.#wasSubscribed || this.#isListenedTo)) return;
+    const streams = [...this.#streams];
+    const isRead = this.#isListenedTo || this.#readers.size > 0 || streams.some(({ isRead }) => isRead);
+    const isHad = streams.some(({ isOpen }) => isOpen);
+    if (isRead || (this.#handler === 'has returned' && !isHad)) this.#call.resume();
+    else if (isHad) this.#call.pause();
+  }
+
+  #received(message: unknown): void {
+    if (this.#handler !== 'has returned') this.#kept.push(message);
+    if (this.#handler !== 'has just returned') this.#send(message);
+  }
+
+  #send(message: unknown): void {
+    // A call that a reader makes now gets what comes after this message.
+    const streams = [...this.#streams];
+    this.#readers.next(message);
+    for (const stream of streams) stream.next(message);
   }
 
   #ended(): void {
     this.#hasEnded = true;
-    if (this.#isInBody) for (const subscriber of this.#subscribers) subscriber.complete();
+    if (this.#handler === 'has just returned') return;
+    if (this.#handler === 'has returned') this.#readers.complete();
+    // Nest would not end the stream before the handler has returned, which may await it.
+    for (const stream of this.#streams) stream.readers.complete();
+  }
+
+  #tell(what: (readers: Readers) => void): void {
+    what(this.#readers);
+    for (const { readers } of this.#streams) what(readers);
   }
 }

@@ -6,9 +6,11 @@ import {
   Controller,
   type ExecutionContext,
   type INestMicroservice,
+  Inject,
   Logger,
   type NestInterceptor,
   type PipeTransform,
+  Scope,
   UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
@@ -27,16 +29,21 @@ import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import {
+  catchError,
   concat,
   concatMap,
   filter,
   firstValueFrom,
   fromEvent,
+  iif,
   isObservable,
   lastValueFrom,
   map,
+  merge,
   NEVER,
   type Observable,
+  // In the metadata of decorators, where an imported type is not.
+  Observable as Declared,
   of,
   startWith,
   Subject,
@@ -44,7 +51,7 @@ import {
   toArray,
 } from 'rxjs';
 import { nextTurn } from '../../lib/clock/next-turn.js';
-import { until } from '../support/deferred.js';
+import { deferred, until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
 
 jest.setTimeout(30_000);
@@ -117,6 +124,12 @@ class Uploads {
   @WithLock(KEY, OPTIONS)
   @GrpcStreamMethod('Uploads')
   async asyncAbove(parts: Observable<Part>): Promise<Observable<Part>> {
+    return echo(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  declared(parts: Observable<Part>): Declared<Part> {
     return echo(parts);
   }
 
@@ -216,6 +229,92 @@ class OtherUploads {
   }
 
   @GrpcStreamMethod('Uploads')
+  @WithLock('saves', OPTIONS)
+  async savedWithStream(parts: Observable<Part>): Promise<{ count: number }> {
+    const saved = await lastValueFrom(
+      parts.pipe(
+        concatMap(() => this.note(parts)),
+        toArray(),
+      ),
+    );
+    return { count: saved.length };
+  }
+
+  @GrpcStreamMethod('Uploads')
+  async readTwice(parts: Observable<Part>): Promise<{ count: number }> {
+    const first = this.all(parts);
+    const second = nextTurn().then(() => this.all(parts));
+    return { count: 10 * (await first) + (await second) };
+  }
+
+  @WithLock(KEY, OPTIONS)
+  async all(parts: Observable<Part>): Promise<number> {
+    return (await lastValueFrom(parts.pipe(toArray()))).length;
+  }
+
+  @GrpcStreamMethod('Uploads')
+  async awaitedBeside(parts: Observable<Part>): Promise<{ count: number }> {
+    const [rest, all] = await Promise.all([this.rest(parts), this.all(parts)]);
+    return { count: 10 * rest.length + all };
+  }
+
+  @GrpcStreamMethod('Uploads')
+  beside(parts: Observable<Part>): Observable<Part> {
+    return merge(this.tens(parts), this.locked(parts));
+  }
+
+  @WithLock('tens')
+  tens(parts: Observable<Part>): Declared<Part> {
+    return parts.pipe(map(({ number }) => ({ number: 10 * number })));
+  }
+
+  @WithLock(KEY, OPTIONS)
+  locked(parts: Observable<Part>): Declared<Part> {
+    return echo(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  behind(parts: Observable<Part>): Observable<Part> {
+    return concat(echo(parts), this.locked(parts));
+  }
+
+  @GrpcStreamMethod('Uploads')
+  notRead(parts: Observable<Part>): Observable<Part> {
+    const locked = this.locked(parts);
+    return iif(() => false, locked, echo(parts));
+  }
+
+  @GrpcStreamMethod('Uploads')
+  withoutKey(parts: Observable<Part>): Observable<Part> {
+    return this.keyed('', parts).pipe(catchError(() => echo(parts)));
+  }
+
+  @WithLock('of:<id>')
+  keyed(id: string, parts: Observable<Part>): Declared<Part> {
+    return id === '' ? NEVER : parts;
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  async refused(parts: Observable<Part>): Promise<Observable<Part>> {
+    const { length } = await lastValueFrom(parts.pipe(toArray()));
+    throw new RpcException(`${length} are too many`);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  async readAgain(parts: Observable<Part>): Promise<Observable<Part>> {
+    const { length } = await lastValueFrom(parts.pipe(toArray()));
+    return echo(parts).pipe(startWith({ number: 10 * length }));
+  }
+
+  @GrpcStreamMethod('Uploads')
+  sorted(parts: Observable<Part>): Observable<Part> {
+    const kinds = Array.from({ length: 12 }, (_, kind) => parts.pipe(filter(({ number }) => number === kind)));
+    return echo(merge(...kinds));
+  }
+
+  @GrpcStreamMethod('Uploads')
   @WithLock(KEY, OPTIONS)
   saved(parts: Observable<Part>): Observable<Part> {
     return parts.pipe(concatMap((part) => this.save(part)));
@@ -284,6 +383,13 @@ class OtherUploads {
     return echo(parts);
   }
 
+  @UseInterceptors(Tap)
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  async tappedAsync(parts: Observable<Part>): Promise<Observable<Part>> {
+    return echo(parts);
+  }
+
   @GrpcStreamMethod('Uploads')
   listening(_parts: Observable<Part>, _metadata: unknown, call: Readable): Observable<Part> {
     return concat(NEVER.pipe(takeUntil(fromEvent(call, 'end'))), of({ number: 7 }));
@@ -297,6 +403,21 @@ class OtherUploads {
   }
 }
 
+/** Made for each request, after the client has sent something. */
+const SLOW = { provide: 'slow', scope: Scope.REQUEST, useFactory: () => isSent.promise };
+let isSent = deferred();
+
+@Controller()
+class ScopedUploads {
+  constructor(@Inject('slow') _slow: unknown) {}
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  async awaitedLate(parts: Observable<Part>): Promise<{ count: number }> {
+    return { count: (await lastValueFrom(parts.pipe(toArray()))).length };
+  }
+}
+
 const echo = (parts: Observable<Part>): Observable<Part> => parts.pipe(map(({ number }) => ({ number })));
 
 let app: INestMicroservice;
@@ -307,7 +428,8 @@ beforeEach(async () => {
   const url = `127.0.0.1:${await freePort()}`;
   const module = Test.createTestingModule({
     imports: [LockTestingModule.forRoot()],
-    controllers: [Uploads, OtherUploads],
+    controllers: [Uploads, OtherUploads, ScopedUploads],
+    providers: [SLOW],
   });
   app = (await module.compile()).createNestMicroservice<MicroserviceOptions>({
     transport: Transport.GRPC,
@@ -358,7 +480,7 @@ async function answer(call: Call): Promise<(number | string)[]> {
 
 const event = (wanted: string) => firstValueFrom(locks.events.pipe(filter(({ type }) => type === wanted)));
 
-const METHODS = ['Below', 'Above', 'AsyncBelow', 'AsyncAbove', 'Inner'];
+const METHODS = ['Declared', 'Below', 'Above', 'AsyncBelow', 'AsyncAbove', 'Inner'];
 
 describe.each(METHODS)('a lock on a gRPC method that reads a stream: %s', (method) => {
   it('gets each message, in order, when its key is free', async () => {
@@ -426,6 +548,20 @@ it('a body can await the whole stream', async () => {
   expect(await answer(call)).toEqual([3]);
 });
 
+it('a body can await what came before its controller was made', async () => {
+  for (const later of [[3], []]) {
+    isSent = deferred();
+    const call = called('AwaitedLate');
+    const answered = answer(call);
+    for (const number of [1, 2]) call.write({ number });
+    if (later.length === 0) call.end();
+    await received();
+    isSent.resolve();
+    if (later.length > 0) sendAll(call, later);
+    expect(await answered).toEqual([2 + later.length]);
+  }
+});
+
 it('a body can await the first message, then the others, and then gets the end', async () => {
   const call = called('Parted');
   sendAll(call, [1, 2, 3]);
@@ -462,6 +598,61 @@ it('a body can await the first message, and then gets all as Nest sends them aga
   await waits;
   await held.unlock();
   expect(await answer(call)).toEqual([10, 1, 2, 3]);
+});
+
+describe('methods with a lock that read one stream beside others', () => {
+  it.each([
+    ['SavedWithStream', [3]],
+    ['AwaitedBeside', [33]],
+    ['Beside', [1, 2, 3, 10, 20, 30]],
+    // Nothing comes after the end.
+    ['Behind', [1, 2, 3]],
+    ['NotRead', [1, 2, 3]],
+    ['WithoutKey', [1, 2, 3]],
+    ['TappedAsync', [1, 2, 3]],
+  ] as const)('get each message that comes from their call on: %s', async (method, replies) => {
+    const inOrder = (all: (number | string)[]) => all.sort((one, other) => Number(one) - Number(other));
+    const free = called(method);
+    sendAll(free, [1, 2, 3]);
+    expect(inOrder(await answer(free))).toEqual(replies);
+
+    const [held, noted] = [await locks.lock(KEY), await locks.lock('note')];
+    const busy = called(method);
+    const answered = answer(busy);
+    sendAll(busy, [1, 2, 3]);
+    await received();
+    await Promise.all([held.unlock(), noted.unlock()]);
+    expect(inOrder(await answered)).toEqual(replies);
+  });
+
+  it('one that waits does not hold back the one that has the key', async () => {
+    const call = called('ReadTwice');
+    const answered = answer(call);
+    call.write({ number: 1 });
+    await event('queued');
+    sendAll(call, [2, 3]);
+    expect([32, 33]).toContain((await answered)[0]);
+  });
+
+  it('a body that has read all can fail, and can read all again', async () => {
+    const refused = called('Refused');
+    sendAll(refused, [1, 2, 3]);
+    expect(await answer(refused)).toEqual(['3 are too many']);
+    const again = called('ReadAgain');
+    sendAll(again, [1, 2, 3]);
+    expect(await answer(again)).toEqual([30, 1, 2, 3]);
+  });
+
+  it('as many may subscribe as like', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => warnings.push(warning);
+    process.on('warning', note);
+    const call = called('Sorted');
+    sendAll(call, [1, 2, 3]);
+    expect(await answer(call)).toEqual([1, 2, 3]);
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
+  });
 });
 
 it('a body is inside its lock also for messages that come later', async () => {

@@ -89,7 +89,7 @@ describe('When Redis fails', () => {
       proxy.refuse();
       await until(() => connections === 3);
       proxy.welcome();
-      await until(() => client.ping().catch(() => undefined));
+      await until(async () => (await client.ping().catch(() => undefined)) === 'PONG');
       client.disconnect();
     }
   });

@@ -1,5 +1,4 @@
 import type { LockOptionsError } from '../../errors/lock-options.error.js';
-import { heldBack } from '../../http/grpc-call.js';
 import { attachToRequest } from '../../http/http-request.js';
 import type { ReturnKind } from '../method/checked-method.js';
 import type { Around } from '../method/wrap-method.js';
@@ -13,15 +12,9 @@ import type { LockCall } from './lock-call.js';
 export function aroundCall(kind: ReturnKind, call: LockCall): Around {
   switch (kind) {
     case 'observable':
-      return (body, self, args) => {
-        heldBack(args);
-        return lazyObservable((unsubscribed) => call(body, self, args, unsubscribed));
-      };
+      return (body, self, args) => lazyObservable((unsubscribed) => call(body, self, args, unsubscribed));
     case 'iterator':
-      return (body, self, args) => {
-        heldBack(args);
-        return lazyIterator((left) => call(body, self, args, left));
-      };
+      return (body, self, args) => lazyIterator((left) => call(body, self, args, left));
     case 'unknown':
       return (body, self, args) => promiseOrIterator(call(body, self, args));
     case 'promise':

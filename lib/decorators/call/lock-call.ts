@@ -1,7 +1,7 @@
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
-import { hasCallEnded, heldBack } from '../../http/grpc-call.js';
+import { hasCallEnded, withStreams } from '../../http/grpc-call.js';
 import type { Method } from '../method/checked-method.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { holdUntilEnd } from '../stream/hold-until-end.js';
@@ -31,15 +31,16 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
   const onLost = lockOptions.onLost ?? 'throw';
   // Not an async function: a lock costs so little that one more promise shows.
   return (body, self, args, unsubscribed) => {
+    let streams: ReturnType<typeof withStreams>;
     try {
       const locks = serviceOf(self, name, module);
       const { requests } = locks;
       const key = keyOrAttachedError(keyOf, args, requests);
-      const streams = heldBack(args);
+      streams = withStreams(args);
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
-        streams?.bodyRuns();
-        const result = Reflect.apply(body, self, withCurrentLock(args, lockParameters, lock));
+        streams?.run();
+        const result = Reflect.apply(body, self, withCurrentLock(streams?.args ?? args, lockParameters, lock));
         return Promise.resolve(result).then((value) => {
           warnIfUncovered(value, name);
           return holdUntilEnd(value, { lock, onLost, requests, hasCallEnded: hasCallEnded(args) });
@@ -48,8 +49,9 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
       const called = unsubscribed
         ? endedBy(unsubscribed, lockOptions, (options) => locks.withLock(key, work, options))
         : locks.withLock(key, work, lockOptions);
-      return streams ? called.finally(() => streams.bodyReturned()) : called;
+      return streams ? called.finally(() => streams?.close()) : called;
     } catch (error) {
+      streams?.close();
       return Promise.reject(error);
     }
   };
