@@ -18,6 +18,8 @@ export class SuspensionDetector {
   /** How far the time of day is ahead of the monotonic clock. */
   #ahead = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** With which timers it was set. Where a test has replaced them since, it does not come. */
+  #setBy = setTimeout;
 
   /**
    * @param isNeeded whether to go on comparing
@@ -30,12 +32,19 @@ export class SuspensionDetector {
 
   /** Compares the clocks for as long as that is needed, and does not keep the process alive. */
   watch(): void {
-    if (this.#timer) return;
+    if (this.#timer && this.#setBy === setTimeout) return;
     this.#ahead = Date.now() - now();
     this.#startTimer();
   }
 
+  /** Stops comparing. */
+  stop(): void {
+    if (this.#setBy === setTimeout) clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
   #startTimer(): void {
+    this.#setBy = setTimeout;
     this.#timer = atRoot(() => setTimeout(() => this.#compare(), COMPARED_EVERY_MS).unref());
   }
 

@@ -11,6 +11,8 @@ export class TimeWheel<T> {
   readonly #due: (items: T[]) => void;
   #timer: NodeJS.Timeout | undefined;
   #armedFor = Infinity;
+  /** With which timers. Where a test has replaced them since, what was set does not come. */
+  #armedBy = setTimeout;
 
   constructor(due: (items: T[]) => void) {
     this.#due = due;
@@ -20,7 +22,7 @@ export class TimeWheel<T> {
     let slot = this.#slots.get(atMs);
     if (!slot) this.#slots.set(atMs, (slot = new ChurnMap()));
     slot.set(item, true);
-    if (atMs < this.#armedFor) this.#arm(atMs);
+    if (atMs < this.#armedFor || this.#armedBy !== setTimeout) this.#arm(atMs);
   }
 
   /** @returns false when it was not there, or is over */
@@ -34,13 +36,14 @@ export class TimeWheel<T> {
 
   clear(): void {
     this.#slots.clear();
-    clearTimeout(this.#timer);
+    if (this.#armedBy === setTimeout) clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#armedFor = Infinity;
   }
 
   #arm(atMs: number): void {
-    clearTimeout(this.#timer);
+    if (this.#armedBy === setTimeout) clearTimeout(this.#timer);
+    this.#armedBy = setTimeout;
     this.#armedFor = atMs;
     this.#timer = atRoot(() =>
       setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), LONGEST_TIMER_MS)).unref(),

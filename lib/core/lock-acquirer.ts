@@ -86,6 +86,7 @@ export class LockAcquirer {
         await releaser.releaseAll();
         watchdog.stop();
         verification.stop();
+        leases.stop();
         releaser.stop();
         await store.close();
       },

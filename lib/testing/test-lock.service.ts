@@ -19,6 +19,8 @@ import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.j
 /** The options of `RedisLockModule`, except those about Redis. */
 export type LockTestingModuleOptions = Omit<RedisLockModuleOptions, 'connection' | 'durability'>;
 
+const SHUTDOWN_GRACE = '1s';
+
 const SITUATIONS: readonly string[] = ['busy', 'lost', 'down'] satisfies (keyof LockSituation)[];
 
 /**
@@ -36,13 +38,15 @@ export class TestLockService extends LockService {
   readonly #simulated: SimulatedLockStore;
 
   /**
-   * @param options the `store` defaults to a new `MemoryLockStore`
+   * @param options the `store` defaults to a new `MemoryLockStore`, and `shutdownGrace` to 1 s: test runners allow some
+   *   seconds for `app.close()`, and a test may have left a lock behind
    * @throws LockOptionsError for an unknown option or a bad value
    */
   constructor(options: LockTestingModuleOptions = {}) {
     const given = inMemory(options);
     const { callDefaults, shutdownGraceMs, exceptionFactory, store } = resolveModuleOptions({
       ...given,
+      shutdownGrace: given.shutdownGrace ?? SHUTDOWN_GRACE,
       store: given.store === undefined ? new MemoryLockStore() : given.store,
     });
     const simulated = new SimulatedLockStore(store!);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { now } from '../../lib/clock/deadline.js';
+import { InFlight } from '../../lib/redis/connection/in-flight.js';
 import { TimeWheel } from '../../lib/clock/time-wheel.js';
 
 describe('Many due times on one timer', () => {
@@ -31,5 +32,27 @@ describe('Many due times on one timer', () => {
     wheel.delete(at + 1, 2);
     jest.advanceTimersByTime(11);
     expect(due).toEqual([[2]]);
+  });
+});
+
+describe('Fake timers of one test', () => {
+  afterEach(() => void jest.useRealTimers());
+
+  it('stop no due time of the next test', () => {
+    const due: string[] = [];
+    const wheel = new TimeWheel<string>((items) => due.push(...items));
+    const items = new InFlight<{ name: string; startedAt: number; stalls: number }>(100, ({ name }) => due.push(name));
+    for (const test of [1, 2]) {
+      jest.useFakeTimers();
+      const at = Math.ceil(now()) + 100;
+      wheel.add(at, 'on the wheel');
+      const item = { name: 'in flight', startedAt: 0, stalls: 0 };
+      items.add(item);
+      if (test === 2) jest.advanceTimersByTime(101);
+      wheel.delete(at, 'on the wheel');
+      items.delete(item);
+      jest.useRealTimers();
+    }
+    expect(due.sort()).toEqual(['in flight', 'on the wheel']);
   });
 });

@@ -29,6 +29,15 @@ async function start(building: TestingModuleBuilder): Promise<TestingModule> {
 const withMemory = (options = {}) =>
   Test.createTestingModule({ imports: [LockTestingModule.forRoot(options)], providers: [Jobs] });
 
+it('a lock that a test has left behind holds up the end of its app no longer than a test runner allows', async () => {
+  const module = await withMemory().compile();
+  await module.get(LockService).lock('left behind');
+  const startedAt = performance.now();
+  await module.close();
+  // Jest allows 5 s for a hook; the default of an app is 10 s.
+  expect(performance.now() - startedAt).toBeLessThan(4000);
+});
+
 it('LockTestingModule gives locks that really exclude', async () => {
   const jobs = (await start(withMemory())).get(Jobs);
   await using held = await jobs.locks.lock('job');

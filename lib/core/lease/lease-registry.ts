@@ -52,6 +52,11 @@ export class LeaseRegistry implements Iterable<Lease> {
     await this.#until(() => this.#leases.size === 0, untilMs);
   }
 
+  /** Compares no clocks any more. */
+  stop(): void {
+    this.#suspension.stop();
+  }
+
   [Symbol.iterator](): Iterator<Lease> {
     return this.#leases.values();
   }

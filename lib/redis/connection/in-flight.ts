@@ -20,6 +20,8 @@ export class InFlight<T extends Started> implements Iterable<T> {
   readonly #expire: (item: T) => void;
   readonly #items = new ChurnMap<T, true>();
   #timer: NodeJS.Timeout | undefined;
+  /** With which timers it was set. Where a test has replaced them since, it does not come. */
+  #setBy = setTimeout;
 
   constructor(timeoutMs: number, expire: (item: T) => void) {
     this.#timeoutMs = timeoutMs;
@@ -34,7 +36,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
     item.startedAt = now();
     item.stalls = 0;
     this.#items.set(item, true);
-    this.#timer ??= this.#look();
+    if (!this.#timer || this.#setBy !== setTimeout) this.#timer = this.#look();
   }
 
   delete(item: T): void {
@@ -49,12 +51,13 @@ export class InFlight<T extends Started> implements Iterable<T> {
   clear(): T[] {
     const items = [...this.#items.keys()];
     this.#items.clear();
-    clearTimeout(this.#timer);
+    if (this.#setBy === setTimeout) clearTimeout(this.#timer);
     this.#timer = undefined;
     return items;
   }
 
   #look(): NodeJS.Timeout {
+    this.#setBy = setTimeout;
     const inMs = this.#timeoutMs / LOOKS;
     const dueAt = now() + inMs;
     // Timers run before sockets are read: after a stall of the process, the replies may be there already.
