@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { LockUnavailableError } from 'nest-redis-lock';
 import { nextTurn } from '../../lib/clock/next-turn.js';
-import { NotSentError, RefusedError } from '../../lib/redis/connection/connection-errors.js';
+import { NotAskedError, NotSentError, RefusedError } from '../../lib/redis/connection/connection-errors.js';
 import { LateCopies } from '../../lib/redis/locks/late-copies.js';
 import { Orphans } from '../../lib/redis/locks/orphans.js';
 
@@ -98,9 +98,11 @@ describe('Orphans', () => {
     expect(release.mock.calls.length).toBeLessThan(6);
   });
 
-  it('orphans are released soon after Redis has refused for a while: nothing else tells that it does no more', async () => {
-    const refused = new RefusedError('refused', new Error('NOREPLICAS Not enough good replicas to write.'));
-    const release = jest.fn(async () => Promise.reject<number>(refused));
+  it.each([
+    ['Redis has refused', new RefusedError('refused', new Error('NOREPLICAS Not enough good replicas to write.'))],
+    ["the app's client was in use for something else", new NotAskedError('in another database')],
+  ])('orphans are released soon after %s for a while: nothing else tells that it is over', async (_what, error) => {
+    const release = jest.fn(async () => Promise.reject<number>(error));
     const orphans = new Orphans(release, async () => 0);
     orphans.add(lock, 1, { leaseMs: 30_000 });
     await jest.advanceTimersByTimeAsync(9000);

@@ -101,10 +101,10 @@ function hearingFailovers(redis: Redis): void {
   const { connector } = redis as unknown as { readonly connector: SentinelConnector };
   const connect = connector.connectToSentinel?.bind(connector);
   if (!connect) return;
-  const { disconnectTimeout } = redis.options;
+  const { disconnectTimeout, keepAlive } = redis.options;
   connector.connectToSentinel = (endpoint, options) => {
     // ioredis rejects a subscription of its own to which nobody listens when it drops the client: the process would end.
-    const client = connect(endpoint, { ...options, disconnectTimeout, autoResubscribe: false });
+    const client = connect(endpoint, { ...options, disconnectTimeout, keepAlive, autoResubscribe: false });
     const isForQuestions = !options;
     if (isForQuestions) return client;
     client.on('ready', () => void client.subscribe('+switch-master').catch(() => undefined));

@@ -5,6 +5,9 @@ import { diagnosis, saidBy, withoutCommand } from './redis-diagnosis.js';
 /** The command never left this process, so it can't have changed anything. */
 export class NotSentError extends LockUnavailableError {}
 
+/** The app has its client in use for something else: nothing tells when it is back. */
+export class NotAskedError extends NotSentError {}
+
 /** The server replied with an error. */
 export class RefusedError extends LockUnavailableError {
   /** The server's own words. */
@@ -38,6 +41,12 @@ export const mayBeOfItsKeys = ({ reply }: RefusedError): boolean => OF_ITS_KEYS.
 /** The error of a call that did not get through: it tells whether the command may have run. */
 export function notDone({ sent }: Pick<Call, 'sent'>, message: string, cause?: Error): LockUnavailableError {
   return sent ? new LockUnavailableError(message, cause) : new NotSentError(message, cause);
+}
+
+/** The error of a call that can't go over the app's client now. */
+export function notAsked({ sent }: Pick<Call, 'sent'>, server: string, problem: string): LockUnavailableError {
+  const message = `Redis at ${server} was not asked: ${problem}`;
+  return sent ? new LockUnavailableError(message) : new NotAskedError(message);
 }
 
 /** The error of a call that the server refused. */

@@ -7,7 +7,7 @@ import { PUBLISH } from '../lua/publish.script.js';
 import { BorrowedState, databaseOf } from './borrowed-state.js';
 import { CircuitBreaker } from './circuit-breaker.js';
 import { Connection, type ConnectionListener } from './connection.js';
-import { mayBeOfItsKeys, notDone, noReplyOf, type RefusedError } from './connection-errors.js';
+import { mayBeOfItsKeys, notAsked, notDone, noReplyOf, type RefusedError } from './connection-errors.js';
 import { isNoise, type ConnectionFailure } from './connection-noise.js';
 import type { OutageLog } from './outage-log.js';
 import { PlainCall, type Call } from './plain-call.js';
@@ -132,7 +132,7 @@ export class RedisConnection extends Connection {
   protected write(call: Call): void {
     if (this.#redis.status !== 'ready' || this.#isElsewhere) return this.park(call);
     const problem = this.#state?.problem;
-    if (problem) return this.fail(call, notDone(call, `Redis at ${this.server} was not asked: ${problem}`));
+    if (problem) return this.fail(call, notAsked(call, this.server, problem));
     if (this.#state?.mustWait()) return this.park(call);
     ScriptCommand.send(this.#redis, call, this);
   }

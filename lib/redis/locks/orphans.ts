@@ -2,14 +2,17 @@ import { now } from '../../clock/deadline.js';
 import { nextTurn } from '../../clock/next-turn.js';
 import { atRoot } from '../../clock/root-context.js';
 import { ALIVE_MS, type Cancellation } from '../../store/lock-store.js';
-import { RefusedError } from '../connection/connection-errors.js';
+import { NotAskedError, RefusedError } from '../connection/connection-errors.js';
 
 const FIRST_RETRY_MS = 500;
 
 /** The longest time between two attempts while Redis does not reply, in ms. */
 const LONGEST_RETRY_MS = 30_000;
 
-/** The longest time between two attempts while Redis refuses them, in ms: nothing tells when it refuses no more. */
+/**
+ * The longest time between two attempts while Redis refuses them, or the app's client can't send them, in ms: nothing
+ * tells when that is over.
+ */
 const LONGEST_REFUSED_RETRY_MS = 2_000;
 
 /** How many are tried at a time: they hold up neither the calls of this process nor a Redis that is slow. */
@@ -22,6 +25,8 @@ interface Orphan {
   isAnswered: boolean;
   /** Whether Redis has refused the last attempt. */
   isRefused: boolean;
+  /** Whether the app's client could not send it. */
+  isNotAsked: boolean;
   /**
    * When its lease and its time in the queue are over, so that Redis has dropped it by itself. `Infinity` until Redis
    * has shown that it runs commands: before that, the command that acquires it may still lie in a buffer.
@@ -77,6 +82,7 @@ export class Orphans {
       leaseMs,
       isAnswered: false,
       isRefused: false,
+      isNotAsked: false,
       until: Infinity,
       keepUntil: time + keepMs,
       tryAt: time + FIRST_RETRY_MS,
@@ -167,10 +173,11 @@ export class Orphans {
       if (keepMs > 0 || !orphan.isAnswered) orphan.until = knownUntil(orphan.leaseMs);
       orphan.keepUntil = -Infinity;
       orphan.isAnswered = true;
-      orphan.isRefused = false;
+      orphan.isRefused = orphan.isNotAsked = false;
       return count;
     } catch (error) {
       orphan.isRefused = error instanceof RefusedError;
+      orphan.isNotAsked = error instanceof NotAskedError;
       // A refusal, which may last for hours, is an answer, too: what acquires it has been run, or been refused.
       if (orphan.isRefused && !orphan.isAnswered) {
         showsLife(orphan);
@@ -197,8 +204,8 @@ export class Orphans {
   }
 }
 
-function longestRetryMs({ isAnswered, isRefused }: Orphan): number {
-  if (isRefused) return LONGEST_REFUSED_RETRY_MS;
+function longestRetryMs({ isAnswered, isRefused, isNotAsked }: Orphan): number {
+  if (isRefused || isNotAsked) return LONGEST_REFUSED_RETRY_MS;
   return isAnswered ? Infinity : LONGEST_RETRY_MS;
 }
 
