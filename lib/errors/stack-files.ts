@@ -8,15 +8,35 @@ const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:[\\/])(?!.*<anonym
 
 /** Returns the paths of the files of the running functions, the innermost first, without those of Node. */
 export function filesOfStack(): readonly string[] {
-  const { stackTraceLimit } = Error;
-  // The limit stays where it can't be set, as with frozen intrinsics. `prepareStackTrace` may make anything of a stack.
-  Reflect.set(Error, 'stackTraceLimit', FRAMES);
-  const { stack } = new Error();
-  Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
-  return String(stack)
-    .split('\n')
-    .flatMap((line) => pathOf(FRAME.exec(line)?.[1]) ?? []);
+  const files = filesIn(String(stack(FRAMES)));
+  return files.some(isAbsolute) ? files : filesIn(plainStack(FRAMES));
 }
+
+/** Returns the stack as Node writes it, also where a tool shortens the stacks of the process. */
+export function plainStack(frames: number): string {
+  const { prepareStackTrace } = Error as { readonly prepareStackTrace?: unknown };
+  Reflect.set(Error, 'prepareStackTrace', undefined);
+  try {
+    return String(stack(frames));
+  } finally {
+    Reflect.set(Error, 'prepareStackTrace', prepareStackTrace);
+  }
+}
+
+/** `prepareStackTrace` may make anything of a stack. */
+function stack(frames: number): unknown {
+  const { stackTraceLimit } = Error;
+  // The limit stays where it can't be set, as with frozen intrinsics.
+  Reflect.set(Error, 'stackTraceLimit', frames);
+  try {
+    return new Error().stack;
+  } finally {
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+  }
+}
+
+const filesIn = (written: string): readonly string[] =>
+  written.split('\n').flatMap((line) => pathOf(FRAME.exec(line)?.[1]) ?? []);
 
 /**
  * Returns a file of this package, or at least of the app, for `createRequire`. Not `import.meta.url`, which is a syntax

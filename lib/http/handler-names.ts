@@ -44,15 +44,24 @@ const shownPath = (path: unknown): string =>
 /** The methods that return the pattern of a message: of TCP and RabbitMQ, Redis, NATS, Kafka and MQTT. */
 const PATTERN_OF = ['getPattern', 'getChannel', 'getSubject', 'getTopic'] as const;
 
+/** What GraphQL tells a resolver of itself. */
+interface ResolveInfo {
+  readonly parentType: { readonly name: string };
+  readonly fieldName: string;
+}
+
+const isResolveInfo = (arg: unknown): arg is ResolveInfo =>
+  typeof arg === 'object' && arg !== null && 'parentType' in arg && 'fieldName' in arg;
+
 /** Names what a message or a query runs, as far as Nest knows it, for the log. */
 export function messageOf(host: ArgumentsHost): string {
   switch (host.getType<string>()) {
     case 'ws':
       return `Message ${shown(host.switchToWs().getPattern())}`;
     case 'graphql': {
-      const { parentType, fieldName } =
-        host.getArgByIndex<{ parentType?: unknown; fieldName?: unknown } | undefined>(3) ?? {};
-      return `${String(parentType)}.${String(fieldName)}`;
+      // Behind the parent, the arguments and the context; a resolver of references gets no arguments.
+      const info = host.getArgs<unknown[]>().find(isResolveInfo);
+      return info ? `${info.parentType.name}.${info.fieldName}` : 'A resolver';
     }
     default: {
       const context = host.switchToRpc().getContext<Partial<Record<string, () => unknown>> | undefined>();

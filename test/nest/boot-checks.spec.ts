@@ -453,6 +453,27 @@ Potential solutions:
       .join('\n\n'),
   ]),
   [
+    '@Transactional above @WithLock, where a tool shortens the stacks of the process',
+    () => {
+      const { prepareStackTrace } = Error as { readonly prepareStackTrace?: unknown };
+      Error.prepareStackTrace = ({ message }) => message;
+      try {
+        class Orders {
+          @mikroOrmTransactional('core/decorators/Transactional.js')
+          @WithLock('order')
+          async confirm() {}
+        }
+        return { providers: [Orders] };
+      } finally {
+        Object.assign(Error, { prepareStackTrace });
+      }
+    },
+    `Orders.confirm() has @Transactional (of @mikro-orm/core) above @WithLock, so its transaction would commit after the lock is released.
+
+Potential solutions:
+- Write @WithLock above @Transactional: the lock is then held until the transaction has ended.`,
+  ],
+  [
     "a decorator that drops the interceptor of scope: 'request'",
     () => {
       @Controller('orders')

@@ -13,6 +13,7 @@ import {
   type Type,
   UseFilters,
 } from '@nestjs/common';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { GraphQLModule, Query, Resolver } from '@nestjs/graphql';
 import { type ClientProxy, ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -26,6 +27,7 @@ import { once } from 'node:events';
 import { lastValueFrom, throwError } from 'rxjs';
 import { io } from 'socket.io-client';
 import { WebSocket } from 'ws';
+import { messageOf } from '../../lib/http/handler-names.js';
 import { freePort } from '../support/free-port.mjs';
 import { startApp } from './http-app.js';
 
@@ -285,5 +287,14 @@ describe('a lock error of GraphQL', () => {
     expect(await errors('invalid')).toEqual([
       expect.objectContaining({ extensions: { code: 'LOCK_KEY_INVALID', status: 400 } }),
     ]);
+  });
+
+  it.each([
+    ['a field', [{}, {}, {}, { parentType: { name: 'Query' }, fieldName: 'account' }], 'Query.account'],
+    ['references', [{}, {}, { parentType: { name: 'Query' }, fieldName: '_entities' }], 'Query._entities'],
+  ])('the log names what a resolver of %s resolves', (_what, args, named) => {
+    const host = new ExecutionContextHost(args);
+    host.setType('graphql');
+    expect(messageOf(host)).toBe(named);
   });
 });

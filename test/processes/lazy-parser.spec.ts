@@ -88,8 +88,17 @@ describe('The parser of class sources', () => {
 
   it('an app loads the parser from its working directory when stacks name no files of this machine', async () => {
     link('acorn');
-    const named = "Error.prepareStackTrace = () => 'at define (webpack://app/main.js:1:1)';";
+    const named =
+      "Object.defineProperty(Error, 'prepareStackTrace', { value: () => 'at define (webpack://app/main.js:1:1)' });";
     expect(await run(DESTRUCTURED.replace('class Payout', `${named}\nclass Payout`))).toBe('locked pay:42:7\n');
+  });
+
+  it('an app loads the parser that only the package can see, when a tool shortens the stacks', async () => {
+    const own = join(packages, 'nest-redis-lock', 'node_modules');
+    mkdirSync(own);
+    symlinkSync(join(HERE, 'node_modules', 'acorn'), join(own, 'acorn'));
+    const shortened = "Error.prepareStackTrace = () => 'Error in define main.js';";
+    expect(await run(DESTRUCTURED.replace('class Payout', `${shortened}\nclass Payout`))).toBe('locked pay:42:7\n');
   });
 
   it('an app that needs the parser and does not have it fails when the class is defined, and says why', async () => {

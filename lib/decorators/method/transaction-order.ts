@@ -1,3 +1,5 @@
+import { plainStack } from '../../errors/stack-files.js';
+
 /** MikroORM has other decorators in these packages, too. */
 const MIKRO_ORM = /@mikro-orm[\\/](?:core|decorators)(?=[\\/]\w+[\\/]Transactional\.)/.source;
 /** The packages whose `@Transactional` puts a transaction around everything below it. */
@@ -32,7 +34,7 @@ export class TransactionWatch {
 
   /** Notes who looks at the locked method. */
   look(frames = METADATA_FRAMES): void {
-    if (!this.#isDefined) this.#seen ??= TRANSACTIONAL.exec(stack(frames))?.[1]?.replace('\\', '/');
+    if (!this.#isDefined) this.#seen ??= TRANSACTIONAL.exec(plainStack(frames))?.[1]?.replace('\\', '/');
   }
 
   /** Notes who reads the method in its descriptor from here on. */
@@ -47,15 +49,5 @@ export class TransactionWatch {
       },
       set: (wrapper: unknown) => (method = wrapper),
     });
-  }
-}
-
-function stack(frames: number): string {
-  const usual = Error.stackTraceLimit;
-  Error.stackTraceLimit = frames;
-  try {
-    return new Error().stack ?? '';
-  } finally {
-    Error.stackTraceLimit = usual;
   }
 }
