@@ -42,7 +42,7 @@ export class LockReleaser implements LockIssuer {
   readonly #pendingAcquires: PendingAcquires;
 
   constructor({ store, events, watchdog, leases, localQueue, pendingAcquires, reports }: LockReleaserParts) {
-    this.changes = new LeaseChanges(store, watchdog);
+    this.changes = new LeaseChanges(store, watchdog, (lease) => this.#leaveTurns(lease));
     this.events = events;
     this.reports = reports;
     this.#store = store;
@@ -71,7 +71,7 @@ export class LockReleaser implements LockIssuer {
   readonly onLost = (lease: Lease): void => {
     this.#watchdog.unwatch(lease);
     this.#leases.delete(lease);
-    this.#pendingAcquires.leaveLocalQueue(lease.turns);
+    this.#leaveTurns(lease);
   };
 
   /** Takes all leases from their holders, and releases them. */
@@ -142,7 +142,14 @@ export class LockReleaser implements LockIssuer {
       return !lock.loss;
     });
     // The next caller of this process asks in the same tick, so "release this, and queue me" is one command.
-    this.#pendingAcquires.leaveLocalQueue(lease.turns);
+    this.#leaveTurns(lease);
     return released;
+  }
+
+  /** Gives the turns of a lease to the next callers of this process. */
+  #leaveTurns(lease: Lease): void {
+    const { turns } = lease;
+    lease.turns = [];
+    this.#pendingAcquires.leaveLocalQueue(turns);
   }
 }

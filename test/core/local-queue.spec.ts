@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lock, LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { healthOf } from '../../lib/core/store-health.js';
 import { onAbort } from '../../lib/clock/on-abort.js';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -22,6 +23,23 @@ describe('Callers of one process', () => {
   afterEach(async () => {
     await locks.close();
     await other.close();
+  });
+
+  it('a caller that gives up names who holds the key by then, not who held it when it came', async () => {
+    const held = await locks.lock('a');
+    // A lock whose token somebody knows is not handed on inside the process.
+    expect(held.token).toBeDefined();
+    const timeouts = [1, 2].map(() => locks.lock('a', { wait: 500 }).catch((error: unknown) => error));
+    await turn();
+    const holder = 'elsewhere:7:abcdefghijklmnop.1';
+    store.acquire = async () => ({ granted: false, holder, ahead: 0, fence: 1, leaseLeftMs: 60_000 });
+    await held.unlock();
+    for (const error of await Promise.all(timeouts)) expect(error).toMatchObject({ holder: 'elsewhere:7' });
+  });
+
+  it('a health check waits for the reply to one command', async () => {
+    store.cancel = () => new Promise(() => undefined);
+    expect(await healthOf(store)).toMatchObject({ isUp: true });
   });
 
   it('a caller that gives up on one key leaves the other keys that it got', async () => {

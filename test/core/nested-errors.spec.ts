@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { LockTimeoutError } from 'nest-redis-lock';
+import type { Lock, LockTimeoutError } from 'nest-redis-lock';
 import { MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
-import { deferred, turn } from '../support/deferred.js';
+import { aborted, deferred, turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 
 describe('Errors inside the work of another lock', () => {
@@ -89,5 +89,20 @@ describe('Errors inside the work of another lock', () => {
       })
       .catch((error: unknown) => error)) as LockTimeoutError;
     expect(error.detail).toMatch(/ms.*\. Raise "wait"/);
+  });
+
+  it('a nested lock that is lost by force says so, also when a listener of the outer lock unlocks that', async () => {
+    let nested: Lock | undefined;
+    await here
+      .withLock('a', async (outer) => {
+        outer.signal.addEventListener('abort', () => void outer.unlock());
+        nested = await here.lock('a');
+        const lost = aborted(nested.signal);
+        await there.forceUnlock('a', { by: 'ops', reason: 'stuck' });
+        await lost;
+      })
+      .catch(() => undefined);
+    const forced = { by: 'ops', reason: 'stuck' };
+    expect(nested!.signal.reason).toMatchObject({ reason: 'taken', forced });
   });
 });

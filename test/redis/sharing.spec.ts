@@ -81,6 +81,23 @@ describe('Shared locks in Redis', () => {
     });
   });
 
+  it('a writer that waits in the process of a downgraded lock is before the readers that come later', async () => {
+    const held = await here.lock('a', { mode: 'write' });
+    const order: string[] = [];
+    const entered = async (locks: ClosableLockService, mode: 'read' | 'write') => {
+      await using lock = await locks.lock('a', { mode });
+      order.push(lock.mode);
+    };
+    const writing = entered(here, 'write');
+    await held.downgrade();
+    await waiters('a', 1);
+    const reading = entered(there, 'read');
+    await waiters('a', 2);
+    await held.unlock();
+    await Promise.all([writing, reading]);
+    expect(order).toEqual(['write', 'read']);
+  });
+
   describe('dead waiters', () => {
     it('a waiter whose process died is passed over at once by those who may share the key', async () => {
       await here.lock('a', read);

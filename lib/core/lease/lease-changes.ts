@@ -15,12 +15,15 @@ const LONGEST_RETRY_MS = 2_000;
 export class LeaseChanges {
   readonly #store: LockStore;
   readonly #watchdog: Watchdog;
+  readonly #leaveTurns: (lease: Lease) => void;
   /** Settles when the store has answered all downgrades of a lease, or they have failed. */
   readonly #downgrades = new WeakMap<Lease, Promise<void>>();
 
-  constructor(store: LockStore, watchdog: Watchdog) {
+  /** @param leaveTurns gives the turns of a lease to the next callers of this process */
+  constructor(store: LockStore, watchdog: Watchdog, leaveTurns: (lease: Lease) => void) {
     this.#store = store;
     this.#watchdog = watchdog;
+    this.#leaveTurns = leaveTurns;
   }
 
   /** @throws LockUnavailableError */
@@ -117,6 +120,8 @@ export class LeaseChanges {
       throw error;
     }
     isReader();
+    // A reader has none. So a writer of this process that waits is in the queue before the readers that come later.
+    this.#leaveTurns(lease);
     if (!error) return;
     this.#readAgainLater(lease, FIRST_RETRY_MS);
     throw error;

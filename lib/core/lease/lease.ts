@@ -50,7 +50,7 @@ export class Lease implements OwnedLock {
   /** Changes when a writer becomes a reader. */
   sharing: Sharing;
   /** The keys for which its holder has the turn in this process. */
-  readonly turns: readonly string[];
+  turns: readonly string[];
   /** How many calls nested in a reader write now. */
   writers = 0;
   /** How often the store was asked to make the reader the writer: the number of the last such upgrade. */

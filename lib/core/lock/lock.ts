@@ -268,8 +268,9 @@ export class Lock implements AsyncDisposable {
     if (this.#loss) return;
     this.holdTime?.end();
     this.#loss = this.#error(reason, forced);
-    this.#signal?.abort(this.#loss);
+    // First those inside: who hears of this loss may call `unlock()`, which would end them for that.
     this.#nesting?.lost(reason, forced);
+    this.#signal?.abort(this.#loss);
     this.#emitLoss(this.#loss);
     if (forced && !this.isNested) this.#issuer.reports.takenByForce(this, this.#loss);
     this.trace?.end(this.#loss);

@@ -1,4 +1,5 @@
 import { refusal, signalsOf, type LockRequest, type Obstacle, type Refusal } from '../request/lock-request.js';
+import { holderOf } from '../request/lock-token.js';
 import type { LocalQueue } from './local-queue.js';
 import type { WaitTracker } from './wait-tracker.js';
 
@@ -120,7 +121,7 @@ export function enterKeyThen<Entered, HandedOff>(
   request.onWait?.({ holder, ahead, token: queue.holderToken(key) });
   return tracker.during(request, (findDeadlock) => {
     const late = () =>
-      enterAfterFront(takeTurn, key, queue, request, context, { holder, ahead, deadlock: findDeadlock() });
+      enterAfterFront(takeTurn, key, queue, request, context, { ahead, deadlock: findDeadlock() });
     return queue.enter(key, {
       request,
       untilMs: startedAt + waitMs,
@@ -141,7 +142,7 @@ async function enterAfterFront<Entered>(
   queue: LocalQueue<unknown>,
   request: LockRequest,
   { startedAt, holder }: WaitContext,
-  waited?: Pick<Obstacle, 'holder' | 'ahead' | 'deadlock'>,
+  waited?: Pick<Obstacle, 'ahead' | 'deadlock'>,
 ): Promise<Entered | Refusal> {
   let isAnswered: boolean;
   do {
@@ -151,7 +152,7 @@ async function enterAfterFront<Entered>(
     // answered once is enough: callers that asked one after the other would take a round trip each.
   } while (!isAnswered && queue.isTrying(key));
   const facts = {
-    holder: queue.isInside(key) ? holder : undefined,
+    holder: queue.isInside(key) ? holder : holderOf(queue.holderToken(key) ?? ''),
     ahead: queue.waiterCount(key),
     leaseLeftMs: queue.leaseLeftMs(key),
     ...waited,
