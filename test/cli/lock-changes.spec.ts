@@ -27,6 +27,10 @@ function holder(
 /** What only the store says of a holder. */
 const unclaimed = (instance: string): ListedHolder => holder(instance, undefined, { token: token(instance) });
 
+/** One whose work is done, and whose key `atLeast` keeps. */
+const keptBy = (instance: string): ListedHolder =>
+  holder(instance, undefined, { token: `${token(instance)} kept`, isKept: true });
+
 const waiters = (instance: string, callers: number): ListedWaiters => ({
   ...{
     host: 'api',
@@ -188,6 +192,56 @@ describe('The changes between two looks', () => {
     await look([lock([holder(FIRST, 1)])]);
     stored = [{ token: `${token(FIRST)} kept`, leaseLeftMs: 5000 }];
     expect(await look([], { live: [SECOND] })).toEqual(['ended 1']);
+  });
+
+  it('what `atLeast` keeps, which is listed while others wait, hides neither who ends nor who comes', async () => {
+    const permits = { mode: 'permit', permits: 2 } as const;
+    const queue = [waiters(SECOND, 1)];
+    expect(await look([lock([holder(FIRST, 1)], queue, permits)])).toEqual(['held 1', 'waiting 0 → 1']);
+    expect(await look([lock([holder(FIRST, 2), keptBy(FIRST)], queue, permits)])).toEqual(['ended 1', 'acquired 2']);
+    expect(await look([lock([keptBy(FIRST), keptBy(FIRST)], queue, permits)])).toEqual(['ended 2']);
+    expect(await look([lock([holder(FIRST, 3), keptBy(FIRST)], queue, permits)])).toEqual(['acquired 3']);
+    expect(await look([lock([holder(FIRST, 3)], [], permits)])).toEqual(['waiting 1 → 0']);
+  });
+
+  it('a key that `atLeast` keeps is no lock, whoever comes and goes to wait for it', async () => {
+    const kept = lock([keptBy(FIRST)], [waiters(SECOND, 1)]);
+    expect(await look([lock([holder(FIRST, 1)])])).toEqual(['held 1']);
+    expect(await look([])).toEqual(['ended 1']);
+    expect(await look([kept])).toEqual(['waiting 0 → 1']);
+    expect(await look([])).toEqual(['waiting 1 → 0']);
+    expect(await look([kept], { live: [SECOND] })).toEqual(['waiting 0 → 1']);
+    expect(asked).toBe(0);
+  });
+
+  it('a process that does not answer keeps its lock beside what `atLeast` keeps of another', async () => {
+    await look([lock([holder(FIRST, 2)], [], { mode: 'permit', permits: 2 })]);
+    stored = [
+      { token: `${token(FIRST)} kept`, leaseLeftMs: 5000 },
+      { token: `api:1:${FIRST}.2`, leaseLeftMs: 5000 },
+    ];
+    expect(await look([], { unreached: [silent(FIRST)] })).toEqual(['unreached api:1']);
+  });
+
+  it('a holder has the fields of a listed one, and no others', async () => {
+    const fields = Object.keys(unclaimed(FIRST)).sort();
+    const queue = lock([unclaimed(FIRST)], [waiters(SECOND, 1)]);
+    const told = [];
+    for (const [locks, live] of [
+      [[queue], [FIRST, SECOND]],
+      [[queue], [SECOND]],
+      [[], [SECOND]],
+    ] as const)
+      told.push(
+        ...(await changes.next({
+          list: { locks, total: locks.length, unreached: [] },
+          live: new Set(live),
+          sinceMs: 0,
+        })),
+      );
+    const ofHolders = told.flatMap((change) => ('holder' in change ? [change] : []));
+    expect(ofHolders.map(({ event }) => event)).toEqual(['held', 'orphaned', 'ended']);
+    for (const { holder } of ofHolders) expect(Object.keys(holder).sort()).toEqual(fields);
   });
 
   it('a holder that only Redis knows has ended when Redis says so, not when nobody waits any more', async () => {

@@ -17,6 +17,7 @@ interface Line {
   readonly key: string;
   readonly what: string;
   readonly holder: { readonly pid: number };
+  readonly waiterCount: number;
   /** Those of a list. */
   readonly locks: readonly unknown[];
   readonly unreached: readonly unknown[];
@@ -96,6 +97,25 @@ describe('nest-redis-lock watch, and ls --watch in a pipe', () => {
     // A question that was on its way to it got no answer.
     const ofLock = linesOf(command).filter(({ key }) => key === KEY);
     expect(ofLock.map(({ event }) => event)).toEqual(['held', 'orphaned', 'ended']);
+  }, 30_000);
+
+  it('tells that a lock has ended whose work is done, while `atLeast` keeps the key and others wait', async () => {
+    const lock = await locks.lock(KEY, { label: 'nightly', atLeast: '60s' });
+    const command = watch();
+    await told(command, 'held');
+    const waits = new AbortController();
+    const waiting = locks.lock(KEY, { wait: '60s', signal: waits.signal }).catch(() => undefined);
+    await told(command, 'waiting', { waiterCount: 1 });
+    await lock.unlock();
+    expect(await told(command, 'ended')).toMatchObject({
+      waiterCount: 1,
+      holder: { label: 'nightly', fence: lock.fence },
+    });
+    waits.abort();
+    await waiting;
+    await told(command, 'waiting', { waiterCount: 0 });
+    const ofHolders = linesOf(command).filter(({ holder }) => holder !== undefined);
+    expect(ofHolders.map(({ event }) => event)).toEqual(['held', 'ended']);
   }, 30_000);
 
   it('goes on while Redis is away, says so, and takes no lock for ended because of it', async () => {

@@ -41,7 +41,9 @@ export class LockChanges {
   async #changesOf(lock: ListedLock, doubt: Doubt, sinceMs: number): Promise<LockChange[]> {
     const { key, mode, permits } = lock;
     const before = this.#seen.get(key);
-    const holders = recognized(lock.holders, before?.holders ?? [], doubt);
+    // What `atLeast` keeps has ended, and is listed only while others wait.
+    const listed = lock.holders.filter((holder) => !holder.isKept);
+    const holders = recognized(listed, before?.holders ?? [], doubt);
     const fresh = holders.filter((holder) => !before?.holders.some((one) => isSame(one, holder)));
     const missing = before?.holders.filter((holder) => !holders.some((one) => isSame(one, holder))) ?? [];
     const { kept, ended } = await this.#sorted(key, missing, {
@@ -50,7 +52,7 @@ export class LockChanges {
     });
     const { waiters, waiterCount } = doubt.waitersOf(lock, before);
     const of = { key, mode, permits, waiterCount };
-    if (lock.holders.length + kept.length + waiterCount === 0) this.#seen.delete(key);
+    if (holders.length + kept.length + waiterCount === 0) this.#seen.delete(key);
     else this.#seen.set(key, { lock, holders: [...holders, ...kept], waiters, waiterCount });
     const wereOrphaned = before?.holders.filter(({ isOrphaned }) => isOrphaned) ?? [];
     const orphaned = [...holders, ...kept].filter(
@@ -58,13 +60,13 @@ export class LockChanges {
     );
     const waited = before?.waiterCount ?? 0;
     return [
-      ...ended.map((holder) => ({ event: 'ended' as const, ...of, holder })),
-      ...fresh.map(({ isOrphaned: _, ...holder }) => ({
+      ...ended.map((holder) => ({ event: 'ended' as const, ...of, holder: asListed(holder) })),
+      ...fresh.map((holder) => ({
         event: isOld(holder, sinceMs) ? ('held' as const) : ('acquired' as const),
         ...of,
-        holder,
+        holder: asListed(holder),
       })),
-      ...orphaned.map(({ isOrphaned: _, ...holder }) => ({ event: 'orphaned' as const, ...of, holder })),
+      ...orphaned.map((holder) => ({ event: 'orphaned' as const, ...of, holder: asListed(holder) })),
       ...(waiterCount === waited ? [] : [{ event: 'waiting' as const, ...of, before: waited }]),
     ];
   }
@@ -85,9 +87,8 @@ export class LockChanges {
       return { kept: unsure, ended: missing.filter((holder) => !unsure.includes(holder)) };
     }
     const kept = unsure.flatMap((holder): SeenHolder[] => {
-      const own = stored.find(({ token }) => isTokenOf(holder, token));
-      // What `atLeast` keeps has ended: its work is done.
-      if (!own || isKept(own.token)) return [];
+      const own = stored.find(({ token }) => !isKept(token) && isTokenOf(holder, token));
+      if (!own) return [];
       const isNew = !holder.isOrphaned && doubt.isDead(holder);
       return [isNew ? { ...holder, remaining: own.leaseLeftMs, isOrphaned: true } : holder];
     });
@@ -116,11 +117,13 @@ function recognized(listed: readonly ListedHolder[], seen: readonly SeenHolder[]
   return listed.map((holder) => {
     const at = left.findIndex((one) => isSame(one, holder));
     const [known] = at < 0 ? [] : left.splice(at, 1);
-    if (holder.heldMs !== undefined || holder.isKept) return holder;
+    if (holder.heldMs !== undefined) return holder;
     const { token, remaining } = holder;
     return { ...(known ?? holder), token, remaining, isOrphaned: doubt.isDead(holder) };
   });
 }
+
+const asListed = ({ isOrphaned: _, ...holder }: SeenHolder): ListedHolder => holder;
 
 /** Whether a holder that is seen for the first time had the lock at the last look: it was not listed then. */
 const isOld = ({ heldMs }: ListedHolder, sinceMs: number): boolean => heldMs === undefined || heldMs > sinceMs;
