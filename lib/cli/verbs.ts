@@ -116,7 +116,7 @@ const UNLOCK: Verb = {
 It shows who holds the lock, and asks. Only the holders that were shown lose it: if another has it by then,
 that one keeps it.
 
-Exit codes: 0 released; 1 nothing was released; 69 Redis is down; 64 wrong usage.`,
+Exit codes: 0 released; 1 nothing was released; 130 Ctrl-C; 69 Redis is down; 64 wrong usage.`,
   load: async () => (await import('./unlock/unlock.js')).unlock,
 };
 

@@ -108,6 +108,24 @@ describe('nest-redis-lock on a terminal', () => {
     30_000,
   );
 
+  it.each([
+    ['Ctrl-D', CTRL_D, 'Nothing was released.\r\n', 1],
+    ['Ctrl-C', CTRL_C, '', 130],
+  ])(
+    'unlock takes %s for a no',
+    async (_, key, shownThen, code) => {
+      await redis.set('lock:nightly', 'another tool', 'PX', 60_000);
+      start('unlock nightly --force --reason stuck');
+      await shows('Type yes: ');
+      type(key);
+      expect(await once(terminal, 'close')).toEqual([code, null]);
+      const after = stripVTControlCharacters(shown.slice(shown.indexOf('Type yes: ')));
+      expect(after).toBe(`Type yes: \r\n${shownThen}`);
+      expect(await redis.exists('lock:nightly')).toBe(1);
+    },
+    30_000,
+  );
+
   describe('ls --watch', () => {
     const LEAVES = '\x1b[?1049l';
     const LS = `${process.execPath} ${COMMAND} ls --watch`;

@@ -1,10 +1,10 @@
 import { hostname, userInfo } from 'node:os';
-import { createInterface } from 'node:readline/promises';
+import { createInterface } from 'node:readline';
 import type { LockInfo } from '../../core/lock-info.js';
 import type { Arguments } from '../arguments/arguments.js';
 import { UsageError } from '../arguments/usage.error.js';
 import type { Action } from '../arguments/verb.js';
-import { EXIT } from '../exit-codes.js';
+import { EXIT, exitCodeOf } from '../exit-codes.js';
 import { print } from '../print.js';
 import { hearOthers } from '../redis/hear-others.js';
 import { openLocks } from '../redis/open-locks.js';
@@ -24,7 +24,9 @@ export const unlock: Action = async (given, say) => {
     const tokens = holders.map(({ token }) => token);
     if (tokens.length === 0)
       return await answer(`Nothing was released: ${shownText(key)} is not held by that token.\n`);
-    if (!options.isSure && !(await isConfirmed(info, tokens.length))) return await answer('Nothing was released.\n');
+    const isConfirmed = options.isSure || (await confirmation(info, tokens.length));
+    if (isConfirmed === 'SIGINT') return exitCodeOf(isConfirmed);
+    if (!isConfirmed) return await answer('Nothing was released.\n');
     // Only those that were shown: another may hold the key by now.
     const { by, reason } = options;
     const released = await Promise.all(tokens.map((token) => locks.forceUnlock(key, { token, by, reason })));
@@ -63,17 +65,20 @@ function userOfMachine(): string {
   }
 }
 
-/** Asks the person at the terminal. */
-async function isConfirmed(info: LockInfo, count: number): Promise<boolean> {
+/** Asks the person at the terminal. `SIGINT` if the answer is Ctrl-C: while somebody types, it is no signal. */
+async function confirmation(info: LockInfo, count: number): Promise<boolean | 'SIGINT'> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    process.stderr.write(`${shownLock(info)}\n`);
-    const what = count === 1 ? 'its work goes on without the lock' : `the work of ${count} holders goes on without it`;
-    const said = await terminal.question(
-      `The next waiter gets in, and ${what} unless it stops. Release it? Type yes: `,
-    );
-    return said.trim().toLowerCase() === 'yes';
-  } finally {
-    terminal.close();
-  }
+  process.stderr.write(`${shownLock(info)}\n`);
+  const what = count === 1 ? 'its work goes on without the lock' : `the work of ${count} holders goes on without it`;
+  const question = `The next waiter gets in, and ${what} unless it stops. Release it? Type yes: `;
+  const [said, signal] = await new Promise<[string | undefined, 'SIGINT'?]>((resolve) => {
+    terminal.question(question, (line) => resolve([line]));
+    terminal.once('SIGINT', () => resolve([undefined, 'SIGINT']));
+    // By Ctrl-D, or because the terminal is gone.
+    terminal.once('close', () => resolve([undefined]));
+  });
+  terminal.close();
+  // The cursor still stands behind the question.
+  if (said === undefined) process.stderr.write('\n');
+  return signal ?? said?.trim().toLowerCase() === 'yes';
 }
