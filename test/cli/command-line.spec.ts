@@ -27,6 +27,8 @@ describe('The command line', () => {
     [['run', 'a', '--zzz', '--', 'true'], /^There is no option --zzz\. Type/],
     [['run', 'a', '--wait', '--', 'true'], /^The value of --wait is missing\./],
     [['run', 'a', '--wait', '--skip', '--', 'true'], /^The value of --wait begins with a dash: write --wait=<value>\./],
+    [['run', 'a', '-E', '-1', '--', 'true'], /^The value of -E begins with a dash: write -E<value>\./],
+    [['run', 'a', '-E-1', '--', 'true'], /^--busy-code is "-1", but must be a whole number from 0 to 255\./],
     [['run', 'a', '--skip=1', '--', 'true'], /--skip/],
     [['run', 'a', '--wait', 'soon', '--', 'true'], /^"--wait" is "soon", but must be a duration of at least 0 ms/],
     [['run', 'a', '-E', '256', '--', 'true'], /^--busy-code is "256", but must be a whole number from 0 to 255\./],

@@ -59,7 +59,10 @@ async function inOurWords({ code, message }: NodeJS.ErrnoException, options: Opt
     const meant = nearest(option.replace(/^-+/, ''), Object.keys(options));
     return `There is no option ${option}.${meant ? ` Did you mean --${meant}?` : ''}`;
   }
-  if (/ambiguous/.test(message)) return `The value of ${option} begins with a dash: write ${option}=<value>.`;
+  if (/ambiguous/.test(message)) {
+    const joint = option.startsWith('--') ? '=' : '';
+    return `The value of ${option} begins with a dash: write ${option}${joint}<value>.`;
+  }
   if (/argument missing/.test(message)) return `The value of ${option} is missing.`;
   return message.split('. ')[0]!.replace(/\.?$/, '.');
 }
