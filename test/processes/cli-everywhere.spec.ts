@@ -101,6 +101,16 @@ describe.each([
     expect(await json('inspect', KEY)).toMatchObject({ code: 1, found: null });
   }, 60_000);
 
+  it('inspect says that nobody waits, except on a quorum, where nobody knows', async () => {
+    const held = runs('--', 'sh', '-c', 'echo runs; exec sleep 60');
+    await held.said('runs');
+    const shown = command('inspect', KEY);
+    expect([await shown.exit, shown.out]).toEqual([0, expect.stringContaining('Held by')]);
+    expect(shown.out.includes('Nobody waits.')).toBe(!isQuorum);
+    held.signal('SIGTERM');
+    await held.exit;
+  }, 30_000);
+
   it('doctor examines each server', async () => {
     const { code, found } = await json<Finding[]>('doctor');
     expect(new Set(found.map(({ about }) => about))).toEqual(new Set([...place.servers, 'locks']));

@@ -52,6 +52,10 @@ describe('nest-redis-lock inspect and unlock', () => {
     await waiting;
   });
 
+  it('inspect says that nobody waits', async () => {
+    expect(await run('inspect', KEY)).toMatchObject({ code: 0, out: expect.stringMatching(/\n\nNobody waits\.\n$/) });
+  });
+
   it('inspect says that a key is free, with 1', async () => {
     await lock.unlock();
     expect(await run('inspect', KEY)).toEqual({ code: 1, out: 'account:42 is free.\n', err: '' });

@@ -8,13 +8,13 @@ import { shownText } from '../show/table.js';
 
 /** Shows who holds a key, and who waits for it. Ends with 1 when it is free. */
 export const inspect: Action = async (given, say) => {
-  const { locks, commandTimeoutMs, close } = openLocks(given, { warn: say });
+  const { locks, isQuorum, commandTimeoutMs, close } = openLocks(given, { warn: say });
   try {
     await hearOthers(locks, commandTimeoutMs);
     const key = given.words[0]!;
     const info = await locks.inspect(key);
     if (given.flag('json')) await print(`${JSON.stringify(info)}\n`);
-    else await print(info ? shownLock(info) : `${shownText(key)} is free.\n`);
+    else await print(info ? shownLock(info, isQuorum) : `${shownText(key)} is free.\n`);
     return info ? EXIT.ok : EXIT.no;
   } finally {
     await close();

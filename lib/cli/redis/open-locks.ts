@@ -13,6 +13,8 @@ import { redisPlace } from './redis-place.js';
 /** Locks without a Nest app. */
 export interface OpenLocks {
   readonly locks: LockService;
+  /** Whether Redis is a quorum, which knows no waiters. */
+  readonly isQuorum: boolean;
   /** How long a command to Redis takes at most, in ms. */
   readonly commandTimeoutMs: number;
   /** Gives back what is still held, and closes the connections. Settles within the command time-out. */
@@ -58,6 +60,7 @@ export function openLocks(
   });
   return {
     locks,
+    isQuorum: nodes > 1,
     commandTimeoutMs: resolved.commandTimeoutMs,
     close: async () => {
       await inTime(locks.onApplicationShutdown(), resolved.commandTimeoutMs);

@@ -2,12 +2,12 @@ import type { LockHolder, LockInfo, LockWaiter } from '../../core/lock-info.js';
 import { shownDuration } from '../../service/outage-reporter.js';
 import { shownText, table } from './table.js';
 
-/** Shows who holds a key and who waits for it. */
-export function shownLock({ key, mode, permits, holders, waiters }: LockInfo): string {
+/** Shows who holds a key and who waits for it. On a quorum, nobody knows who waits. */
+export function shownLock({ key, mode, permits, holders, waiters }: LockInfo, isQuorum: boolean): string {
   const kind = permits === undefined ? mode : `${permits} permits`;
   const head = `${shownText(key)} (${kind})\n\nHeld by\n`;
   const held = table(HOLDER_HEADS, holders.map(holderRow), { indent: '  ' });
-  if (waiters.length === 0) return `${head}${held}\nNobody waits.\n`;
+  if (waiters.length === 0) return `${head}${held}${isQuorum ? '' : '\nNobody waits.\n'}`;
   const waiting = table(WAITER_HEADS, waiters.map(waiterRow), { indent: '  ' });
   return `${head}${held}\nWaiting, the first one next\n${waiting}`;
 }

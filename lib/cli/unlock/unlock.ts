@@ -1,6 +1,5 @@
 import { hostname, userInfo } from 'node:os';
 import { createInterface } from 'node:readline';
-import type { LockInfo } from '../../core/lock-info.js';
 import type { Arguments } from '../arguments/arguments.js';
 import { UsageError } from '../arguments/usage.error.js';
 import type { Action } from '../arguments/verb.js';
@@ -15,7 +14,7 @@ import { shownText } from '../show/table.js';
 export const unlock: Action = async (given, say) => {
   const options = unlockOptions(given);
   const key = given.words[0]!;
-  const { locks, commandTimeoutMs, close } = openLocks(given, { warn: say });
+  const { locks, isQuorum, commandTimeoutMs, close } = openLocks(given, { warn: say });
   try {
     await hearOthers(locks, commandTimeoutMs);
     const info = await locks.inspect(key);
@@ -24,7 +23,7 @@ export const unlock: Action = async (given, say) => {
     const tokens = holders.map(({ token }) => token);
     if (tokens.length === 0)
       return await answer(`Nothing was released: ${shownText(key)} is not held by that token.\n`);
-    const isConfirmed = options.isSure || (await confirmation(info, tokens.length));
+    const isConfirmed = options.isSure || (await confirmation(shownLock(info, isQuorum), tokens.length));
     if (isConfirmed === 'SIGINT') return exitCodeOf(isConfirmed);
     if (!isConfirmed) return await answer('Nothing was released.\n');
     // Only those that were shown: another may hold the key by now.
@@ -66,9 +65,9 @@ function userOfMachine(): string {
 }
 
 /** Asks the person at the terminal. `SIGINT` if the answer is Ctrl-C: while somebody types, it is no signal. */
-async function confirmation(info: LockInfo, count: number): Promise<boolean | 'SIGINT'> {
+async function confirmation(shown: string, count: number): Promise<boolean | 'SIGINT'> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  process.stderr.write(`${shownLock(info)}\n`);
+  process.stderr.write(`${shown}\n`);
   const what = count === 1 ? 'its work goes on without the lock' : `the work of ${count} holders goes on without it`;
   const question = `The next waiter gets in, and ${what} unless it stops. Release it? Type yes: `;
   const [said, signal] = await new Promise<[string | undefined, 'SIGINT'?]>((resolve) => {
