@@ -38,8 +38,7 @@ export class ListedKeys {
   }
 }
 
-export const isHeld = ({ bySource }: ListedKey): boolean =>
-  [...bySource.values()].some(({ holders }) => holders.length > 0);
+const isHeld = ({ bySource }: ListedKey): boolean => [...bySource.values()].some(({ holders }) => holders.length > 0);
 
 /** Whether there may be holders that no process claims, and that somebody waits for. */
 export function mayHaveOthers({ bySource }: ListedKey): boolean {

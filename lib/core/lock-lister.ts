@@ -1,6 +1,6 @@
 import { detailOf } from '../errors/lock.error.js';
 import { isKept, LONGEST_ANSWER, type LockStore, type Unreached } from '../store/lock-store.js';
-import { isHeld, ListedKeys, listedLock, mayHaveOthers, type ListedKey } from './listed-keys.js';
+import { ListedKeys, listedLock, mayHaveOthers, type ListedKey } from './listed-keys.js';
 import { LIST, type ListQuestion } from './list/list-question.js';
 import { readAnswer, readQuestion } from './list/list-wire.js';
 import type { LockList } from './lock-list.js';
@@ -53,11 +53,12 @@ export class LockLister {
 
   /** Asks the store for holders of a key that no process claims. */
   async #findOthers(listed: ListedKey, { unreached, answered }: ListRound): Promise<void> {
-    // One that answers names others that it has held for longer, or has just got the lock.
+    // One that has answered names others that it has held for longer, or has got the lock since.
     const isOther = ({ token }: { readonly token: string }) => isKept(token) || !answered.has(sourceOf(token) ?? '');
     try {
       const view = await this.#store.inspect(listed.key);
-      listed.view = view && isHeld(listed) ? { ...view, holders: view.holders.filter(isOther) } : view;
+      const others = view?.holders.filter(isOther) ?? [];
+      listed.view = view && others.length > 0 ? { ...view, holders: others } : undefined;
     } catch (error) {
       const message = `The holders of some keys are not known. ${detailOf(error as Error)}`;
       unreached.set('store', { what: 'server', name: 'the store', reason: 'unavailable', message });
@@ -70,7 +71,7 @@ class ListRound {
   readonly keys = new ListedKeys();
   /** By what it is about, each once. */
   readonly unreached = new Map<string, Unreached>();
-  /** The processes that have said what they hold. */
+  /** The processes that have said what they hold, each time they were asked. */
   readonly answered = new Set<string>();
   /** How many keys the processes have that they did not name, because of the limit. */
   leftOut = 0;
@@ -102,6 +103,7 @@ class ListRound {
       if (!answer) {
         const problem = problemOf(source, typeof reply === 'object' ? { answer: undefined } : reply);
         this.#lost.add(source);
+        this.answered.delete(source);
         if (problem) this.unreached.set(source, problem);
         return 0;
       }

@@ -126,6 +126,77 @@ describe('Lists of locks', () => {
     await waiting;
   });
 
+  it('a process that gets a key after it has answered, and before the store is asked, is not listed as one that nobody claims', async () => {
+    const store = new MemoryLockStore();
+    const [here, there] = [service(store), service(store)];
+    const other = ofAnotherProcess('a');
+    await store.acquire(other);
+    const next = there.lock('a', { label: 'next', mode: 'write' });
+    await until(async () => (await here.list()).locks[0]?.waiterCount === 1);
+    const reader = here.lock('a', { mode: 'read' });
+    await until(async () => (await here.list()).locks[0]!.waiterCount === 2);
+
+    const inspect = store.inspect.bind(store);
+    jest.spyOn(store, 'inspect').mockImplementationOnce(async (key) => {
+      await store.release(other);
+      await next;
+      return inspect(key);
+    });
+    const { locks: between, unreached } = await here.list();
+    expect(unreached).toEqual([]);
+    expect(between).toMatchObject([{ key: 'a', holders: [], holderCount: 0, waiterCount: 2 }]);
+
+    const { locks } = await here.list();
+    expect(locks).toMatchObject([
+      { key: 'a', holders: [{ label: 'next', fence: (await next).fence }], holderCount: 1, waiterCount: 1 },
+    ]);
+    await (await next).unlock();
+    await (await reader).unlock();
+  });
+
+  it('a key between two holders is listed as its first waiter wants it, whoever gets it meanwhile', async () => {
+    const store = new MemoryLockStore();
+    const [here, there] = [service(store), service(store)];
+    const other = ofAnotherProcess('a');
+    await store.acquire(other);
+    const reader = here.lock('a', { mode: 'read' });
+    await until(async () => (await here.list()).locks[0]?.waiterCount === 1);
+    const inspect = store.inspect.bind(store);
+    const writer = { ...other, token: `${there.processes.own}.1` };
+    jest.spyOn(store, 'inspect').mockImplementationOnce(async (key) => {
+      await store.release(other);
+      await (await reader).unlock();
+      await store.acquire(writer);
+      return inspect(key);
+    });
+    expect((await here.list()).locks).toMatchObject([{ key: 'a', mode: 'read', holders: [], waiterCount: 1 }]);
+  });
+
+  it('a process that stalls between two questions of one list is listed with what the store says that it holds', async () => {
+    const store = new MemoryLockStore();
+    const [here, there] = [service(store), service(store)];
+    await there.lock('a');
+    const abort = new AbortController();
+    const waiting = here.lock('a', { signal: abort.signal }).catch(() => undefined);
+    await until(async () => ((await here.list()).locks[0]?.waiters[0]?.waitedMs ?? 0) > 20);
+    jest
+      .spyOn(store, 'askProcess')
+      // As if it had held the key for too short a time to name it.
+      .mockResolvedValueOnce({ answer: { keys: [], total: 0 } })
+      .mockResolvedValueOnce('silent');
+    const { locks, unreached } = await here.list({ olderThan: 20 });
+    expect(unreached).toMatchObject([{ what: 'process', reason: 'silent' }]);
+    expect(locks).toMatchObject([
+      {
+        key: 'a',
+        holders: [{ instance: there.processes.own.split(':').at(-1), fence: undefined, heldMs: undefined }],
+        waiterCount: 1,
+      },
+    ]);
+    abort.abort();
+    await waiting;
+  });
+
   it('a caller of several keys is listed with each of them, and one that gave up with none', async () => {
     const store = new MemoryLockStore();
     const [here, there] = [service(store), service(store)];
