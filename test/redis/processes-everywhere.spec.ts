@@ -68,6 +68,20 @@ describe('Questions to all processes of a cluster', () => {
       { what: 'server', name: `127.0.0.1:${cluster.replicas[1]!.port}`, reason: 'unavailable' },
     ]);
   }, 60_000);
+
+  it('nodes that are down are named as such, also when the subscription has ended', async () => {
+    let deaf = false;
+    const client = cluster.client();
+    await once(client, 'ready');
+    const asker = answering(
+      redisStore({ connection: client, commandTimeout: '500ms' }, { unsubscribed: () => void (deaf = true) }),
+    );
+    await until(async () => (await asker.processes.find()).unreached.length === 0);
+    for (const { pid } of [...cluster.masters, ...cluster.replicas]) process.kill(pid, 'SIGKILL');
+    await until(() => deaf);
+    const { unreached } = await asker.processes.find();
+    expect(new Set(unreached.map(({ reason }) => reason))).toEqual(new Set(['unavailable']));
+  }, 60_000);
 });
 
 describe('Questions to all processes of a quorum', () => {
@@ -101,5 +115,17 @@ describe('Questions to all processes of a quorum', () => {
       servers.slice(0, 2).map(({ url }) => ['server', new URL(url).host]),
     );
     expect(await asker!.processes.ask('nobody:1:abcdefghijklmnop', STATE)).toBe('unavailable');
+  }, 30_000);
+
+  it('a node that is down is named as such, also when the subscription to it has ended', async () => {
+    let deaf = 0;
+    const connection = servers.map(({ url }) => url);
+    const asker = answering(redisStore({ connection, commandTimeout: '300ms' }, { unsubscribed: () => void deaf++ }));
+    await until(async () => (await asker.processes.find()).unreached.length === 0);
+    await servers[0]!.stop();
+    await until(() => deaf === 1);
+    expect((await asker.list()).unreached).toMatchObject([
+      { what: 'server', name: new URL(servers[0]!.url).host, reason: 'unavailable' },
+    ]);
   }, 30_000);
 });

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import type { RedisLockModuleOptions } from 'nest-redis-lock';
 import { LONGEST_ANSWER } from '../../lib/store/process-question.js';
 import { until } from '../support/deferred.js';
-import type { RedisServer } from '../support/redis/redis-server.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { RedisMonitor, ofClients, published } from '../support/redis/redis-monitor.js';
 import { withRedis } from '../support/redis/with-redis.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
@@ -140,6 +140,32 @@ describe('Questions to all processes over Redis', () => {
     expect([...bySource.values()]).toEqual(['fine']);
     expect(unreached).toMatchObject([{ what: 'server', name: expect.stringContaining(':'), reason: 'unavailable' }]);
     await redis.ping();
+  });
+
+  it('a Redis that is down is named as such, with the cause, and not only as one without a subscription', async () => {
+    const mortal = await startRedis();
+    let deaf = false;
+    const store = redisStore(
+      { connection: mortal.url, commandTimeout: '300ms' },
+      { unsubscribed: () => void (deaf = true) },
+    );
+    const service = lockService(store, { shutdownGrace: 0 });
+    services.push(service);
+    service.onApplicationBootstrap();
+    await until(async () => (await service.processes.find()).unreached.length === 0);
+    await mortal.stop();
+    await until(() => deaf);
+    const { host } = new URL(mortal.url);
+    expect((await service.list()).unreached).toEqual([
+      {
+        what: 'server',
+        name: host,
+        reason: 'unavailable',
+        message: expect.stringMatching(
+          `^The processes that listen on Redis at ${host} could not be found\\. .*ECONNREFUSED`,
+        ),
+      },
+    ]);
   });
 
   it('a process answers only questions that are questions, and only on wake channels', async () => {

@@ -3,11 +3,13 @@ import type { FoundProcesses, Unreached } from '../../store/lock-store.js';
 import type { Connection } from '../connection/connection.js';
 import { RefusedError } from '../connection/connection-errors.js';
 
+interface Search extends FoundProcesses {
+  /** Whether no server can be reached. */
+  readonly isDown: boolean;
+}
+
 /** Finds the processes that listen on a wake channel, without a look at the keys. Never rejects. */
-export async function findProcesses(
-  redis: Pick<Connection, 'commandOnAll'>,
-  channelPrefix: string,
-): Promise<FoundProcesses> {
+export async function findProcesses(redis: Pick<Connection, 'commandOnAll'>, channelPrefix: string): Promise<Search> {
   const replies = await redis.commandOnAll('PUBSUB', 'CHANNELS', `${escaped(channelPrefix)}*`);
   const sources = new Set<string>();
   const unreached: Unreached[] = [];
@@ -15,7 +17,8 @@ export async function findProcesses(
     if (reply instanceof Error) unreached.push(notSearched(server, reply));
     else for (const channel of reply as readonly unknown[]) sources.add(String(channel).slice(channelPrefix.length));
   }
-  return { sources: [...sources], unreached };
+  const unavailable = unreached.filter(({ reason }) => reason === 'unavailable');
+  return { sources: [...sources], unreached, isDown: unavailable.length === replies.length };
 }
 
 /** What is missing while this process has no subscription to a server. */

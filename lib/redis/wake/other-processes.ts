@@ -63,8 +63,15 @@ export class OtherProcesses {
   /** Finds all live processes. Never rejects. */
   async find(): Promise<FoundProcesses> {
     const { redis, listeners } = this.#parts;
-    if (await this.#canHear()) return findProcesses(redis, this.channelPrefix);
-    return { sources: listeners.sources, unreached: [unsubscribedFrom(redis.server)] };
+    const couldHear = await this.#canHear();
+    const { sources, unreached, isDown } = await findProcesses(redis, this.channelPrefix);
+    // The subscription may have come up meanwhile.
+    if (couldHear || (await this.#canHear())) return { sources, unreached };
+    // What is wrong with a server that is down says more than that nothing is heard over it.
+    return {
+      sources: listeners.sources,
+      unreached: isDown ? unreached : [...unreached, unsubscribedFrom(redis.server)],
+    };
   }
 
   /** Asks a process. Never rejects. */
