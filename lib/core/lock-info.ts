@@ -46,7 +46,7 @@ export interface LockInfo {
   readonly holders: readonly LockHolder[];
   /**
    * The waiters, in the order in which they will be served. Without `fair`, a process has one waiter here for all its
-   * callers.
+   * callers, with the label of the one that joined the queue, which may have left. `list()` names each caller.
    */
   readonly waiters: readonly LockWaiter[];
 }

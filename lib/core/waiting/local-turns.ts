@@ -120,8 +120,7 @@ export function enterKeyThen<Entered, HandedOff>(
     );
   request.onWait?.({ holder, ahead, token: queue.holderToken(key) });
   return tracker.during(request, (findDeadlock) => {
-    const late = () =>
-      enterAfterFront(takeTurn, key, queue, request, context, { ahead, deadlock: findDeadlock() });
+    const late = () => enterAfterFront(takeTurn, key, queue, request, context, { ahead, deadlock: findDeadlock() });
     return queue.enter(key, {
       request,
       untilMs: startedAt + waitMs,
