@@ -5,7 +5,7 @@ import { LeaseRegistry } from './lease/lease-registry.js';
 import { Verification } from './lease/verification.js';
 import { Watchdog } from './lease/watchdog.js';
 import type { LockEvents } from './lock/lock-events.js';
-import type { Lock, LockReports } from './lock/lock.js';
+import { Lock, type LockReports } from './lock/lock.js';
 import { CALLS } from './list/calls-question.js';
 import { readCallsQuestion } from './list/calls-wire.js';
 import { OwnCalls } from './list/own-calls.js';
@@ -143,7 +143,9 @@ export class LockAcquirer {
     const surroundings = { holder: this.#tokens.holder, issuer: this.#releaser, tracker: this.#tracker };
     const lock = await new NestedAcquire(parents, request, surroundings).run();
     if (lock !== 'parent-ended') return lock;
-    return this.acquire(changedRequest(request, { waitMs: Math.max(0, startedAt + request.waitMs - now()) }));
+    const { waitMs } = request;
+    const again = await this.acquire(changedRequest(request, { waitMs: Math.max(0, startedAt + waitMs - now()) }));
+    return again instanceof Lock ? again : { ...again, waitMs, waitedMs: now() - startedAt };
   }
 
   /** Waits for a turn inside a lock that is held. */

@@ -19,7 +19,7 @@ import { type LockSituation, SimulatedLockStore } from './simulated-lock.store.j
 /** The options of `RedisLockModule`, except those about Redis. */
 export type LockTestingModuleOptions = Omit<RedisLockModuleOptions, 'connection' | 'durability'>;
 
-const SHUTDOWN_GRACE = '1s';
+const SHUTDOWN_GRACE = '3s';
 
 const SITUATIONS: readonly string[] = ['busy', 'lost', 'down'] satisfies (keyof LockSituation)[];
 
@@ -38,7 +38,7 @@ export class TestLockService extends LockService {
   readonly #simulated: SimulatedLockStore;
 
   /**
-   * @param options the `store` defaults to a new `MemoryLockStore`, and `shutdownGrace` to 1 s: test runners allow some
+   * @param options the `store` defaults to a new `MemoryLockStore`, and `shutdownGrace` to 3 s: test runners allow some
    *   seconds for `app.close()`, and a test may have left a lock behind
    * @throws LockOptionsError for an unknown option or a bad value
    */
@@ -46,7 +46,7 @@ export class TestLockService extends LockService {
     const given = inMemory(options);
     const { callDefaults, shutdownGraceMs, exceptionFactory, store } = resolveModuleOptions({
       ...given,
-      shutdownGrace: given.shutdownGrace ?? SHUTDOWN_GRACE,
+      shutdownGrace: given.shutdownGrace === undefined ? SHUTDOWN_GRACE : given.shutdownGrace,
       store: given.store === undefined ? new MemoryLockStore() : given.store,
     });
     const simulated = new SimulatedLockStore(store!);

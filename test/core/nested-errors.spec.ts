@@ -105,4 +105,33 @@ describe('Errors inside the work of another lock', () => {
     const forced = { by: 'ops', reason: 'stuck' };
     expect(nested!.signal.reason).toMatchObject({ reason: 'taken', forced });
   });
+
+  it('the time-out of a nested call tells what it asked for, though it waited for one key of a sibling', async () => {
+    const read = { mode: 'read' } as const;
+    const error = await here.withLock(
+      ['a', 'b'],
+      async () => {
+        const sibling = await here.lock('b', { mode: 'write' });
+        const refused = await here.lock(['a', 'b'], { ...read, wait: 60 }).catch((refusal: unknown) => refusal);
+        await sibling.unlock();
+        return refused;
+      },
+      read,
+    );
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', keys: ['a', 'b'], waitMs: 60 });
+  });
+
+  it('the time-out of a call whose parent has ended meanwhile counts all of its wait', async () => {
+    let nested: Promise<unknown> | undefined;
+    await here.withLock('a', async () => {
+      await here.lock('a');
+      nested = here.lock('a', { wait: 200 }).catch((error: unknown) => error);
+      await there.lock('other');
+      void there.lock('a', { wait: '5s' });
+      await turn();
+    });
+    const error = (await nested) as LockTimeoutError;
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', waitMs: 200 });
+    expect(error.waitedMs).toBeGreaterThanOrEqual(190);
+  });
 });

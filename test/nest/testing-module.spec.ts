@@ -34,8 +34,8 @@ it('a lock that a test has left behind holds up the end of its app no longer tha
   await module.get(LockService).lock('left behind');
   const startedAt = performance.now();
   await module.close();
-  // Jest allows 5 s for a hook; the default of an app is 10 s.
-  expect(performance.now() - startedAt).toBeLessThan(4000);
+  // What Jest allows for a hook; the default of an app is 10 s.
+  expect(performance.now() - startedAt).toBeLessThan(5000);
 });
 
 it('LockTestingModule gives locks that really exclude', async () => {

@@ -110,7 +110,7 @@ export class NestedAcquire {
           waitMs: Math.max(0, until - startedAt),
         });
         const entered = await enterKeys(this.#queueOf, entry, { ...this.#surroundings, startedAt });
-        if (entered !== 'turn') return entered;
+        if (entered !== 'turn') return { ...entered, keys, waitMs, waitedMs: waitMs + now() - until };
         this.#entered = entering;
       }
       if (!this.#isWithinParents) return undefined;

@@ -18,7 +18,7 @@ export async function findProcesses(redis: Pick<Connection, 'commandOnAll'>, cha
     else for (const channel of reply as readonly unknown[]) sources.add(String(channel).slice(channelPrefix.length));
   }
   const unavailable = unreached.filter(({ reason }) => reason === 'unavailable');
-  return { sources: [...sources], unreached, isDown: unavailable.length === replies.length };
+  return { sources: [...sources], unreached, isDown: unavailable.length > 0 && unavailable.length === replies.length };
 }
 
 /** What is missing while this process has no subscription to a server. */
