@@ -241,6 +241,16 @@ class OtherUploads {
   }
 
   @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  async savedAtTheEnd(parts: Observable<Part>): Promise<{ count: number }> {
+    const last = parts.pipe(
+      toArray(),
+      concatMap((all) => this.save(all.at(-1)!)),
+    );
+    return { count: (await lastValueFrom(last)).number };
+  }
+
+  @GrpcStreamMethod('Uploads')
   async readTwice(parts: Observable<Part>): Promise<{ count: number }> {
     const first = this.all(parts);
     const second = nextTurn().then(() => this.all(parts));
@@ -546,6 +556,15 @@ it('a body can await the whole stream', async () => {
   const call = called('Awaited');
   sendAll(call, [1, 2, 3]);
   expect(await answer(call)).toEqual([3]);
+});
+
+it('a body is inside its lock also for what it does at the end of the stream', async () => {
+  const call = called('SavedAtTheEnd');
+  const answered = answer(call);
+  call.write({ number: 1 });
+  await received();
+  sendAll(call, [2, 3]);
+  expect(await answered).toEqual([3]);
 });
 
 it('a body can await what came before its controller was made', async () => {
