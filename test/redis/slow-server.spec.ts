@@ -48,14 +48,16 @@ describe('A Redis that always replies too late', () => {
   it('has one line in the log, also over a client that the app lends, and most calls fail fast', async () => {
     const client = new Redis(proxy.url);
     const log: string[] = [];
+    // A busy machine has half of it: each reply comes after its call has failed, and before the next one has.
+    const commandTimeout = 1000;
     const store = redisStore(
-      { connection: client, commandTimeout: COMMAND_TIMEOUT_MS },
+      { connection: client, commandTimeout },
       { down: () => log.push('down'), up: () => log.push('up') },
     );
     const locks = lockService(store, { lease: '1s', shutdownGrace: 0 });
     await locks.withLock('warm up', () => true);
-    // A process that is stalled meanwhile waits longer for its replies.
-    proxy.delay(0.9 * COMMAND_TIMEOUT_MS);
+    // Requests and replies take half of it each.
+    proxy.delay((1.5 / 2) * commandTimeout);
     for (let time = 0; time < 4; time++) {
       const fast = ['a', 'b', 'c'].map((key) =>
         locks.tryLock(key).then(String, ({ detail }: { detail: string }) => detail),
