@@ -1,5 +1,5 @@
 import { now } from './deadline.js';
-import { atRoot } from './root-context.js';
+import { SharedTimer } from './shared-timer.js';
 
 /** How often the clocks are compared while locks are held, in ms. */
 const COMPARED_EVERY_MS = 1000;
@@ -17,9 +17,7 @@ export class SuspensionDetector {
   readonly #resumed: () => void;
   /** How far the time of day is ahead of the monotonic clock. */
   #ahead = 0;
-  #timer: NodeJS.Timeout | undefined;
-  /** With which timers it was set. Where a test has replaced them since, it does not come. */
-  #setBy = setTimeout;
+  readonly #timer = new SharedTimer();
 
   /**
    * @param isNeeded whether to go on comparing
@@ -32,24 +30,21 @@ export class SuspensionDetector {
 
   /** Compares the clocks for as long as that is needed, and does not keep the process alive. */
   watch(): void {
-    if (this.#timer && this.#setBy === setTimeout) return;
+    if (this.#timer.isSet) return;
     this.#ahead = Date.now() - now();
     this.#startTimer();
   }
 
   /** Stops comparing. */
   stop(): void {
-    if (this.#setBy === setTimeout) clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#timer.clear();
   }
 
   #startTimer(): void {
-    this.#setBy = setTimeout;
-    this.#timer = atRoot(() => setTimeout(() => this.#compare(), COMPARED_EVERY_MS).unref());
+    this.#timer.set(COMPARED_EVERY_MS, () => this.#compare()).unref();
   }
 
   #compare(): void {
-    this.#timer = undefined;
     if (!this.#isNeeded()) return;
     const ahead = Date.now() - now();
     const hasStepped = ahead - this.#ahead > STEP_MS;

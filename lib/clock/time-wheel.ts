@@ -1,6 +1,6 @@
 import { ChurnMap } from '../collections/churn-map.js';
 import { LONGEST_TIMER_MS, now } from './deadline.js';
-import { atRoot } from './root-context.js';
+import { SharedTimer } from './shared-timer.js';
 
 /**
  * Keeps many due times on one timer. Items that are due at the same ms share a slot; adding and deleting an item
@@ -9,10 +9,8 @@ import { atRoot } from './root-context.js';
 export class TimeWheel<T> {
   readonly #slots = new ChurnMap<number, ChurnMap<T, true>>();
   readonly #due: (items: T[]) => void;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer = new SharedTimer();
   #armedFor = Infinity;
-  /** With which timers. Where a test has replaced them since, what was set does not come. */
-  #armedBy = setTimeout;
 
   constructor(due: (items: T[]) => void) {
     this.#due = due;
@@ -22,7 +20,7 @@ export class TimeWheel<T> {
     let slot = this.#slots.get(atMs);
     if (!slot) this.#slots.set(atMs, (slot = new ChurnMap()));
     slot.set(item, true);
-    if (atMs < this.#armedFor || this.#armedBy !== setTimeout) this.#arm(atMs);
+    if (atMs < this.#armedFor || !this.#timer.isSet) this.#arm(atMs);
   }
 
   /** @returns false when it was not there, or is over */
@@ -36,22 +34,16 @@ export class TimeWheel<T> {
 
   clear(): void {
     this.#slots.clear();
-    if (this.#armedBy === setTimeout) clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#timer.clear();
     this.#armedFor = Infinity;
   }
 
   #arm(atMs: number): void {
-    if (this.#armedBy === setTimeout) clearTimeout(this.#timer);
-    this.#armedBy = setTimeout;
     this.#armedFor = atMs;
-    this.#timer = atRoot(() =>
-      setTimeout(() => this.#turn(), Math.min(Math.max(0, atMs - now()), LONGEST_TIMER_MS)).unref(),
-    );
+    this.#timer.set(Math.min(Math.max(0, atMs - now()), LONGEST_TIMER_MS), () => this.#turn()).unref();
   }
 
   #turn(): void {
-    this.#timer = undefined;
     this.#armedFor = Infinity;
     const time = now();
     const due: T[] = [];

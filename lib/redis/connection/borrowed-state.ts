@@ -148,8 +148,12 @@ export class BorrowedState {
   #findProblem(): string | undefined {
     const database = databaseOf(this.#redis);
     const ofLocks = this.#findDatabase();
-    if (database !== ofLocks)
-      return `the app has switched its client to database ${database}, but its locks live in database ${ofLocks}. ${ADVICE}`;
+    if (database !== ofLocks) {
+      return (
+        `the app has switched its client to database ${database}, ` +
+        `but its locks live in database ${ofLocks}. ${ADVICE}`
+      );
+    }
     const { mode } = this.#redis;
     return mode === 'normal' ? undefined : `the app has put its client into ${mode} mode. ${ADVICE}`;
   }

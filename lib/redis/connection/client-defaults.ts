@@ -103,7 +103,7 @@ function hearingFailovers(redis: Redis): void {
   if (!connect) return;
   const { disconnectTimeout, keepAlive } = redis.options;
   connector.connectToSentinel = (endpoint, options) => {
-    // ioredis rejects a subscription of its own to which nobody listens when it drops the client: the process would end.
+    // When it drops the client, ioredis rejects a subscription of its own that nobody awaits: the process would end.
     const client = connect(endpoint, { ...options, disconnectTimeout, keepAlive, autoResubscribe: false });
     const isForQuestions = !options;
     if (isForQuestions) return client;

@@ -1,7 +1,7 @@
 import { ChurnMap } from '../../collections/churn-map.js';
 import { now } from '../../clock/deadline.js';
-import { atRoot } from '../../clock/root-context.js';
 import { LOOKS, MOST_STALLS, stalledMs } from '../../clock/running-time.js';
+import { SharedTimer } from '../../clock/shared-timer.js';
 
 /** An item that was started, and must end in time. */
 interface Started {
@@ -19,9 +19,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
   readonly #timeoutMs: number;
   readonly #expire: (item: T) => void;
   readonly #items = new ChurnMap<T, true>();
-  #timer: NodeJS.Timeout | undefined;
-  /** With which timers it was set. Where a test has replaced them since, it does not come. */
-  #setBy = setTimeout;
+  readonly #timer = new SharedTimer();
 
   constructor(timeoutMs: number, expire: (item: T) => void) {
     this.#timeoutMs = timeoutMs;
@@ -36,7 +34,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
     item.startedAt = now();
     item.stalls = 0;
     this.#items.set(item, true);
-    if (!this.#timer || this.#setBy !== setTimeout) this.#timer = this.#look();
+    if (!this.#timer.isSet) this.#look();
   }
 
   delete(item: T): void {
@@ -51,17 +49,15 @@ export class InFlight<T extends Started> implements Iterable<T> {
   clear(): T[] {
     const items = [...this.#items.keys()];
     this.#items.clear();
-    if (this.#setBy === setTimeout) clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#timer.clear();
     return items;
   }
 
-  #look(): NodeJS.Timeout {
-    this.#setBy = setTimeout;
+  #look(): void {
     const inMs = this.#timeoutMs / LOOKS;
     const dueAt = now() + inMs;
     // Timers run before sockets are read: after a stall of the process, the replies may be there already.
-    return atRoot(() => setTimeout(() => setImmediate(() => this.#expireOld(dueAt)), inMs));
+    this.#timer.set(inMs, () => setImmediate(() => this.#expireOld(dueAt)));
   }
 
   #expireOld(dueAt: number): void {
@@ -73,7 +69,7 @@ export class InFlight<T extends Started> implements Iterable<T> {
       this.#items.delete(item);
       this.#expire(item);
     }
-    this.#timer = this.#items.size > 0 ? this.#look() : undefined;
+    if (this.#items.size > 0 && !this.#timer.isSet) this.#look();
   }
 }
 

@@ -13,7 +13,7 @@ const LONGEST_RETRY_MS = 30_000;
  * The longest time between two attempts while Redis refuses them, or the app's client can't send them, in ms: nothing
  * tells when that is over.
  */
-const LONGEST_REFUSED_RETRY_MS = 2_000;
+const LONGEST_HINDERED_RETRY_MS = 2_000;
 
 /** How many are tried at a time: they hold up neither the calls of this process nor a Redis that is slow. */
 const AT_ONCE = 512;
@@ -23,10 +23,8 @@ interface Orphan {
   readonly leaseMs: number;
   /** Whether Redis has replied to an attempt in time. */
   isAnswered: boolean;
-  /** Whether Redis has refused the last attempt. */
-  isRefused: boolean;
-  /** Whether the app's client could not send it. */
-  isNotAsked: boolean;
+  /** What became of the last attempt, if Redis has refused it, or the app's client could not send it. */
+  hindered: 'refused' | 'not asked' | undefined;
   /**
    * When its lease and its time in the queue are over, so that Redis has dropped it by itself. `Infinity` until Redis
    * has shown that it runs commands: before that, the command that acquires it may still lie in a buffer.
@@ -81,8 +79,7 @@ export class Orphans {
     this.#orphans.set(lock, {
       leaseMs,
       isAnswered: false,
-      isRefused: false,
-      isNotAsked: false,
+      hindered: undefined,
       until: Infinity,
       keepUntil: time + keepMs,
       tryAt: time + FIRST_RETRY_MS,
@@ -123,7 +120,7 @@ export class Orphans {
   async reconnected(): Promise<void> {
     this.#isBack = this.#trying;
     const all = [...this.#orphans];
-    await this.#tryAll(all.flatMap(([lock, { isRefused }]) => (isRefused ? [] : [lock])));
+    await this.#tryAll(all.flatMap(([lock, { hindered }]) => (hindered === 'refused' ? [] : [lock])));
   }
 
   /** Tries each once more, and gives up. */
@@ -173,13 +170,13 @@ export class Orphans {
       if (keepMs > 0 || !orphan.isAnswered) orphan.until = knownUntil(orphan.leaseMs);
       orphan.keepUntil = -Infinity;
       orphan.isAnswered = true;
-      orphan.isRefused = orphan.isNotAsked = false;
+      orphan.hindered = undefined;
       return count;
     } catch (error) {
-      orphan.isRefused = error instanceof RefusedError;
-      orphan.isNotAsked = error instanceof NotAskedError;
+      const isRefused = error instanceof RefusedError;
+      orphan.hindered = isRefused ? 'refused' : error instanceof NotAskedError ? 'not asked' : undefined;
       // A refusal, which may last for hours, is an answer, too: what acquires it has been run, or been refused.
-      if (orphan.isRefused && !orphan.isAnswered) {
+      if (isRefused && !orphan.isAnswered) {
         showsLife(orphan);
         orphan.isAnswered = true;
       }
@@ -204,8 +201,8 @@ export class Orphans {
   }
 }
 
-function longestRetryMs({ isAnswered, isRefused, isNotAsked }: Orphan): number {
-  if (isRefused || isNotAsked) return LONGEST_REFUSED_RETRY_MS;
+function longestRetryMs({ isAnswered, hindered }: Orphan): number {
+  if (hindered) return LONGEST_HINDERED_RETRY_MS;
   return isAnswered ? Infinity : LONGEST_RETRY_MS;
 }
 
