@@ -153,6 +153,8 @@ describe('One Redis', () => {
         stayMs: [100, 600],
       });
       try {
+        // A process that runs its first lines takes long from a grant to the first line of a body.
+        await load.goesOn(10);
         // Two of the three at a time.
         for (let round = 0; round < rounds; round += 2) {
           // At any moment of their work: not just after somebody went in, which is when we hear of it.

@@ -45,6 +45,8 @@ export class RedisConnection extends Connection {
   #isCutOff = false;
   /** When the server last gave a sign of life: the connection became ready, or a reply arrived. */
   #heardAt = 0;
+  /** When the last reply came that was in time. */
+  #answeredAt = 0;
   readonly #probe: Probe;
   /** Whether the server did not choose the database: the client would go on in database 0 all the same. */
   #isElsewhere = false;
@@ -151,6 +153,7 @@ export class RedisConnection extends Connection {
     if (call.settled) return this.#probe.isCall(call) ? this.#probe.repliedLate() : undefined;
     // Other commands get through where scripts don't, as while writes are paused.
     if (this.#probe.isOpen && call instanceof PlainCall && !this.#probe.isCall(call)) return;
+    this.#answeredAt = now();
     const isBack = this.#breaker.isOpen || this.#probe.isOpen;
     if (this.#breaker.lastError) this.#breaker.close();
     if (!isBack) return;
@@ -161,14 +164,13 @@ export class RedisConnection extends Connection {
   protected expire(call: Call): void {
     const isDead = this.#isDead(call);
     const isParked = this.parked.has(call);
-    const silent = silence(this.#redis, {
-      connectedAt: this.#connectedAt,
-      timeoutMs: this.timeoutMs,
-      lastError: this.#state?.lastError ?? this.#breaker.lastError,
-    });
-    // A call that was sent has seen a connection that was ready, and gave it no reply.
+    const lastError = this.#state?.lastError ?? this.#breaker.lastError;
+    const silent = silence(this.#redis, { connectedAt: this.#connectedAt, timeoutMs: this.timeoutMs, lastError });
     const isReady = this.#redis.status === 'ready';
-    if (isDead || isParked || (call.sent && !isReady)) this.#breaker.open(silent, isReady || call.sent);
+    // Others may have got their replies meanwhile. If all come too late, a reply that is heard shows nothing.
+    const getsReplies = isReady && (this.#answeredAt >= call.startedAt || this.#probe.isPatient);
+    // A call that was sent has seen a connection that was ready, and gave it no reply.
+    if (isDead || isParked || (call.sent && !getsReplies)) this.#breaker.open(silent, isReady || call.sent);
     this.fail(call, isParked ? this.#unreachable(`waited ${this.timeoutMs} ms`, call) : this.#noReply(silent));
     if (isDead && !this.#isClosed) this.#replace();
   }
