@@ -244,6 +244,22 @@ describe('The data in Redis', () => {
     await redis.acl('DELUSER', 'locks');
   });
 
+  it('a lock is not taken for gone because the user may not read it any more; it is given back as soon as it may', async () => {
+    await redis.acl('SETUSER', 'locks', 'on', '>pw', '+@all', '&*', '~*');
+    const limited = lockService(redisStore({ connection: `redis://locks:pw@127.0.0.1:${server.port}` }));
+    const [left, held] = [await limited.lock('left'), await limited.lock('held', { lease: 900 })];
+    await redis.acl('SETUSER', 'locks', '-get');
+    expect(await left.unlock()).toBe(true);
+    expect(await aborted(held.signal)).toMatchObject({
+      reason: 'expired',
+      detail: expect.stringMatching(/lacks rights/),
+    });
+    await redis.acl('SETUSER', 'locks', '+get');
+    await until(async () => (await redis.exists('lock:left')) === 0);
+    await limited.close();
+    await redis.acl('DELUSER', 'locks');
+  });
+
   it('the fence counter has a name that no key of an app can have', async () => {
     const bare = lockService(redisStore({ connection: server.url, keyPrefix: '' }));
     await expect(bare.lock('{}:fence')).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID' });

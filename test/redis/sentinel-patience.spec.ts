@@ -6,7 +6,7 @@ import { subscriberOf } from '../../lib/redis/connection/further-client.js';
 import { deferred, until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
 import { startFakeSentinel, type FakeSentinel } from '../support/redis/fake-sentinel.js';
-import type { RedisServer } from '../support/redis/redis-server.js';
+import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { withRedis } from '../support/redis/with-redis.js';
 
 const host = '127.0.0.1';
@@ -83,6 +83,41 @@ describe('A Sentinel that gives no answer, or restarts', () => {
       const hungUp = once(redis, 'close');
       sentinel.announce();
       await hungUp;
+      redis.disconnect();
+      await until(() => sentinel.subscribers === 0);
+    }
+  });
+
+  it('is asked for the master when it is back, as there may have been a failover that nobody heard of', async () => {
+    const other = await startRedis();
+    try {
+      for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }] }, 3000)) {
+        sentinel.masterPort = server.port;
+        await redis.connect();
+        await until(() => sentinel.subscribers === 1);
+        sentinel.masterPort = other.port;
+        sentinel.hangUp();
+        await once(redis, 'ready');
+        expect(redis.stream).toMatchObject({ remotePort: other.port });
+        redis.disconnect();
+        await until(() => sentinel.subscribers === 0);
+      }
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('is left alone when it is back and names the same master', async () => {
+    for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }] }, 3000)) {
+      let answers = 0;
+      sentinel.beforeAnswer = () => void answers++;
+      await redis.connect();
+      await until(() => sentinel.subscribers === 1);
+      const { stream } = redis;
+      sentinel.hangUp();
+      await until(() => answers === 2 && sentinel.clients === 1);
+      await redis.ping();
+      expect({ answers, isSame: redis.stream === stream }).toEqual({ answers: 2, isSame: true });
       redis.disconnect();
       await until(() => sentinel.subscribers === 0);
     }

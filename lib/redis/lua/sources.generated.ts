@@ -174,6 +174,7 @@ local function holdersOf(i)
 end
 local function state(i)
   local value = tryCall('GET', KEYS[i])
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
   local sharing = type(value) == 'string' and string.match(value, ${lua(SHARING_PATTERN)})
   if not sharing then return value end
   local holders = holdersOf(i)
@@ -745,6 +746,7 @@ local function holdersOf(i)
 end
 local function state(i)
   local value = tryCall('GET', KEYS[i])
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
   local sharing = type(value) == 'string' and string.match(value, ${lua(SHARING_PATTERN)})
   if not sharing then return value end
   local holders = holdersOf(i)
@@ -1191,6 +1193,7 @@ local function renew(i, owner, lease)
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
     return true
   end
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
   return type(value) == 'string' and string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)}
     and renewShared(i, owner, lease, value)
 end
@@ -1245,6 +1248,7 @@ local function renew(i, owner, lease)
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
     return true
   end
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
   return type(value) == 'string' and string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)}
     and renewShared(i, owner, lease, value)
 end

@@ -3,6 +3,8 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 
 export interface FakeSentinel {
   readonly port: number;
+  /** The port of the master, as it says. */
+  masterPort: number;
   /** Runs before it answers who the master is. */
   beforeAnswer: () => void | Promise<void>;
   /** Runs before it lets somebody listen. */
@@ -30,7 +32,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
   async function answer(command: string): Promise<string> {
     if (!/get-master-addr-by-name/i.test(command)) return /\r\nsentinels\r\n/i.test(command) ? '*0\r\n' : '+OK\r\n';
     await sentinel.beforeAnswer();
-    return words('127.0.0.1', String(masterPort));
+    return words('127.0.0.1', String(sentinel.masterPort));
   }
 
   const server = createServer((socket) => {
@@ -54,6 +56,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
 
   const sentinel: FakeSentinel = {
     port: (server.address() as AddressInfo).port,
+    masterPort,
     beforeAnswer: () => undefined,
     beforeSubscribed: () => undefined,
     get clients() {

@@ -9,10 +9,11 @@ local function holdersOf(i)
   return string.sub(KEYS[i + 1], 1, -6) .. 'holders'
 end
 
--- Returns what KEYS[i] contains (false: nothing; a table: an error); if it is shared, also how, and by how many holders
--- whose leases last.
+-- Returns what KEYS[i] contains (false: nothing; a table: it is no lock); if it is shared, also how, and by how many
+-- holders whose leases last.
 local function state(i)
   local value = tryCall('GET', KEYS[i])
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
   local sharing = type(value) == 'string' and string.match(value, SHARING_PATTERN)
   if not sharing then return value end
   local holders = holdersOf(i)

@@ -37,6 +37,7 @@ local function renew(i, owner, lease)
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
     return true
   end
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
   return type(value) == 'string' and string.sub(value, 1, SHARED_LENGTH) == SHARED
     and renewShared(i, owner, lease, value)
 end
