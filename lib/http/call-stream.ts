@@ -31,18 +31,21 @@ export interface SharedStream {
 export class CallStream extends Observable<unknown> {
   readonly readers = new Readers();
   readonly #shared: SharedStream;
-  readonly #isInner: boolean;
+  /** The stream of the call whose body makes this call. */
+  readonly #outer: CallStream | undefined;
+  /** The stream of the last call that its body has made. */
+  #inner: CallStream | undefined;
   /** What others have read, and this call has not. */
   #unread: unknown[];
-  /** The stream of the last call that read on. */
-  #inner: CallStream | undefined;
+  /** The call around it, when that keeps what is unread. */
+  #keptBy: CallStream | undefined;
   #hasBegun = false;
   #isRunning = false;
   #isOpen = true;
   #endedInHandler = false;
 
-  /** @param isInner whether the body of another call with a lock makes the call */
-  constructor(shared: SharedStream, unread: unknown[], isInner = false) {
+  /** @param outer the stream of the call whose body makes this one, if that has a lock, too */
+  constructor(shared: SharedStream, unread: unknown[], outer?: CallStream) {
     super((subscriber) => {
       this.#hasBegun = true;
       const leave = this.readers.add(subscriber);
@@ -56,7 +59,7 @@ export class CallStream extends Observable<unknown> {
     });
     this.#shared = shared;
     this.#unread = unread;
-    this.#isInner = isInner;
+    this.#outer = outer;
   }
 
   /** Whether the call has not ended. */
@@ -70,13 +73,13 @@ export class CallStream extends Observable<unknown> {
 
   /** Whether the body must not run: its client has left, or what it has sent is gone. */
   get isGone(): boolean {
-    return this.#shared.isGone || (!this.#isInner && this.#shared.hasLeft);
+    return this.#shared.isGone || (!this.#outer && this.#shared.hasLeft);
   }
 
   /** Makes the stream of a call of another method with a lock, which reads on. */
   forCall(): CallStream {
     this.#hasBegun = true;
-    return this.#shared.add((this.#inner = new CallStream(this.#shared, this.#takeUnread(), true)));
+    return this.#shared.add((this.#inner = new CallStream(this.#shared, this.#takeUnread(), this)));
   }
 
   /** Nest calls it when the handler has returned. */
@@ -85,12 +88,15 @@ export class CallStream extends Observable<unknown> {
   }
 
   next(message: unknown): void {
-    if (this.isRead) return this.readers.next(message);
+    if (this.isRead) {
+      this.forget();
+      return this.readers.next(message);
+    }
     const isLeftToOthers = this.#isRunning && this.#shared.isListenedTo;
     if (this.#unread.length > 0 || !(this.#hasBegun || isLeftToOthers)) this.#unread.push(message);
   }
 
-  /** Forgets what is unread: all is sent again. */
+  /** Forgets what is unread: it is sent again, or a reader of this call has it. */
   forget(): void {
     this.#unread = [];
   }
@@ -100,25 +106,37 @@ export class CallStream extends Observable<unknown> {
     this.#isRunning = true;
   }
 
-  /** The call has ended. */
+  /** The call has ended. What it has not read is the next that the call around it reads. */
   close(): void {
+    const outer = this.#outer;
+    if (outer && outer.#inner === this) {
+      outer.#keeper.#putBack(this.#unread.splice(0));
+      this.#keptBy = outer;
+    }
     this.#isOpen = false;
     this.#endedInHandler = this.#shared.isInHandler;
     if (!this.isRead) this.#shared.delete(this);
+  }
+
+  get #keeper(): CallStream {
+    return this.#keptBy ? this.#keptBy.#keeper : this;
   }
 
   #catchUp(subscriber: Subscriber<unknown>): void {
     const unread = this.#takeUnread();
     let read = 0;
     while (read < unread.length && !subscriber.closed) subscriber.next(unread[read++]);
-    this.#unread = unread.slice(read).concat(this.#unread);
+    this.#keeper.#putBack(unread.slice(read));
   }
 
-  /** What an inner call has left unread is the next to read. */
+  #putBack(unread: readonly unknown[]): void {
+    this.#unread = unread.concat(this.#unread);
+  }
+
   #takeUnread(): unknown[] {
-    if (this.#endedInHandler && !this.#shared.isInHandler) this.forget();
-    const left = this.#inner && !this.#inner.#isOpen ? this.#inner.#takeUnread() : [];
-    return left.concat(this.#unread.splice(0));
+    const keeper = this.#keeper;
+    if (keeper.#endedInHandler && !this.#shared.isInHandler) keeper.forget();
+    return keeper.#unread.splice(0);
   }
 
   #left(leave: () => void): void {

@@ -193,6 +193,27 @@ class OtherUploads {
     return firstValueFrom(parts);
   }
 
+  /** Another reader reads on. */
+  @GrpcStreamMethod('Uploads')
+  async splitUpBeside(parts: Observable<Part>): Promise<{ count: number }> {
+    const nth = (one: number) => firstValueFrom(parts.pipe(filter(({ number }) => number === one)));
+    return this.inTwo(parts, nth(2), nth(3));
+  }
+
+  @WithLock(KEY, OPTIONS)
+  async inTwo(parts: Observable<Part>, ...[second, third]: Promise<Part>[]): Promise<{ count: number }> {
+    const { number } = await this.headAfter(parts, second!);
+    await third;
+    const rest = await this.rest(parts);
+    return { count: 10 * number + rest.length };
+  }
+
+  @WithLock('head')
+  async headAfter(parts: Observable<Part>, other: Promise<Part>): Promise<Part> {
+    await other;
+    return firstValueFrom(parts);
+  }
+
   @GrpcStreamMethod('Uploads')
   async splitUp(parts: Observable<Part>): Promise<{ count: number }> {
     const { number } = await this.head(parts);
@@ -603,10 +624,13 @@ it.each([
   expect(await answer(free)).toEqual([reply]);
 });
 
-it('two locked methods can read one stream, one after the other', async () => {
-  const call = called('SplitUp');
-  sendAll(call, [1, 2, 3]);
-  expect(await answer(call)).toEqual([12]);
+it.each([
+  ['SplitUp', [1, 2, 3], 12],
+  ['SplitUpBeside', [1, 2, 3, 4], 13],
+])('two locked methods can read one stream, one after the other: %s', async (method, numbers, reply) => {
+  const call = called(method);
+  sendAll(call, numbers);
+  expect(await answer(call)).toEqual([reply]);
 });
 
 it('a body can await the first message, and then gets all as Nest sends them again', async () => {
