@@ -20,7 +20,8 @@ export class TimeWheel<T> {
     let slot = this.#slots.get(atMs);
     if (!slot) this.#slots.set(atMs, (slot = new ChurnMap()));
     slot.set(item, true);
-    if (atMs < this.#armedFor || !this.#timer.isSet) this.#arm(atMs);
+    if (!this.#timer.isSet) this.#arm(earliest(this.#slots.keys()));
+    else if (atMs < this.#armedFor) this.#arm(atMs);
   }
 
   /** @returns false when it was not there, or is over */

@@ -55,4 +55,14 @@ describe('Fake timers of one test', () => {
     }
     expect(due.sort()).toEqual(['in flight', 'on the wheel']);
   });
+
+  it('make no earlier due time late: the next one that is added sees to both', () => {
+    const due: string[] = [];
+    const wheel = new TimeWheel<string>((items) => due.push(...items));
+    wheel.add(Math.ceil(now()) + 100, 'earlier');
+    jest.useFakeTimers();
+    wheel.add(Math.ceil(now()) + 60_000, 'later');
+    jest.advanceTimersByTime(59_000);
+    expect(due).toEqual(['earlier']);
+  });
 });

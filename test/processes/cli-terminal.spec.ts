@@ -126,6 +126,21 @@ describe('nest-redis-lock on a terminal', () => {
     30_000,
   );
 
+  it('unlock reads the answer also after Ctrl-Z and "fg"', async () => {
+    await redis.set('lock:nightly', 'another tool', 'PX', 60_000);
+    shell('bash --norc -i');
+    type(`${process.execPath} ${COMMAND} unlock nightly --force --reason stuck\n`);
+    const asks = (times: number) => until(() => shown.split('Type yes: ').length > times);
+    await asks(1);
+    type(CTRL_Z);
+    await shows('Stopped');
+    type('fg\n');
+    await asks(2);
+    type('yes\n');
+    await shows('Released nightly.');
+    expect(await redis.exists('lock:nightly')).toBe(0);
+  }, 30_000);
+
   describe('ls --watch', () => {
     const LEAVES = '\x1b[?1049l';
     const LS = `${process.execPath} ${COMMAND} ls --watch`;

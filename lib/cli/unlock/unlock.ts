@@ -73,6 +73,8 @@ async function confirmation(shown: string, count: number): Promise<boolean | 'SI
   const [said, signal] = await new Promise<[string | undefined, 'SIGINT'?]>((resolve) => {
     terminal.question(question, (line) => resolve([line]));
     terminal.once('SIGINT', () => resolve([undefined, 'SIGINT']));
+    // After Ctrl-Z and "fg", nobody would read what is typed.
+    terminal.on('SIGCONT', () => terminal.resume());
     // By Ctrl-D, or because the terminal is gone.
     terminal.once('close', () => resolve([undefined]));
   });
