@@ -27,16 +27,22 @@ export class LateStream extends Observable<unknown> implements SharedStream {
   readonly #call: CallReader;
   readonly #readers = new Readers();
   readonly #streams = new Set<CallStream>();
-  /** What was read before the handler returned. */
+  /** What was read before the handler returned, and has not been sent since. */
   #kept: unknown[] = [];
+  #sendsSoon = false;
   #handler: 'runs' | 'has just returned' | 'has returned' = 'runs';
   #wasSubscribed = false;
   /** Whether somebody listens to the call itself. */
   #isListenedTo = false;
+  /** Whether a method with a lock has had it. */
+  #wasHad = false;
+  /** Whether the client has ended it, and whether all that it sent has been sent on since the handler returned. */
   #hasEnded = false;
+  #isComplete = false;
 
   constructor(stream: RequestStream, call: CallReader) {
     super((subscriber) => {
+      if (this.#isComplete) return subscriber.complete();
       const leave = this.#readers.add(subscriber);
       if (call.destroyed) setImmediate(() => subscriber.complete());
       this.readsOn();
@@ -63,7 +69,7 @@ export class LateStream extends Observable<unknown> implements SharedStream {
   }
 
   get isOver(): boolean {
-    return this.#hasEnded && this.#handler !== 'has just returned';
+    return this.#isComplete || (this.#hasEnded && this.isInHandler);
   }
 
   get isInHandler(): boolean {
@@ -88,6 +94,7 @@ export class LateStream extends Observable<unknown> implements SharedStream {
 
   /** Makes the stream that a call of a method with a lock gets. */
   forCall(): CallStream {
+    this.#wasHad = true;
     // Nobody has had what came before the first subscription.
     const isUnread = this.#handler === 'runs' && !this.#wasSubscribed;
     return this.add(new CallStream(this, isUnread ? [...this.#kept] : []));
@@ -112,9 +119,7 @@ export class LateStream extends Observable<unknown> implements SharedStream {
     for (const stream of this.#streams) stream.forget();
     setImmediate(() => {
       this.#handler = 'has returned';
-      for (const message of this.#kept.splice(0)) this.#send(message);
-      if (this.#hasEnded) this.#ended();
-      this.regulate();
+      this.#sendKept();
     });
   }
 
@@ -130,21 +135,50 @@ export class LateStream extends Observable<unknown> implements SharedStream {
   }
 
   /**
-   * Reads the call, or pauses it. Before the first subscription it is paused, and while a method with a lock has it and
-   * nobody reads: who subscribes next reads on. Between two of them it stays as it is.
+   * Reads the call, or pauses it. Before the first subscription it is paused, and while nobody reads it that a method
+   * with a lock has or, when the handler has returned, had: who subscribes next reads on.
    */
   regulate(): void {
     if (this.#handler === 'has just returned' || !(this.#wasSubscribed || this.#isListenedTo)) return;
-    const streams = [...this.#streams];
-    const isRead = this.#isListenedTo || this.#readers.size > 0 || streams.some(({ isRead }) => isRead);
-    const isHad = streams.some(({ isOpen }) => isOpen);
-    if (isRead || (this.#handler === 'has returned' && !isHad)) this.#call.resume();
-    else if (isHad) this.#call.pause();
+    if (this.#flows) {
+      if (this.#isBehind) this.#sendKeptSoon();
+      else this.#call.resume();
+    } else if (this.#handler === 'has returned' || [...this.#streams].some(({ isOpen }) => isOpen)) this.#call.pause();
+  }
+
+  /** Whether somebody reads, or nobody who might. */
+  get #flows(): boolean {
+    const isRead = this.#isListenedTo || this.#readers.size > 0 || [...this.#streams].some(({ isRead }) => isRead);
+    return isRead || (this.#handler === 'has returned' && !this.#wasHad);
+  }
+
+  /** Whether something must be sent before what comes. */
+  get #isBehind(): boolean {
+    return this.#handler === 'has returned' && this.#kept.length > 0;
   }
 
   #received(message: unknown): void {
-    if (this.#handler !== 'has returned') this.#kept.push(message);
-    if (this.#handler !== 'has just returned') this.#send(message);
+    if (this.#handler !== 'has returned' || this.#isBehind) this.#kept.push(message);
+    if (this.#handler !== 'has just returned' && !this.#isBehind) this.#send(message);
+  }
+
+  /** When the one who reads on has subscribed. */
+  #sendKeptSoon(): void {
+    if (this.#sendsSoon) return;
+    this.#sendsSoon = true;
+    setImmediate(() => this.#sendKept());
+  }
+
+  /** Stops at the message after which nobody reads: the next one reads on there. */
+  #sendKept(): void {
+    this.#sendsSoon = true;
+    let sent = 0;
+    while (sent < this.#kept.length && this.#flows) this.#send(this.#kept[sent++]);
+    this.#kept = this.#kept.slice(sent);
+    this.#sendsSoon = false;
+    if (this.#isBehind) return;
+    if (this.#hasEnded) this.#ended();
+    this.regulate();
   }
 
   #send(message: unknown): void {
@@ -156,8 +190,11 @@ export class LateStream extends Observable<unknown> implements SharedStream {
 
   #ended(): void {
     this.#hasEnded = true;
-    if (this.#handler === 'has just returned') return;
-    if (this.#handler === 'has returned') this.#readers.complete();
+    if (this.#handler === 'has just returned' || this.#isBehind) return;
+    if (this.#handler === 'has returned') {
+      this.#isComplete = true;
+      this.#readers.complete();
+    }
     // Nest would not end the stream before the handler has returned, which may await it.
     for (const stream of this.#streams) stream.readers.complete();
   }

@@ -32,9 +32,11 @@ import {
   catchError,
   concat,
   concatMap,
+  defer,
   filter,
   firstValueFrom,
   fromEvent,
+  ignoreElements,
   iif,
   isObservable,
   lastValueFrom,
@@ -47,6 +49,7 @@ import {
   of,
   startWith,
   Subject,
+  take,
   takeUntil,
   toArray,
 } from 'rxjs';
@@ -174,7 +177,7 @@ class OtherUploads {
   @WithLock(KEY, { wait: '5s' })
   async parted(parts: Observable<Part>): Promise<{ count: number }> {
     await firstValueFrom(parts);
-    for (let turn = 0; turn < 20; turn++) await nextTurn();
+    await someTurns();
     const rest = await lastValueFrom(parts.pipe(toArray()));
     const behind = await lastValueFrom(parts.pipe(toArray()));
     return { count: 10 * rest.length + behind.length };
@@ -191,6 +194,26 @@ class OtherUploads {
   @WithLock('head')
   async head(parts: Observable<Part>): Promise<Part> {
     return firstValueFrom(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  splitStreams(parts: Observable<Part>): Observable<Part> {
+    const between = defer(someTurns).pipe(ignoreElements());
+    return concat(
+      this.firstPart(parts),
+      between,
+      defer(() => this.otherParts(parts)),
+    );
+  }
+
+  @WithLock('head')
+  firstPart(parts: Observable<Part>): Declared<Part> {
+    return echo(parts).pipe(take(1));
+  }
+
+  @WithLock('rest')
+  otherParts(parts: Observable<Part>): Declared<Part> {
+    return echo(parts);
   }
 
   /** Another reader reads on. */
@@ -217,7 +240,7 @@ class OtherUploads {
   @GrpcStreamMethod('Uploads')
   async splitUp(parts: Observable<Part>): Promise<{ count: number }> {
     const { number } = await this.head(parts);
-    for (let turn = 0; turn < 20; turn++) await nextTurn();
+    await someTurns();
     const rest = await this.rest(parts);
     return { count: 10 * number + rest.length };
   }
@@ -231,7 +254,7 @@ class OtherUploads {
   @WithLock(KEY, { wait: '5s' })
   async notedInside(parts: Observable<Part>): Promise<{ count: number }> {
     await this.note(parts);
-    for (let turn = 0; turn < 20; turn++) await nextTurn();
+    await someTurns();
     const all = await lastValueFrom(parts.pipe(toArray()));
     return { count: all.length };
   }
@@ -422,6 +445,11 @@ class OtherUploads {
   }
 
   @GrpcStreamMethod('Uploads')
+  readAgainLater(parts: Observable<Part>): Observable<Part> {
+    return concat(echo(parts), echo(parts), of({ number: 7 }));
+  }
+
+  @GrpcStreamMethod('Uploads')
   listening(_parts: Observable<Part>, _metadata: unknown, call: Readable): Observable<Part> {
     return concat(NEVER.pipe(takeUntil(fromEvent(call, 'end'))), of({ number: 7 }));
   }
@@ -447,6 +475,10 @@ class ScopedUploads {
   async awaitedLate(parts: Observable<Part>): Promise<{ count: number }> {
     return { count: (await lastValueFrom(parts.pipe(toArray()))).length };
   }
+}
+
+async function someTurns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await nextTurn();
 }
 
 const echo = (parts: Observable<Part>): Observable<Part> => parts.pipe(map(({ number }) => ({ number })));
@@ -627,10 +659,11 @@ it.each([
 it.each([
   ['SplitUp', [1, 2, 3], 12],
   ['SplitUpBeside', [1, 2, 3, 4], 13],
-])('two locked methods can read one stream, one after the other: %s', async (method, numbers, reply) => {
+  ['SplitStreams', [1, 2, 3], 1, 2, 3],
+])('two locked methods can read one stream, one after the other: %s', async (method, numbers, ...replies) => {
   const call = called(method);
   sendAll(call, numbers);
-  expect(await answer(call)).toEqual([reply]);
+  expect(await answer(call)).toEqual(replies);
 });
 
 it('a body can await the first message, and then gets all as Nest sends them again', async () => {
@@ -730,6 +763,12 @@ describe('a gRPC method that reads a stream as Nest alone lets it', () => {
     // Nest 12 does not end such a stream.
     call.cancel();
     expect(await answered).toEqual([1, 2, 3, expect.stringContaining('ancelled')]);
+  });
+
+  it('hears the end of the stream also when it subscribes after it', async () => {
+    const call = called('ReadAgainLater');
+    sendAll(call, [1, 2, 3]);
+    expect(await answer(call)).toEqual([1, 2, 3, 7]);
   });
 
   it('answers with its error when it reads the call itself, and fails after the end', async () => {
