@@ -50,8 +50,10 @@ interface ResolveInfo {
   readonly fieldName: string;
 }
 
-const isResolveInfo = (arg: unknown): arg is ResolveInfo =>
-  typeof arg === 'object' && arg !== null && 'parentType' in arg && 'fieldName' in arg;
+function isResolveInfo(arg: unknown): arg is ResolveInfo {
+  const { parentType, fieldName } = (arg ?? {}) as Partial<ResolveInfo>;
+  return typeof parentType?.name === 'string' && typeof fieldName === 'string';
+}
 
 /** Names what a message or a query runs, as far as Nest knows it, for the log. */
 export function messageOf(host: ArgumentsHost): string {
@@ -59,8 +61,8 @@ export function messageOf(host: ArgumentsHost): string {
     case 'ws':
       return `Message ${shown(host.switchToWs().getPattern())}`;
     case 'graphql': {
-      // Behind the parent, the arguments and the context; a resolver of references gets no arguments.
-      const info = host.getArgs<unknown[]>().find(isResolveInfo);
+      // The last one that Nest passes: behind what may come from the client.
+      const info = host.getArgs<unknown[]>().findLast(isResolveInfo);
       return info ? `${info.parentType.name}.${info.fieldName}` : 'A resolver';
     }
     default: {

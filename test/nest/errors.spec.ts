@@ -283,6 +283,8 @@ describe('a lock error of GraphQL', () => {
     },
   );
 
+  const INFO = { parentType: { name: 'Query' }, fieldName: 'account' };
+
   it('a lock error of GraphQL that blames the client has a code of its own', async () => {
     expect(await errors('invalid')).toEqual([
       expect.objectContaining({ extensions: { code: 'LOCK_KEY_INVALID', status: 400 } }),
@@ -290,8 +292,13 @@ describe('a lock error of GraphQL', () => {
   });
 
   it.each([
-    ['a field', [{}, {}, {}, { parentType: { name: 'Query' }, fieldName: 'account' }], 'Query.account'],
+    ['a field', [{}, {}, {}, INFO], 'Query.account'],
     ['references', [{}, {}, { parentType: { name: 'Query' }, fieldName: '_entities' }], 'Query._entities'],
+    [
+      'a parent and arguments with such names',
+      [{ parentType: null, fieldName: 'title' }, { parentType: {}, fieldName: 'a' }, {}, INFO],
+      'Query.account',
+    ],
   ])('the log names what a resolver of %s resolves', (_what, args, named) => {
     const host = new ExecutionContextHost(args);
     host.setType('graphql');

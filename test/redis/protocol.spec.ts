@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { LockUnavailableError } from 'nest-redis-lock';
 import type { Connection } from '../../lib/redis/connection/connection.js';
@@ -349,6 +349,14 @@ describe('The data in Redis', () => {
       expect(next).toBeLessThanOrEqual(last);
       last = next;
     }
+  });
+
+  it('calls go on under the fake timers of a test, and those of the next test, too', async () => {
+    await locks.withLock('warm up', () => undefined);
+    jest.useFakeTimers();
+    const both = await Promise.all(['a', 'b'].map((key) => locks.withLock(key, () => key)));
+    jest.useRealTimers();
+    expect([...both, await locks.withLock('c', () => 'c')]).toEqual(['a', 'b', 'c']);
   });
 
   it('a key is free when it is released, also while Redis is out of memory', async () => {

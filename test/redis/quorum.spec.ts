@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { LockOptionsError, LockUnavailableError, type LockStore, type RedisLockModuleOptions } from 'nest-redis-lock';
 import type { OutageLog } from '../../lib/redis/connection/outage-log.js';
 import { aborted, deferred, until } from '../support/deferred.js';
@@ -67,6 +67,14 @@ describe('On a quorum of five Redis', () => {
   };
 
   describe('a lock', () => {
+    it('a service that closes after the fake timers of a test waits for nothing of them', async () => {
+      const locks = await warmed();
+      jest.useFakeTimers();
+      expect(await locks.withLock(KEY, () => true)).toBe(true);
+      jest.useRealTimers();
+      await locks.close();
+    });
+
     it('a lock is on all nodes under its token, and gone from all when it is released', async () => {
       const locks = await warmed();
       const lock = await locks.lock(KEY);

@@ -1,3 +1,4 @@
+import { nextTick } from '../../clock/next-tick.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { fenceCountFor, hasLocalWaiters } from '../../store/lock-store.js';
 import type { Connection } from '../connection/connection.js';
@@ -98,7 +99,7 @@ export class LockBatch {
     let batch = this.#batches.at(-1);
     if (!batch || this.#isFull(batch, keys.length)) {
       batch = this.#newBatch();
-      if (this.#batches.push(batch) === 1) process.nextTick(this.#flush);
+      if (this.#batches.push(batch) === 1) nextTick(this.#flush);
     }
     this.#put(operation, batch);
   }

@@ -1,4 +1,5 @@
 import { now } from '../../clock/deadline.js';
+import { nextTick } from '../../clock/next-tick.js';
 import { detailOf } from '../../errors/lock.error.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
@@ -193,7 +194,7 @@ export class QuorumNodes {
   /** Does this in the next tick, which `idle` waits for. */
   inNextTick(work: () => void): void {
     this.#inFlight++;
-    process.nextTick(() => {
+    nextTick(() => {
       work();
       this.#ended();
     });
