@@ -23,6 +23,22 @@ describe('Orphans', () => {
     expect(release).toHaveBeenCalledTimes(1);
   });
 
+  it('orphans of one test are released in the next one, and not kept for as long as its fake time was ahead', async () => {
+    const [release, keep] = [jest.fn(async () => 1), jest.fn(async () => 1)];
+    const orphans = new Orphans(release, keep);
+    const inFakeTime = performance.now();
+    jest.advanceTimersByTime(3_600_000);
+    orphans.add(lock, 1);
+    jest.useRealTimers();
+    jest.useFakeTimers();
+    expect(performance.now()).toBeLessThan(inFakeTime + 3_600_000);
+    await orphans.reconnected();
+    expect([release.mock.calls.length, keep.mock.calls.length]).toEqual([1, 0]);
+    orphans.add({ ...lock, token: 'a.2' }, 1);
+    await jest.advanceTimersByTimeAsync(500);
+    expect(release).toHaveBeenCalledTimes(2);
+  });
+
   it('orphans that were given up are released when the reply to their command comes at last', async () => {
     const release = jest.fn(async () => 0);
     const orphans = new Orphans(release, async () => 0);

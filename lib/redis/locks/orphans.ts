@@ -1,6 +1,6 @@
 import { now } from '../../clock/deadline.js';
 import { nextTurn } from '../../clock/next-turn.js';
-import { atRoot } from '../../clock/root-context.js';
+import { SharedTimer } from '../../clock/shared-timer.js';
 import { ALIVE_MS, type Cancellation } from '../../store/lock-store.js';
 import { NotAskedError, RefusedError } from '../connection/connection-errors.js';
 
@@ -50,7 +50,7 @@ export class Orphans {
   readonly #isDown: () => boolean;
   /** In the order of their last attempts. */
   readonly #orphans = new Map<Cancellation, Orphan>();
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer = new SharedTimer();
   #trying = false;
   /** Whether Redis could be reached again while some were tried. */
   #isBack = false;
@@ -81,7 +81,7 @@ export class Orphans {
       isAnswered: false,
       hindered: undefined,
       until: Infinity,
-      keepUntil: time + keepMs,
+      keepUntil: keepMs > 0 ? time + keepMs : -Infinity,
       tryAt: time + FIRST_RETRY_MS,
       delayMs: FIRST_RETRY_MS,
       copies,
@@ -126,7 +126,7 @@ export class Orphans {
   /** Tries each once more, and gives up. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    this.#timer.clear();
     const left = [...this.#orphans];
     this.#orphans.clear();
     await Promise.all(left.map(([lock, orphan]) => this.#giveBack(lock, orphan)));
@@ -185,12 +185,11 @@ export class Orphans {
   }
 
   #tryLater(): void {
-    if (this.#orphans.size === 0 || this.#timer) return;
-    this.#timer = atRoot(() => setTimeout(() => this.#tryDue(), FIRST_RETRY_MS).unref());
+    if (this.#orphans.size === 0 || this.#timer.isSet) return;
+    this.#timer.set(FIRST_RETRY_MS, () => this.#tryDue()).unref();
   }
 
   #tryDue(): void {
-    this.#timer = undefined;
     const time = now();
     const due: Cancellation[] = [];
     for (const [lock, { until, tryAt }] of this.#orphans) {
