@@ -1,5 +1,6 @@
-import { Observable, type Subscriber } from 'rxjs';
-import { Readers } from './readers.js';
+import { Observable } from 'rxjs';
+import { nextTick } from '../clock/next-tick.js';
+import { type Reader, Readers } from './readers.js';
 
 /** The stream of which a call gets one of its own. */
 export interface SharedStream {
@@ -29,7 +30,9 @@ export interface SharedStream {
  * read until its body subscribes, as while it waits for its lock, is kept for it.
  */
 export class CallStream extends Observable<unknown> {
-  readonly readers = new Readers();
+  readonly #readers = new Readers();
+  /** Those who get what is unread before they get what comes. */
+  readonly #behind = new Readers();
   readonly #shared: SharedStream;
   /** The stream of the call whose body makes this call. */
   readonly #outer: CallStream | undefined;
@@ -37,8 +40,9 @@ export class CallStream extends Observable<unknown> {
   #inner: CallStream | undefined;
   /** What others have read, and this call has not. */
   #unread: unknown[];
-  /** The call around it, when that keeps what is unread. */
-  #keptBy: CallStream | undefined;
+  /** How many of them those who are behind have got. */
+  #sent = 0;
+  #catchesUp = false;
   #hasBegun = false;
   #isRunning = false;
   #isOpen = true;
@@ -48,14 +52,13 @@ export class CallStream extends Observable<unknown> {
   constructor(shared: SharedStream, unread: unknown[], outer?: CallStream) {
     super((subscriber) => {
       this.#hasBegun = true;
-      const leave = this.readers.add(subscriber);
+      this.#takeBack();
+      const isBehind = this.#unread.length > 0;
+      const reader = (isBehind ? this.#behind : this.#readers).add(subscriber);
       this.#shared.add(this);
-      this.#catchUp(subscriber);
-      if (subscriber.closed) return this.#left(leave);
-      if (this.#shared.isOver) subscriber.complete();
-      else if (this.#shared.isDestroyed) setImmediate(() => subscriber.complete());
-      else this.#shared.readsOn();
-      return () => this.#left(leave);
+      if (isBehind) this.#catchUpSoon();
+      else this.#readOn();
+      return () => this.#left(reader);
     });
     this.#shared = shared;
     this.#unread = unread;
@@ -68,7 +71,7 @@ export class CallStream extends Observable<unknown> {
   }
 
   get isRead(): boolean {
-    return this.readers.size > 0;
+    return this.#readers.size + this.#behind.size > 0;
   }
 
   /** Whether the body must not run: its client has left, or what it has sent is gone. */
@@ -79,7 +82,10 @@ export class CallStream extends Observable<unknown> {
   /** Makes the stream of a call of another method with a lock, which reads on. */
   forCall(): CallStream {
     this.#hasBegun = true;
-    return this.#shared.add((this.#inner = new CallStream(this.#shared, this.#takeUnread(), this)));
+    this.#takeBack();
+    const unread = this.#unread.slice(this.#sent);
+    if (this.#behind.size === 0) this.forget();
+    return this.#shared.add((this.#inner = new CallStream(this.#shared, unread, this)));
   }
 
   /** Nest calls it when the handler has returned. */
@@ -88,17 +94,25 @@ export class CallStream extends Observable<unknown> {
   }
 
   next(message: unknown): void {
-    if (this.isRead) {
-      this.forget();
-      return this.readers.next(message);
-    }
     const isLeftToOthers = this.#isRunning && this.#shared.isListenedTo;
-    if (this.#unread.length > 0 || !(this.#hasBegun || isLeftToOthers)) this.#unread.push(message);
+    const isNext = this.#unread.length > 0 || !(this.#hasBegun || isLeftToOthers);
+    if (this.#behind.size > 0 || (!this.isRead && isNext)) this.#unread.push(message);
+    this.#readers.next(message);
   }
 
-  /** Forgets what is unread: it is sent again, or a reader of this call has it. */
+  error(reason: unknown): void {
+    for (const readers of [this.#readers, this.#behind]) readers.error(reason);
+  }
+
+  /** Nothing more comes. Those who are behind hear it when they have got what is unread. */
+  complete(): void {
+    this.#readers.complete();
+  }
+
+  /** Forgets what is unread: it is sent again, or somebody else has it. */
   forget(): void {
     this.#unread = [];
+    this.#sent = 0;
   }
 
   /** The body runs. */
@@ -106,42 +120,69 @@ export class CallStream extends Observable<unknown> {
     this.#isRunning = true;
   }
 
-  /** The call has ended. What it has not read is the next that the call around it reads. */
+  /** The call has ended. */
   close(): void {
-    const outer = this.#outer;
-    if (outer && outer.#inner === this) {
-      outer.#keeper.#putBack(this.#unread.splice(0));
-      this.#keptBy = outer;
-    }
     this.#isOpen = false;
     this.#endedInHandler = this.#shared.isInHandler;
-    if (!this.isRead) this.#shared.delete(this);
+    if (!this.isRead) this.#handOver();
   }
 
-  get #keeper(): CallStream {
-    return this.#keptBy ? this.#keptBy.#keeper : this;
+  /** As the call itself, it sends in the next tick, to all that have subscribed by then. */
+  #catchUpSoon(): void {
+    if (this.#catchesUp) return;
+    this.#catchesUp = true;
+    nextTick(() => this.#catchUp());
   }
 
-  #catchUp(subscriber: Subscriber<unknown>): void {
-    const unread = this.#takeUnread();
-    let read = 0;
-    while (read < unread.length && !subscriber.closed) subscriber.next(unread[read++]);
-    this.#keeper.#putBack(unread.slice(read));
+  #catchUp(): void {
+    while (this.#sent < this.#unread.length && this.#behind.size > 0) this.#behind.next(this.#unread[this.#sent++]);
+    this.#catchesUp = false;
+    if (this.#behind.size > 0 || this.#readers.size > 0) this.forget();
+    else {
+      this.#unread = this.#unread.slice(this.#sent);
+      this.#sent = 0;
+    }
+    if (this.#behind.size === 0) return;
+    this.#readers.takeOver(this.#behind);
+    this.#readOn();
+  }
+
+  #readOn(): void {
+    if (this.#shared.isOver) this.#readers.complete();
+    else if (this.#shared.isDestroyed) setImmediate(() => this.#readers.complete());
+    else this.#shared.readsOn();
+  }
+
+  #left(reader: Reader): void {
+    this.#readers.delete(reader);
+    this.#behind.delete(reader);
+    if (this.#isOpen) this.#shared.regulate();
+    else if (!this.isRead) this.#handOver();
+  }
+
+  /** What it has not read is the next that the call around it reads, if this was its last one. */
+  #handOver(): void {
+    const outer = this.#outer;
+    if (outer?.isRead === false && outer.#inner === this) {
+      outer.#putBack(this.#unread.slice(this.#sent));
+      this.forget();
+    }
+    this.#shared.delete(this);
   }
 
   #putBack(unread: readonly unknown[]): void {
     this.#unread = unread.concat(this.#unread);
+    if (!this.#isOpen) this.#handOver();
   }
 
-  #takeUnread(): unknown[] {
-    const keeper = this.#keeper;
-    if (keeper.#endedInHandler && !this.#shared.isInHandler) keeper.forget();
-    return keeper.#unread.splice(0);
-  }
-
-  #left(leave: () => void): void {
-    leave();
-    if (this.#isOpen) this.#shared.regulate();
-    else if (!this.isRead) this.#shared.delete(this);
+  /** Who subscribes to it when its call has ended gets what it has handed over. */
+  #takeBack(): void {
+    if (this.#isOpen || this.isRead) return;
+    if (this.#endedInHandler && !this.#shared.isInHandler) this.forget();
+    const outer = this.#outer;
+    if (outer?.isRead !== false || outer.#inner !== this) return;
+    outer.#takeBack();
+    this.#unread = outer.#unread;
+    outer.forget();
   }
 }

@@ -43,20 +43,20 @@ export class LateStream extends Observable<unknown> implements SharedStream {
   constructor(stream: RequestStream, call: CallReader) {
     super((subscriber) => {
       if (this.#isComplete) return subscriber.complete();
-      const leave = this.#readers.add(subscriber);
+      const reader = this.#readers.add(subscriber);
       if (call.destroyed) setImmediate(() => subscriber.complete());
       this.readsOn();
       return () => {
-        leave();
+        this.#readers.delete(reader);
         this.regulate();
       };
     });
     this.#call = call;
     call.pause();
-    const complete = () => this.#tell((readers) => readers.complete());
+    const complete = () => [this.#readers, ...this.#streams].forEach((one) => one.complete());
     stream.subscribe({
       next: (message) => this.#received(message),
-      error: (reason) => this.#tell((readers) => readers.error(reason)),
+      error: (reason) => [this.#readers, ...this.#streams].forEach((one) => one.error(reason)),
       complete: () => call.cancelled && complete(),
     });
     // It sends what came before, and keeps nothing from now on.
@@ -196,11 +196,6 @@ export class LateStream extends Observable<unknown> implements SharedStream {
       this.#readers.complete();
     }
     // Nest would not end the stream before the handler has returned, which may await it.
-    for (const stream of this.#streams) stream.readers.complete();
-  }
-
-  #tell(what: (readers: Readers) => void): void {
-    what(this.#readers);
-    for (const { readers } of this.#streams) what(readers);
+    for (const stream of this.#streams) stream.complete();
   }
 }

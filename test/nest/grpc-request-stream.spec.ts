@@ -444,6 +444,13 @@ class OtherUploads {
     return echo(parts);
   }
 
+  @UseInterceptors(Tap)
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  tappedAndSorted(parts: Observable<Part>): Declared<Part> {
+    return merge(echo(parts).pipe(filter(({ number }) => number > 1)), echo(parts).pipe(take(1)));
+  }
+
   @GrpcStreamMethod('Uploads')
   readAgainLater(parts: Observable<Part>): Observable<Part> {
     return concat(echo(parts), echo(parts), of({ number: 7 }));
@@ -686,6 +693,7 @@ describe('methods with a lock that read one stream beside others', () => {
     ['NotRead', [1, 2, 3]],
     ['WithoutKey', [1, 2, 3]],
     ['TappedAsync', [1, 2, 3]],
+    ['TappedAndSorted', [1, 2, 3]],
   ] as const)('get each message that comes from their call on: %s', async (method, replies) => {
     const inOrder = (all: (number | string)[]) => all.sort((one, other) => Number(one) - Number(other));
     const free = called(method);
