@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import type { ExecutionContext } from '@nestjs/common';
 import { nextTick } from '../clock/next-tick.js';
-import { CallStream } from './call-stream.js';
+import { type CallStream } from './call-stream.js';
 import { clientGone } from './http-request.js';
 import { isRequestStream, LateStream } from './request-stream.js';
 
@@ -17,6 +17,9 @@ interface GrpcCall extends EventEmitter {
 
 /** The calls that are prepared, by what a method may get of them: the call itself and the stream of its client. */
 const calls = new WeakMap<object, GrpcCall>();
+
+/** Those among them that are streams. */
+const streams = new WeakSet<LateStream | CallStream>();
 
 /** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
 let areThereAny = false;
@@ -41,6 +44,7 @@ export function prepareGrpcCall(context: ExecutionContext): void {
   tellLateListeners(call, late);
   if (!late) return;
   calls.set(late, call);
+  streams.add(late);
   args[0] = late;
 }
 
@@ -49,8 +53,8 @@ export function withStreams(args: readonly unknown[]): CallStreams | undefined {
   return areThereAny && args.some(isOurs) ? new CallStreams(args) : undefined;
 }
 
-const isOurs = (value: unknown): value is LateStream | CallStream =>
-  value instanceof LateStream || value instanceof CallStream;
+/** Asks nothing of the value itself: it may be a Proxy of the app. */
+const isOurs = (value: unknown): value is LateStream | CallStream => streams.has(value as LateStream | CallStream);
 
 /** The arguments of a call of a method with a lock, with streams among them. */
 class CallStreams {
@@ -62,6 +66,7 @@ class CallStreams {
       if (!isOurs(arg)) return arg;
       const stream = arg.forCall();
       calls.set(stream, calls.get(arg)!);
+      streams.add(stream);
       this.#streams.push(stream);
       return stream;
     });
@@ -93,7 +98,7 @@ function isGrpcCall(value: unknown): value is GrpcCall {
 
 /** Each of them is called once, whenever it comes. Who listens to the messages of the call gets them. */
 function tellLateListeners(call: GrpcCall, late: LateStream | undefined): void {
-  for (const method of ['on', 'addListener'] as const) {
+  for (const method of ['on', 'addListener', 'prependListener'] as const) {
     const add = call[method].bind(call);
     call[method] = (name, listener) => {
       if (name === 'cancelled' && call.cancelled) nextTick(listener);

@@ -34,8 +34,6 @@ export class LateStream extends Observable<unknown> implements SharedStream {
   #wasSubscribed = false;
   /** Whether somebody listens to the call itself. */
   #isListenedTo = false;
-  /** Whether a method with a lock has had it. */
-  #wasHad = false;
   /** Whether the client has ended it, and whether all that it sent has been sent on since the handler returned. */
   #hasEnded = false;
   #isComplete = false;
@@ -94,7 +92,6 @@ export class LateStream extends Observable<unknown> implements SharedStream {
 
   /** Makes the stream that a call of a method with a lock gets. */
   forCall(): CallStream {
-    this.#wasHad = true;
     // Nobody has had what came before the first subscription.
     const isUnread = this.#handler === 'runs' && !this.#wasSubscribed;
     return this.add(new CallStream(this, isUnread ? [...this.#kept] : []));
@@ -135,21 +132,19 @@ export class LateStream extends Observable<unknown> implements SharedStream {
   }
 
   /**
-   * Reads the call, or pauses it. Before the first subscription it is paused, and while nobody reads it that a method
-   * with a lock has or, when the handler has returned, had: who subscribes next reads on.
+   * Reads the call, or pauses it: before the first subscription; and while nobody reads it, when the handler has
+   * returned or a method with a lock has it. Who subscribes next reads on.
    */
   regulate(): void {
     if (this.#handler === 'has just returned' || !(this.#wasSubscribed || this.#isListenedTo)) return;
-    if (this.#flows) {
+    if (this.#isRead) {
       if (this.#isBehind) this.#sendKeptSoon();
       else this.#call.resume();
     } else if (this.#handler === 'has returned' || [...this.#streams].some(({ isOpen }) => isOpen)) this.#call.pause();
   }
 
-  /** Whether somebody reads, or nobody who might. */
-  get #flows(): boolean {
-    const isRead = this.#isListenedTo || this.#readers.size > 0 || [...this.#streams].some(({ isRead }) => isRead);
-    return isRead || (this.#handler === 'has returned' && !this.#wasHad);
+  get #isRead(): boolean {
+    return this.#isListenedTo || this.#readers.size > 0 || [...this.#streams].some(({ isRead }) => isRead);
   }
 
   /** Whether something must be sent before what comes. */
@@ -173,7 +168,7 @@ export class LateStream extends Observable<unknown> implements SharedStream {
   #sendKept(): void {
     this.#sendsSoon = true;
     let sent = 0;
-    while (sent < this.#kept.length && this.#flows) this.#send(this.#kept[sent++]);
+    while (sent < this.#kept.length && this.#isRead) this.#send(this.#kept[sent++]);
     this.#kept = this.#kept.slice(sent);
     this.#sendsSoon = false;
     if (this.#isBehind) return;

@@ -74,6 +74,8 @@ export function resolvePageOptions(
   const unknown = Object.keys(given).find((name) => !KNOWN.includes(name));
   if (unknown !== undefined) throw unknownOption(unknown, KNOWN);
   const { actions = false, openToEverybody = false } = given;
+  const { imports = [] } = given;
+  if (!Array.isArray(imports)) throw wrongValue('imports', imports, 'an array of modules');
   const guards = guardsIn('guards', given.guards ?? []);
   const actionGuards =
     typeof actions === 'object' && actions !== null ? guardsIn('actions.guards', actions.guards) : [];
@@ -85,7 +87,7 @@ export function resolvePageOptions(
   return {
     path: pathIn(given.path ?? 'locks'),
     guards,
-    imports: given.imports ?? [],
+    imports,
     actions: actions !== false,
     actionGuards,
     module: moduleNameIn(given, 'module'),

@@ -33,6 +33,20 @@ describe('Errors inside the work of another lock', () => {
     await other;
   });
 
+  it('a nested call that is refused because too many wait says how long it waited, however long it may', async () => {
+    await here.withLock('a', async () => {
+      const release = deferred();
+      const first = here.withLock('a', () => release.promise);
+      await turn();
+      await expect(here.lock('a', { wait: Infinity, maxWaiters: 0 })).rejects.toHaveProperty(
+        'waitedMs',
+        expect.closeTo(0, -3),
+      );
+      release.resolve();
+      await first;
+    });
+  });
+
   it('a nested error is not retryable, has no retryAfter, and says that work may be half done', async () => {
     await there.lock('b');
     await expect(here.lock('b', { wait: 0 })).rejects.toMatchObject({ retryable: true, retryAfter: 1, holding: [] });

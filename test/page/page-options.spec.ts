@@ -37,6 +37,7 @@ describe('The options of the page', () => {
     [{ guard: [] }, /no option "guard". Did you mean "guards"\?/],
     [{ guards: [undefined] }, /"guards" is .*an array of guards/],
     [{ guards: guard }, /"guards" is/],
+    [{ guards: [guard], imports: class AuthModule {} }, /"imports" is .*an array of modules/],
     [{ guards: [class Empty {}] }, /"guards" is/],
     [{ actions: 'yes' }, /"actions" is "yes"/],
     [{ actions: { guards: [] } }, /"actions" is .*at least one guard/],

@@ -101,6 +101,14 @@ describe('The parser of class sources', () => {
     expect(await run(DESTRUCTURED.replace('class Payout', `${shortened}\nclass Payout`))).toBe('locked pay:42:7\n');
   });
 
+  it('an app that has made a global "require" loads the parser that only the package can see', async () => {
+    const own = join(packages, 'nest-redis-lock', 'node_modules');
+    mkdirSync(own);
+    symlinkSync(join(HERE, 'node_modules', 'acorn'), join(own, 'acorn'));
+    const made = "globalThis.require = process.getBuiltinModule('module').createRequire(import.meta.url);";
+    expect(await run(DESTRUCTURED.replace('class Payout', `${made}\nclass Payout`))).toBe('locked pay:42:7\n');
+  });
+
   it('an app that needs the parser and does not have it fails when the class is defined, and says why', async () => {
     const said = await run(DESTRUCTURED);
     expect(said).toContain('nest-redis-lock needs the package "acorn" to read the source of a class');

@@ -3,11 +3,12 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { Redis, type Cluster } from 'ioredis';
 import { LockUnavailableError, type Lock } from 'nest-redis-lock';
 import { subscriberIn } from '../../lib/redis/cluster/cluster-subscriber.js';
+import { BorrowedState } from '../../lib/redis/connection/borrowed-state.js';
 import { subscriberOf } from '../../lib/redis/connection/further-client.js';
 import { SILENT } from '../../lib/redis/connection/outage-log.js';
 import { RedisConnection } from '../../lib/redis/connection/redis-connection.js';
 import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
-import { turn, until } from '../support/deferred.js';
+import { deferred, turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 import { startProxy } from '../support/redis/tcp-proxy.mjs';
@@ -113,6 +114,27 @@ describe('A borrowed client', () => {
     await client.select(1);
     await lock.extend();
     expect(await lock.unlock()).toBe(true);
+  });
+
+  it('a borrowed client is asked for its database again also when its connection drops twice', async () => {
+    const proxy = await startProxy(server.port);
+    const lent = new Redis(proxy.url, { retryStrategy: () => 1 });
+    await lent.select(2);
+    const isChosen = deferred();
+    const state = new BorrowedState(lent, { unfit: () => undefined, chosen: () => isChosen.resolve() });
+    state.start();
+    expect(state.mustWait()).toBe(true);
+    await isChosen.promise;
+    expect(state.mustWait()).toBe(false);
+    proxy.refuse();
+    lent.on('error', () => undefined);
+    for (let drop = 0; drop < 2; drop++) await new Promise((closed) => lent.once('close', closed));
+    proxy.welcome();
+    await new Promise((ready) => lent.once('ready', ready));
+    expect(state.mustWait()).toBe(true);
+    state.stop();
+    await lent.quit();
+    await proxy.stop();
   });
 
   it.each([

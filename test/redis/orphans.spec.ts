@@ -39,6 +39,18 @@ describe('Orphans', () => {
     expect(release).toHaveBeenCalledTimes(2);
   });
 
+  it('orphans that Redis refuses after a long outage are asked again every 2 s, too', async () => {
+    const release = jest.fn<() => Promise<number>>().mockRejectedValue(new Error('no reply'));
+    const orphans = new Orphans(release, async () => 0);
+    orphans.add({ ...lock, leaseMs: 600_000 }, 1);
+    await jest.advanceTimersByTimeAsync(25_000);
+    release.mockRejectedValueOnce(new RefusedError('refused', new Error('NOREPLICAS'))).mockResolvedValue(1);
+    release.mockClear();
+    await orphans.reconnected();
+    await jest.advanceTimersByTimeAsync(2_500);
+    expect(release).toHaveBeenCalledTimes(2);
+  });
+
   it('orphans that were given up are released when the reply to their command comes at last', async () => {
     const release = jest.fn(async () => 0);
     const orphans = new Orphans(release, async () => 0);

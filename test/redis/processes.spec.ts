@@ -88,6 +88,15 @@ describe('Questions to all processes over Redis', () => {
     expect((await ask()).unreached).toMatchObject([{ what: 'process', reason: 'unsupported' }]);
   });
 
+  it('who ends when it has taken the question is not named', async () => {
+    const asker = await serviceOn();
+    asker.processes.on('state', () => 'fine');
+    const ending = redis.duplicate();
+    await ending.subscribe('{lock:}:wake:api-3:4711:abcdefghijklmnop');
+    ending.once('message', () => ending.disconnect());
+    expect((await asker.processes.askAll(STATE)).unreached).toEqual([]);
+  });
+
   it('who listens on a wake channel and does not answer is named; and one that has left is not', async () => {
     const asker = await serviceOn();
     asker.processes.on('state', () => 'fine');

@@ -53,7 +53,7 @@ async function parse(options: Options, args: readonly string[]) {
 
 /** Says what `parseArgs` says, without its advice for programmers. */
 async function inOurWords({ code, message }: NodeJS.ErrnoException, options: Options): Promise<string> {
-  const option = /'(-[^ ']*)/.exec(message)?.[1] ?? '';
+  const option = /'(-[^ ',]*)/.exec(message)?.[1] ?? '';
   if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
     const { nearest } = await import('../../errors/nearest.js');
     const meant = nearest(option.replace(/^-+/, ''), Object.keys(options));

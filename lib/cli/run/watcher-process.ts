@@ -62,6 +62,8 @@ export class WatcherProcess {
         LOCK_TOKEN: '',
         [INSIDE]: sessionName(ownSession() ?? 0, process.env['LOCK_TOKEN'] ?? ''),
         NODE_OPTIONS: '',
+        // It connects nowhere, and a relative path leads elsewhere from "/".
+        NODE_EXTRA_CA_CERTS: '',
         [WATCHED]: [this.#token, this.#groupId ?? '', this.#until].join(' '),
       },
       stdio: ['pipe', 'ignore', 'inherit'],

@@ -1,5 +1,5 @@
 import { now } from '../../clock/deadline.js';
-import { atRoot } from '../../clock/root-context.js';
+import { SharedTimer } from '../../clock/shared-timer.js';
 
 /** The shortest time between two verifications, in ms. */
 const INTERVAL_MS = 500;
@@ -11,7 +11,7 @@ const INTERVAL_MS = 500;
 export class Verification {
   readonly #verify: () => void;
   #verifiedAt = -Infinity;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer = new SharedTimer();
 
   constructor(verify: () => void) {
     this.#verify = verify;
@@ -19,19 +19,17 @@ export class Verification {
 
   /** Does not keep the process alive. */
   request(): void {
-    if (this.#timer) return;
+    if (this.#timer.isSet) return;
     const inMs = this.#verifiedAt + INTERVAL_MS - now();
     if (inMs <= 0) this.#start();
-    else this.#timer = atRoot(() => setTimeout(() => this.#start(), Math.ceil(inMs)).unref());
+    else this.#timer.set(Math.ceil(inMs), () => this.#start()).unref();
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#timer.clear();
   }
 
   #start(): void {
-    this.#timer = undefined;
     this.#verifiedAt = now();
     this.#verify();
   }

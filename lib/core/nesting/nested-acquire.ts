@@ -94,7 +94,7 @@ export class NestedAcquire {
   /** Takes the turns of the keys it does not share; and waits until no sibling writes those it shares. */
   async #enter(): Promise<Refusal | undefined> {
     const { keys, waitMs } = this.#request;
-    const until = now() + waitMs;
+    const calledAt = now();
     const writtenBySibling = (key: string): boolean => this.#isShared(key) && this.#queueOf(key).isTaken(key);
     for (;;) {
       // Each time: a writer outside may have become a reader meanwhile.
@@ -107,10 +107,10 @@ export class NestedAcquire {
         const entry = changedRequest(this.#request, {
           keys: entering,
           leavesAtOnce: written !== undefined,
-          waitMs: Math.max(0, until - startedAt),
+          waitMs: Math.max(0, calledAt + waitMs - startedAt),
         });
         const entered = await enterKeys(this.#queueOf, entry, { ...this.#surroundings, startedAt });
-        if (entered !== 'turn') return { ...entered, keys, waitMs, waitedMs: waitMs + now() - until };
+        if (entered !== 'turn') return { ...entered, keys, waitMs, waitedMs: now() - calledAt };
         this.#entered = entering;
       }
       if (!this.#isWithinParents) return undefined;

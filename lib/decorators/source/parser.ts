@@ -22,6 +22,10 @@ function loadedParser(): typeof Acorn {
     // CommonJS: the app is one bundle, or Jest compiles this package. Some bundlers see this call and add the parser.
     // eslint-disable-next-line @typescript-eslint/no-require-imports
     if (typeof require === 'function') return require('acorn') as typeof Acorn;
+  } catch {
+    // It is a global one that the app has made, which looks from the folder of the app.
+  }
+  try {
     return process.getBuiltinModule('node:module').createRequire(thisFile())('acorn') as typeof Acorn;
   } catch (cause) {
     const what = 'nest-redis-lock needs the package "acorn" to read the source of a class, and can\'t load it.';

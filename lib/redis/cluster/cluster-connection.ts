@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
+import { SharedTimer } from '../../clock/shared-timer.js';
 import type { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { Connection, type PublishedOver, type ServerReply } from '../connection/connection.js';
 import { refusedBy } from '../connection/connection-errors.js';
@@ -51,7 +52,7 @@ export class ClusterConnection extends Connection {
   readonly #secondOpinion: SecondOpinion<Cluster>;
   /** Whether a client of our own has taken the place of the app's. */
   #isAlone = false;
-  #tryAgain: NodeJS.Timeout | undefined;
+  readonly #tryAgain = new SharedTimer();
   #lastError: Error | undefined;
   #resends = 0;
   readonly #resendsIn = new Map<number | undefined, number>();
@@ -177,7 +178,7 @@ export class ClusterConnection extends Connection {
     this.#isClosed = true;
     this.#secondOpinion.close();
     this.#leave();
-    clearTimeout(this.#tryAgain);
+    this.#tryAgain.clear();
     for (const call of this.inFlight.clear()) this.expire(call);
     if (this.#isAlone) this.#cluster.disconnect();
   }
@@ -220,7 +221,7 @@ export class ClusterConnection extends Connection {
     if (this.#isClosed) return this.expire(call);
     this.#connect();
     this.parked.add(call);
-    this.#tryAgain ??= atRoot(() => setTimeout(() => this.#resendParked(), TRY_AGAIN_MS));
+    if (!this.#tryAgain.isSet) this.#tryAgain.set(TRY_AGAIN_MS, () => this.#resendParked());
   }
 
   protected expire(call: Call): void {
@@ -338,8 +339,7 @@ export class ClusterConnection extends Connection {
   }
 
   #stopTryingAgain(): void {
-    clearTimeout(this.#tryAgain);
-    this.#tryAgain = undefined;
+    this.#tryAgain.clear();
   }
 
   #unreachable(call: Pick<Call, 'sent'>): LockUnavailableError {

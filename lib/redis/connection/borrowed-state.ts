@@ -131,7 +131,9 @@ export class BorrowedState {
 
   readonly #dropped = (): void => {
     this.#asked = undefined;
-    this.#place = databaseOf(this.#redis) === 0 ? 'known' : 'new';
+    // If it drops again in the handshake, the client knows only the database of its options.
+    const databases = [this.database, databaseOf(this.#redis), this.#redis.options.db];
+    this.#place = databases.some(Boolean) ? 'new' : 'known';
   };
 
   /** ioredis says so before the server has replied. */

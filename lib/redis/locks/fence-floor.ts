@@ -1,5 +1,5 @@
 import { now } from '../../clock/deadline.js';
-import { atRoot } from '../../clock/root-context.js';
+import { SharedTimer } from '../../clock/shared-timer.js';
 import type { Connection } from '../connection/connection.js';
 import { bulk } from '../wire/resp.js';
 
@@ -37,7 +37,7 @@ export class FenceFloor {
   #sent = 0;
   /** When the server must be sent the floor at the latest, on our clock. */
   #raiseBy = 0;
-  #raising: NodeJS.Timeout | undefined;
+  readonly #raising = new SharedTimer();
 
   /** @param sendAlone sends a call that has no other operations */
   constructor(redis: Connection, isNode: boolean, sendAlone: () => void) {
@@ -53,7 +53,7 @@ export class FenceFloor {
     if (fence <= this.#floor) return;
     if (this.#sent >= this.#floor) this.#raiseBy = now() + RAISE_WITHIN_MS;
     this.#floor = fence;
-    if (this.#sent < fence) this.#raising ??= this.#raiseAfter(RAISE_WITHIN_MS);
+    if (this.#sent < fence && !this.#raising.isSet) this.#raiseAfter(RAISE_WITHIN_MS);
   }
 
   /**
@@ -83,19 +83,18 @@ export class FenceFloor {
   }
 
   close(): void {
-    clearTimeout(this.#raising);
+    this.#raising.clear();
   }
 
-  #raiseAfter(ms: number): NodeJS.Timeout {
-    return atRoot(() => setTimeout(() => this.#raiseAlone(), ms).unref());
+  #raiseAfter(ms: number): void {
+    this.#raising.set(ms, () => this.#raiseAlone()).unref();
   }
 
   #raiseAlone(): void {
-    this.#raising = undefined;
     if (this.#sent >= this.#floor) return;
     // A call may have carried the floor that the timer was for, and this is a later one.
     const leftMs = this.#raiseBy - now();
-    if (leftMs > 0) this.#raising = this.#raiseAfter(leftMs);
+    if (leftMs > 0) this.#raiseAfter(leftMs);
     else this.#sendAlone();
   }
 

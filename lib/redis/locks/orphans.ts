@@ -158,8 +158,10 @@ export class Orphans {
     this.#orphans.set(lock, orphan);
     const freed = await this.#giveBack(lock, orphan);
     if (isOver(orphan) || (freed > 0 && --orphan.copies <= 0)) return void this.#orphans.delete(lock);
-    orphan.tryAt = now() + orphan.delayMs;
-    orphan.delayMs = Math.min(2 * orphan.delayMs, longestRetryMs(orphan));
+    // The delay may have grown in an outage.
+    const longestMs = longestRetryMs(orphan);
+    orphan.tryAt = now() + Math.min(orphan.delayMs, longestMs);
+    orphan.delayMs = Math.min(2 * orphan.delayMs, longestMs);
   }
 
   /** Resolves with how many keys its token owned; with 0 also when that is unknown. */

@@ -80,7 +80,14 @@ export class OtherProcesses {
     const own = listeners.source;
     if (own === undefined || !(await this.#canHear())) return 'unavailable';
     const question = { kind, about, to: source, replyTo: names.wakeChannel(own), database: this.database };
-    return this.processQueries.ask(names.wakeChannel(source), question);
+    const reply = await this.processQueries.ask(names.wakeChannel(source), question);
+    return reply === 'silent' && (await this.#hasEnded(source)) ? 'gone' : reply;
+  }
+
+  /** Whether no such process is found any more: it may have ended when it had taken the question. */
+  async #hasEnded(source: string): Promise<boolean> {
+    const { sources, unreached } = await findProcesses(this.#parts.redis, this.channelPrefix);
+    return unreached.length === 0 && !sources.includes(source);
   }
 
   /** Whether replies can arrive. */
