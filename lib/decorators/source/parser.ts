@@ -19,14 +19,8 @@ export function parsed(text: string): Acorn.Program | undefined {
 
 function loadedParser(): typeof Acorn {
   try {
-    // CommonJS: the app is one bundle, or Jest compiles this package. Some bundlers see this call and add the parser.
-    // eslint-disable-next-line @typescript-eslint/no-require-imports
-    if (typeof require === 'function') return require('acorn') as typeof Acorn;
-  } catch {
-    // It is a global one that the app has made, which looks from the folder of the app.
-  }
-  try {
-    return process.getBuiltinModule('node:module').createRequire(thisFile())('acorn') as typeof Acorn;
+    // A global one, which an app may make, looks from the folder of the app: for another version, or for none.
+    return 'require' in globalThis ? ownParser() : bundledParser();
   } catch (cause) {
     const what = 'nest-redis-lock needs the package "acorn" to read the source of a class, and can\'t load it.';
     const remedies = [
@@ -36,3 +30,12 @@ function loadedParser(): typeof Acorn {
     throw new Error(mistake(what, remedies), { cause });
   }
 }
+
+/** In CommonJS, the app is one bundle, or Jest compiles this package. Some bundlers see this call and add the parser. */
+function bundledParser(): typeof Acorn {
+  // eslint-disable-next-line @typescript-eslint/no-require-imports
+  return typeof require === 'function' ? (require('acorn') as typeof Acorn) : ownParser();
+}
+
+const ownParser = (): typeof Acorn =>
+  process.getBuiltinModule('node:module').createRequire(thisFile())('acorn') as typeof Acorn;
