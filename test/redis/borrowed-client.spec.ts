@@ -359,6 +359,21 @@ describe('A borrowed client', () => {
     },
   );
 
+  it('a borrowed client that the app closes while it waits to connect again leaves the locks to the library', async () => {
+    const proxy = await startProxy(server.port);
+    const lent = new Redis(proxy.url, { retryStrategy: () => 50 }).on('error', () => undefined);
+    const other = service(lent);
+    const lock = await other.lock('a');
+    proxy.refuse();
+    await until(() => lent.status === 'reconnecting');
+    lent.disconnect();
+    proxy.welcome();
+    await other.withLock('b', () => undefined);
+    expect(await lock.unlock()).toBe(true);
+    await other.close();
+    await proxy.stop();
+  });
+
   it('a borrowed client that the app closes while a call is in flight fails no call', async () => {
     const calls = Array.from({ length: 20 }, (_, nth) => locks.lock(`call ${nth}`));
     client.disconnect();

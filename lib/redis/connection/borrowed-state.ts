@@ -7,6 +7,10 @@ interface Conditioned {
   readonly condition?: { readonly select?: number | string } | null;
 }
 
+interface Reconnecting {
+  readonly reconnectTimeout: NodeJS.Timeout | null;
+}
+
 /** Returns the database that a client uses; before it connects, that of its options. */
 export function databaseOf(redis: Redis): number {
   return Number((redis as Conditioned).condition?.select ?? redis.options.db ?? 0);
@@ -57,6 +61,13 @@ export class BorrowedState {
   /** Why the client is not ready, if the app listens to its errors, too; undefined while it is. */
   get lastError(): Error | undefined {
     return this.#lastError;
+  }
+
+  /** Whether the app has closed its client. While that waits to connect again, ioredis only calls the attempt off. */
+  get isClosed(): boolean {
+    const { status } = this.#redis;
+    const { reconnectTimeout } = this.#redis as unknown as Reconnecting;
+    return status === 'end' || (status === 'reconnecting' && !reconnectTimeout);
   }
 
   /** The database where the locks live. */

@@ -307,7 +307,7 @@ export class RedisConnection extends Connection {
 
   #connect(): void {
     // Apps close the client that they lend when they shut down, mostly before the last locks are released.
-    if (this.#lent && this.#redis.status === 'end') this.#goOnWith(besides(this.#lent, this.timeoutMs, this.database));
+    if (this.#lent && this.#state?.isClosed) this.#goOnWith(besides(this.#lent, this.timeoutMs, this.database));
     if (this.#redis.status === 'wait') atRoot(() => this.#redis.connect()).catch(() => undefined);
   }
 
