@@ -33,8 +33,7 @@ export class CircuitBreaker {
    */
   note(error: Error): void {
     if (!this.#lastError) this.#report.down(error);
-    // What ioredis says of its own retries says less than what the server or the network said before.
-    if (!this.#lastError || error.name !== 'MaxRetriesPerRequestError') this.#lastError = error;
+    if (!this.#lastError || !isOwnWords(error)) this.#lastError = error;
   }
 
   /**
@@ -62,3 +61,7 @@ export class CircuitBreaker {
     this.#isOpen = this.#awaitsReply = false;
   }
 }
+
+/** What ioredis says of its own retries and options says less than what the server or the network said before. */
+const isOwnWords = ({ name, message }: Error): boolean =>
+  name === 'MaxRetriesPerRequestError' || message.startsWith("Stream isn't writeable");

@@ -54,7 +54,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'No Sentinel answers: look at their hosts and ports in "connection", and whether they run.',
   ],
   [
-    /max number of clients|EPIPE|ECONNRESET|Connection is closed|max retries per request/,
+    /max number of clients|EPIPE|ECONNRESET|Connection is closed|max retries per request|isn't writeable/,
     'It closes new connections: look at its "maxclients", at firewalls and proxies, ' +
       'and whether it wants TLS (rediss://).',
   ],
