@@ -42,7 +42,6 @@ export class CallStream extends Observable<unknown> {
   #unread: unknown[];
   /** How many of them those who are behind have got. */
   #sent = 0;
-  #catchesUp = false;
   #hasBegun = false;
   #isRunning = false;
   #isOpen = true;
@@ -56,7 +55,8 @@ export class CallStream extends Observable<unknown> {
       const isBehind = this.#unread.length > 0;
       const reader = (isBehind ? this.#behind : this.#readers).add(subscriber);
       this.#shared.add(this);
-      if (isBehind) this.#catchUpSoon();
+      // As the call itself, in the next tick: to all that have subscribed by then.
+      if (isBehind) nextTick(() => this.#catchUp());
       else this.#readOn();
       return () => this.#left(reader);
     });
@@ -127,16 +127,8 @@ export class CallStream extends Observable<unknown> {
     if (!this.isRead) this.#handOver();
   }
 
-  /** As the call itself, it sends in the next tick, to all that have subscribed by then. */
-  #catchUpSoon(): void {
-    if (this.#catchesUp) return;
-    this.#catchesUp = true;
-    nextTick(() => this.#catchUp());
-  }
-
   #catchUp(): void {
     while (this.#sent < this.#unread.length && this.#behind.size > 0) this.#behind.next(this.#unread[this.#sent++]);
-    this.#catchesUp = false;
     if (this.#behind.size > 0 || this.#readers.size > 0) this.forget();
     else {
       this.#unread = this.#unread.slice(this.#sent);

@@ -29,7 +29,6 @@ export class LateStream extends Observable<unknown> implements SharedStream {
   readonly #streams = new Set<CallStream>();
   /** What was read before the handler returned, and has not been sent since. */
   #kept: unknown[] = [];
-  #sendsSoon = false;
   #handler: 'runs' | 'has just returned' | 'has returned' = 'runs';
   #wasSubscribed = false;
   /** Whether somebody listens to the call itself. */
@@ -138,7 +137,8 @@ export class LateStream extends Observable<unknown> implements SharedStream {
   regulate(): void {
     if (this.#handler === 'has just returned' || !(this.#wasSubscribed || this.#isListenedTo)) return;
     if (this.#isRead) {
-      if (this.#isBehind) this.#sendKeptSoon();
+      // When the one who reads on has subscribed.
+      if (this.#isBehind) setImmediate(() => this.#sendKept());
       else this.#call.resume();
     } else if (this.#handler === 'has returned' || [...this.#streams].some(({ isOpen }) => isOpen)) this.#call.pause();
   }
@@ -157,20 +157,11 @@ export class LateStream extends Observable<unknown> implements SharedStream {
     if (this.#handler !== 'has just returned' && !this.#isBehind) this.#send(message);
   }
 
-  /** When the one who reads on has subscribed. */
-  #sendKeptSoon(): void {
-    if (this.#sendsSoon) return;
-    this.#sendsSoon = true;
-    setImmediate(() => this.#sendKept());
-  }
-
   /** Stops at the message after which nobody reads: the next one reads on there. */
   #sendKept(): void {
-    this.#sendsSoon = true;
     let sent = 0;
     while (sent < this.#kept.length && this.#isRead) this.#send(this.#kept[sent++]);
     this.#kept = this.#kept.slice(sent);
-    this.#sendsSoon = false;
     if (this.#isBehind) return;
     if (this.#hasEnded) this.#ended();
     this.regulate();
