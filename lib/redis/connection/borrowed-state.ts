@@ -1,14 +1,10 @@
 import type { Redis } from 'ioredis';
 import { atRoot } from '../../clock/root-context.js';
-import { withoutCommand } from './redis-diagnosis.js';
+import { willReconnect, withoutCommand } from './redis-diagnosis.js';
 
 /** What ioredis 5 and 6 know of their connection, but leave out of their types. */
 interface Conditioned {
   readonly condition?: { readonly select?: number | string } | null;
-}
-
-interface Reconnecting {
-  readonly reconnectTimeout: NodeJS.Timeout | null;
 }
 
 /** Returns the database that a client uses; before it connects, that of its options. */
@@ -66,8 +62,7 @@ export class BorrowedState {
   /** Whether the app has closed its client. While that waits to connect again, ioredis only calls the attempt off. */
   get isClosed(): boolean {
     const { status } = this.#redis;
-    const { reconnectTimeout } = this.#redis as unknown as Reconnecting;
-    return status === 'end' || (status === 'reconnecting' && !reconnectTimeout);
+    return status === 'end' || (status === 'reconnecting' && !willReconnect(this.#redis));
   }
 
   /** The database where the locks live. */

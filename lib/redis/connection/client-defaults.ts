@@ -1,7 +1,7 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
-import { saidBy } from './redis-diagnosis.js';
+import { saidBy, willReconnect } from './redis-diagnosis.js';
 
 /** Makes our own client fail fast, whatever the app's options say: `RedisConnection` itself waits and resends. */
 export const OWN = {
@@ -81,8 +81,7 @@ function readyWhileConnected(redis: Redis): Redis {
   const emit = redis.emit.bind(redis);
   redis.emit = (...event) => {
     if (event[0] !== 'ready' || !redis.stream.destroyed) return emit(...event);
-    const { reconnectTimeout } = redis as unknown as { readonly reconnectTimeout: NodeJS.Timeout | null };
-    redis.status = reconnectTimeout ? 'reconnecting' : 'end';
+    redis.status = willReconnect(redis) ? 'reconnecting' : 'end';
     return false;
   };
   return redis;

@@ -149,3 +149,7 @@ export function silence({ status, stream, options }: Redis, { connectedAt, timeo
     return new Error('the TLS handshake got no answer');
   return lastError ?? new Error(`no connection for ${timeoutMs} ms`);
 }
+
+/** Whether a client waits to connect again, as ioredis knows, but leaves out of its types. */
+export const willReconnect = (redis: Redis): boolean =>
+  Boolean((redis as unknown as { readonly reconnectTimeout: NodeJS.Timeout | null }).reconnectTimeout);
