@@ -1170,6 +1170,10 @@ local function isWriter(value, upgrade)
   local writing = string.match(string.match(value, ${lua(SHARING_PATTERN)}), '^write:(%d+)$')
   return writing and tonumber(writing) >= upgrade
 end
+local function checked(value)
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
+  return value
+end
 local function renewShared(i, owner, lease, value)
   local key, holders, token, upgrade = KEYS[i], holdersOf(i), partsOf(owner)
   if upgrade and not isWriter(value, upgrade) then return false end
@@ -1177,8 +1181,7 @@ local function renewShared(i, owner, lease, value)
     local time = call('TIME')
     now = time[1] * 1000 + math.floor(time[2] / 1000)
   end
-  local ends = redis.pcall('ZSCORE', holders, token)
-  if type(ends) == 'table' and not string.find(ends.err, 'WRONGTYPE') then error(ends) end
+  local ends = checked(redis.pcall('ZSCORE', holders, token))
   if type(ends) ~= 'string' or tonumber(ends) <= now then return false end
   call('ZREMRANGEBYSCORE', holders, '-inf', now)
   if tonumber(ends) < now + lease then call('ZADD', holders, now + lease, token) end
@@ -1188,12 +1191,11 @@ local function renewShared(i, owner, lease, value)
   return true
 end
 local function renew(i, owner, lease)
-  local value = redis.pcall('GET', KEYS[i])
+  local value = checked(redis.pcall('GET', KEYS[i]))
   if value == owner then
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
     return true
   end
-  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
   return type(value) == 'string' and string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)}
     and renewShared(i, owner, lease, value)
 end
@@ -1225,6 +1227,10 @@ local function isWriter(value, upgrade)
   local writing = string.match(string.match(value, ${lua(SHARING_PATTERN)}), '^write:(%d+)$')
   return writing and tonumber(writing) >= upgrade
 end
+local function checked(value)
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
+  return value
+end
 local function renewShared(i, owner, lease, value)
   local key, holders, token, upgrade = KEYS[i], holdersOf(i), partsOf(owner)
   if upgrade and not isWriter(value, upgrade) then return false end
@@ -1232,8 +1238,7 @@ local function renewShared(i, owner, lease, value)
     local time = call('TIME')
     now = time[1] * 1000 + math.floor(time[2] / 1000)
   end
-  local ends = redis.pcall('ZSCORE', holders, token)
-  if type(ends) == 'table' and not string.find(ends.err, 'WRONGTYPE') then error(ends) end
+  local ends = checked(redis.pcall('ZSCORE', holders, token))
   if type(ends) ~= 'string' or tonumber(ends) <= now then return false end
   call('ZREMRANGEBYSCORE', holders, '-inf', now)
   if tonumber(ends) < now + lease then call('ZADD', holders, now + lease, token) end
@@ -1243,12 +1248,11 @@ local function renewShared(i, owner, lease, value)
   return true
 end
 local function renew(i, owner, lease)
-  local value = redis.pcall('GET', KEYS[i])
+  local value = checked(redis.pcall('GET', KEYS[i]))
   if value == owner then
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
     return true
   end
-  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
   return type(value) == 'string' and string.sub(value, 1, ${lua(SHARED_LENGTH)}) == ${lua(SHARED)}
     and renewShared(i, owner, lease, value)
 end

@@ -11,6 +11,12 @@ local function isWriter(value, upgrade)
   return writing and tonumber(writing) >= upgrade
 end
 
+-- Raises what redis.pcall caught, unless it says that the key is no lock: what can't be read is not gone.
+local function checked(value)
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
+  return value
+end
+
 local function renewShared(i, owner, lease, value)
   local key, holders, token, upgrade = KEYS[i], holdersOf(i), partsOf(owner)
   if upgrade and not isWriter(value, upgrade) then return false end
@@ -18,8 +24,7 @@ local function renewShared(i, owner, lease, value)
     local time = call('TIME')
     now = time[1] * 1000 + math.floor(time[2] / 1000)
   end
-  local ends = redis.pcall('ZSCORE', holders, token)
-  if type(ends) == 'table' and not string.find(ends.err, 'WRONGTYPE') then error(ends) end
+  local ends = checked(redis.pcall('ZSCORE', holders, token))
   if type(ends) ~= 'string' or tonumber(ends) <= now then return false end
   -- Out of memory, Redis lets a script ZADD only after it has written something.
   call('ZREMRANGEBYSCORE', holders, '-inf', now)
@@ -32,12 +37,11 @@ end
 
 -- Returns whether the owner still holds KEYS[i].
 local function renew(i, owner, lease)
-  local value = redis.pcall('GET', KEYS[i])
+  local value = checked(redis.pcall('GET', KEYS[i]))
   if value == owner then
     if call('PTTL', KEYS[i]) < tonumber(lease) then call('PEXPIRE', KEYS[i], lease) end
     return true
   end
-  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE') then error(value) end
   return type(value) == 'string' and string.sub(value, 1, SHARED_LENGTH) == SHARED
     and renewShared(i, owner, lease, value)
 end
