@@ -73,8 +73,7 @@ export function resolvePageOptions(
     throw new LockOptionsError(`LockPageModule.forRoot() takes an object of options, not ${shown(given)}.`);
   const unknown = Object.keys(given).find((name) => !KNOWN.includes(name));
   if (unknown !== undefined) throw unknownOption(unknown, KNOWN);
-  const { actions = false, openToEverybody = false } = given;
-  const { imports = [] } = given;
+  const { actions = false, imports = [], openToEverybody = false } = given;
   if (!Array.isArray(imports)) throw wrongValue('imports', imports, 'an array of modules');
   const guards = guardsIn('guards', given.guards ?? []);
   const actionGuards =

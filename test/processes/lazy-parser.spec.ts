@@ -46,6 +46,12 @@ describe('The parser of class sources', () => {
 
   const link = (name: string) => symlinkSync(join(HERE, 'node_modules', name), join(packages, name));
 
+  function linkOwnParser(): void {
+    const own = join(packages, 'nest-redis-lock', 'node_modules');
+    mkdirSync(own);
+    symlinkSync(join(HERE, 'node_modules', 'acorn'), join(own, 'acorn'));
+  }
+
   /** What the app says. */
   const run = async (app: string, ...flags: readonly string[]) => {
     const main = join(folder, 'main.mjs');
@@ -79,9 +85,7 @@ describe('The parser of class sources', () => {
   ])(
     'an app in a folder with any name loads the parser that only the package can see, when stacks have %s',
     async (_written, flags) => {
-      const own = join(packages, 'nest-redis-lock', 'node_modules');
-      mkdirSync(own);
-      symlinkSync(join(HERE, 'node_modules', 'acorn'), join(own, 'acorn'));
+      linkOwnParser();
       expect(await run(DESTRUCTURED, ...flags)).toBe('locked pay:42:7\n');
     },
   );
@@ -93,20 +97,15 @@ describe('The parser of class sources', () => {
     expect(await run(DESTRUCTURED.replace('class Payout', `${named}\nclass Payout`))).toBe('locked pay:42:7\n');
   });
 
-  it('an app loads the parser that only the package can see, when a tool shortens the stacks', async () => {
-    const own = join(packages, 'nest-redis-lock', 'node_modules');
-    mkdirSync(own);
-    symlinkSync(join(HERE, 'node_modules', 'acorn'), join(own, 'acorn'));
-    const shortened = "Error.prepareStackTrace = () => 'Error in define main.js';";
-    expect(await run(DESTRUCTURED.replace('class Payout', `${shortened}\nclass Payout`))).toBe('locked pay:42:7\n');
-  });
-
-  it('an app that has made a global "require" loads the parser that only the package can see', async () => {
-    const own = join(packages, 'nest-redis-lock', 'node_modules');
-    mkdirSync(own);
-    symlinkSync(join(HERE, 'node_modules', 'acorn'), join(own, 'acorn'));
-    const made = "globalThis.require = process.getBuiltinModule('module').createRequire(import.meta.url);";
-    expect(await run(DESTRUCTURED.replace('class Payout', `${made}\nclass Payout`))).toBe('locked pay:42:7\n');
+  it.each([
+    ['a tool shortens the stacks', "Error.prepareStackTrace = () => 'Error in define main.js';"],
+    [
+      'the app has made a global "require"',
+      "globalThis.require = process.getBuiltinModule('module').createRequire(import.meta.url);",
+    ],
+  ])('an app loads the parser that only the package can see, when %s', async (_what, line) => {
+    linkOwnParser();
+    expect(await run(DESTRUCTURED.replace('class Payout', `${line}\nclass Payout`))).toBe('locked pay:42:7\n');
   });
 
   it('an app that needs the parser and does not have it fails when the class is defined, and says why', async () => {

@@ -31,7 +31,7 @@ function loadedParser(): typeof Acorn {
   }
 }
 
-/** In CommonJS, the app is one bundle, or Jest compiles this package. Some bundlers see this call and add the parser. */
+/** In CommonJS, the app is one bundle, or Jest compiles this package. Some bundlers see the call and add the parser. */
 function bundledParser(): typeof Acorn {
   // eslint-disable-next-line @typescript-eslint/no-require-imports
   return typeof require === 'function' ? (require('acorn') as typeof Acorn) : ownParser();
