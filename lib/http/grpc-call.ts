@@ -2,9 +2,9 @@ import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import type { ExecutionContext } from '@nestjs/common';
 import { nextTick } from '../clock/next-tick.js';
-import { type CallStream } from './call-stream.js';
+import { ClientMessages, isRequestStream } from './client-messages.js';
+import { ClientStream } from './client-stream.js';
 import { clientGone } from './http-request.js';
-import { isRequestStream, LateStream } from './request-stream.js';
 
 /** Where the call stands among the arguments of a message handler: behind the message and the metadata. */
 const CALL = 2;
@@ -19,7 +19,7 @@ interface GrpcCall extends EventEmitter {
 const calls = new WeakMap<object, GrpcCall>();
 
 /** Those among them that are streams. */
-const streams = new WeakSet<LateStream | CallStream>();
+const streams = new WeakSet<ClientStream>();
 
 /** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
 let areThereAny = false;
@@ -40,12 +40,15 @@ export function prepareGrpcCall(context: ExecutionContext): void {
   if (!isGrpcCall(call) || calls.has(call)) return;
   calls.set(call, call);
   areThereAny = true;
-  const late = isRequestStream(stream) && call instanceof Readable ? new LateStream(stream, call) : undefined;
-  tellLateListeners(call, late);
-  if (!late) return;
-  calls.set(late, call);
-  streams.add(late);
-  args[0] = late;
+  const messages = isRequestStream(stream) && call instanceof Readable ? new ClientMessages(stream, call) : undefined;
+  tellLateListeners(call, messages);
+  if (messages) args[0] = noted(new ClientStream(messages), call);
+}
+
+function noted(stream: ClientStream, call: GrpcCall): ClientStream {
+  calls.set(stream, call);
+  streams.add(stream);
+  return stream;
 }
 
 /** Gives a call of a method with a lock streams of its own in place of those that clients of gRPC send. */
@@ -54,19 +57,17 @@ export function withStreams(args: readonly unknown[]): CallStreams | undefined {
 }
 
 /** Asks nothing of the value itself: it may be a Proxy of the app. */
-const isOurs = (value: unknown): value is LateStream | CallStream => streams.has(value as LateStream | CallStream);
+const isOurs = (value: unknown): value is ClientStream => streams.has(value as ClientStream);
 
 /** The arguments of a call of a method with a lock, with streams among them. */
 class CallStreams {
   readonly args: unknown[];
-  readonly #streams: CallStream[] = [];
+  readonly #streams: ClientStream[] = [];
 
   constructor(args: readonly unknown[]) {
     this.args = args.map((arg) => {
       if (!isOurs(arg)) return arg;
-      const stream = arg.forCall();
-      calls.set(stream, calls.get(arg)!);
-      streams.add(stream);
+      const stream = noted(arg.forCall(), calls.get(arg)!);
       this.#streams.push(stream);
       return stream;
     });
@@ -97,13 +98,13 @@ function isGrpcCall(value: unknown): value is GrpcCall {
 }
 
 /** Each of them is called once, whenever it comes. Who listens to the messages of the call gets them. */
-function tellLateListeners(call: GrpcCall, late: LateStream | undefined): void {
+function tellLateListeners(call: GrpcCall, messages: ClientMessages | undefined): void {
   for (const method of ['on', 'addListener', 'prependListener'] as const) {
     const add = call[method].bind(call);
     call[method] = (name, listener) => {
       if (name === 'cancelled' && call.cancelled) nextTick(listener);
       const added = add(name, listener);
-      if (name === 'data' || name === 'end') late?.resume();
+      if (name === 'data' || name === 'end') messages?.listen();
       return added;
     };
   }

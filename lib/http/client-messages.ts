@@ -1,0 +1,188 @@
+import type { Readable } from 'node:stream';
+import { isObservable, type Observable } from 'rxjs';
+import type { observerIn } from '../clock/observer-in.js';
+import { nextTick } from '../clock/next-tick.js';
+
+/** What the client of a gRPC call streams, as Nest gives it to a method with `@GrpcStreamMethod`. */
+export interface RequestStream extends Observable<unknown> {
+  /** Makes Nest send what it has received so far, in the next turn of the event loop, and keep no more. */
+  drainBuffer(): void;
+}
+
+/** The call as Node reads it. */
+export type CallReader = Readable & { readonly cancelled: boolean };
+
+/** A message, and those after it. It stays in memory as long as somebody stands before it. */
+export interface Message {
+  readonly number: number;
+  readonly value?: unknown;
+  next?: Message;
+}
+
+/** Somebody who has subscribed. */
+export interface Reader {
+  /** The last message it has got. */
+  at: Message;
+  readonly observer: ReturnType<typeof observerIn>;
+  /** Whether it hears of the end while the handler runs, which may await it. */
+  readonly endsInHandler: boolean;
+  /** Moves the stream that it reads. */
+  readonly moveTo: (message: Message) => void;
+}
+
+export function isRequestStream(value: unknown): value is RequestStream {
+  return isObservable(value) && typeof (value as Partial<RequestStream>).drainBuffer === 'function';
+}
+
+/**
+ * What the client of one call streams. The call is read only while somebody reads. So nothing is lost while a method
+ * waits for its lock, and the client waits, too.
+ *
+ * When the handler has returned, all that was read is sent again, as by Nest 12: somebody may have subscribed too late
+ * for it. (Nest 11 sends nothing again if the client has ended its stream by then.)
+ */
+export class ClientMessages {
+  readonly #call: CallReader;
+  readonly #readers = new Set<Reader>();
+  /** The streams of methods that run: they might listen to the call itself. */
+  readonly running = new Set<{ passOver(message: Message): void }>();
+  /** The place before all messages, which are sent again. Nobody needs it when the handler has returned. */
+  #first: Message | undefined;
+  #last: Message;
+  /** Whether nothing is read or sent until the next turn of the event loop. */
+  #isHeld = false;
+  #isSending = false;
+  #wasRead = false;
+  #isListenedTo = false;
+  /** Whether all that the client sends has come. */
+  #hasEnded = false;
+  #isClosed = false;
+  #failure: { readonly reason: unknown } | undefined;
+
+  constructor(stream: RequestStream, call: CallReader) {
+    this.#call = call;
+    this.#last = this.#first = { number: 0 };
+    call.pause();
+    const closed = () => {
+      this.#isClosed = true;
+      this.#send();
+    };
+    stream.subscribe({
+      next: (value) => this.#received(value),
+      error: (reason) => {
+        this.#failure = { reason };
+        this.#send();
+      },
+      complete: () => call.cancelled && closed(),
+    });
+    // What came before is sent now, before anything else is read.
+    stream.drainBuffer();
+    this.#hold();
+    const ended = () => {
+      this.#hasEnded = true;
+      this.#send();
+    };
+    if (call.readableEnded) setImmediate(ended);
+    else call.once('end', ended);
+    // Nest 11 does not complete the stream of a call that ends before its client has.
+    call.once('close', closed);
+  }
+
+  /** The place before all messages, while the handler runs. */
+  get first(): Message | undefined {
+    return this.#first;
+  }
+
+  get last(): Message {
+    return this.#last;
+  }
+
+  /** Whether the client has cancelled its call. */
+  get hasLeft(): boolean {
+    return this.#call.cancelled;
+  }
+
+  /** Whether the call has ended before all was read: what the client has sent is gone, or a part. */
+  get isGone(): boolean {
+    return this.#call.destroyed && !(this.#wasRead && this.#hasEnded);
+  }
+
+  /** Somebody listens to the call itself, so it is read also if nobody has subscribed. */
+  listen(): void {
+    this.#isListenedTo = true;
+    this.#readOrPause();
+  }
+
+  add(reader: Reader): void {
+    this.#wasRead = true;
+    this.#readers.add(reader);
+    // In the next tick, as from the call: to all that have subscribed by then.
+    nextTick(() => this.#send());
+    this.#readOrPause();
+  }
+
+  delete(reader: Reader): void {
+    this.#readers.delete(reader);
+    this.#readOrPause();
+  }
+
+  /** The handler has returned. */
+  sendAgain(): void {
+    if (!this.#first) return;
+    for (const reader of this.#readers) reader.at = this.#first;
+    this.#first = undefined;
+    this.#hold();
+  }
+
+  #hold(): void {
+    this.#isHeld = true;
+    setImmediate(() => {
+      this.#isHeld = false;
+      this.#send();
+      this.#readOrPause();
+    });
+  }
+
+  #readOrPause(): void {
+    if (this.#isHeld) return;
+    if (this.#isListenedTo || this.#readers.size > 0) this.#call.resume();
+    else this.#call.pause();
+  }
+
+  #received(value: unknown): void {
+    this.#last = this.#last.next = { number: this.#last.number + 1, value };
+    if (this.#isListenedTo) for (const stream of this.running) stream.passOver(this.#last);
+    this.#send();
+  }
+
+  /** Sends all that somebody has not got, in the order in which it came. */
+  #send(): void {
+    if (this.#isHeld || this.#isSending) return;
+    this.#isSending = true;
+    for (let message = this.#nextOne; message; message = this.#nextOne)
+      for (const reader of [...this.#readers])
+        if (reader.at.next === message && this.#readers.has(reader)) {
+          reader.at = message;
+          reader.moveTo(message);
+          reader.observer.next(message.value);
+        }
+    this.#isSending = false;
+    for (const reader of [...this.#readers]) this.#endIfOver(reader);
+  }
+
+  /** The earliest message that somebody has not got. */
+  get #nextOne(): Message | undefined {
+    let earliest: Message | undefined;
+    for (const { at } of this.#readers)
+      if (at.next && (!earliest || at.next.number < earliest.number)) earliest = at.next;
+    return earliest;
+  }
+
+  #endIfOver(reader: Reader): void {
+    // The one before may have made somebody subscribe, or something be sent again.
+    if (this.#isHeld || reader.at.next || !this.#readers.has(reader)) return;
+    if (this.#failure) reader.observer.error(this.#failure.reason);
+    else if (this.#isClosed || this.#call.destroyed || (this.#hasEnded && (!this.#first || reader.endsInHandler)))
+      reader.observer.complete();
+  }
+}
