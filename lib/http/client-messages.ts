@@ -49,8 +49,8 @@ export class ClientMessages {
   /** The place before all messages, which are sent again. Nobody needs it when the handler has returned. */
   #first: Message | undefined;
   #last: Message;
-  /** Whether nothing is read or sent until the next turn of the event loop. */
-  #isHeld = false;
+  /** How many turns of the event loop must come before something is read or sent. */
+  #holds = 0;
   #isSending = false;
   #wasRead = false;
   #isListenedTo = false;
@@ -135,16 +135,16 @@ export class ClientMessages {
   }
 
   #hold(): void {
-    this.#isHeld = true;
+    this.#holds++;
     setImmediate(() => {
-      this.#isHeld = false;
+      this.#holds--;
       this.#send();
       this.#readOrPause();
     });
   }
 
   #readOrPause(): void {
-    if (this.#isHeld) return;
+    if (this.#holds > 0) return;
     if (this.#isListenedTo || this.#readers.size > 0) this.#call.resume();
     else this.#call.pause();
   }
@@ -157,7 +157,7 @@ export class ClientMessages {
 
   /** Sends all that somebody has not got, in the order in which it came. */
   #send(): void {
-    if (this.#isHeld || this.#isSending) return;
+    if (this.#isSending) return;
     this.#isSending = true;
     for (let message = this.#nextOne; message; message = this.#nextOne)
       for (const reader of [...this.#readers])
@@ -170,8 +170,9 @@ export class ClientMessages {
     for (const reader of [...this.#readers]) this.#endIfOver(reader);
   }
 
-  /** The earliest message that somebody has not got. */
+  /** The earliest message that somebody has not got, if it may be sent now. */
   get #nextOne(): Message | undefined {
+    if (this.#holds > 0) return undefined;
     let earliest: Message | undefined;
     for (const { at } of this.#readers)
       if (at.next && (!earliest || at.next.number < earliest.number)) earliest = at.next;
@@ -179,8 +180,8 @@ export class ClientMessages {
   }
 
   #endIfOver(reader: Reader): void {
-    // The one before may have made somebody subscribe, or something be sent again.
-    if (this.#isHeld || reader.at.next || !this.#readers.has(reader)) return;
+    // What a reader does at the end may make others leave, or something be sent again.
+    if (this.#holds > 0 || reader.at.next || !this.#readers.has(reader)) return;
     if (this.#failure) reader.observer.error(this.#failure.reason);
     else if (this.#isClosed || this.#call.destroyed || (this.#hasEnded && (!this.#first || reader.endsInHandler)))
       reader.observer.complete();
