@@ -2,7 +2,7 @@ import { atRoot } from './root-context.js';
 
 /**
  * One timer for many calls, outside of all requests. It counts as not set when a test has replaced the timers of the
- * process since, as fake timers do: then it does not come.
+ * process since, as fake timers do: then it comes only when the test puts them back.
  */
 export class SharedTimer {
   #timer: NodeJS.Timeout | undefined;
@@ -15,11 +15,12 @@ export class SharedTimer {
   /** Sets it to call `done` in that many ms, and not when it was to be called before. */
   set(ms: number, done: () => void): NodeJS.Timeout {
     this.clear();
-    this.#setBy = setTimeout;
+    const setBy = (this.#setBy = setTimeout);
     const timer = atRoot(() =>
       setTimeout(() => {
-        if (this.#timer !== timer) return;
-        this.#timer = undefined;
+        if (this.#timer === timer) this.#timer = undefined;
+        // Otherwise it is cleared, or set again: by other timers, that may not come.
+        else if (!this.#timer || this.#setBy === setBy) return;
         done();
       }, ms),
     );

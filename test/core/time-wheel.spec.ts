@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { now } from '../../lib/clock/deadline.js';
 import { InFlight } from '../../lib/redis/connection/in-flight.js';
 import { TimeWheel } from '../../lib/clock/time-wheel.js';
+import { deferred } from '../support/deferred.js';
 
 describe('Many due times on one timer', () => {
   beforeEach(() => void jest.useFakeTimers());
@@ -54,6 +55,16 @@ describe('Fake timers of one test', () => {
       jest.useRealTimers();
     }
     expect(due.sort()).toEqual(['in flight', 'on the wheel']);
+  });
+
+  it('make no earlier due time late that comes when they are gone', async () => {
+    const isDue = deferred();
+    const wheel = new TimeWheel<string>((items) => items.includes('earlier') && isDue.resolve());
+    wheel.add(Math.ceil(now()) + 50, 'earlier');
+    jest.useFakeTimers();
+    wheel.add(Math.ceil(now()) + 60_000, 'later');
+    jest.useRealTimers();
+    await isDue.promise;
   });
 
   it('make no earlier due time late: the next one that is added sees to both', () => {
