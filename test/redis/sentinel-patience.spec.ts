@@ -96,6 +96,7 @@ describe('A Sentinel that gives no answer, or restarts', () => {
         await redis.connect();
         await until(() => sentinel.subscribers === 1);
         sentinel.masterPort = other.port;
+        sentinel.epoch++;
         sentinel.hangUp();
         await once(redis, 'ready');
         expect(redis.stream).toMatchObject({ remotePort: other.port });
@@ -107,17 +108,22 @@ describe('A Sentinel that gives no answer, or restarts', () => {
     }
   });
 
-  it('is left alone when it is back and names the same master', async () => {
+  it.each([
+    ['names the same master', 0],
+    ['knows of no later failover, as when it knows only its configuration file', 1],
+  ])('is left alone when it is back and %s', async (_what, elsewhere) => {
     for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }] }, 3000)) {
       let answers = 0;
       sentinel.beforeAnswer = () => void answers++;
       await redis.connect();
       await until(() => sentinel.subscribers === 1);
       const { stream } = redis;
+      sentinel.masterPort = server.port + elsewhere;
       sentinel.hangUp();
       await until(() => answers === 2 && sentinel.clients === 1);
       await redis.ping();
       expect({ answers, isSame: redis.stream === stream }).toEqual({ answers: 2, isSame: true });
+      sentinel.masterPort = server.port;
       redis.disconnect();
       await until(() => sentinel.subscribers === 0);
     }

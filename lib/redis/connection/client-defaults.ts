@@ -1,7 +1,9 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
-import { saidBy, willReconnect } from './redis-diagnosis.js';
+import { readyWhileConnected } from './ready-while-connected.js';
+import { saidBy } from './redis-diagnosis.js';
+import { hearingFailovers } from './sentinel-failovers.js';
 
 /** Makes our own client fail fast, whatever the app's options say: `RedisConnection` itself waits and resends. */
 export const OWN = {
@@ -70,68 +72,6 @@ function growingSentinelPatience(redis: Redis): void {
     if (now() - beganAt > patienceMs / 2) options.sentinelCommandTimeout = Math.min(LONGEST_CONNECT_MS, 2 * patienceMs);
     beganAt = now() + (Number(delayMs) || 0);
     return delayMs;
-  };
-}
-
-/**
- * Keeps a client from getting ready after its connection has ended. In ioredis 5 it does when that happens in the
- * handshake and `enableReadyCheck` is false: and because it counts as ready, it never connects again.
- */
-function readyWhileConnected(redis: Redis): Redis {
-  const emit = redis.emit.bind(redis);
-  redis.emit = (...event) => {
-    if (event[0] !== 'ready' || !redis.stream.destroyed) return emit(...event);
-    redis.status = willReconnect(redis) ? 'reconnecting' : 'end';
-    return false;
-  };
-  return redis;
-}
-
-/** Makes the clients with which ioredis asks Sentinels, and those with which it hears of failovers. */
-interface SentinelConnector {
-  connectToSentinel?(endpoint: unknown, options?: RedisOptions): Redis;
-  /** Asks a Sentinel, over a connection of its own. */
-  resolve(endpoint: unknown): Promise<Address | null>;
-}
-
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
-
-/**
- * Lets the clients with which ioredis hears of failovers subscribe each time they connect: ioredis by itself gives up
- * on a Sentinel that is away for long, and prints each of its errors. Where one has been away, its Sentinel is asked
- * for the master, too: there may have been a failover that nobody heard of. And none of them outlives the client.
- */
-function hearingFailovers(redis: Redis): void {
-  const { connector } = redis as unknown as { readonly connector: SentinelConnector };
-  const connect = connector.connectToSentinel?.bind(connector);
-  if (!connect) return;
-  const resolve = connector.resolve.bind(connector);
-  let master: Address | null = null;
-  connector.resolve = async (endpoint) => (master = await resolve(endpoint));
-  const moveIfReplaced = async (endpoint: unknown): Promise<void> => {
-    const known = master;
-    const other = redis.options.role !== 'slave' && (await resolve(endpoint));
-    if (!known || !other || known !== master) return;
-    if (other.host !== known.host || other.port !== known.port) redis.disconnect(true);
-  };
-  const { disconnectTimeout, keepAlive } = redis.options;
-  connector.connectToSentinel = (endpoint, options) => {
-    // When it drops the client, ioredis rejects a subscription of its own that nobody awaits: the process would end.
-    const client = connect(endpoint, { ...options, disconnectTimeout, keepAlive, autoResubscribe: false });
-    const isForQuestions = !options;
-    if (isForQuestions) return client;
-    let wasAway = false;
-    client.on('close', () => (wasAway = true));
-    client.on('ready', () => {
-      void client
-        .subscribe('+switch-master')
-        .then(() => (wasAway ? moveIfReplaced(endpoint) : undefined))
-        .catch(() => undefined);
-    });
-    return readyWhileConnected(client.on('error', () => undefined));
   };
 }
 

@@ -5,6 +5,8 @@ export interface FakeSentinel {
   readonly port: number;
   /** The port of the master, as it says. */
   masterPort: number;
+  /** The number of the failover that led to it, as it says. */
+  epoch: number;
   /** Runs before it answers who the master is. */
   beforeAnswer: () => void | Promise<void>;
   /** Runs before it lets somebody listen. */
@@ -30,6 +32,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
     `*${texts.length}\r\n${texts.map((text) => `$${text.length}\r\n${text}\r\n`).join('')}`;
 
   async function answer(command: string): Promise<string> {
+    if (/\r\nmaster\r\n/i.test(command)) return words('name', 'main', 'config-epoch', String(sentinel.epoch));
     if (!/get-master-addr-by-name/i.test(command)) return /\r\nsentinels\r\n/i.test(command) ? '*0\r\n' : '+OK\r\n';
     await sentinel.beforeAnswer();
     return words('127.0.0.1', String(sentinel.masterPort));
@@ -57,6 +60,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
   const sentinel: FakeSentinel = {
     port: (server.address() as AddressInfo).port,
     masterPort,
+    epoch: 1,
     beforeAnswer: () => undefined,
     beforeSubscribed: () => undefined,
     get clients() {
