@@ -246,9 +246,12 @@ describe('The data in Redis', () => {
 
   it('a lock is not taken for gone because the user may not read it any more; it is given back as soon as it may', async () => {
     await redis.acl('SETUSER', 'locks', 'on', '>pw', '+@all', '&*', '~*');
-    const limited = lockService(redisStore({ connection: `redis://locks:pw@127.0.0.1:${server.port}` }));
+    const store = redisStore({ connection: `redis://locks:pw@127.0.0.1:${server.port}` });
+    const limited = lockService(store);
     const [left, held] = [await limited.lock('left'), await limited.lock('held', { lease: 900 })];
+    const { token } = await limited.lock('run');
     await redis.acl('SETUSER', 'locks', '-get');
+    await expect(store.reserve({ keys: ['run'], token, leaseMs: 900 })).rejects.toThrow(LockUnavailableError);
     expect(await left.unlock()).toBe(true);
     expect(await aborted(held.signal)).toMatchObject({
       reason: 'expired',
@@ -256,6 +259,17 @@ describe('The data in Redis', () => {
     });
     await redis.acl('SETUSER', 'locks', '+get');
     await until(async () => (await redis.exists('lock:left')) === 0);
+    await limited.close();
+    await redis.acl('DELUSER', 'locks');
+  });
+
+  it('the fence counter does not go back to the time of the server because the user may not read it', async () => {
+    await redis.acl('SETUSER', 'locks', 'on', '>pw', '+@all', '-get', '&*', '~*');
+    const ahead = String(3e15);
+    await redis.set('{lock:}:fence', ahead);
+    const limited = lockService(redisStore({ connection: `redis://locks:pw@127.0.0.1:${server.port}` }));
+    await expect(limited.lock('x')).rejects.toMatchObject({ detail: expect.stringMatching(/lacks rights/) });
+    expect(await redis.get('{lock:}:fence')).toBe(ahead);
     await limited.close();
     await redis.acl('DELUSER', 'locks');
   });

@@ -73,6 +73,7 @@ local fenceCounter, replies, firstKey, nextArg = KEYS[1], {}, 3, 1
 local advanceTo, counterTtl
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   local least, isClock, last = ARGV[3], ARGV[1] == 'clock', tryCall('GET', fenceCounter)
+  if type(last) == 'table' and not string.find(last.err, 'WRONGTYPE') then return last end
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
   if isClock or not last or last >= 2^53 or last < tonumber(least) then
     local time = call('TIME')
@@ -449,7 +450,7 @@ local function acquire(operation, lastKey, token, lease, kind)
 end
 local function reserve(lastKey, token, lease)
   for i = firstKey, lastKey, 2 do
-    if tryCall('GET', KEYS[i]) ~= token then return 0 end
+    if state(i) ~= token then return 0 end
   end
   for i = firstKey, lastKey, 2 do extend(i, token, lease) end
   return fenceReply(lastKey, mint(${lua(HAND_OFF_FENCES)}))
@@ -585,6 +586,7 @@ local fenceCounter, replies, firstKey, nextArg = KEYS[1], {}, 2, 1
 local advanceTo, counterTtl
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   local least, isClock, last = ARGV[3], ARGV[1] == 'clock', tryCall('GET', fenceCounter)
+  if type(last) == 'table' and not string.find(last.err, 'WRONGTYPE') then return last end
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
   if isClock or not last or last >= 2^53 or last < tonumber(least) then
     local time = call('TIME')
@@ -1022,7 +1024,7 @@ local function acquire(operation, lastKey, token, lease, kind)
 end
 local function reserve(lastKey, token, lease)
   for i = firstKey, lastKey, 2 do
-    if tryCall('GET', KEYS[i]) ~= token then return 0 end
+    if state(i) ~= token then return 0 end
   end
   for i = firstKey, lastKey, 2 do extend(i, token, lease) end
   return fenceReply(lastKey, mint(${lua(HAND_OFF_FENCES)}))

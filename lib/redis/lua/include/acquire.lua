@@ -76,7 +76,7 @@ end
 -- Renews an exclusive lock. Returns the first of its new fences, or 0 if the token doesn't hold every key.
 local function reserve(lastKey, token, lease)
   for i = firstKey, lastKey, 2 do
-    if tryCall('GET', KEYS[i]) ~= token then return 0 end
+    if state(i) ~= token then return 0 end
   end
   for i = firstKey, lastKey, 2 do extend(i, token, lease) end
   return fenceReply(lastKey, mint(HAND_OFF_FENCES))

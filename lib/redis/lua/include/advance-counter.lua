@@ -3,6 +3,8 @@
 local advanceTo, counterTtl -- while the counter is still to be advanced: to what, and how many ms it then lasts
 if ARGV[1] == 'clock' or ARGV[1] == 'raise' then
   local least, isClock, last = ARGV[3], ARGV[1] == 'clock', tryCall('GET', fenceCounter)
+  -- Without the right to read it, it would go back to the time, which may be behind it.
+  if type(last) == 'table' and not string.find(last.err, 'WRONGTYPE') then return last end
   -- A value that can't be counted on, because somebody else wrote it, counts as missing: the time is above all fences
   -- given.
   last = last == false and 0 or type(last) == 'string' and string.find(last, '^%d+$') and tonumber(last)
