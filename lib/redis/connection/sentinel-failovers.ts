@@ -1,33 +1,25 @@
 import type { Redis, RedisOptions } from 'ioredis';
 import { readyWhileConnected } from './ready-while-connected.js';
 
+/** How long a Sentinel that is listened to may take to reply, in ms: it may be far away. */
+const LONGEST_REPLY_MS = 10_000;
+
 /** Makes the clients with which ioredis asks Sentinels, and those with which it hears of failovers. */
 interface SentinelConnector {
   connectToSentinel?(endpoint: unknown, options?: RedisOptions): SentinelClient;
-  /** Asks a Sentinel, over a connection of its own. */
-  resolve(endpoint: unknown): Promise<Address | null>;
+  /** Asks a Sentinel for the address of the server, over a connection of its own. */
+  resolve(endpoint: unknown): Promise<object | null>;
 }
 
 type SentinelClient = Redis & { sentinel(command: 'master', name: string): Promise<unknown> };
-
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
-
-/** What a Sentinel says of the master. */
-interface Master extends Address {
-  /** Grows with each failover. `NaN` when the Sentinel does not say. */
-  readonly epoch: number;
-}
 
 /**
  * Lets the clients with which ioredis hears of failovers subscribe each time they connect: ioredis by itself gives up
  * on a Sentinel that is away for long, and prints each of its errors. And none of them outlives the client.
  *
- * Where one has been away, its Sentinel is asked for the master, too: there may have been a failover that nobody heard
- * of. It is believed only when it knows of a later failover than the one that led to the present master: a Sentinel
- * that has just started may know only what its configuration file says.
+ * A Sentinel that has been away is asked, too, whether there was a failover that nobody heard of. Each failover has a
+ * number, its epoch: a Sentinel that has just started may know only what its configuration file says, and is not
+ * believed when it names another master without a later epoch.
  */
 export function hearingFailovers(redis: Redis): void {
   const { connector } = redis as unknown as { readonly connector: SentinelConnector };
@@ -35,51 +27,42 @@ export function hearingFailovers(redis: Redis): void {
   if (!connect) return;
   const resolve = connector.resolve.bind(connector);
   const { disconnectTimeout, keepAlive, name, role } = redis.options;
-  const isForMaster = role !== 'slave';
-  let master: Master | null = null;
-  let epoch: Promise<number>;
+  const epochSaidBy = (client: SentinelClient): Promise<number> =>
+    role === 'slave' ? Promise.resolve(NaN) : client.sentinel('master', name!).then(epochOf).catch(() => NaN);
+  /** The epoch of the failover that led to the present master. */
+  let epoch = NaN;
+  let saidLast: Promise<number>;
 
-  const ask = async (endpoint: unknown): Promise<Master | null> => {
-    // It connects at once.
-    const answer = resolve(endpoint);
-    const asked = epoch;
-    const address = await answer;
-    return address && { ...address, epoch: await asked };
+  connector.resolve = async (endpoint) => {
+    // It connects, and asks, at once.
+    const address = resolve(endpoint);
+    const said = saidLast;
+    if (await address) epoch = await said;
+    return address;
   };
-  const moveIfReplaced = async (endpoint: unknown): Promise<void> => {
-    const known = master;
-    const other = isForMaster && (await ask(endpoint));
-    if (!known || !other || known !== master || !(other.epoch > known.epoch)) return;
-    if (other.host !== known.host || other.port !== known.port) redis.disconnect(true);
-  };
-
-  connector.resolve = async (endpoint) => (master = await ask(endpoint));
   connector.connectToSentinel = (endpoint, options) => {
-    // When it drops the client, ioredis rejects a subscription of its own that nobody awaits: the process would end.
-    const client = connect(endpoint, { ...options, disconnectTimeout, keepAlive, autoResubscribe: false });
     const isForQuestions = !options;
+    // When it drops the client, ioredis rejects a subscription of its own that nobody awaits: the process would end.
+    const ours = { ...options, disconnectTimeout, keepAlive, autoResubscribe: false };
     if (isForQuestions) {
-      epoch = isForMaster ? epochOf(client.sentinel('master', name!)) : Promise.resolve(NaN);
+      const client = connect(endpoint, ours);
+      saidLast = epochSaidBy(client);
       return client;
     }
+    const client = connect(endpoint, { ...ours, commandTimeout: LONGEST_REPLY_MS });
     let wasAway = false;
     client.on('close', () => (wasAway = true));
     client.on('ready', () => {
-      void client
-        .subscribe('+switch-master')
-        .then(() => (wasAway ? moveIfReplaced(endpoint) : undefined))
-        .catch(() => undefined);
+      // Before it subscribes: then it can't be asked any more.
+      if (wasAway) void epochSaidBy(client).then((later) => later > epoch && redis.disconnect(true));
+      client.subscribe('+switch-master').catch(() => undefined);
     });
     return readyWhileConnected(client.on('error', () => undefined)) as SentinelClient;
   };
 }
 
-/** Reads the epoch of the last failover from what `SENTINEL MASTER` says: names and values by turns. */
-async function epochOf(reply: Promise<unknown>): Promise<number> {
-  try {
-    const facts = (await reply) as readonly unknown[];
-    return Number(facts[facts.indexOf('config-epoch') + 1]);
-  } catch {
-    return NaN;
-  }
+/** Reads the epoch from what `SENTINEL MASTER` says: names and values by turns. */
+function epochOf(said: unknown): number {
+  const facts = said as readonly unknown[];
+  return Number(facts[facts.indexOf('config-epoch') + 1]);
 }

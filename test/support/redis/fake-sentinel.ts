@@ -7,6 +7,8 @@ export interface FakeSentinel {
   masterPort: number;
   /** The number of the failover that led to it, as it says. */
   epoch: number;
+  /** How often it was asked for it. */
+  readonly epochQuestions: number;
   /** Runs before it answers who the master is. */
   beforeAnswer: () => void | Promise<void>;
   /** Runs before it lets somebody listen. */
@@ -25,6 +27,7 @@ export interface FakeSentinel {
 export async function startFakeSentinel(masterPort: number): Promise<FakeSentinel> {
   const sockets = new Set<Socket>();
   const subscribed = new Set<Socket>();
+  let epochQuestions = 0;
   const inResp3 = new WeakSet<Socket>();
   /** How a message begins that is no reply. */
   const kindOf = (socket: Socket) => (inResp3.has(socket) ? '>' : '*');
@@ -32,7 +35,10 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
     `*${texts.length}\r\n${texts.map((text) => `$${text.length}\r\n${text}\r\n`).join('')}`;
 
   async function answer(command: string): Promise<string> {
-    if (/\r\nmaster\r\n/i.test(command)) return words('name', 'main', 'config-epoch', String(sentinel.epoch));
+    if (/\r\nmaster\r\n/i.test(command)) {
+      epochQuestions++;
+      return words('name', 'main', 'config-epoch', String(sentinel.epoch));
+    }
     if (!/get-master-addr-by-name/i.test(command)) return /\r\nsentinels\r\n/i.test(command) ? '*0\r\n' : '+OK\r\n';
     await sentinel.beforeAnswer();
     return words('127.0.0.1', String(sentinel.masterPort));
@@ -61,6 +67,9 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
     port: (server.address() as AddressInfo).port,
     masterPort,
     epoch: 1,
+    get epochQuestions() {
+      return epochQuestions;
+    },
     beforeAnswer: () => undefined,
     beforeSubscribed: () => undefined,
     get clients() {
