@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
@@ -105,6 +105,16 @@ describe('The parser of class sources', () => {
     ],
   ])('an app loads the parser that only the package can see, when %s', async (_what, line) => {
     linkOwnParser();
+    expect(await run(DESTRUCTURED.replace('class Payout', `${line}\nclass Payout`))).toBe('locked pay:42:7\n');
+  });
+
+  it('an app in one bundle has the parser in it, also when it has made a global "require"', async () => {
+    const bundle = join(packages, 'nest-redis-lock', 'dist', 'nest.js');
+    const bundled = `process.getBuiltinModule('module').createRequire(${JSON.stringify(HERE + '/')})('acorn')`;
+    const code = readFileSync(bundle, 'utf8');
+    expect(code).toContain("require('acorn')");
+    writeFileSync(bundle, code.replace("require('acorn')", bundled));
+    const line = "globalThis.require = process.getBuiltinModule('module').createRequire(import.meta.url);";
     expect(await run(DESTRUCTURED.replace('class Payout', `${line}\nclass Payout`))).toBe('locked pay:42:7\n');
   });
 

@@ -19,8 +19,7 @@ export function parsed(text: string): Acorn.Program | undefined {
 
 function loadedParser(): typeof Acorn {
   try {
-    // A global one, which an app may make, looks from the folder of the app: for another version, or for none.
-    return 'require' in globalThis ? ownParser() : bundledParser();
+    return 'require' in globalThis ? ownOrBundledParser() : bundledParser();
   } catch (cause) {
     const what = 'nest-redis-lock needs the package "acorn" to read the source of a class, and can\'t load it.';
     const remedies = [
@@ -28,6 +27,18 @@ function loadedParser(): typeof Acorn {
       'Otherwise install the dependencies of nest-redis-lock.',
     ];
     throw new Error(mistake(what, remedies), { cause });
+  }
+}
+
+/**
+ * A global `require`, which an app may make, looks from the folder of the app: for another version, or for none. In a
+ * bundle of the app, the call may not be the global one.
+ */
+function ownOrBundledParser(): typeof Acorn {
+  try {
+    return ownParser();
+  } catch {
+    return bundledParser();
   }
 }
 
