@@ -36,6 +36,7 @@ export function isCluster(connection: unknown): connection is Cluster {
  */
 export function redisClient(connection: unknown, commandTimeoutMs: number, option = 'connection'): RedisClient {
   const checked = connectionOption(connection, option);
+  refuseMock();
   if (typeof checked === 'string') {
     const url = new URL(checked);
     const more = optionsOfUrl(url, option);
@@ -48,6 +49,15 @@ export function redisClient(connection: unknown, commandTimeoutMs: number, optio
   if (checked.isCluster)
     throw new LockOptionsError('A Redis Cluster client can only be the whole "connection", not one of several.');
   return borrowedClient(withoutPrefix(checked as Redis, option));
+}
+
+function refuseMock(): void {
+  // A mock of the package may have the class only as its default export.
+  if (typeof (Redis as unknown) === 'function') return;
+  throw new LockOptionsError(
+    'A test mocks the package "ioredis", and locks can\'t live in a mock. Let the test replace the LockService, too: ' +
+      '.overrideProvider(LockService).useClass(TestLockService).',
+  );
 }
 
 /** What there is to know of a client that the app lends. */
