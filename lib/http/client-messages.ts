@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
 import { isObservable, type Observable } from 'rxjs';
-import type { observerIn } from '../clock/observer-in.js';
 import { nextTick } from '../clock/next-tick.js';
 
 /** What the client of a gRPC call streams, as Nest gives it to a method with `@GrpcStreamMethod`. */
@@ -23,11 +22,11 @@ export interface Message {
 export interface Reader {
   /** The last message it has got. */
   at: Message;
-  readonly observer: ReturnType<typeof observerIn>;
+  readonly next: (message: Message) => void;
+  readonly error: (reason: unknown) => void;
+  readonly complete: () => void;
   /** Whether it hears of the end while the handler runs, which may await it. */
   readonly endsInHandler: boolean;
-  /** Moves the stream that it reads. */
-  readonly moveTo: (message: Message) => void;
 }
 
 export function isRequestStream(value: unknown): value is RequestStream {
@@ -44,8 +43,6 @@ export function isRequestStream(value: unknown): value is RequestStream {
 export class ClientMessages {
   readonly #call: CallReader;
   readonly #readers = new Set<Reader>();
-  /** The streams of methods that run: they might listen to the call itself. */
-  readonly running = new Set<{ passOver(message: Message): void }>();
   /** The place before all messages, which are sent again. Nobody needs it when the handler has returned. */
   #first: Message | undefined;
   #last: Message;
@@ -53,7 +50,6 @@ export class ClientMessages {
   #holds = 0;
   #isSending = false;
   #wasRead = false;
-  #isListenedTo = false;
   /** Whether all that the client sends has come. */
   #hasEnded = false;
   #isClosed = false;
@@ -107,12 +103,6 @@ export class ClientMessages {
     return this.#call.destroyed && !(this.#wasRead && this.#hasEnded);
   }
 
-  /** Somebody listens to the call itself, so it is read also if nobody has subscribed. */
-  listen(): void {
-    this.#isListenedTo = true;
-    this.#readOrPause();
-  }
-
   add(reader: Reader): void {
     this.#wasRead = true;
     this.#readers.add(reader);
@@ -145,13 +135,12 @@ export class ClientMessages {
 
   #readOrPause(): void {
     if (this.#holds > 0) return;
-    if (this.#isListenedTo || this.#readers.size > 0) this.#call.resume();
+    if (this.#readers.size > 0) this.#call.resume();
     else this.#call.pause();
   }
 
   #received(value: unknown): void {
     this.#last = this.#last.next = { number: this.#last.number + 1, value };
-    if (this.#isListenedTo) for (const stream of this.running) stream.passOver(this.#last);
     this.#send();
   }
 
@@ -163,8 +152,7 @@ export class ClientMessages {
       for (const reader of [...this.#readers])
         if (reader.at.next === message && this.#readers.has(reader)) {
           reader.at = message;
-          reader.moveTo(message);
-          reader.observer.next(message.value);
+          reader.next(message);
         }
     this.#isSending = false;
     for (const reader of [...this.#readers]) this.#endIfOver(reader);
@@ -182,8 +170,8 @@ export class ClientMessages {
   #endIfOver(reader: Reader): void {
     // What a reader does at the end may make others leave, or something be sent again.
     if (this.#holds > 0 || reader.at.next || !this.#readers.has(reader)) return;
-    if (this.#failure) reader.observer.error(this.#failure.reason);
+    if (this.#failure) reader.error(this.#failure.reason);
     else if (this.#isClosed || this.#call.destroyed || (this.#hasEnded && (!this.#first || reader.endsInHandler)))
-      reader.observer.complete();
+      reader.complete();
   }
 }

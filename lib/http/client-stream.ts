@@ -7,32 +7,40 @@ import type { ClientMessages, Message, Reader } from './client-messages.js';
  * What the client of a gRPC call streams, as its handler gets it, or a call of a method with a lock.
  *
  * A stream has a place among the messages: who subscribes gets those after it. The stream of a method begins at the
- * place of its caller's stream. When somebody reads it, it moves on, and so does its caller's. So methods that read one
- * after the other divide the messages, and of those that read beside each other each gets all.
+ * place of its caller's stream. Who has read a part and leaves moves the stream on, and its caller's. So methods that
+ * read one after the other divide the messages, and of those that read beside each other each gets all.
+ *
+ * While the handler runs, who goes on reading takes nothing away: it may be an interceptor, which reads before the
+ * handler does. When the handler has returned, a stream moves on with whoever reads it.
  */
 export class ClientStream extends Observable<unknown> {
   readonly #messages: ClientMessages;
   readonly #outer: ClientStream | undefined;
-  /** The last message that was read. */
   #at: Message;
   /** Where it stands when the handler has returned. */
   #first: Message | undefined;
-  #readers = 0;
-  #wasRead = false;
+  /** What a reader gets at this moment: a call that it makes now gets what comes after it. */
+  #current: Message | undefined;
+  #isListenedTo = false;
 
   /** @param outer the stream of the caller, for that of a call of a method with a lock */
   constructor(messages: ClientMessages, outer?: ClientStream) {
     super((subscriber) => {
+      const observer = observerIn(AsyncLocalStorage.snapshot(), subscriber);
       const reader: Reader = {
+        ...observer,
         at: this.#place,
-        observer: observerIn(AsyncLocalStorage.snapshot(), subscriber),
         endsInHandler: outer !== undefined,
-        moveTo: (message) => this.#read(message),
+        next: (message) => {
+          if (!messages.first) this.#moveTo(message);
+          this.#current = message;
+          observer.next(message.value);
+          this.#current = undefined;
+        },
       };
-      this.#readers++;
       messages.add(reader);
       return () => {
-        this.#readers--;
+        this.#moveTo(reader.at);
         messages.delete(reader);
       };
     });
@@ -40,7 +48,6 @@ export class ClientStream extends Observable<unknown> {
     this.#outer = outer;
     this.#first = messages.first;
     this.#at = outer ? outer.#place : messages.last;
-    if (!outer) this.run();
   }
 
   /** Whether the body must not run: its client has left, or what it has sent is gone. */
@@ -58,19 +65,11 @@ export class ClientStream extends Observable<unknown> {
     return new ClientStream(this.#messages, this);
   }
 
-  /** The body runs, and might listen to the call itself. */
-  run(): void {
-    this.#messages.running.add(this);
-  }
-
-  /** The call has ended. */
-  close(): void {
-    this.#messages.running.delete(this);
-  }
-
-  /** A message has come that somebody gets from the call itself: as from Nest, who reads only later does not get it. */
-  passOver(message: Message): void {
-    if (this.#readers === 0 && !(this.#outer && this.#wasRead)) this.#moveTo(message);
+  /** Somebody listens to the call itself: it is read as if somebody had subscribed. */
+  listen(): void {
+    if (this.#isListenedTo) return;
+    this.#isListenedTo = true;
+    this.subscribe({ error: () => undefined });
   }
 
   /** Nest calls it when the handler has returned. */
@@ -78,21 +77,24 @@ export class ClientStream extends Observable<unknown> {
     this.#messages.sendAgain();
   }
 
-  #moveTo(message: Message): void {
-    if (message.number > this.#place.number) this.#at = message;
-  }
-
-  #read(message: Message): void {
-    this.#wasRead = true;
-    this.#moveTo(message);
-    if (this.#outer) this.#outer.#read(message);
-  }
-
+  /** Where a reader begins, and the stream of a call. */
   get #place(): Message {
+    return this.#current ? later(this.#current, this.#last) : this.#last;
+  }
+
+  /** The last message that counts as read. */
+  get #last(): Message {
     if (this.#first && !this.#messages.first) {
       this.#at = this.#first;
       this.#first = undefined;
     }
     return this.#at;
   }
+
+  #moveTo(message: Message): void {
+    this.#at = later(message, this.#last);
+    if (this.#outer) this.#outer.#moveTo(message);
+  }
 }
+
+const later = (one: Message, other: Message): Message => (one.number > other.number ? one : other);

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import type { ExecutionContext } from '@nestjs/common';
 import { nextTick } from '../clock/next-tick.js';
-import { ClientMessages, isRequestStream } from './client-messages.js';
+import { ClientMessages, isRequestStream, type RequestStream } from './client-messages.js';
 import { ClientStream } from './client-stream.js';
 import { clientGone } from './http-request.js';
 
@@ -40,9 +40,16 @@ export function prepareGrpcCall(context: ExecutionContext): void {
   if (!isGrpcCall(call) || calls.has(call)) return;
   calls.set(call, call);
   areThereAny = true;
-  const messages = isRequestStream(stream) && call instanceof Readable ? new ClientMessages(stream, call) : undefined;
-  tellLateListeners(call, messages);
-  if (messages) args[0] = noted(new ClientStream(messages), call);
+  const ours = isRequestStream(stream) && call instanceof Readable ? streamOf(stream, call) : undefined;
+  tellLateListeners(call, ours);
+  if (ours) args[0] = ours;
+}
+
+/** Makes the stream of the handler. Who has got that of Nest, as from `REQUEST`, reads the same. */
+function streamOf(stream: RequestStream, call: GrpcCall & Readable): ClientStream {
+  const ours = noted(new ClientStream(new ClientMessages(stream, call)), call);
+  stream.source = ours;
+  return ours;
 }
 
 function noted(stream: ClientStream, call: GrpcCall): ClientStream {
@@ -73,19 +80,9 @@ class CallStreams {
     });
   }
 
-  /**
-   * Tells them that the body runs now.
-   *
-   * @throws HttpException when it must not run: what a client has sent is gone, because the client left during the wait
-   */
-  run(): void {
+  /** @throws HttpException when the body must not run: what a client has sent is gone, as it left during the wait */
+  assertSent(): void {
     if (this.#streams.some(({ isGone }) => isGone)) throw clientGone();
-    for (const stream of this.#streams) stream.run();
-  }
-
-  /** Tells them that the call has ended. */
-  close(): void {
-    for (const stream of this.#streams) stream.close();
   }
 }
 
@@ -98,13 +95,13 @@ function isGrpcCall(value: unknown): value is GrpcCall {
 }
 
 /** Each of them is called once, whenever it comes. Who listens to the messages of the call gets them. */
-function tellLateListeners(call: GrpcCall, messages: ClientMessages | undefined): void {
+function tellLateListeners(call: GrpcCall, stream: ClientStream | undefined): void {
   for (const method of ['on', 'addListener', 'prependListener'] as const) {
     const add = call[method].bind(call);
     call[method] = (name, listener) => {
       if (name === 'cancelled' && call.cancelled) nextTick(listener);
       const added = add(name, listener);
-      if (name === 'data' || name === 'end') messages?.listen();
+      if (name === 'data' || name === 'end') stream?.listen();
       return added;
     };
   }

@@ -31,27 +31,24 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
   const onLost = lockOptions.onLost ?? 'throw';
   // Not an async function: a lock costs so little that one more promise shows.
   return (body, self, args, unsubscribed) => {
-    let streams: ReturnType<typeof withStreams>;
     try {
       const locks = serviceOf(self, name, module);
       const { requests } = locks;
       const key = keyOrAttachedError(keyOf, args, requests);
-      streams = withStreams(args);
+      const streams = withStreams(args);
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
-        streams?.run();
+        streams?.assertSent();
         const result = Reflect.apply(body, self, withCurrentLock(streams?.args ?? args, lockParameters, lock));
         return Promise.resolve(result).then((value) => {
           warnIfUncovered(value, name);
           return holdUntilEnd(value, { lock, onLost, requests, hasCallEnded: hasCallEnded(args) });
         });
       };
-      const called = unsubscribed
+      return unsubscribed
         ? endedBy(unsubscribed, lockOptions, (options) => locks.withLock(key, work, options))
         : locks.withLock(key, work, lockOptions);
-      return streams ? called.finally(() => streams?.close()) : called;
     } catch (error) {
-      streams?.close();
       return Promise.reject(error);
     }
   };
