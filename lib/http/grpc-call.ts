@@ -18,8 +18,8 @@ interface GrpcCall extends EventEmitter {
 /** The calls that are prepared, by what a method may get of them: the call itself and the stream of its client. */
 const calls = new WeakMap<object, GrpcCall>();
 
-/** Those among them that are streams. */
-const streams = new WeakSet<ClientStream>();
+/** Those among them that are streams, also in the form that Nest has made. */
+const streams = new WeakMap<object, ClientStream>();
 
 /** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
 let areThereAny = false;
@@ -49,22 +49,24 @@ export function prepareGrpcCall(context: ExecutionContext): void {
 function streamOf(stream: RequestStream, call: GrpcCall & Readable): ClientStream {
   const ours = noted(new ClientStream(new ClientMessages(stream, call)), call);
   stream.source = ours;
+  streams.set(stream, ours);
+  calls.set(stream, call);
   return ours;
 }
 
 function noted(stream: ClientStream, call: GrpcCall): ClientStream {
   calls.set(stream, call);
-  streams.add(stream);
+  streams.set(stream, stream);
   return stream;
 }
 
 /** Gives a call of a method with a lock streams of its own in place of those that clients of gRPC send. */
 export function withStreams(args: readonly unknown[]): CallStreams | undefined {
-  return areThereAny && args.some(isOurs) ? new CallStreams(args) : undefined;
+  return areThereAny && args.some(streamIn) ? new CallStreams(args) : undefined;
 }
 
 /** Asks nothing of the value itself: it may be a Proxy of the app. */
-const isOurs = (value: unknown): value is ClientStream => streams.has(value as ClientStream);
+const streamIn = (value: unknown): ClientStream | undefined => streams.get(value as object);
 
 /** The arguments of a call of a method with a lock, with streams among them. */
 class CallStreams {
@@ -73,8 +75,9 @@ class CallStreams {
 
   constructor(args: readonly unknown[]) {
     this.args = args.map((arg) => {
-      if (!isOurs(arg)) return arg;
-      const stream = noted(arg.forCall(), calls.get(arg)!);
+      const outer = streamIn(arg);
+      if (!outer) return arg;
+      const stream = noted(outer.forCall(), calls.get(outer)!);
       this.#streams.push(stream);
       return stream;
     });

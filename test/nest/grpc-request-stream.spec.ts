@@ -22,6 +22,7 @@ import {
   RpcException,
   Transport,
 } from '@nestjs/microservices';
+import { REQUEST } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
@@ -83,6 +84,21 @@ class Tap implements NestInterceptor {
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     context.switchToRpc().getData<Observable<Part>>().subscribe();
     await nextTurn();
+    return next.handle();
+  }
+}
+
+/** Hears of the end of the call. */
+class EndLog implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    context.getArgByIndex<Readable>(2).on('end', () => undefined);
+    return next.handle();
+  }
+}
+
+class Slow implements NestInterceptor {
+  async intercept(_context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    await someTurns();
     return next.handle();
   }
 }
@@ -171,6 +187,30 @@ class OtherUploads {
   @WithLock(KEY, { wait: '5s' })
   async awaitedTapped(parts: Observable<Part>): Promise<{ count: number }> {
     return this.awaited(parts);
+  }
+
+  @UseInterceptors(EndLog)
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { wait: '5s' })
+  async loggedLate(parts: Observable<Part>): Promise<{ count: number }> {
+    await someTurns();
+    return this.awaited(parts);
+  }
+
+  @UseInterceptors(Tap, Slow)
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { wait: '5s' })
+  async tappedLate(parts: Observable<Part>): Promise<{ count: number }> {
+    return this.awaited(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  async lockedInside(parts: Observable<Part>): Promise<{ count: number }> {
+    const head = parts.pipe(
+      take(1),
+      concatMap(() => this.rest(parts)),
+    );
+    return { count: (await firstValueFrom(head)).length };
   }
 
   @GrpcStreamMethod('Uploads')
@@ -484,6 +524,27 @@ class ScopedUploads {
   }
 }
 
+/** Made before the guards run. */
+@Controller({ scope: Scope.REQUEST })
+class UploadsOfRequest {
+  constructor(@Inject(REQUEST) private readonly request: { readonly data: Observable<Part> }) {}
+
+  @GrpcStreamMethod('Uploads')
+  ofRequest(_parts: Observable<Part>): Observable<Part> {
+    return echo(this.request.data);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  async ofRequestWithLock(_parts: Observable<Part>): Promise<{ count: number }> {
+    return this.all(this.request.data);
+  }
+
+  @WithLock(KEY, OPTIONS)
+  async all(parts: Observable<Part>): Promise<{ count: number }> {
+    return { count: (await lastValueFrom(parts.pipe(toArray()))).length };
+  }
+}
+
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await nextTurn();
 }
@@ -498,7 +559,7 @@ beforeEach(async () => {
   const url = `127.0.0.1:${await freePort()}`;
   const module = Test.createTestingModule({
     imports: [LockTestingModule.forRoot()],
-    controllers: [Uploads, OtherUploads, ScopedUploads],
+    controllers: [Uploads, OtherUploads, ScopedUploads, UploadsOfRequest],
     providers: [SLOW],
   });
   app = (await module.compile()).createNestMicroservice<MicroserviceOptions>({
@@ -648,6 +709,27 @@ it('a body can await the first message, then the others, and then gets the end',
 });
 
 it.each([
+  ['all, also when somebody listens to the end of the call: LoggedLate', 3],
+  ['all, also when an interceptor has read it before: TappedLate', 3],
+  ['what comes after the message that it is called for: LockedInside', 2],
+  ['all, when it takes the stream from REQUEST: OfRequestWithLock', 3],
+])('a body gets %s', async (what, count) => {
+  const method = what.split(': ').at(-1)!;
+  const [held, rest] = [await locks.lock(KEY), await locks.lock('rest')];
+  const waits = event('queued');
+  const busy = called(method);
+  for (const number of [1, 2, 3]) busy.write({ number });
+  await waits;
+  await Promise.all([held.unlock(), rest.unlock()]);
+  await received();
+  busy.end();
+  expect(await answer(busy)).toEqual([count]);
+  const free = called(method);
+  sendAll(free, [1, 2, 3]);
+  expect(await answer(free)).toEqual([count]);
+});
+
+it.each([
   ['HeadedInside', 12],
   ['NotedInside', 3],
 ])('a body can await the stream that a locked method inside has had before: %s', async (method, reply) => {
@@ -748,7 +830,7 @@ it('a body is inside its lock also for messages that come later', async () => {
 });
 
 describe('a gRPC method that reads a stream as Nest alone lets it', () => {
-  it.each(['Replied', 'Tapped', 'TappedWithLock'])('gets each message: %s', async (method) => {
+  it.each(['Replied', 'Tapped', 'TappedWithLock', 'OfRequest'])('gets each message: %s', async (method) => {
     const call = called(method);
     sendAll(call, [1, 2, 3]);
     expect(await answer(call)).toEqual([1, 2, 3]);
