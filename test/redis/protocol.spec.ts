@@ -263,6 +263,34 @@ describe('The data in Redis', () => {
     await redis.acl('DELUSER', 'locks');
   });
 
+  it.each([
+    ['zadd', 'read'],
+    ['zadd', { permits: 2 }],
+    ['set', 'exclusive'],
+  ] as const)('a waiter is not told that it has a lock that the user may not write: -%s, %j', async (right, kind) => {
+    await redis.acl('SETUSER', 'locks', 'on', '>pw', '+@all', '&*', '~*');
+    const [one, other] = [1, 2].map(() =>
+      lockService(redisStore({ connection: `redis://locks:pw@127.0.0.1:${server.port}` })),
+    ) as [ClosableLockService, ClosableLockService];
+    const held = await one.lock('key');
+    const found: number[] = [];
+    const mode = typeof kind === 'string' ? { mode: kind } : kind;
+    const waits = other.withLock('key', async () => found.push(await redis.exists('lock:key')), {
+      ...mode,
+      wait: '9s',
+    });
+    await until(async () => (await redis.exists('{lock:key}:queue')) === 1);
+    await redis.acl('SETUSER', 'locks', `-${right}`);
+    await held.unlock();
+    await other.isLocked('another');
+    expect(found).toEqual([]);
+    await redis.acl('SETUSER', 'locks', `+${right}`);
+    await waits;
+    expect(found).toEqual([1]);
+    for (const service of [one, other]) await service.close();
+    await redis.acl('DELUSER', 'locks');
+  });
+
   it('the fence counter does not go back to the time of the server because the user may not read it', async () => {
     await redis.acl('SETUSER', 'locks', 'on', '>pw', '+@all', '-get', '&*', '~*');
     const ahead = String(3e15);

@@ -315,6 +315,11 @@ local function continueLater(i, asker)
   offer(i, -1, asker)
   return 'unfinished'
 end
+local function takeBack(i, token, wanted)
+  if wanted == 'exclusive' then return call('DEL', KEYS[i]) end
+  call('ZREM', holdersOf(i), token)
+  writeShared(i, call('GET', KEYS[i]))
+end
 local function handOff(i, asker, value, sharing, count)
   if value and not (sharing and hasRoom(sharing, sharing, count)) then return value, sharing, count end
   local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
@@ -343,11 +348,13 @@ local function handOff(i, asker, value, sharing, count)
           end
           others = call('ZCARD', queue) > 1 and 1 or 0
           local granted = string.format('granted %s %s %s %.0f %d ', token, lease, kind, fenceFor(token), others)
+          local isTold = channel and not deliveryIsUnknown
+          grant(i, token, math.min(lease, isTold and ${lua(FIRST_LEASE_MS)} or ${lua(UNCONFIRMED_LEASE_MS)}), wanted)
           heard = channel and publish(channel, granted .. KEYS[i])
+          if not (heard or isUnsubscribed) then takeBack(i, token, wanted) end
         end
         if heard or isUnsubscribed then
           dequeue(i, token, lease, kind)
-          grant(i, token, math.min(lease, heard == true and ${lua(FIRST_LEASE_MS)} or ${lua(UNCONFIRMED_LEASE_MS)}), wanted)
           if deliveryIsUnknown and others == 1 then noteUnconfirmed(i) end
           if wanted == 'exclusive' then return token end
           value, sharing, count = true, wanted, (count or 0) + 1
@@ -698,8 +705,8 @@ if not advanceTo and isLone then
     local digits = string.format('%d%09d', (fence - low) / 1e9, low)
     if channel then
       local others = waiters[3] and ' 1 ' or ' 0 '
+      call('SET', key, waiting, 'PX', waiterLease - ${lua(FIRST_LEASE_MS)} < 0 and waiterLease or ${lua(FIRST_LEASE_MS)})
       if type(tryCall('PUBLISH', channel, 'granted ' .. waiter .. ' ' .. digits .. others .. key)) == 'number' then
-        call('SET', key, waiting, 'PX', waiterLease - ${lua(FIRST_LEASE_MS)} < 0 and waiterLease or ${lua(FIRST_LEASE_MS)})
         local alive = string.sub(queue, 1, -6) .. 'alive'
         if waiters[3] then
           call('ZREM', queue, waiter)
@@ -709,6 +716,7 @@ if not advanceTo and isLone then
         end
         return 1
       end
+      call('SET', key, token, 'PX', ${lua(FIRST_LEASE_MS)})
     else
       local added = tryCall('ZADD', queue, 'NX', digits, waiter)
       if type(added) == 'table' then return added end
@@ -889,6 +897,11 @@ local function continueLater(i, asker)
   offer(i, -1, asker)
   return 'unfinished'
 end
+local function takeBack(i, token, wanted)
+  if wanted == 'exclusive' then return call('DEL', KEYS[i]) end
+  call('ZREM', holdersOf(i), token)
+  writeShared(i, call('GET', KEYS[i]))
+end
 local function handOff(i, asker, value, sharing, count)
   if value and not (sharing and hasRoom(sharing, sharing, count)) then return value, sharing, count end
   local queue, alive, page = KEYS[i + 1], aliveOf(i), 1
@@ -917,11 +930,13 @@ local function handOff(i, asker, value, sharing, count)
           end
           others = call('ZCARD', queue) > 1 and 1 or 0
           local granted = string.format('granted %s %s %s %.0f %d ', token, lease, kind, fenceFor(token), others)
+          local isTold = channel and not deliveryIsUnknown
+          grant(i, token, math.min(lease, isTold and ${lua(FIRST_LEASE_MS)} or ${lua(UNCONFIRMED_LEASE_MS)}), wanted)
           heard = channel and publish(channel, granted .. KEYS[i])
+          if not (heard or isUnsubscribed) then takeBack(i, token, wanted) end
         end
         if heard or isUnsubscribed then
           dequeue(i, token, lease, kind)
-          grant(i, token, math.min(lease, heard == true and ${lua(FIRST_LEASE_MS)} or ${lua(UNCONFIRMED_LEASE_MS)}), wanted)
           if deliveryIsUnknown and others == 1 then noteUnconfirmed(i) end
           if wanted == 'exclusive' then return token end
           value, sharing, count = true, wanted, (count or 0) + 1

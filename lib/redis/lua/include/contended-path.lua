@@ -44,8 +44,9 @@ if not advanceTo and isLone then
     local digits = string.format('%d%09d', (fence - low) / 1e9, low)
     if channel then
       local others = waiters[3] and ' 1 ' or ' 0 '
+      -- Before it is told. A script that lacks a right ends here: what it has told stays told.
+      call('SET', key, waiting, 'PX', waiterLease - FIRST_LEASE_MS < 0 and waiterLease or FIRST_LEASE_MS)
       if type(tryCall('PUBLISH', channel, 'granted ' .. waiter .. ' ' .. digits .. others .. key)) == 'number' then
-        call('SET', key, waiting, 'PX', waiterLease - FIRST_LEASE_MS < 0 and waiterLease or FIRST_LEASE_MS)
         local alive = string.sub(queue, 1, -6) .. 'alive'
         if waiters[3] then
           call('ZREM', queue, waiter)
@@ -55,6 +56,7 @@ if not advanceTo and isLone then
         end
         return 1
       end
+      call('SET', key, token, 'PX', FIRST_LEASE_MS) -- nobody hears a user that may not PUBLISH
     else
       local added = tryCall('ZADD', queue, 'NX', digits, waiter)
       if type(added) == 'table' then return added end

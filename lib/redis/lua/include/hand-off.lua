@@ -43,6 +43,13 @@ local function continueLater(i, asker)
   return 'unfinished'
 end
 
+-- Takes from the token what it was granted of KEYS[i].
+local function takeBack(i, token, wanted)
+  if wanted == 'exclusive' then return call('DEL', KEYS[i]) end
+  call('ZREM', holdersOf(i), token)
+  writeShared(i, call('GET', KEYS[i]))
+end
+
 -- Grants KEYS[i], whose state is given, to its live waiters in order, for as long as the next one may have it. Stops at
 -- the asker; and after many, because Redis does nothing else meanwhile. Returns the new state, and what keeps the asker
 -- waiting: 'ahead' for a waiter ahead of it that has to wait, 'unfinished' if it is too early to say. Passes over each
@@ -75,11 +82,14 @@ local function handOff(i, asker, value, sharing, count)
           end
           others = call('ZCARD', queue) > 1 and 1 or 0
           local granted = string.format('granted %s %s %s %.0f %d ', token, lease, kind, fenceFor(token), others)
+          -- Before it is told. A script that lacks a right ends here: what it has told stays told.
+          local isTold = channel and not deliveryIsUnknown
+          grant(i, token, math.min(lease, isTold and FIRST_LEASE_MS or UNCONFIRMED_LEASE_MS), wanted)
           heard = channel and publish(channel, granted .. KEYS[i])
+          if not (heard or isUnsubscribed) then takeBack(i, token, wanted) end
         end
         if heard or isUnsubscribed then
           dequeue(i, token, lease, kind)
-          grant(i, token, math.min(lease, heard == true and FIRST_LEASE_MS or UNCONFIRMED_LEASE_MS), wanted)
           if deliveryIsUnknown and others == 1 then noteUnconfirmed(i) end
           if wanted == 'exclusive' then return token end
           value, sharing, count = true, wanted, (count or 0) + 1
