@@ -63,12 +63,13 @@ export class ClientMessages {
       this.#isClosed = true;
       this.#send();
     };
+    const failed = (reason: unknown) => {
+      this.#failure ??= { reason };
+      this.#send();
+    };
     stream.subscribe({
       next: (value) => this.#received(value),
-      error: (reason) => {
-        this.#failure = { reason };
-        this.#send();
-      },
+      error: failed,
       complete: () => call.cancelled && closed(),
     });
     // What came before is sent now, before anything else is read.
@@ -78,8 +79,12 @@ export class ClientMessages {
       this.#hasEnded = true;
       this.#send();
     };
-    if (call.readableEnded) setImmediate(ended);
-    else call.once('end', ended);
+    // That a client has left in the middle is known two turns of the event loop later: `call.cancelled`.
+    const mayHaveEnded = () => setImmediate(() => setImmediate(ended));
+    if (call.readableEnded) mayHaveEnded();
+    else call.once('end', mayHaveEnded);
+    // Nest does not pass on how a handler fails when the client has ended its stream before.
+    call.on('error', (reason) => call.cancelled || failed(reason));
     // Nest 11 does not complete the stream of a call that ends before its client has.
     call.once('close', closed);
   }

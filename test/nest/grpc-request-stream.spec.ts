@@ -119,6 +119,8 @@ class Mapping implements NestInterceptor {
 
 const bodies: string[] = [];
 
+type ServerCall = Readable & { readonly cancelled: boolean };
+
 @Controller()
 @UseGuards(SlowGuard)
 class Uploads {
@@ -202,6 +204,23 @@ class OtherUploads {
   @WithLock(KEY, { wait: '5s' })
   async tappedLate(parts: Observable<Part>): Promise<{ count: number }> {
     return this.awaited(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  async cutOff(parts: Observable<Part>, _metadata: unknown, call: ServerCall): Promise<{ count: number }> {
+    bodies.push('begins');
+    const all = await lastValueFrom(parts.pipe(toArray()));
+    bodies.push(call.cancelled ? 'is cut off' : 'is whole');
+    return { count: all.length };
+  }
+
+  @GrpcStreamMethod('Uploads')
+  async failingBeside(parts: Observable<Part>, _metadata: unknown, call: ServerCall): Promise<Observable<Part>> {
+    parts.subscribe({ error: () => bodies.push('error'), complete: () => bodies.push('complete') });
+    await once(call, 'end');
+    await someTurns();
+    throw new RpcException('no more room');
   }
 
   @GrpcStreamMethod('Uploads')
@@ -821,6 +840,19 @@ describe('methods with a lock that read one stream beside others', () => {
   });
 });
 
+it('a body knows that its client has left in the middle when the stream ends', async () => {
+  for (let nth = 0; nth < 20; nth++) {
+    bodies.length = 0;
+    const call = called('CutOff');
+    call.on('error', () => undefined);
+    call.write({ number: 1 });
+    await until(() => bodies.length > 0);
+    call.cancel();
+    await until(() => bodies.length > 1);
+    expect(bodies).toEqual(['begins', 'is cut off']);
+  }
+});
+
 it('a body is inside its lock also for messages that come later', async () => {
   const call = called('Saved');
   const answered = answer(call);
@@ -865,6 +897,15 @@ describe('a gRPC method that reads a stream as Nest alone lets it', () => {
     const call = called('Failing');
     sendAll(call, [1, 2]);
     expect(await answer(call)).toEqual([1, 2, 'a bad upload']);
+  });
+
+  it('hears that it has failed when the client has ended its stream', async () => {
+    bodies.length = 0;
+    const call = called('FailingBeside');
+    sendAll(call, [1, 2]);
+    expect(await answer(call)).toEqual(['no more room']);
+    await until(() => bodies.length > 0);
+    expect(bodies).toEqual(['error']);
   });
 
   it('hears the end of a call whose stream nobody reads', async () => {
