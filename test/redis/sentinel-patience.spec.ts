@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import type { Redis, RedisOptions } from 'ioredis';
 import { redisClient } from '../../lib/redis/connection/redis-client.js';
+import { UNHEARD } from '../../lib/redis/connection/sentinel-failovers.js';
 import { subscriberOf } from '../../lib/redis/connection/further-client.js';
 import { deferred, until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
@@ -125,6 +126,24 @@ describe('A Sentinel that gives no answer, or restarts', () => {
       sentinel.masterPort = server.port;
       redis.disconnect();
       await until(() => sentinel.subscribers === 0);
+    }
+  });
+
+  it('that does not let the app hear of failovers is told of, once', async () => {
+    sentinel.refusal = 'NOPERM No permissions to access a channel';
+    for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }] }, 3000)) {
+      const told: string[] = [];
+      redis.on(UNHEARD, (problem: string) => told.push(problem));
+      await redis.connect();
+      await until(() => told.length > 0);
+      sentinel.hangUp();
+      const { epochQuestions } = sentinel;
+      await until(() => sentinel.epochQuestions > epochQuestions);
+      await redis.ping();
+      expect(told).toEqual([
+        expect.stringMatching(/"&\+switch-master"\. \(NOPERM No permissions to access a channel\)$/),
+      ]);
+      redis.disconnect();
     }
   });
 

@@ -19,6 +19,7 @@ import type { RedisClient } from './redis-client.js';
 import { diagnosis, silence, withoutCommand } from './redis-diagnosis.js';
 import { ScriptCommand } from './script-command.js';
 import { SecondOpinion } from './second-opinion.js';
+import { UNHEARD } from './sentinel-failovers.js';
 
 /** Runs scripts on one Redis. */
 export class RedisConnection extends Connection {
@@ -263,12 +264,15 @@ export class RedisConnection extends Connection {
     this.#redis.disconnect(true);
   };
 
+  readonly #unfit = (problem: string): void => this.#log.unfit(this.server, problem);
+
   readonly #onEvent = {
     connecting: () => void (this.#connectingAt = now()),
     connect: this.#connected,
     ready: this.#becameReady,
     close: this.#dropped,
     end: this.#ended,
+    [UNHEARD]: this.#unfit,
   };
 
   #use(client: RedisClient): void {
@@ -278,10 +282,7 @@ export class RedisConnection extends Connection {
     if (borrowed) {
       // The app itself listens to the errors of a client that it lends.
       this.#lent = client;
-      this.#state = new BorrowedState(redis, {
-        unfit: (problem) => this.#log.unfit(this.server, problem),
-        chosen: this.#chosen,
-      });
+      this.#state = new BorrowedState(redis, { unfit: this.#unfit, chosen: this.#chosen });
     } else {
       redis.on('error', this.#errored);
       this.#reconnect = new ReconnectOnEnd(redis);

@@ -4,6 +4,13 @@ import { readyWhileConnected } from './ready-while-connected.js';
 /** How long a Sentinel that is listened to may take to reply, in ms: it may be far away. */
 const LONGEST_REPLY_MS = 10_000;
 
+const DEAF =
+  'a Sentinel does not tell this app of failovers, so the app may go on with a master that has been replaced. ' +
+  'Give its user at the Sentinels the right "+subscribe" and the channel "&+switch-master".';
+
+/** The event of a client that hears of no failovers: why, in a sentence. */
+export const UNHEARD = 'failovers unheard';
+
 /** Makes the clients with which ioredis asks Sentinels, and those with which it hears of failovers. */
 interface SentinelConnector {
   connectToSentinel?(endpoint: unknown, options?: RedisOptions): SentinelClient;
@@ -28,10 +35,21 @@ export function hearingFailovers(redis: Redis): void {
   const resolve = connector.resolve.bind(connector);
   const { disconnectTimeout, keepAlive, name, role } = redis.options;
   const epochSaidBy = (client: SentinelClient): Promise<number> =>
-    role === 'slave' ? Promise.resolve(NaN) : client.sentinel('master', name!).then(epochOf).catch(() => NaN);
+    role === 'slave'
+      ? Promise.resolve(NaN)
+      : client
+          .sentinel('master', name!)
+          .then(epochOf)
+          .catch(() => NaN);
   /** The epoch of the failover that led to the present master. */
   let epoch = NaN;
   let saidLast: Promise<number>;
+  let isUnheard = false;
+  const refused = (error: Error): void => {
+    if (isUnheard || !error.message.startsWith('NOPERM')) return;
+    isUnheard = true;
+    redis.emit(UNHEARD, `${DEAF} (${error.message})`);
+  };
 
   connector.resolve = async (endpoint) => {
     // It connects, and asks, at once.
@@ -55,7 +73,7 @@ export function hearingFailovers(redis: Redis): void {
     client.on('ready', () => {
       // Before it subscribes: then it can't be asked any more.
       if (wasAway) void epochSaidBy(client).then((later) => later > epoch && redis.disconnect(true));
-      client.subscribe('+switch-master').catch(() => undefined);
+      client.subscribe('+switch-master').catch(refused);
     });
     return readyWhileConnected(client.on('error', () => undefined)) as SentinelClient;
   };

@@ -11,6 +11,8 @@ export interface FakeSentinel {
   readonly epochQuestions: number;
   /** Runs before it answers who the master is. */
   beforeAnswer: () => void | Promise<void>;
+  /** Why it lets nobody listen, as Redis says it. */
+  refusal: string | undefined;
   /** Runs before it lets somebody listen. */
   beforeSubscribed: () => void | Promise<void>;
   /** How many are connected to it, and how many listen to it. */
@@ -53,6 +55,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
       if (/\r\nhello\r\n/i.test(command)) inResp3.add(socket);
       if (!/\r\nsubscribe\r\n/i.test(command)) return socket.write(await answer(command));
       await sentinel.beforeSubscribed();
+      if (sentinel.refusal) return socket.write(`-${sentinel.refusal}\r\n`);
       socket.write(`${kindOf(socket)}3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n`);
       if (!socket.destroyed) subscribed.add(socket);
     };
@@ -71,6 +74,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
       return epochQuestions;
     },
     beforeAnswer: () => undefined,
+    refusal: undefined,
     beforeSubscribed: () => undefined,
     get clients() {
       return sockets.size;
