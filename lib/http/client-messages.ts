@@ -49,9 +49,9 @@ export class ClientMessages {
   /** How many turns of the event loop must come before something is read or sent. */
   #holds = 0;
   #isSending = false;
-  #wasRead = false;
-  /** Whether all that the client sends has come. */
+  /** Whether nothing more comes from the client; and whether it did not leave in the middle. */
   #hasEnded = false;
+  #isWhole = false;
   #isClosed = false;
   #failure: { readonly reason: unknown } | undefined;
 
@@ -77,6 +77,7 @@ export class ClientMessages {
     this.#hold();
     const ended = () => {
       this.#hasEnded = true;
+      this.#isWhole = !call.cancelled;
       this.#send();
     };
     // That a client has left in the middle is known two turns of the event loop later: `call.cancelled`.
@@ -105,11 +106,10 @@ export class ClientMessages {
 
   /** Whether the call has ended before all was read: what the client has sent is gone, or a part. */
   get isGone(): boolean {
-    return this.#call.destroyed && !(this.#wasRead && this.#hasEnded);
+    return this.#call.destroyed && !this.#isWhole;
   }
 
   add(reader: Reader): void {
-    this.#wasRead = true;
     this.#readers.add(reader);
     // In the next tick, as from the call: to all that have subscribed by then.
     nextTick(() => this.#send());

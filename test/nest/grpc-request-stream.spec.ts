@@ -215,6 +215,13 @@ class OtherUploads {
     return { count: all.length };
   }
 
+  @UseInterceptors(Tap)
+  @GrpcStreamMethod('Uploads')
+  @WithLock('outer')
+  async cutOffInside(parts: Observable<Part>): Promise<{ count: number }> {
+    return this.awaited(parts);
+  }
+
   @GrpcStreamMethod('Uploads')
   async failingBeside(parts: Observable<Part>, _metadata: unknown, call: ServerCall): Promise<Observable<Part>> {
     parts.subscribe({ error: () => bodies.push('error'), complete: () => bodies.push('complete') });
@@ -919,6 +926,21 @@ describe('a gRPC client that leaves while the method waits for its lock', () => 
   const isFree = async () => !(await locks.isLocked(KEY));
 
   beforeEach(() => void (bodies.length = 0));
+
+  it('does not make a nested body run on a part of what it sends, though somebody has read that', async () => {
+    const held = await locks.lock(KEY);
+    const waits = event('queued');
+    const call = called('CutOffInside');
+    for (const number of [1, 2, 3]) call.write({ number });
+    await waits;
+    await received();
+    call.cancel();
+    await answer(call);
+    await received();
+    await held.unlock();
+    await until(isFree);
+    expect(bodies).toEqual([]);
+  });
 
   it.each(['Awaited', 'AwaitedTapped'])('does not make the body run without what it has sent: %s', async (method) => {
     const held = await locks.lock(KEY);

@@ -42,6 +42,12 @@ class Feeds {
     });
   }
 
+  /** As the promise of an SDK, which has an iterator of its own. */
+  @WithLock('feed')
+  answering(answer: unknown) {
+    return Object.assign(Promise.resolve(answer), { [Symbol.asyncIterator]: () => [1, 2][Symbol.iterator]() });
+  }
+
   @WithLock('feed')
   undeclared() {
     ran.push('undeclared');
@@ -487,6 +493,17 @@ describe('a stream whose method gives the lock back itself', () => {
       [3, true],
     ]);
   });
+});
+
+it('"for await" reads what a method with a lock has answered, or says that it can not', async () => {
+  const read: unknown[] = [];
+  for await (const value of feeds.answering(['a', 'b'])) read.push(value);
+  expect(read).toEqual(['a', 'b']);
+  const page = async () => {
+    for await (const value of feeds.answering({ data: ['a', 'b'] })) read.push(value);
+  };
+  await expect(page()).rejects.toThrow(/can't be read by "for await"\. Await the call/);
+  expect(await isFree()).toBe(true);
 });
 
 it('an async generator that nobody asks for a value takes no lock', async () => {

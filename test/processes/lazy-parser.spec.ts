@@ -118,6 +118,14 @@ describe('The parser of class sources', () => {
     expect(await run(DESTRUCTURED.replace('class Payout', `${line}\nclass Payout`))).toBe('locked pay:42:7\n');
   });
 
+  it('an app that finds only an old parser fails, and does not stand still', async () => {
+    mkdirSync(join(packages, 'acorn'));
+    writeFileSync(join(packages, 'acorn', 'index.js'), "exports.version = '7.4.1'; exports.parse = () => { for (;;); };");
+    const said = await run(DESTRUCTURED);
+    expect(said).toContain('install "acorn" 8');
+    expect(said).toContain('acorn 7.4.1 is too old.');
+  });
+
   it('an app that needs the parser and does not have it fails when the class is defined, and says why', async () => {
     const said = await run(DESTRUCTURED);
     expect(said).toContain('nest-redis-lock needs the package "acorn" to read the source of a class');

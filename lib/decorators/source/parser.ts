@@ -23,7 +23,7 @@ function loadedParser(): typeof Acorn {
   } catch (cause) {
     const what = 'nest-redis-lock needs the package "acorn" to read the source of a class, and can\'t load it.';
     const remedies = [
-      'If nest-redis-lock is in the bundle of the app, make it an external package, or install "acorn" beside the bundle.',
+      'If nest-redis-lock is in the bundle of the app, make it an external package, or install "acorn" 8 beside the bundle.',
       'Otherwise install the dependencies of nest-redis-lock.',
     ];
     throw new Error(mistake(what, remedies), { cause });
@@ -45,8 +45,14 @@ function ownOrBundledParser(): typeof Acorn {
 /** In CommonJS, the app is one bundle, or Jest compiles this package. Some bundlers see the call and add the parser. */
 function bundledParser(): typeof Acorn {
   // eslint-disable-next-line @typescript-eslint/no-require-imports
-  return typeof require === 'function' ? (require('acorn') as typeof Acorn) : ownParser();
+  return typeof require === 'function' ? recent(require('acorn') as typeof Acorn) : ownParser();
 }
 
 const ownParser = (): typeof Acorn =>
-  process.getBuiltinModule('node:module').createRequire(thisFile())('acorn') as typeof Acorn;
+  recent(process.getBuiltinModule('node:module').createRequire(thisFile())('acorn') as typeof Acorn);
+
+/** An older one, which other packages may have brought beside a bundle, reads for ever. */
+function recent(parser: typeof Acorn): typeof Acorn {
+  if (Number.parseInt(parser.version) >= 8) return parser;
+  throw new Error(`acorn ${parser.version} is too old.`);
+}

@@ -30,9 +30,19 @@ export function promiseOrIterator(promise: Promise<unknown>): Promise<unknown> &
   const iterator = () => {
     // The reader gets the error with its first value, however late it asks for that.
     promise.catch(() => undefined);
-    return lazyIterator(() => promise);
+    return lazyIterator(() => promise.then(iterable));
   };
   return Object.assign(promise, { [Symbol.asyncIterator]: iterator });
+}
+
+/** @throws TypeError when it can't be iterated, as the promise of an SDK with an iterator of its own */
+function iterable(result: unknown): unknown {
+  if (result === undefined || isAsyncIterable(result)) return result;
+  if (Symbol.iterator in Object(result)) return each(result as Iterable<unknown>);
+  throw new TypeError(
+    'The result of a method with @WithLock can\'t be read by "for await". Await the call; ' +
+      'or iterate inside the method, and make it "async *".',
+  );
 }
 
 /**
@@ -69,6 +79,11 @@ export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): Asy
     },
     throw: async (error: unknown): Promise<IteratorResult<unknown>> => throwInto(await leave(), error),
   });
+}
+
+async function* each(values: Iterable<unknown>): AsyncGenerator<unknown, unknown, unknown> {
+  yield* values;
+  return undefined;
 }
 
 async function* only(value: unknown): AsyncGenerator<unknown, unknown, unknown> {
