@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
@@ -120,7 +129,10 @@ describe('The parser of class sources', () => {
 
   it('an app that finds only an old parser fails, and does not stand still', async () => {
     mkdirSync(join(packages, 'acorn'));
-    writeFileSync(join(packages, 'acorn', 'index.js'), "exports.version = '7.4.1'; exports.parse = () => { for (;;); };");
+    writeFileSync(
+      join(packages, 'acorn', 'index.js'),
+      "exports.version = '7.4.1'; exports.parse = () => { for (;;); };",
+    );
     const said = await run(DESTRUCTURED);
     expect(said).toContain('install "acorn" 8');
     expect(said).toContain('acorn 7.4.1 is too old.');
