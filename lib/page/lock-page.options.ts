@@ -96,7 +96,7 @@ export function resolvePageOptions(
 function guardsIn(option: string, guards: unknown): readonly LockPageGuard[] {
   // `undefined` in it may be a class of a circular import, and Nest would leave it out.
   if (Array.isArray(guards) && guards.every(isGuard)) return guards;
-  throw wrongValue(option, guards, 'an array of guards: classes, or objects with "canActivate"');
+  throw wrongValue(option, guards, 'an array of guards: classes with a method canActivate(), or objects that have one');
 }
 
 function isGuard(guard: unknown): guard is LockPageGuard {
