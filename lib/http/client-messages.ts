@@ -22,7 +22,7 @@ export interface Message {
 export interface Reader {
   /** The last message it has got. */
   at: Message;
-  readonly next: (message: Message) => void;
+  readonly next: (message: Message) => unknown;
   readonly error: (reason: unknown) => void;
   readonly complete: () => void;
   /** Whether it hears of the end while the handler runs, which may await it. */
@@ -67,11 +67,7 @@ export class ClientMessages {
       this.#failure ??= { reason };
       this.#send();
     };
-    stream.subscribe({
-      next: (value) => this.#received(value),
-      error: failed,
-      complete: () => call.cancelled && closed(),
-    });
+    stream.subscribe({ next: (value) => this.#received(value), error: failed });
     // What came before is sent now, before anything else is read.
     stream.drainBuffer();
     this.#hold();
@@ -86,6 +82,8 @@ export class ClientMessages {
     else call.once('end', mayHaveEnded);
     // Nest does not pass on how a handler fails when the client has ended its stream before.
     call.on('error', (reason) => call.cancelled || failed(reason));
+    // Before Nest hears it, and leaves what the handler has returned.
+    call.once('cancelled', closed);
     // Nest 11 does not complete the stream of a call that ends before its client has.
     call.once('close', closed);
   }

@@ -22,6 +22,8 @@ export class ClientStream extends Observable<unknown> {
   /** What a reader gets at this moment: a call that it makes now gets what comes after it. */
   #current: Message | undefined;
   #isListenedTo = false;
+  /** Whether somebody reads the messages from the call itself. */
+  #isReadElsewhere = false;
 
   /** @param outer the stream of the caller, for that of a call of a method with a lock */
   constructor(messages: ClientMessages, outer?: ClientStream) {
@@ -65,11 +67,20 @@ export class ClientStream extends Observable<unknown> {
     return new ClientStream(this.#messages, this);
   }
 
-  /** Somebody listens to the call itself: it is read as if somebody had subscribed. */
-  listen(): void {
+  /** Somebody listens to the call itself: to its messages, or only to its end. So it is read, whoever subscribes. */
+  listen(event: 'data' | 'end'): void {
+    this.#isReadElsewhere ||= event === 'data';
     if (this.#isListenedTo) return;
     this.#isListenedTo = true;
-    this.subscribe({ error: () => undefined });
+    const leave = () => this.#messages.delete(reader);
+    const reader: Reader = {
+      at: this.#place,
+      endsInHandler: false,
+      next: (message) => this.#isReadElsewhere && !this.#messages.first && this.#moveTo(message),
+      error: leave,
+      complete: leave,
+    };
+    this.#messages.add(reader);
   }
 
   /** Nest calls it when the handler has returned. */

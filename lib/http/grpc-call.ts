@@ -104,7 +104,7 @@ function tellLateListeners(call: GrpcCall, stream: ClientStream | undefined): vo
     call[method] = (name, listener) => {
       if (name === 'cancelled' && call.cancelled) nextTick(listener);
       const added = add(name, listener);
-      if (name === 'data' || name === 'end') stream?.listen();
+      if (name === 'data' || name === 'end') stream?.listen(name);
       return added;
     };
   }

@@ -52,6 +52,7 @@ import {
   Subject,
   take,
   takeUntil,
+  tap,
   toArray,
 } from 'rxjs';
 import { nextTurn } from '../../lib/clock/next-turn.js';
@@ -220,6 +221,23 @@ class OtherUploads {
   @WithLock('outer')
   async cutOffInside(parts: Observable<Part>): Promise<{ count: number }> {
     return this.awaited(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  chat(parts: Observable<Part>): Observable<Part> {
+    return merge(NEVER, echo(parts).pipe(tap({ complete: () => bodies.push('has left') })));
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  chatWithLock(parts: Observable<Part>): Declared<Part> {
+    return this.chat(parts);
+  }
+
+  @UseInterceptors(EndLog)
+  @GrpcStreamMethod('Uploads')
+  loggedLater(parts: Observable<Part>): Observable<{ count: number }> {
+    return defer(someTurns).pipe(concatMap(() => this.awaited(parts)));
   }
 
   @GrpcStreamMethod('Uploads')
@@ -736,6 +754,7 @@ it('a body can await the first message, then the others, and then gets the end',
 
 it.each([
   ['all, also when somebody listens to the end of the call: LoggedLate', 3],
+  ['all, also then when the handler has returned: LoggedLater', 3],
   ['all, also when an interceptor has read it before: TappedLate', 3],
   ['what comes after the message that it is called for: LockedInside', 2],
   ['all, when it takes the stream from REQUEST: OfRequestWithLock', 3],
@@ -904,6 +923,16 @@ describe('a gRPC method that reads a stream as Nest alone lets it', () => {
     const call = called('Failing');
     sendAll(call, [1, 2]);
     expect(await answer(call)).toEqual([1, 2, 'a bad upload']);
+  });
+
+  it.each(['Chat', 'ChatWithLock'])('hears the end of the stream when its client leaves: %s', async (method) => {
+    bodies.length = 0;
+    const call = called(method);
+    call.on('error', () => undefined);
+    await answeredEach(call, [1]);
+    call.cancel();
+    await until(() => bodies.length > 0);
+    expect(bodies).toEqual(['has left']);
   });
 
   it('hears that it has failed when the client has ended its stream', async () => {

@@ -40,7 +40,7 @@ function iterable(result: unknown): unknown {
   if (result === undefined || isAsyncIterable(result)) return result;
   if (Symbol.iterator in Object(result)) return each(result as Iterable<unknown>);
   throw new TypeError(
-    'The result of a method with @WithLock can\'t be read by "for await". Await the call; ' +
+    'What a method with @WithLock, or its "onTimeout", returned can\'t be read by "for await". Await the call; ' +
       'or iterate inside the method, and make it "async *".',
   );
 }

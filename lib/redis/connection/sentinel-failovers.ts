@@ -24,7 +24,7 @@ type SentinelClient = Redis & { sentinel(command: 'master', name: string): Promi
  * Lets the clients with which ioredis hears of failovers subscribe each time they connect: ioredis by itself gives up
  * on a Sentinel that is away for long, and prints each of its errors. And none of them outlives the client.
  *
- * A Sentinel that has been away is asked, too, whether there was a failover that nobody heard of. Each failover has a
+ * Each time it also asks the Sentinel whether there was a failover that nobody heard of. Each failover has a
  * number, its epoch: a Sentinel that has just started may know only what its configuration file says, and is not
  * believed when it names another master without a later epoch.
  */
@@ -41,7 +41,7 @@ export function hearingFailovers(redis: Redis): void {
           .sentinel('master', name!)
           .then(epochOf)
           .catch(() => NaN);
-  /** The epoch of the failover that led to the present master. */
+  /** The epoch of the last failover that this client knows of. */
   let epoch = NaN;
   let saidLast: Promise<number>;
   let isUnheard = false;
@@ -54,8 +54,10 @@ export function hearingFailovers(redis: Redis): void {
   connector.resolve = async (endpoint) => {
     // It connects, and asks, at once.
     const address = resolve(endpoint);
-    const said = saidLast;
-    if (await address) epoch = await said;
+    const asked = saidLast;
+    if (!(await address)) return null;
+    const said = await asked;
+    if (said > epoch || Number.isNaN(epoch)) epoch = said;
     return address;
   };
   connector.connectToSentinel = (endpoint, options) => {
@@ -68,12 +70,17 @@ export function hearingFailovers(redis: Redis): void {
       return client;
     }
     const client = connect(endpoint, { ...ours, commandTimeout: LONGEST_REPLY_MS });
-    let wasAway = false;
-    client.on('close', () => (wasAway = true));
+    const subscribe = client.subscribe.bind(client);
+    // For ioredis, which subscribes only once, to connect. Who has subscribed can't ask any more.
+    client.subscribe = () => client.connect();
     client.on('ready', () => {
-      // Before it subscribes: then it can't be asked any more.
-      if (wasAway) void epochSaidBy(client).then((later) => later > epoch && redis.disconnect(true));
-      client.subscribe('+switch-master').catch(refused);
+      void epochSaidBy(client).then((later) => {
+        if (!(later > epoch)) return;
+        // Once: the Sentinel that is asked first may not know of it.
+        epoch = later;
+        redis.disconnect(true);
+      });
+      subscribe('+switch-master').catch(refused);
     });
     return readyWhileConnected(client.on('error', () => undefined)) as SentinelClient;
   };
