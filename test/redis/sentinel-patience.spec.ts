@@ -8,6 +8,7 @@ import { deferred, until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
 import { startFakeSentinel, type FakeSentinel } from '../support/redis/fake-sentinel.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
+import { startProxy } from '../support/redis/tcp-proxy.mjs';
 import { withRedis } from '../support/redis/with-redis.js';
 
 const host = '127.0.0.1';
@@ -106,6 +107,30 @@ describe('A Sentinel that gives no answer, or restarts', () => {
       }
     } finally {
       await other.stop();
+    }
+  });
+
+  it('is asked for the master also when it was away from the start', async () => {
+    const [other, second] = [await startRedis(), await startFakeSentinel(server.port)];
+    const proxy = await startProxy(second.port);
+    const sentinels = [sentinel, proxy].map(({ port }) => ({ host, port }));
+    try {
+      for (const redis of clientsOf({ sentinels, sentinelReconnectStrategy: () => 10 }, 3000)) {
+        proxy.refuse();
+        sentinel.masterPort = server.port;
+        await redis.connect();
+        await until(() => sentinel.subscribers === 1);
+        for (const one of [sentinel, second]) one.masterPort = other.port;
+        second.epoch++;
+        proxy.welcome();
+        await once(redis, 'ready');
+        expect(redis.stream).toMatchObject({ remotePort: other.port });
+        sentinel.epoch = second.epoch;
+        redis.disconnect();
+        await until(() => sentinel.subscribers + second.subscribers === 0);
+      }
+    } finally {
+      await Promise.all([other.stop(), second.stop(), proxy.stop()]);
     }
   });
 

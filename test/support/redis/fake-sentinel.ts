@@ -53,7 +53,10 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
     let answered = Promise.resolve();
     const reply = async (command: string) => {
       if (/\r\nhello\r\n/i.test(command)) inResp3.add(socket);
-      if (!/\r\nsubscribe\r\n/i.test(command)) return socket.write(await answer(command));
+      if (!/\r\nsubscribe\r\n/i.test(command)) {
+        const mayAsk = inResp3.has(socket) || !subscribed.has(socket);
+        return socket.write(mayAsk ? await answer(command) : "-ERR Can't execute this in this context\r\n");
+      }
       await sentinel.beforeSubscribed();
       if (sentinel.refusal) return socket.write(`-${sentinel.refusal}\r\n`);
       socket.write(`${kindOf(socket)}3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n`);
