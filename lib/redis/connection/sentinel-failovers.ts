@@ -69,7 +69,11 @@ export function hearingFailovers(redis: Redis): void {
       saidLast = epochSaidBy(client);
       return client;
     }
-    const client = connect(endpoint, { ...ours, commandTimeout: LONGEST_REPLY_MS });
+    const client = connect(endpoint, {
+      ...ours,
+      commandTimeout: LONGEST_REPLY_MS,
+      autoResendUnfulfilledCommands: false,
+    });
     const subscribe = client.subscribe.bind(client);
     // For ioredis, which subscribes only once, to connect. Who has subscribed can't ask any more.
     client.subscribe = () => client.connect();
