@@ -1,8 +1,23 @@
-import { expect, it, jest } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 
-jest.unstable_mockModule('ioredis', () => ({ default: class {}, Redis: undefined, Cluster: undefined }));
+afterEach(() => jest.resetModules());
 
-it('a test that mocks ioredis is told to replace the LockService, too', async () => {
+it.each([
+  ['only a default export', undefined],
+  ['an empty class', class {}],
+  [
+    'a class with some methods',
+    class {
+      on() {}
+      defineCommand() {}
+      options = {};
+    },
+  ],
+  ['a function', jest.fn()],
+  ['a function that makes an object', jest.fn(() => ({ on: jest.fn(), get: jest.fn() }))],
+])('a test that mocks ioredis is told to replace the LockService, too: %s', async (_mock, Redis) => {
+  jest.unstable_mockModule('ioredis', () => ({ default: class {}, Redis, Cluster: undefined }));
   const { redisClient } = await import('../../lib/redis/connection/redis-client.js');
-  expect(() => redisClient('redis://127.0.0.1:6379', 1000)).toThrow(/mocks the package "ioredis".*overrideProvider/);
+  for (const connection of ['redis://127.0.0.1:6379', { host: '127.0.0.1' }])
+    expect(() => redisClient(connection, 1000)).toThrow(/mocks the package "ioredis".*overrideProvider/);
 });

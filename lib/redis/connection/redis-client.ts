@@ -36,7 +36,8 @@ export function isCluster(connection: unknown): connection is Cluster {
  */
 export function redisClient(connection: unknown, commandTimeoutMs: number, option = 'connection'): RedisClient {
   const checked = connectionOption(connection, option);
-  refuseMock();
+  // A mock of the package may have the class only as its default export.
+  if (typeof (Redis as unknown) !== 'function') throw mocked();
   if (typeof checked === 'string') {
     const url = new URL(checked);
     const more = optionsOfUrl(url, option);
@@ -51,10 +52,8 @@ export function redisClient(connection: unknown, commandTimeoutMs: number, optio
   return borrowedClient(withoutPrefix(checked as Redis, option));
 }
 
-function refuseMock(): void {
-  // A mock of the package may have the class only as its default export.
-  if (typeof (Redis as unknown) === 'function') return;
-  throw new LockOptionsError(
+function mocked(): LockOptionsError {
+  return new LockOptionsError(
     'A test mocks the package "ioredis", and locks can\'t live in a mock. Let the test replace the LockService, too: ' +
       '.overrideProvider(LockService).useClass(TestLockService).',
   );
@@ -68,6 +67,7 @@ export function borrowedClient(redis: Redis): RedisClient {
 
 function ownClient(redis: Redis, given: RedisOptions, option: string): RedisClient {
   const { connectTimeout, sentinelCommandTimeout: sentinelTimeoutMs } = given;
+  if (!('connector' in redis) || !(redis.options as unknown)) throw mocked();
   withoutPrefix(redis, option);
   if (connectTimeout === undefined) growingPatience(redis, LONGEST_CONNECT_MS);
   return {

@@ -6,7 +6,7 @@ const LONGEST_REPLY_MS = 10_000;
 
 const DEAF =
   'a Sentinel does not tell this app of failovers, so the app may go on with a master that has been replaced. ' +
-  'Give its user at the Sentinels the right "+subscribe" and the channel "&+switch-master".';
+  'Give its user at the Sentinels the rights "+subscribe" and "+sentinel|master", and the channel "&+switch-master".';
 
 /** The event of a client that hears of no failovers: why, in a sentence. */
 export const UNHEARD = 'failovers unheard';
@@ -35,20 +35,17 @@ export function hearingFailovers(redis: Redis): void {
   const resolve = connector.resolve.bind(connector);
   const { disconnectTimeout, keepAlive, name, role } = redis.options;
   const epochSaidBy = (client: SentinelClient): Promise<number> =>
-    role === 'slave'
-      ? Promise.resolve(NaN)
-      : client
-          .sentinel('master', name!)
-          .then(epochOf)
-          .catch(() => NaN);
+    role === 'slave' ? Promise.resolve(NaN) : client.sentinel('master', name!).then(epochOf);
   /** The epoch of the last failover that this client knows of. */
   let epoch = NaN;
   let saidLast: Promise<number>;
   let isUnheard = false;
-  const refused = (error: Error): void => {
-    if (isUnheard || !error.message.startsWith('NOPERM')) return;
-    isUnheard = true;
-    redis.emit(UNHEARD, `${DEAF} (${error.message})`);
+  const refused = (error: Error): number => {
+    if (!isUnheard && error.message.startsWith('NOPERM')) {
+      isUnheard = true;
+      redis.emit(UNHEARD, `${DEAF} (${error.message})`);
+    }
+    return NaN;
   };
 
   connector.resolve = async (endpoint) => {
@@ -66,24 +63,27 @@ export function hearingFailovers(redis: Redis): void {
     const ours = { ...options, disconnectTimeout, keepAlive, autoResubscribe: false };
     if (isForQuestions) {
       const client = connect(endpoint, ours);
-      saidLast = epochSaidBy(client);
+      saidLast = epochSaidBy(client).catch(() => NaN);
       return client;
     }
     const client = connect(endpoint, {
       ...ours,
       commandTimeout: LONGEST_REPLY_MS,
-      autoResendUnfulfilledCommands: false,
+      // What a lost connection leaves unanswered is not asked again, and keeps no timer.
+      maxRetriesPerRequest: 0,
     });
     const subscribe = client.subscribe.bind(client);
     // For ioredis, which subscribes only once, to connect. Who has subscribed can't ask any more.
     client.subscribe = () => client.connect();
     client.on('ready', () => {
-      void epochSaidBy(client).then((later) => {
-        if (!(later > epoch)) return;
-        // Once: the Sentinel that is asked first may not know of it.
-        epoch = later;
-        redis.disconnect(true);
-      });
+      void epochSaidBy(client)
+        .catch(refused)
+        .then((later) => {
+          if (!(later > epoch)) return;
+          // Once: the Sentinel that is asked first may not know of it.
+          epoch = later;
+          redis.disconnect(true);
+        });
       subscribe('+switch-master').catch(refused);
     });
     return readyWhileConnected(client.on('error', () => undefined)) as SentinelClient;

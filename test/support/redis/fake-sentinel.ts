@@ -11,8 +11,8 @@ export interface FakeSentinel {
   readonly epochQuestions: number;
   /** Runs before it answers who the master is. */
   beforeAnswer: () => void | Promise<void>;
-  /** Why it lets nobody listen, as Redis says it. */
-  refusal: string | undefined;
+  /** What its user may not do. */
+  refused: 'subscribe' | 'master' | undefined;
   /** Runs before it lets somebody listen. */
   beforeSubscribed: () => void | Promise<void>;
   /** How many are connected to it, and how many listen to it. */
@@ -24,6 +24,8 @@ export interface FakeSentinel {
   hangUp(): void;
   stop(): Promise<void>;
 }
+
+const NOPERM = '-NOPERM No permissions\r\n';
 
 /** Says what a sentinel says to ioredis, and when the test likes. */
 export async function startFakeSentinel(masterPort: number): Promise<FakeSentinel> {
@@ -39,6 +41,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
   async function answer(command: string): Promise<string> {
     if (/\r\nmaster\r\n/i.test(command)) {
       epochQuestions++;
+      if (sentinel.refused === 'master') return NOPERM;
       return words('name', 'main', 'config-epoch', String(sentinel.epoch));
     }
     if (!/get-master-addr-by-name/i.test(command)) return /\r\nsentinels\r\n/i.test(command) ? '*0\r\n' : '+OK\r\n';
@@ -58,7 +61,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
         return socket.write(mayAsk ? await answer(command) : "-ERR Can't execute this in this context\r\n");
       }
       await sentinel.beforeSubscribed();
-      if (sentinel.refusal) return socket.write(`-${sentinel.refusal}\r\n`);
+      if (sentinel.refused === 'subscribe') return socket.write(NOPERM);
       socket.write(`${kindOf(socket)}3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n`);
       if (!socket.destroyed) subscribed.add(socket);
     };
@@ -77,7 +80,7 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
       return epochQuestions;
     },
     beforeAnswer: () => undefined,
-    refusal: undefined,
+    refused: undefined,
     beforeSubscribed: () => undefined,
     get clients() {
       return sockets.size;
