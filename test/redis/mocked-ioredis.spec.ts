@@ -1,6 +1,6 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
 
-afterEach(() => jest.resetModules());
+afterEach(() => void jest.resetModules());
 
 it.each([
   ['only a default export', undefined],
