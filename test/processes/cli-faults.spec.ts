@@ -347,6 +347,23 @@ describe('nest-redis-lock run, when things go wrong', () => {
     30_000,
   );
 
+  it('the command goes on when npm does, and only who has started npm ends', async () => {
+    // As npx does it where the shell replaces itself by the command.
+    const npm = 'npm_lifecycle_script=nest-redis-lock "$0" "$@"; true';
+    const launched = `sh -c '${npm}' "$0" "$@"; true`;
+    const command = new Command(
+      proxy.url,
+      ['run', 'nightly', '--', 'sh', '-c', 'echo started $$; sleep 2; echo done'],
+      {
+        shell: launched,
+      },
+    );
+    commands.push(command);
+    await command.said('started');
+    command.signal('SIGKILL');
+    await command.said('done');
+  }, 30_000);
+
   it('the watcher is started again when it is killed', async () => {
     const command = run('--', ...STUBBORN);
     const pid = await command.said('started');

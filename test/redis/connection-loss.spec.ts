@@ -492,7 +492,7 @@ describe('A connection through Sentinel', () => {
         let asked = 0;
         sentinel.beforeAnswer = async () => {
           if (++asked > 1) return;
-          sentinel.announce();
+          sentinel.announce(1);
           await until(() => sentinel.subscribers === 0);
         };
         await redis.call('CLIENT', 'KILL', 'TYPE', type, 'SKIPME', 'yes');

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';
 import { redisClient } from '../../lib/redis/connection/redis-client.js';
 import { UNHEARD } from '../../lib/redis/connection/sentinel-failovers.js';
@@ -83,11 +84,47 @@ describe('A Sentinel that gives no answer, or restarts', () => {
       sentinel.hangUp();
       await until(() => sentinel.subscribers === 1);
       const hungUp = once(redis, 'close');
-      sentinel.announce();
+      sentinel.announce(1);
       await hungUp;
       redis.disconnect();
       await until(() => sentinel.subscribers === 0);
     }
+  });
+
+  it('may tell of other masters, and of one failover again: the client stays', async () => {
+    for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }] }, 3000)) {
+      await redis.connect();
+      await until(() => sentinel.subscribers === 1);
+      const { stream } = redis;
+      sentinel.announce(1, 'another');
+      sentinel.announce(server.port);
+      // The same connection brings them, and then its end.
+      const { epochQuestions } = sentinel;
+      sentinel.hangUp();
+      await until(() => sentinel.epochQuestions > epochQuestions);
+      await redis.ping();
+      expect(redis.stream === stream).toBe(true);
+      redis.disconnect();
+      await until(() => sentinel.subscribers === 0);
+    }
+  });
+
+  it('is not listened to by a client that is left while it connects to the server', async () => {
+    for (const redis of clientsOf(
+      { sentinels: [{ host, port: sentinel.port }], enableReadyCheck: false, protocol: 2 },
+      3000,
+    )) {
+      redis.connect().catch(() => undefined);
+      await once(redis, 'connecting');
+      const { connector } = redis as unknown as { connector: { stream?: Socket } };
+      await until(() => connector.stream !== undefined);
+      redis.disconnect();
+      await once(redis, 'end');
+    }
+    const other = connect(sentinel.port, host);
+    await once(other, 'connect');
+    other.destroy();
+    await until(() => sentinel.clients === 0);
   });
 
   it('is asked for the master when it is back, as there may have been a failover that nobody heard of', async () => {

@@ -1,4 +1,4 @@
-import { parentOf } from './processes.js';
+import { hasVariable, parentOf } from './processes.js';
 
 /** How often to look, in ms. */
 const LOOKS_EVERY_MS = 500;
@@ -8,8 +8,11 @@ const LOOKS_EVERY_MS = 500;
  * shell only, and other signals to nobody: what the shell runs would go on.
  */
 export function whenNpmEnds(ended: () => void, env: NodeJS.ProcessEnv = process.env): void {
-  if (!env['npm_lifecycle_script']?.includes('nest-redis-lock')) return;
-  const ancestors = (): string => [process.ppid, parentOf(process.ppid)].join();
+  const script = env['npm_lifecycle_script'];
+  if (!script?.includes('nest-redis-lock')) return;
+  // Some shells, such as bash, replace themselves by what they run. Then npm is the parent.
+  const hasShell = hasVariable(process.ppid, 'npm_lifecycle_script', script);
+  const ancestors = (): string => [process.ppid, hasShell && parentOf(process.ppid)].join();
   const first = ancestors();
   const timer = setInterval(() => {
     if (ancestors() === first) return;

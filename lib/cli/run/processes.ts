@@ -24,7 +24,7 @@ export function liveProcesses(): readonly Process[] | undefined {
 
 /** Lists the processes that have this in their environment; undefined where there is no /proc. */
 const processesWith = (variable: string, value: string): readonly Process[] | undefined =>
-  liveProcesses()?.filter(({ pid }) => environmentOf(pid).includes(`\0${variable}=${value}\0`));
+  liveProcesses()?.filter(({ pid }) => hasVariable(pid, variable, value));
 
 /** Finds the sessions whose processes have this LOCK_TOKEN in their environment. */
 export const sessionsWithToken = (token: string): readonly number[] => [
@@ -85,10 +85,11 @@ function liveProcess(name: string): Process[] {
   }
 }
 
-function environmentOf(pid: number): string {
+/** Whether a process has this in its environment; false where there is no /proc. */
+export function hasVariable(pid: number, variable: string, value: string): boolean {
   try {
-    return `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}\0`;
+    return `\0${readFileSync(`/proc/${pid}/environ`)}\0`.includes(`\0${variable}=${value}\0`);
   } catch {
-    return ''; // another user's
+    return false; // another user's
   }
 }

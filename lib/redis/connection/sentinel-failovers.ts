@@ -13,9 +13,20 @@ export const UNHEARD = 'failovers unheard';
 
 /** Makes the clients with which ioredis asks Sentinels, and those with which it hears of failovers. */
 interface SentinelConnector {
+  /** False when the client has been disconnected. */
+  readonly connecting: boolean;
   connectToSentinel?(endpoint: unknown, options?: RedisOptions): SentinelClient;
   /** Asks a Sentinel for the address of the server, over a connection of its own. */
-  resolve(endpoint: unknown): Promise<object | null>;
+  resolve(endpoint: unknown): Promise<Address | null>;
+  /** The address at which the app reaches what a Sentinel names. */
+  sentinelNatResolve(named: Address): Address;
+  /** Begins to listen, when the client has a connection to the server. */
+  initFailoverDetector(): Promise<void>;
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
 }
 
 type SentinelClient = Redis & { sentinel(command: 'master', name: string): Promise<unknown> };
@@ -33,12 +44,15 @@ export function hearingFailovers(redis: Redis): void {
   const connect = connector.connectToSentinel?.bind(connector);
   if (!connect) return;
   const resolve = connector.resolve.bind(connector);
+  const listen = connector.initFailoverDetector.bind(connector);
   const { disconnectTimeout, keepAlive, name, role } = redis.options;
   const epochSaidBy = (client: SentinelClient): Promise<number> =>
     role === 'slave' ? Promise.resolve(NaN) : client.sentinel('master', name!).then(epochOf);
   /** The epoch of the last failover that this client knows of. */
   let epoch = NaN;
   let saidLast: Promise<number>;
+  /** The server that a Sentinel named last. */
+  let server: Address | undefined;
   let isUnheard = false;
   const refused = (error: Error): number => {
     if (!isUnheard && error.message.startsWith('NOPERM')) {
@@ -48,14 +62,28 @@ export function hearingFailovers(redis: Redis): void {
     return NaN;
   };
 
+  // Sentinels tell of all masters that they watch, and of one failover more than once.
+  const isNews = (message: string): boolean => {
+    const [master, , , host, port] = message.split(' ');
+    if (master !== name) return false;
+    const next = connector.sentinelNatResolve({ host: host!, port: Number(port) });
+    return role === 'slave' || next.host !== server?.host || next.port !== server.port;
+  };
+
   connector.resolve = async (endpoint) => {
     // It connects, and asks, at once.
-    const address = resolve(endpoint);
+    const resolving = resolve(endpoint);
     const asked = saidLast;
-    if (!(await address)) return null;
+    const address = await resolving;
+    if (!address) return null;
     const said = await asked;
     if (said > epoch || Number.isNaN(epoch)) epoch = said;
+    server = { host: address.host, port: address.port };
     return address;
+  };
+  // The connection to the server may be made after the client was disconnected.
+  connector.initFailoverDetector = async () => {
+    if (connector.connecting) await listen();
   };
   connector.connectToSentinel = (endpoint, options) => {
     const isForQuestions = !options;
@@ -73,6 +101,8 @@ export function hearingFailovers(redis: Redis): void {
       maxRetriesPerRequest: 0,
     });
     const subscribe = client.subscribe.bind(client);
+    const emit = client.emit.bind(client);
+    client.emit = (...event) => (event[0] !== 'message' || isNews(String(event[2]))) && emit(...event);
     // For ioredis, which subscribes only once, to connect. Who has subscribed can't ask any more.
     client.subscribe = () => client.connect();
     client.on('ready', () => {

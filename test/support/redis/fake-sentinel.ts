@@ -18,8 +18,8 @@ export interface FakeSentinel {
   /** How many are connected to it, and how many listen to it. */
   readonly clients: number;
   readonly subscribers: number;
-  /** Tells all who listen that there is another master. */
-  announce(): void;
+  /** Tells all who listen that a server on this port is the master now; of another name than "main", if given. */
+  announce(port: number, name?: string): void;
   /** Closes all connections, as when it restarts. */
   hangUp(): void;
   stop(): Promise<void>;
@@ -88,8 +88,8 @@ export async function startFakeSentinel(masterPort: number): Promise<FakeSentine
     get subscribers() {
       return subscribed.size;
     },
-    announce: () => {
-      const message = words('message', '+switch-master', 'main').slice(1);
+    announce: (port, name = 'main') => {
+      const message = words('message', '+switch-master', `${name} 127.0.0.1 1 127.0.0.1 ${port}`).slice(1);
       for (const socket of subscribed) socket.write(kindOf(socket) + message);
     },
     hangUp: () => {
