@@ -184,6 +184,14 @@ class Exports {
     }
   }
 
+  @Get('giving-up/:id')
+  @WithLock('export:<params.id>', SCOPE)
+  async *givingUp() {
+    const { signal } = locks.current(KEY)!;
+    await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('given up'))));
+    yield '';
+  }
+
   @Get('one/:id')
   @UseInterceptors(OneRow)
   @WithLock('export:<params.id>', SCOPE)
@@ -301,6 +309,14 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' around an async it
     const [text] = await Promise.all([textOf(response), until(() => seen.length === 3)]);
     expect([text, response.complete]).toEqual(['', false]);
     other.assertHeld();
+  });
+
+  it('an async iterator that gives up because its lock is lost is answered with 503', async () => {
+    const sent = send('giving-up/7');
+    await until(async () => !(await isFree()));
+    await outside(() => locks.forceUnlock(KEY));
+    const response = await responseOf(sent);
+    expect([response.statusCode, await textOf(response)]).toEqual([503, expect.stringContaining('LOCK_LOST')]);
   });
 
   it("an async iterator is read to its end though the lock is lost, with onLost: 'ignore'", async () => {

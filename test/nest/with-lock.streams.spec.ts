@@ -30,6 +30,10 @@ function* counting(): Generator<number> {
   }
 }
 
+/** Rejects when the lock is lost, as what gets its signal. */
+const untilLost = (lock: Lock): Promise<never> =>
+  new Promise((_, reject) => lock.signal.addEventListener('abort', () => reject(new Error('given up'))));
+
 @Injectable()
 class Feeds {
   @WithLock('feed')
@@ -87,6 +91,30 @@ class Feeds {
     await lock!.unlock();
     yield 2;
     yield 3;
+  }
+
+  @WithLock('feed')
+  async *givingUp(@CurrentLock() lock?: Lock) {
+    yield 1;
+    ran.push('waits');
+    await untilLost(lock!);
+  }
+
+  @WithLock('feed')
+  givingUpAtOnce(@CurrentLock() lock?: Lock): Observable<never> {
+    const failing = new Subject<never>();
+    untilLost(lock!).catch((error: unknown) => failing.error(error));
+    lock!.signal.addEventListener('abort', () => failing.error(new Error('given up')));
+    return failing;
+  }
+
+  @WithLock('feed')
+  async *yieldingAtItsEnd() {
+    try {
+      yield 1;
+    } finally {
+      yield 'end';
+    }
   }
 
   @WithLock('feed', { lease: 400 })
@@ -373,6 +401,31 @@ describe.each(ITERATORS)('a method that returns %s holds its lock', (_what, call
     await left.promise;
     expect(await iterator.next()).toEqual({ done: true, value: undefined });
   });
+});
+
+it('an iterator that gives up because its lock is lost fails with LockLostError', async () => {
+  const iterator = feeds.givingUp();
+  await iterator.next();
+  const next = iterator.next();
+  await until(() => ran.includes('waits'));
+  await locks.forceUnlock('feed');
+  await expect(next).rejects.toMatchObject({ code: 'LOCK_LOST', cause: { message: 'given up' } });
+});
+
+it('an Observable that gives up because its lock is lost, before anybody hears of that, fails with LockLostError', async () => {
+  const failed = lastValueFrom(feeds.givingUpAtOnce());
+  failed.catch(() => undefined);
+  await until(async () => !(await isFree()));
+  await locks.forceUnlock('feed');
+  await expect(failed).rejects.toMatchObject({ code: 'LOCK_LOST' });
+});
+
+it('an iterator that yields when it is left does not keep its lock', async () => {
+  const iterator = feeds.yieldingAtItsEnd();
+  await iterator.next();
+  expect(await iterator.return(undefined)).toEqual({ done: false, value: 'end' });
+  expect(await isFree()).toBe(true);
+  expect(await iterator.next()).toEqual({ done: true, value: undefined });
 });
 
 describe('an iterator that is no generator', () => {

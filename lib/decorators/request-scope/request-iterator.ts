@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { IteratorSource } from '../stream/iterator-source.js';
 import { OpenCalls } from '../stream/open-calls.js';
-import { assertNotLost, leaseMsOf } from '../stream/stream-hold.js';
+import { leaseMsOf, lossToTell, toldError, type StreamLock } from '../stream/stream-hold.js';
 import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';
 import type { RequestHold } from './request-hold.js';
@@ -17,7 +17,6 @@ type Result = IteratorResult<unknown>;
 export class RequestIterator implements AsyncIterableIterator<unknown> {
   readonly #source: IteratorSource;
   readonly #hold: RequestHold;
-  readonly #throwsLoss: boolean;
   readonly #call: HandlerCall;
   readonly #inside = AsyncLocalStorage.snapshot();
   /** Notes the end of the work. */
@@ -32,7 +31,6 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
     this.#source = new IteratorSource(returned);
     this.#hold = call.hold;
     this.#call = call;
-    this.#throwsLoss = call.onLost === 'throw';
   }
 
   async next(...sent: [] | [unknown]): Promise<Result> {
@@ -74,7 +72,7 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
         this.#turn = turn;
       }
       if (this.#leave) this.#assertNotLost();
-      else this.#leave = this.#hold.startReading(this.#throwsLoss ? 'throw' : 'ignore');
+      else this.#leave = this.#hold.startReading(this.#call.onLost);
     } catch (error) {
       throw this.#stopped(error);
     }
@@ -96,7 +94,7 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
       return result;
     } catch (error) {
       this.#hasEnded = true;
-      throw this.#inside(() => this.#hold.requests.attachError(error));
+      throw isLast ? this.#attached(error) : this.#inside(() => toldError(this.#streamLock, error));
     } finally {
       this.#isLeft ||= isLast;
       this.#leaveOnceSettled();
@@ -104,14 +102,23 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   }
 
   #assertNotLost(): void {
-    if (this.#throwsLoss) assertNotLost(this.#hold.lock);
+    const lost = lossToTell(this.#streamLock);
+    if (lost) throw lost;
   }
 
   /** Stops the source of a reader that is refused. */
   #stopped(error: unknown): unknown {
     if (!this.#hasEnded) void this.return().catch(() => undefined);
     this.#hasEnded = true;
+    return this.#attached(error);
+  }
+
+  #attached(error: unknown): unknown {
     return this.#inside(() => this.#hold.requests.attachError(error));
+  }
+
+  get #streamLock(): StreamLock {
+    return { ...this.#call, lock: this.#hold.lock, requests: this.#hold.requests };
   }
 
   get #isDone(): boolean {

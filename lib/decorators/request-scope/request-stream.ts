@@ -3,6 +3,7 @@ import { Observable } from 'rxjs';
 import { lostError } from '../../service/call-errors.js';
 import { failWhenLost } from '../stream/held-observable.js';
 import { observerIn } from '../../clock/observer-in.js';
+import { lossToTell } from '../stream/stream-hold.js';
 import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
 import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';
@@ -58,9 +59,7 @@ export function responseUnlessLost(
     subscriber.add(() => (hasEnded ? reading.unsubscribe() : hold.goOnUnread(reading)));
     const unlessLost = (send: () => void, cause?: unknown): void => {
       if (subscriber.closed) return;
-      // `isHeld` reads the clock, so it knows a loss that no timer has reported yet. A lock that the handler has
-      // released is not lost.
-      const lost = onLost === 'throw' && !hold.lock.isHeld ? hold.lock.loss : undefined;
+      const lost = lossToTell({ lock: hold.lock, onLost });
       const error = lost && lostError(lost, hold.requests, cause);
       outside(error ? () => subscriber.error(error) : send);
     };

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { IteratorSource } from './iterator-source.js';
 import { OpenCalls } from './open-calls.js';
-import { assertNotLost, leaseMsOf, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
+import { assertNotLost, leaseMsOf, noteHold, StreamHold, toldError, type StreamLock } from './stream-hold.js';
 
 /** How long a call may go on when its reader has left, in ms: it may wait for an event that never comes. */
 const LONGEST_AFTER_LEAVING_MS = 5000;
@@ -43,12 +43,13 @@ export function heldIterator(
       if (tellsLoss) hold.startReading(onLost);
       const result = await calls.during(() => inside(go));
       if (tellsLoss && onLost === 'throw' && !hold.hasEnded) assertNotLost(lock);
-      if (result.done) await end(longestMs);
+      // Who leaves by `return()` does not come back, even if a `finally` yields.
+      if (result.done || !tellsLoss) await end(longestMs);
       return result;
     } catch (error) {
       await end(longestMs);
       if (error === lock.loss) void inside(() => source.return()).catch(() => undefined);
-      throw requests.attachError(error);
+      throw tellsLoss ? toldError(streamLock, error) : requests.attachError(error);
     }
   };
   const held: AsyncIterableIterator<unknown> = {

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Observer } from 'rxjs';
 import { onAbort } from '../../clock/on-abort.js';
 import { observerIn } from '../../clock/observer-in.js';
-import { noteHold, StreamHold, type StreamLock } from './stream-hold.js';
+import { noteHold, StreamHold, toldError, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
 
 /**
@@ -25,7 +25,10 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
       stopListening?.();
       void leave().then(report);
     };
-    const failed = (error: unknown): void => end(() => reader.error(error));
+    const failed = (error: unknown): void => {
+      const told = inside(() => toldError(streamLock, error));
+      end(() => reader.error(told));
+    };
     const read = (): unknown =>
       untilUnsubscribed(source, subscriber, inside).subscribe({
         next: reader.next,

@@ -1,6 +1,8 @@
 import { LONGEST_TIMER_MS } from '../../clock/deadline.js';
 import type { Lock } from '../../core/lock/lock.js';
+import type { LockLostError } from '../../errors/lock-lost.error.js';
 import { noteEnd } from '../../core/stream-end.js';
+import { lostError } from '../../service/call-errors.js';
 import type { RequestPort } from '../../service/request-port.js';
 
 /** The lock of a stream. */
@@ -34,6 +36,20 @@ export const leaseMsOf = (lock: Lock): number =>
  */
 export function assertNotLost(lock: Lock): void {
   if (!lock.isHeld && lock.loss) throw lock.loss;
+}
+
+/**
+ * Returns the loss of the lock that the readers of its streams hear of, if there is one. Reads the clock, so it knows a
+ * loss that no timer has reported yet. A lock that its owner has released is not lost.
+ */
+export function lossToTell({ lock, onLost }: Pick<StreamLock, 'lock' | 'onLost'>): LockLostError | undefined {
+  return onLost === 'throw' && !lock.isHeld ? lock.loss : undefined;
+}
+
+/** Makes the error that a reader gets when the stream fails. When the lock is lost, that is told: the failure may come from it. */
+export function toldError(streamLock: StreamLock, failure: unknown): unknown {
+  const lost = lossToTell(streamLock);
+  return lost ? lostError(lost, streamLock.requests, failure) : streamLock.requests.attachError(failure);
 }
 
 /**
