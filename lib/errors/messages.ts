@@ -11,7 +11,12 @@ const CONTROLS = /[\u007F-\u009F\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u20
 
 /** Quotes a text, so that nothing in it breaks its log line. */
 export function quoted(text: string): string {
-  return JSON.stringify(text).replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return json(text);
+}
+
+/** Writes a value as JSON, without a character that a terminal acts on. */
+export function json(value: unknown): string {
+  return JSON.stringify(value).replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** Quotes a text of any length, cut off where it is too long. */

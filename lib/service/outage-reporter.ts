@@ -95,6 +95,7 @@ export class OutageReporter {
 
 /** Writes a duration in ms as people do. */
 export function shownDuration(ms: number): string {
+  if (ms === Infinity) return 'no end';
   const seconds = ms / 1000;
   return seconds < 120 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : `${Math.round(seconds / 60)} min`;
 }

@@ -34,6 +34,7 @@ describe('The command line', () => {
     [['run', 'a', '-E', '256', '--', 'true'], /^--busy-code is "256", but must be a whole number from 0 to 255\./],
     [['run', 'a', '--lease', '1s', '--grace', '1s', '--', 'true'], /^--grace is 1000 ms, but must be at most half/],
     [['ls', 'a', 'b'], /^"b" is one word too many/],
+    [['run', 'a', '--wait', '10', '--', 'true'], /^--wait is "10", without a unit: say "10s" or "10ms"\./],
     [['ls', '--older', 'soon'], /^"--older" is "soon", but must be a duration of at least 0 ms/],
     [['ls', ''], /^The pattern is empty: leave it out for all keys/],
     [['ls', '--redis', 'redis://10.0.0.1/abc'], /^--redis is a URL whose path is not the number of a database/],

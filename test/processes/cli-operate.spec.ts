@@ -63,10 +63,14 @@ describe('nest-redis-lock inspect and unlock', () => {
   });
 
   it('inspect shows what another tool has stored so that nothing in it reaches the terminal', async () => {
-    await redis.set('lock:theirs', 'a\x1b[2Jb', 'PX', 10_000);
-    const { out } = await run('inspect', 'theirs');
-    expect(out).toContain('a\\u001b[2Jb');
-    expect(out).not.toContain('\x1b');
+    await redis.set('lock:theirs', 'a\x1b[2Jb\x9bc', 'PX', 10_000);
+    for (const more of [[], ['--json']]) {
+      const { out } = await run('inspect', 'theirs', ...more);
+      expect(out).toContain('a\\u001b[2Jb\\u009bc');
+      for (const control of ['\x1b', '\x9b']) expect(out).not.toContain(control);
+    }
+    await redis.set('lock:theirs', 'without an end');
+    expect((await run('inspect', 'theirs')).out).toContain('no end');
   });
 
   it('unlock releases the lock of a token, and tells its holder why', async () => {

@@ -64,7 +64,7 @@ describe('nest-redis-lock run', () => {
   });
 
   it('run ends with 69 when Redis is down, without running the command', async () => {
-    const command = new Command('redis://127.0.0.1:1', ['run', 'nightly', '--timeout', '100', '--', 'echo', 'ran']);
+    const command = new Command('redis://127.0.0.1:1', ['run', 'nightly', '--timeout', '100ms', '--', 'echo', 'ran']);
     expect(await command.exit).toBe(69);
     expect(command.err).toMatch(/^nest-redis-lock: Redis at 127\.0\.0\.1:1 can't be reached .*\n$/);
     expect(command.out).toBe('');

@@ -1,3 +1,4 @@
+import { json } from '../../errors/messages.js';
 import type { Action } from '../arguments/verb.js';
 import { EXIT } from '../exit-codes.js';
 import { print } from '../print.js';
@@ -13,7 +14,7 @@ export const inspect: Action = async (given, say) => {
     await hearOthers(locks, commandTimeoutMs);
     const key = given.words[0]!;
     const info = await locks.inspect(key);
-    if (given.flag('json')) await print(`${JSON.stringify(info)}\n`);
+    if (given.flag('json')) await print(`${json(info)}\n`);
     else await print(info ? shownLock(info, isQuorum) : `${shownText(key)} is free.\n`);
     return info ? EXIT.ok : EXIT.no;
   } finally {

@@ -1,4 +1,5 @@
 import type { ListOptions, LockList } from '../../core/lock-list.js';
+import { json } from '../../errors/messages.js';
 import type { LockService } from '../../service/lock.service.js';
 import { UsageError } from '../arguments/usage.error.js';
 import type { Action } from '../arguments/verb.js';
@@ -44,7 +45,7 @@ interface Once {
 async function listOnce(locks: LockService, request: ListOptions, { isJson, say }: Once): Promise<number> {
   const list = await locks.list(request);
   const { length } = list.locks;
-  await print(isJson ? `${JSON.stringify(list)}\n` : shownList(list));
+  await print(isJson ? `${json(list)}\n` : shownList(list));
   if (length < list.total)
     say(`Only the ${length} of ${list.total} that are held the longest are listed: see --limit.`);
   const outage = await outageOf(locks, list);
@@ -59,7 +60,7 @@ async function listOnce(locks: LockService, request: ListOptions, { isJson, say 
 const listAgain = (locks: LockService, request: ListOptions, ending: Ending): Promise<number> =>
   ending.repeat(REFRESH_MS, async () => {
     const list = await locks.list(request);
-    if (!(await print(`${JSON.stringify(list)}\n`))) ending.end(EXIT.ok);
+    if (!(await print(`${json(list)}\n`))) ending.end(EXIT.ok);
   });
 
 function shownList({ locks }: LockList): string {

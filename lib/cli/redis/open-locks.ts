@@ -1,3 +1,4 @@
+import { quoted } from '../../errors/messages.js';
 import { redisOutageLog } from '../../module/redis-lock.outage-log.js';
 import type { RedisLockOptions } from '../../module/redis-lock.options.js';
 import { resolveModuleOptions } from '../../module/redis-lock.resolved-options.js';
@@ -7,6 +8,7 @@ import { OutageReporter } from '../../service/outage-reporter.js';
 import { timerAt, now } from '../../clock/deadline.js';
 import { durationMs, type Duration } from '../../clock/duration.js';
 import type { Arguments } from '../arguments/arguments.js';
+import { UsageError } from '../arguments/usage.error.js';
 import type { Say } from '../say.js';
 import { redisPlace } from './redis-place.js';
 
@@ -70,12 +72,15 @@ export function openLocks(
 }
 
 /**
- * Reads an option that is a duration, in ms.
+ * Reads an option that is a duration, in ms. It must have a unit: other commands take a number for seconds.
  *
  * @throws LockOptionsError naming the option, the value and what is allowed
+ * @throws UsageError when it has no unit
  */
 export function duration(given: Arguments, option: string, min: number): number | undefined {
   const text = given.text(option);
+  if (Number(text) > 0)
+    throw new UsageError(`--${option} is ${quoted(text!)}, without a unit: say "${text}s" or "${text}ms".`);
   return text === undefined ? undefined : durationMs(`--${option}`, text as Duration, { min });
 }
 

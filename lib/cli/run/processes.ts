@@ -88,7 +88,7 @@ function liveProcess(name: string): Process[] {
 /** Whether a process has this in its environment; false where there is no /proc. */
 export function hasVariable(pid: number, variable: string, value: string): boolean {
   try {
-    return `\0${readFileSync(`/proc/${pid}/environ`)}\0`.includes(`\0${variable}=${value}\0`);
+    return `\0${readFileSync(`/proc/${pid}/environ`, 'utf8')}\0`.includes(`\0${variable}=${value}\0`);
   } catch {
     return false; // another user's
   }

@@ -1,4 +1,5 @@
 import { now } from '../../clock/deadline.js';
+import { json } from '../../errors/messages.js';
 import type { Action } from '../arguments/verb.js';
 import { Ending } from '../ending.js';
 import { EXIT } from '../exit-codes.js';
@@ -39,7 +40,7 @@ export const watch: Action = async (given, say) => {
     if (looks === 1 && list.total > LIMIT)
       say(`There are ${list.total} keys. Only the ${LIMIT} that are held the longest are followed: give a pattern.`);
     const at = new Date();
-    const lines = news.map((change) => `${JSON.stringify({ at, ...change })}\n`);
+    const lines = news.map((change) => `${json({ at, ...change })}\n`);
     if (lines.length > 0 && !(await print(lines.join('')))) ending.end(EXIT.ok);
   }
 
