@@ -1,15 +1,10 @@
-import {
-  INTERCEPTORS_METADATA,
-  METHOD_METADATA,
-  RESPONSE_PASSTHROUGH_METADATA,
-  ROUTE_ARGS_METADATA,
-} from '@nestjs/common/constants.js';
+import { METHOD_METADATA, RESPONSE_PASSTHROUGH_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { currentLockMethods } from '../decorators/current-lock.decorator.js';
 import { hiddenByClass } from '../decorators/instance/hidden-locks.js';
 import { isReached, lockedMethods, type LockedMethod } from '../decorators/method/locked-methods.js';
 import { shownMethod } from '../decorators/method/method-name.js';
 import { ownerOf, ownersOf } from '../decorators/method/prototypes.js';
-import { isRequestLock } from '../decorators/request-scope/request-lock.interceptor.js';
+import { hasRequestLock } from '../decorators/request-scope/request-lock.interceptor.js';
 import { ownMethod } from '../decorators/source/class-text.js';
 import { callsSuper } from '../decorators/source/super-calls.js';
 import { mistake } from '../errors/mistakes.js';
@@ -91,9 +86,8 @@ function requestLockWithoutRequest(
 ): readonly string[] {
   if (scope === 'call' || mistakes) return [];
   const handler = ownMethod(owner, name) as object;
-  const interceptors = (Reflect.getMetadata(INTERCEPTORS_METADATA, handler) ?? []) as unknown[];
   const isHandler = Reflect.hasMetadata(METHOD_METADATA, handler);
-  if (isHandler && interceptors.some(isRequestLock)) return [];
+  if (isHandler && hasRequestLock(handler)) return [];
   const why = isHandler ? 'a decorator above has dropped its metadata' : 'is not an HTTP handler';
   const remedies = isHandler
     ? ['Write @WithLock above that decorator.']

@@ -4,7 +4,7 @@ import type { LockKey } from '../core/request/lock-key.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { Mistakes } from '../errors/mistakes.js';
 import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../service/lock.tokens.js';
-import { checkedMethod, returnKind } from './method/checked-method.js';
+import { checkedMethod, type Method, returnKind, type ReturnKind } from './method/checked-method.js';
 import { methodName } from './method/method-name.js';
 import { noteLockedMethod } from './method/locked-methods.js';
 import { type MethodWrapper, wrapForCall, wrapForRequest } from './method-wrapper.js';
@@ -18,6 +18,7 @@ import {
   type WithLockDecoratorOptions,
 } from './options/with-lock.options.js';
 import type { CallOptions, WithLockDecorator } from './options/with-lock.types.js';
+import { hasRequestLock } from './request-scope/request-lock.interceptor.js';
 import { wrapMethod } from './method/wrap-method.js';
 
 /**
@@ -66,7 +67,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
 
     const mistakes = new Mistakes();
     const resolved = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), key, options));
-    const kind = mistakes.try(() => (scope === 'call' ? returnKind(prototype, name, method) : 'promise')) ?? 'promise';
+    const kind = mistakes.try(() => (scope === 'call' ? callKind(prototype, name, method) : 'promise')) ?? 'promise';
     const wrapper = mistakes.try(() =>
       scope === 'call' ? wrapForCall(key, prototype, name, kind) : wrapForRequest(key, prototype, name),
     );
@@ -97,6 +98,13 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
       transaction: () => watch.seen,
     });
   };
+}
+
+/** Tells when a method with a lock of its call runs: at once, or when somebody reads what it returns. */
+function callKind(prototype: object, name: string | symbol, method: Method): ReturnKind {
+  const kind = returnKind(prototype, name, method);
+  // A lock of the request below must be called by Nest itself, and not by whoever reads the iterator.
+  return kind === 'iterator' && hasRequestLock(method) ? 'promise' : kind;
 }
 
 /** Refuses `@WithLock` without brackets, which gets the decorated thing instead of a key. */

@@ -42,6 +42,22 @@ describe('Suspended machines', () => {
     expect(await held.unlock()).toBe(true);
   });
 
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('of the store');
+      },
+    ],
+    ['returns nothing', () => undefined],
+  ])('a machine whose store %s when it is asked keeps its locks', async (_what, renew) => {
+    const held = await locks.lock('a');
+    const asked = jest.spyOn(store, 'renew').mockImplementation(renew as () => never);
+    setTime(HOUR_MS);
+    await jest.advanceTimersByTimeAsync(LOOK_MS);
+    expect([asked.mock.calls.length, held.isHeld]).toEqual([1, true]);
+  });
+
   it('a machine asks once for each jump of its time of day, and not when it is set back or holds nothing', async () => {
     const asked = jest.spyOn(store, 'renew');
     const look = () => jest.advanceTimersByTimeAsync(LOOK_MS);

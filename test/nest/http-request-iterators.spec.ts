@@ -20,7 +20,7 @@ import { PLATFORMS, startApp } from './http-app.js';
 jest.setTimeout(30_000);
 
 const KEY = 'export:7';
-const KINDS = ['generator', 'promised', 'passed-on', 'ignore', 'by-hand', 'opened'];
+const KINDS = ['generator', 'promised', 'passed-on', 'ignore', 'by-hand', 'opened', 'below'];
 
 let locks: LockService;
 /** Body and end of the iterator go on when the test says so. */
@@ -190,6 +190,14 @@ class Exports {
     const { signal } = locks.current(KEY)!;
     await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('given up'))));
     yield '';
+  }
+
+  /** Nest itself must call what the lower lock is around. */
+  @Get('below/:id')
+  @WithLock('tenant:<id>')
+  @WithLock('export:<params.id>', SCOPE)
+  async *below(@Param('id') _id: string) {
+    yield* rows();
   }
 
   @Get('one/:id')

@@ -23,8 +23,6 @@ const FIRST_RENEWAL_STEP_MS = 25;
  */
 const TIMER_DELAY_MS = 2;
 
-const NOTHING_KNOWN: Pick<RenewalOutcome, 'gone'> = { gone: [] };
-
 /**
  * Renews each lease when a third of it is over, in batches, from one shared timer; tries again after an error; and ends
  * a lease at its own deadline when no renewal was confirmed, whether the store answers or not.
@@ -66,13 +64,22 @@ export class Watchdog {
         const held = batch.filter(({ isHeld }) => isHeld);
         const asked = new Map(held.map((lease) => [asItIs(lease), lease]));
         const locks = [...asked.keys()];
-        const { gone } = await (this.#store.missing?.(locks) ?? this.#store.renew(locks)).catch(() => NOTHING_KNOWN);
-        for (const one of gone) {
+        for (const one of await this.#goneOf(locks)) {
           const lease = asked.get(one)!;
           if (!lease.hasEndedWriting(one.upgrade ?? 0)) lease.lose('taken');
         }
       }),
     );
+  }
+
+  /** A store of the app's may throw, or return nothing, as a mock does. */
+  async #goneOf(locks: readonly OwnedLock[]): Promise<RenewalOutcome['gone']> {
+    try {
+      const { gone } = await (this.#store.missing?.(locks) ?? this.#store.renew(locks));
+      return gone;
+    } catch {
+      return [];
+    }
   }
 
   /** Whether the store says that a lease is gone. Also true when the store can't say. */

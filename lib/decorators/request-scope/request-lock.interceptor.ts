@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
+import { INTERCEPTORS_METADATA } from '@nestjs/common/constants.js';
 import { Observable, of, type Subscription, throwError } from 'rxjs';
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
@@ -42,8 +43,11 @@ interface TryParts {
 
 const interceptors = new WeakSet<object>();
 
-/** Whether a class is the interceptor of a handler with `scope: 'request'`. */
-export const isRequestLock = (type: unknown): boolean => typeof type === 'function' && interceptors.has(type);
+/** Whether a method has a lock with `scope: 'request'`. */
+export function hasRequestLock(method: object): boolean {
+  const bound = (Reflect.getMetadata(INTERCEPTORS_METADATA, method) ?? []) as unknown[];
+  return bound.some((type) => typeof type === 'function' && interceptors.has(type));
+}
 
 /**
  * Makes the interceptor that takes the lock of one handler, and holds it until the request is over.

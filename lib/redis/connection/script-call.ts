@@ -17,7 +17,7 @@ export abstract class ScriptCall implements Call {
   stalls = 0;
   needsSource = false;
   readonly #script: LuaScript<unknown>;
-  #sent = false;
+  #timesSent = 0;
   #settled = false;
   #hasFailed = false;
 
@@ -27,19 +27,22 @@ export abstract class ScriptCall implements Call {
 
   /** Whether it has left this process. */
   get sent(): boolean {
-    return this.#sent;
+    return this.#timesSent > 0;
   }
 
   get settled(): boolean {
     return this.#settled;
   }
 
-  /** Encodes the command for the wire, with the SHA1 of the script or with its source. */
+  /**
+   * Encodes the command for the wire, with the SHA1 of the script or with its source. With the source, too, when it is
+   * sent for the third time: a lent client that connects again for each error hears of no script that is missing.
+   */
   encode(): string {
-    const { text, keyCount, count } = this.encodeArguments(this.#sent);
+    const { text, keyCount, count } = this.encodeArguments(this.sent);
     const { bySource, bySha1 } = this.#script;
-    this.#sent = true;
-    return `*${3 + count}\r\n${this.needsSource ? bySource : bySha1}${bulkCount(keyCount)}${text}`;
+    this.#timesSent++;
+    return `*${3 + count}\r\n${this.needsSource || this.#timesSent > 2 ? bySource : bySha1}${bulkCount(keyCount)}${text}`;
   }
 
   succeed(reply: unknown): void {
