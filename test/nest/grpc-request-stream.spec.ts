@@ -568,6 +568,20 @@ class ScopedUploads {
   }
 }
 
+@Controller()
+class BusyUploads {
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, {
+    wait: 0,
+    onTimeout: async ({ args }) => ({
+      count: (await lastValueFrom((args[0] as Observable<Part>).pipe(toArray()))).length,
+    }),
+  })
+  async countedInstead(_parts: Observable<Part>): Promise<{ count: number }> {
+    return { count: 0 };
+  }
+}
+
 /** Made before the guards run. */
 @Controller({ scope: Scope.REQUEST })
 class UploadsOfRequest {
@@ -603,7 +617,7 @@ beforeEach(async () => {
   const url = `127.0.0.1:${await freePort()}`;
   const module = Test.createTestingModule({
     imports: [LockTestingModule.forRoot()],
-    controllers: [Uploads, OtherUploads, ScopedUploads, UploadsOfRequest],
+    controllers: [Uploads, OtherUploads, ScopedUploads, BusyUploads, UploadsOfRequest],
     providers: [SLOW],
   });
   app = (await module.compile()).createNestMicroservice<MicroserviceOptions>({
@@ -798,6 +812,14 @@ it.each([
   const call = called(method);
   sendAll(call, numbers);
   expect(await answer(call)).toEqual(replies);
+});
+
+it('what a method does instead of its body can await the whole stream, too', async () => {
+  await using held = await locks.lock(KEY);
+  const call = called('CountedInstead');
+  sendAll(call, [1, 2, 3]);
+  expect(await answer(call)).toEqual([3]);
+  held.assertHeld();
 });
 
 it('a body can await the first message, and then gets all as Nest sends them again', async () => {

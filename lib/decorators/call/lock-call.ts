@@ -68,7 +68,7 @@ function callWithFallback(method: CalledMethod): LockCall {
     } catch (error) {
       // A time-out from inside the method is the method's own.
       if (began || !(error instanceof LockTimeoutError)) throw error;
-      return typeof onTimeout === 'function' ? onTimeout({ error, args }) : undefined;
+      return typeof onTimeout === 'function' ? onTimeout({ error, args: withStreams(args)?.args ?? args }) : undefined;
     }
   };
 }
