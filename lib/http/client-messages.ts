@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { isObservable, type Observable } from 'rxjs';
 import { nextTick } from '../clock/next-tick.js';
+import { CallFlow } from './call-flow.js';
 
 /** What the client of a gRPC call streams, as Nest gives it to a method with `@GrpcStreamMethod`. */
 export interface RequestStream extends Observable<unknown> {
@@ -42,6 +43,7 @@ export function isRequestStream(value: unknown): value is RequestStream {
  */
 export class ClientMessages {
   readonly #call: CallReader;
+  readonly #flow: CallFlow;
   readonly #readers = new Set<Reader>();
   /** The place before all messages, which are sent again. Nobody needs it when the handler has returned. */
   #first: Message | undefined;
@@ -58,7 +60,8 @@ export class ClientMessages {
   constructor(stream: RequestStream, call: CallReader) {
     this.#call = call;
     this.#last = this.#first = { number: 0 };
-    call.pause();
+    this.#flow = new CallFlow(call);
+    this.#flow.pause();
     const closed = () => {
       this.#isClosed = true;
       this.#send();
@@ -138,8 +141,8 @@ export class ClientMessages {
 
   #readOrPause(): void {
     if (this.#holds > 0) return;
-    if (this.#readers.size > 0) this.#call.resume();
-    else this.#call.pause();
+    if (this.#readers.size > 0) this.#flow.resume();
+    else this.#flow.pause();
   }
 
   #received(value: unknown): void {

@@ -571,6 +571,19 @@ class ScopedUploads {
 @Controller()
 class BusyUploads {
   @GrpcStreamMethod('Uploads')
+  heldBack(parts: Observable<Part>, _metadata: unknown, call: ServerCall): Observable<Part> {
+    call.pause();
+    heldBack.resolve(call);
+    return echo(parts);
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  heldBackWithLock(parts: Observable<Part>, _metadata: unknown, call: ServerCall): Observable<Part> {
+    return this.heldBack(parts, _metadata, call);
+  }
+
+  @GrpcStreamMethod('Uploads')
   @WithLock(KEY, {
     wait: 0,
     onTimeout: async ({ args }) => ({
@@ -602,6 +615,9 @@ class UploadsOfRequest {
     return { count: (await lastValueFrom(parts.pipe(toArray()))).length };
   }
 }
+
+/** The call that its handler has paused. */
+let heldBack = deferred<ServerCall>();
 
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await nextTurn();
@@ -821,6 +837,23 @@ it('what a method does instead of its body can await the whole stream, too', asy
   expect(await answer(call)).toEqual([3]);
   held.assertHeld();
 });
+
+it.each(['HeldBack', 'HeldBackWithLock'])(
+  'a handler can pause its call, until it lets it go on: %s',
+  async (method) => {
+    heldBack = deferred();
+    const call = called(method);
+    const replies: number[] = [];
+    call.on('data', (number: number) => replies.push(number));
+    sendAll(call, [1, 2, 3]);
+    const paused = await heldBack.promise;
+    await received();
+    expect([paused.isPaused(), replies]).toEqual([true, []]);
+    paused.resume();
+    await answer(call);
+    expect(replies).toEqual([1, 2, 3]);
+  },
+);
 
 it('a body can await the first message, and then gets all as Nest sends them again', async () => {
   const held = await locks.lock(KEY);

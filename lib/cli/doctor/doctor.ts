@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { Cluster, type Redis } from 'ioredis';
 import { now } from '../../clock/deadline.js';
 import { isLockError } from '../../errors/lock.error.js';
-import { json } from '../../errors/messages.js';
 import { DEFAULT_MODULE_OPTIONS } from '../../module/redis-lock.resolved-options.js';
 import type { RedisConnectionsOption } from '../../redis/connection/connection-option.js';
 import { notConnected } from '../../redis/cluster/cluster-errors.js';
@@ -17,6 +16,7 @@ import { inOwnWords } from '../own-words.js';
 import { print } from '../print.js';
 import { openLocks } from '../redis/open-locks.js';
 import { redisPlace } from '../redis/redis-place.js';
+import { jsonLine } from '../show/json-line.js';
 import { examineServer, type ExamineOptions } from './examine-server.js';
 import { shownFindings, type Finding } from './finding.js';
 
@@ -30,7 +30,7 @@ export const doctor: Action = async (given) => {
     if (found.some(isReachable)) found.push(await lockFinding(locks));
     const isRedisGiven = given.text('redis') !== undefined;
     const findings = found.map((finding) => ({ ...finding, text: inOwnWords(finding.text, isRedisGiven) }));
-    await print(given.flag('json') ? `${json(findings)}\n` : shownFindings(findings));
+    await print(given.flag('json') ? jsonLine(findings) : shownFindings(findings));
     if (!findings.some(isReachable)) return EXIT.unavailable;
     return findings.some(({ level }) => level === 'problem') ? EXIT.no : EXIT.ok;
   } finally {

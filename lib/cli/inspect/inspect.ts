@@ -1,9 +1,9 @@
-import { json } from '../../errors/messages.js';
 import type { Action } from '../arguments/verb.js';
 import { EXIT } from '../exit-codes.js';
 import { print } from '../print.js';
 import { hearOthers } from '../redis/hear-others.js';
 import { openLocks } from '../redis/open-locks.js';
+import { jsonLine } from '../show/json-line.js';
 import { shownLock } from '../show/processes-of-lock.js';
 import { shownText } from '../show/table.js';
 
@@ -14,7 +14,7 @@ export const inspect: Action = async (given, say) => {
     await hearOthers(locks, commandTimeoutMs);
     const key = given.words[0]!;
     const info = await locks.inspect(key);
-    if (given.flag('json')) await print(`${json(info)}\n`);
+    if (given.flag('json')) await print(jsonLine(info));
     else await print(info ? shownLock(info, isQuorum) : `${shownText(key)} is free.\n`);
     return info ? EXIT.ok : EXIT.no;
   } finally {

@@ -1,5 +1,4 @@
 import type { ListOptions, LockList } from '../../core/lock-list.js';
-import { json } from '../../errors/messages.js';
 import type { LockService } from '../../service/lock.service.js';
 import { UsageError } from '../arguments/usage.error.js';
 import type { Action } from '../arguments/verb.js';
@@ -10,6 +9,7 @@ import { hearOthers } from '../redis/hear-others.js';
 import { openLocks } from '../redis/open-locks.js';
 import { outageOf } from '../redis/outage-of.js';
 import type { Say } from '../say.js';
+import { jsonLine } from '../show/json-line.js';
 import { listRequest } from '../show/list-request.js';
 import { shownLocks, type Display } from '../show/listed-locks.js';
 import { unreachedLines } from '../show/unreached.js';
@@ -45,7 +45,7 @@ interface Once {
 async function listOnce(locks: LockService, request: ListOptions, { isJson, say }: Once): Promise<number> {
   const list = await locks.list(request);
   const { length } = list.locks;
-  await print(isJson ? `${json(list)}\n` : shownList(list));
+  await print(isJson ? jsonLine(list) : shownList(list));
   if (length < list.total)
     say(`Only the ${length} of ${list.total} that are held the longest are listed: see --limit.`);
   const outage = await outageOf(locks, list);
@@ -60,7 +60,7 @@ async function listOnce(locks: LockService, request: ListOptions, { isJson, say 
 const listAgain = (locks: LockService, request: ListOptions, ending: Ending): Promise<number> =>
   ending.repeat(REFRESH_MS, async () => {
     const list = await locks.list(request);
-    if (!(await print(`${json(list)}\n`))) ending.end(EXIT.ok);
+    if (!(await print(jsonLine(list)))) ending.end(EXIT.ok);
   });
 
 function shownList({ locks }: LockList): string {

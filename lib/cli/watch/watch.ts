@@ -1,5 +1,4 @@
 import { now } from '../../clock/deadline.js';
-import { json } from '../../errors/messages.js';
 import type { Action } from '../arguments/verb.js';
 import { Ending } from '../ending.js';
 import { EXIT } from '../exit-codes.js';
@@ -7,6 +6,7 @@ import { print } from '../print.js';
 import { hearOthers } from '../redis/hear-others.js';
 import { duration, openLocks } from '../redis/open-locks.js';
 import { outageOf } from '../redis/outage-of.js';
+import { jsonLine } from '../show/json-line.js';
 import { listRequest } from '../show/list-request.js';
 import { shownText } from '../show/table.js';
 import { LockChanges, type LockChange } from './lock-changes.js';
@@ -40,7 +40,7 @@ export const watch: Action = async (given, say) => {
     if (looks === 1 && list.total > LIMIT)
       say(`There are ${list.total} keys. Only the ${LIMIT} that are held the longest are followed: give a pattern.`);
     const at = new Date();
-    const lines = news.map((change) => `${json({ at, ...change })}\n`);
+    const lines = news.map((change) => jsonLine({ at, ...change }));
     if (lines.length > 0 && !(await print(lines.join('')))) ending.end(EXIT.ok);
   }
 
