@@ -69,7 +69,7 @@ export function withStreams(args: readonly unknown[]): CallStreams | undefined {
 const streamIn = (value: unknown): ClientStream | undefined => streams.get(value as object);
 
 /** The arguments of a call of a method with a lock, with streams among them. */
-class CallStreams {
+export class CallStreams {
   readonly args: unknown[];
   readonly #streams: ClientStream[] = [];
 

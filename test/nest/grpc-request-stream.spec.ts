@@ -568,6 +568,11 @@ class ScopedUploads {
   }
 }
 
+const counted = async ({ args }: { readonly args: readonly unknown[] }) => {
+  bodies.push('counted');
+  return { count: (await lastValueFrom((args[0] as Observable<Part>).pipe(toArray()))).length };
+};
+
 @Controller()
 class BusyUploads {
   @GrpcStreamMethod('Uploads')
@@ -584,14 +589,15 @@ class BusyUploads {
   }
 
   @GrpcStreamMethod('Uploads')
-  @WithLock(KEY, {
-    wait: 0,
-    onTimeout: async ({ args }) => ({
-      count: (await lastValueFrom((args[0] as Observable<Part>).pipe(toArray()))).length,
-    }),
-  })
+  @WithLock(KEY, { wait: '300ms', onTimeout: counted })
   async countedInstead(_parts: Observable<Part>): Promise<{ count: number }> {
     return { count: 0 };
+  }
+
+  @GrpcStreamMethod('Uploads')
+  async countedBeside(parts: Observable<Part>): Promise<{ count: number }> {
+    const [count] = await Promise.all([this.countedInstead(parts), firstValueFrom(parts)]);
+    return count;
   }
 }
 
@@ -830,9 +836,9 @@ it.each([
   expect(await answer(call)).toEqual(replies);
 });
 
-it('what a method does instead of its body can await the whole stream, too', async () => {
+it.each(['CountedInstead', 'CountedBeside'])('"onTimeout" can await the whole stream, too: %s', async (method) => {
   await using held = await locks.lock(KEY);
-  const call = called('CountedInstead');
+  const call = called(method);
   sendAll(call, [1, 2, 3]);
   expect(await answer(call)).toEqual([3]);
   held.assertHeld();
@@ -1024,6 +1030,20 @@ describe('a gRPC client that leaves while the method waits for its lock', () => 
     await held.unlock();
     await until(isFree);
     expect(bodies).toEqual([]);
+  });
+
+  it('does not make "onTimeout" run without what it has sent', async () => {
+    await using held = await locks.lock(KEY);
+    const [waits, timesOut] = [event('queued'), event('timeout')];
+    const call = called('CountedInstead');
+    sendAll(call, [1, 2, 3]);
+    await waits;
+    call.cancel();
+    await answer(call);
+    await timesOut;
+    await received();
+    expect(bodies).toEqual([]);
+    held.assertHeld();
   });
 
   it.each(['Awaited', 'AwaitedTapped'])('does not make the body run without what it has sent: %s', async (method) => {

@@ -7,6 +7,7 @@ import {
   Injectable,
   type NestInterceptor,
   RequestTimeoutException,
+  StreamableFile,
   UseInterceptors,
 } from '@nestjs/common';
 import { LockService, WithLock } from 'nest-redis-lock';
@@ -14,6 +15,7 @@ import { LockTestingModule } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
 import http, { type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import {
   catchError,
   concat,
@@ -46,6 +48,8 @@ const events = new EventEmitter();
 const ran: string[] = [];
 let locks: LockService;
 let goOn: Deferred;
+/** What a handler returns. */
+let file: Readable;
 
 /** Answers as soon as an interceptor inside the lock works. It stands below the lock, so it runs outside. */
 class Hasty implements NestInterceptor {
@@ -247,6 +251,22 @@ class Orders {
     return defer(async () => ran.push('observable'));
   }
 
+  @Get('file')
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  async file() {
+    await work();
+    return new StreamableFile(file);
+  }
+
+  @Get('stream')
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  async stream() {
+    await work();
+    return file;
+  }
+
   @Get('noted')
   @UseInterceptors(Notes)
   @WithLock(KEY, { scope: 'request' })
@@ -338,6 +358,14 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
     goOn.resolve();
     await until(isFree);
     expect(ran).toEqual(['work']);
+  });
+
+  it.each(['file', 'stream'])('a %s of the handler is closed when another has answered meanwhile', async (path) => {
+    file = Readable.from(['row']);
+    await get(path).expect(408);
+    goOn.resolve();
+    await until(() => file.destroyed);
+    await until(isFree);
   });
 
   it('an interceptor inside the lock keeps it for a lease at most when another has answered', async () => {

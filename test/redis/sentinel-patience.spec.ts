@@ -109,6 +109,22 @@ describe('A Sentinel that gives no answer, or restarts', () => {
     }
   });
 
+  it('may tell of a server that the app can not reach: the client asks again', async () => {
+    const natMap = (address: string): null => {
+      if (address === '127.0.0.1:1') throw new Error('not reachable from here');
+      return null;
+    };
+    for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }], natMap }, 3000)) {
+      await redis.connect();
+      await until(() => sentinel.subscribers === 1);
+      const hungUp = once(redis, 'close');
+      sentinel.announce(1);
+      await hungUp;
+      redis.disconnect();
+      await until(() => sentinel.subscribers === 0);
+    }
+  });
+
   it('is not listened to by a client that is left while it connects to the server', async () => {
     for (const redis of clientsOf(
       { sentinels: [{ host, port: sentinel.port }], enableReadyCheck: false, protocol: 2 },

@@ -79,8 +79,10 @@ export function openLocks(
  */
 export function duration(given: Arguments, option: string, min: number): number | undefined {
   const text = given.text(option);
-  if (Number(text) > 0)
-    throw new UsageError(`--${option} is ${quoted(text!)}, without a unit: say "${text}s" or "${text}ms".`);
+  if (text !== undefined && /^\s*[\d.]+\s*$/.test(text) && Number(text) > 0)
+    throw new UsageError(
+      `--${option} is ${quoted(text)}, without a unit: say "${text.trim()}s" or "${text.trim()}ms".`,
+    );
   return text === undefined ? undefined : durationMs(`--${option}`, text as Duration, { min });
 }
 

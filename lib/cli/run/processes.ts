@@ -16,7 +16,9 @@ interface Process {
 export function liveProcesses(): readonly Process[] | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
-    return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? liveProcess(name) : []));
+    const live = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? liveProcess(name) : []));
+    // This process is among them, unless the directory is there and nothing is mounted on it.
+    return live.length > 0 ? live : undefined;
   } catch {
     return undefined;
   }

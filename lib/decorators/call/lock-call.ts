@@ -1,7 +1,7 @@
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
-import { hasCallEnded, withStreams } from '../../http/grpc-call.js';
+import { type CallStreams, hasCallEnded, withStreams } from '../../http/grpc-call.js';
 import type { Method } from '../method/checked-method.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { holdUntilEnd } from '../stream/hold-until-end.js';
@@ -20,7 +20,13 @@ export interface CalledMethod {
 }
 
 /** Calls a body while holding its lock. `unsubscribed` ends the wait; the body does not begin then. */
-export type LockCall = (body: Method, self: object, args: unknown[], unsubscribed?: AbortSignal) => Promise<unknown>;
+export type LockCall = (
+  body: Method,
+  self: object,
+  args: unknown[],
+  unsubscribed?: AbortSignal,
+  streams?: CallStreams,
+) => Promise<unknown>;
 
 export function lockCall(method: CalledMethod): LockCall {
   return method.options.onTimeout === 'throw' ? callOrThrow(method) : callWithFallback(method);
@@ -30,12 +36,11 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): Lo
   const { module, lockOptions } = options;
   const onLost = lockOptions.onLost ?? 'throw';
   // Not an async function: a lock costs so little that one more promise shows.
-  return (body, self, args, unsubscribed) => {
+  return (body, self, args, unsubscribed, streams = withStreams(args)) => {
     try {
       const locks = serviceOf(self, name, module);
       const { requests } = locks;
       const key = keyOrAttachedError(keyOf, args, requests);
-      const streams = withStreams(args);
       const work = (lock: Lock): unknown => {
         unsubscribed?.throwIfAborted();
         streams?.assertSent();
@@ -59,16 +64,18 @@ function callWithFallback(method: CalledMethod): LockCall {
   const { onTimeout } = method.options;
   return async (body, self, args, unsubscribed) => {
     let began = false;
+    const streams = withStreams(args);
     const noted: Method = (...received) => {
       began = true;
       return Reflect.apply(body, self, received);
     };
     try {
-      return await call(noted, self, args, unsubscribed);
+      return await call(noted, self, args, unsubscribed, streams);
     } catch (error) {
       // A time-out from inside the method is the method's own.
       if (began || !(error instanceof LockTimeoutError)) throw error;
-      return typeof onTimeout === 'function' ? onTimeout({ error, args: withStreams(args)?.args ?? args }) : undefined;
+      streams?.assertSent();
+      return typeof onTimeout === 'function' ? onTimeout({ error, args: streams?.args ?? args }) : undefined;
     }
   };
 }

@@ -8,6 +8,7 @@ import { untilUnsubscribed } from '../stream/until-unsubscribed.js';
 import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';
 import type { RequestTry } from './request-try.js';
+import { closeUnsent } from './unsent-body.js';
 
 /**
  * Lets an Observable that a handler has returned be read by one at a time, and only while the lock is not lost and the
@@ -57,11 +58,13 @@ export function responseUnlessLost(
     hold.begin(begun);
     let hasEnded = false;
     subscriber.add(() => (hasEnded ? reading.unsubscribe() : hold.goOnUnread(reading)));
-    const unlessLost = (send: () => void, cause?: unknown): void => {
-      if (subscriber.closed) return;
+    /** Returns whether it has sent it. */
+    const unlessLost = (send: () => void, cause?: unknown): boolean => {
+      if (subscriber.closed) return false;
       const lost = lossToTell({ lock: hold.lock, onLost });
       const error = lost && lostError(lost, hold.requests, cause);
       outside(error ? () => subscriber.error(error) : send);
+      return !error;
     };
     const end = (send: () => void, cause?: unknown): void => {
       hasEnded = true;
@@ -70,7 +73,7 @@ export function responseUnlessLost(
     };
     const read = (): unknown =>
       response.subscribe({
-        next: (value) => unlessLost(() => subscriber.next(value)),
+        next: (value) => unlessLost(() => subscriber.next(value)) || closeUnsent(value),
         error: (error: unknown) => end(() => subscriber.error(error), error),
         complete: () => end(() => subscriber.complete()),
       });

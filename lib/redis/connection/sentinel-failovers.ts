@@ -66,8 +66,12 @@ export function hearingFailovers(redis: Redis): void {
   const isNews = (message: string): boolean => {
     const [master, , , host, port] = message.split(' ');
     if (master !== name) return false;
-    const next = connector.sentinelNatResolve({ host: host!, port: Number(port) });
-    return role === 'slave' || next.host !== server?.host || next.port !== server.port;
+    try {
+      const next = connector.sentinelNatResolve({ host: host!, port: Number(port) });
+      return role === 'slave' || next.host !== server?.host || next.port !== server.port;
+    } catch {
+      return true; // a `natMap` of the app that knows no such address
+    }
   };
 
   connector.resolve = async (endpoint) => {
