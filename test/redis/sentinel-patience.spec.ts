@@ -109,11 +109,16 @@ describe('A Sentinel that gives no answer, or restarts', () => {
     }
   });
 
-  it('may tell of a server that the app can not reach: the client asks again', async () => {
-    const natMap = (address: string): null => {
-      if (address === '127.0.0.1:1') throw new Error('not reachable from here');
-      return null;
-    };
+  it.each([
+    [
+      'that the app does not know',
+      () => {
+        throw new Error('unknown');
+      },
+    ],
+    ['that the app reaches at the same address', () => ({ host, port: server.port })],
+  ])('may tell of a server %s: the client asks again', async (_what, elsewhere) => {
+    const natMap = (address: string) => (address === '127.0.0.1:1' ? elsewhere() : null);
     for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }], natMap }, 3000)) {
       await redis.connect();
       await until(() => sentinel.subscribers === 1);

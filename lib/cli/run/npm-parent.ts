@@ -10,9 +10,12 @@ const LOOKS_EVERY_MS = 500;
 export function whenNpmEnds(ended: () => void, env: NodeJS.ProcessEnv = process.env): void {
   const script = env['npm_lifecycle_script'];
   if (!script?.includes('nest-redis-lock')) return;
+  const isOfScript = (pid: number): boolean => hasVariable(pid, 'npm_lifecycle_script', script);
   // Some shells, such as bash, replace themselves by what they run. Then npm is the parent.
-  const hasShell = hasVariable(process.ppid, 'npm_lifecycle_script', script);
+  const hasShell = isOfScript(process.ppid);
   const ancestors = (): string => [process.ppid, hasShell && parentOf(process.ppid)].join();
+  // Something else of the script has started this, and may end.
+  if (hasShell && isOfScript(parentOf(process.ppid) ?? 0)) return;
   const first = ancestors();
   const timer = setInterval(() => {
     if (ancestors() === first) return;

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { INSIDE, sessionName } from './watched.js';
 
 /** A process, as /proc shows it. */
@@ -16,9 +16,9 @@ interface Process {
 export function liveProcesses(): readonly Process[] | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
-    const live = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? liveProcess(name) : []));
-    // This process is among them, unless the directory is there and nothing is mounted on it.
-    return live.length > 0 ? live : undefined;
+    // It may be an empty directory, or that of other processes.
+    if (readlinkSync('/proc/self') !== String(process.pid)) return undefined;
+    return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? liveProcess(name) : []));
   } catch {
     return undefined;
   }

@@ -17,19 +17,12 @@ interface SentinelConnector {
   readonly connecting: boolean;
   connectToSentinel?(endpoint: unknown, options?: RedisOptions): SentinelClient;
   /** Asks a Sentinel for the address of the server, over a connection of its own. */
-  resolve(endpoint: unknown): Promise<Address | null>;
-  /** The address at which the app reaches what a Sentinel names. */
-  sentinelNatResolve(named: Address): Address;
+  resolve(endpoint: unknown): Promise<object | null>;
   /** Begins to listen, when the client has a connection to the server. */
   initFailoverDetector(): Promise<void>;
 }
 
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
-
-type SentinelClient = Redis & { sentinel(command: 'master', name: string): Promise<unknown> };
+type SentinelClient = Redis & { sentinel(command: string, name: string): Promise<unknown> };
 
 /**
  * Lets the clients with which ioredis hears of failovers subscribe each time they connect: ioredis by itself gives up
@@ -51,8 +44,8 @@ export function hearingFailovers(redis: Redis): void {
   /** The epoch of the last failover that this client knows of. */
   let epoch = NaN;
   let saidLast: Promise<number>;
-  /** The server that a Sentinel named last. */
-  let server: Address | undefined;
+  /** The host and the port of the master that a Sentinel named last. The app may reach it at another address. */
+  let named: string | undefined;
   let isUnheard = false;
   const refused = (error: Error): number => {
     if (!isUnheard && error.message.startsWith('NOPERM')) {
@@ -65,24 +58,16 @@ export function hearingFailovers(redis: Redis): void {
   // Sentinels tell of all masters that they watch, and of one failover more than once.
   const isNews = (message: string): boolean => {
     const [master, , , host, port] = message.split(' ');
-    if (master !== name) return false;
-    try {
-      const next = connector.sentinelNatResolve({ host: host!, port: Number(port) });
-      return role === 'slave' || next.host !== server?.host || next.port !== server.port;
-    } catch {
-      return true; // a `natMap` of the app that knows no such address
-    }
+    return master === name && (role === 'slave' || `${host} ${port}` !== named);
   };
 
   connector.resolve = async (endpoint) => {
     // It connects, and asks, at once.
-    const resolving = resolve(endpoint);
+    const address = resolve(endpoint);
     const asked = saidLast;
-    const address = await resolving;
-    if (!address) return null;
+    if (!(await address)) return null;
     const said = await asked;
     if (said > epoch || Number.isNaN(epoch)) epoch = said;
-    server = { host: address.host, port: address.port };
     return address;
   };
   // The connection to the server may be made after the client was disconnected.
@@ -95,6 +80,12 @@ export function hearingFailovers(redis: Redis): void {
     const ours = { ...options, disconnectTimeout, keepAlive, autoResubscribe: false };
     if (isForQuestions) {
       const client = connect(endpoint, ours);
+      const ask = client.sentinel.bind(client);
+      client.sentinel = async (command, ofMaster) => {
+        const said = await ask(command, ofMaster);
+        if (command === 'get-master-addr-by-name' && Array.isArray(said)) named = said.join(' ');
+        return said;
+      };
       saidLast = epochSaidBy(client).catch(() => NaN);
       return client;
     }
