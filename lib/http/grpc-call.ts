@@ -6,7 +6,10 @@ import { ClientMessages, isRequestStream, type RequestStream } from './client-me
 import { ClientStream } from './client-stream.js';
 import { clientGone } from './http-request.js';
 
-/** Where the call stands among the arguments of a message handler: behind the message and the metadata. */
+/**
+ * Where the call stands among the arguments of a message handler: behind the message and the metadata. A handler with
+ * `@GrpcStreamCall` gets it first.
+ */
 const CALL = 2;
 
 /** A call of gRPC, of `@grpc/grpc-js`. */
@@ -20,6 +23,9 @@ const calls = new WeakMap<object, GrpcCall>();
 
 /** Those among them that are streams, also in the form that Nest has made. */
 const streams = new WeakMap<object, ClientStream>();
+
+/** Those from which a handler with `@GrpcStreamCall` reads what its client streams. */
+const readCalls = new WeakSet<object>();
 
 /** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
 let areThereAny = false;
@@ -36,11 +42,13 @@ let areThereAny = false;
 export function prepareGrpcCall(context: ExecutionContext): void {
   if (context.getType() !== 'rpc') return;
   const args = context.getArgs<unknown[]>();
-  const [stream, call] = [args[0], args[CALL]];
+  const stream = args[0];
+  const call = isGrpcCall(args[CALL]) ? args[CALL] : stream;
   if (!isGrpcCall(call) || calls.has(call)) return;
   calls.set(call, call);
   areThereAny = true;
   const ours = isRequestStream(stream) && call instanceof Readable ? streamOf(stream, call) : undefined;
+  if (stream === call && call instanceof Readable) readCalls.add(call);
   tellLateListeners(call, ours);
   if (ours) args[0] = ours;
 }
@@ -62,18 +70,24 @@ function noted(stream: ClientStream, call: GrpcCall): ClientStream {
 
 /** Gives a call of a method with a lock streams of its own in place of those that clients of gRPC send. */
 export function withStreams(args: readonly unknown[]): CallStreams | undefined {
-  return areThereAny && args.some(streamIn) ? new CallStreams(args) : undefined;
+  return areThereAny && args.some((arg) => streamIn(arg) ?? readCallIn(arg)) ? new CallStreams(args) : undefined;
 }
 
 /** Asks nothing of the value itself: it may be a Proxy of the app. */
 const streamIn = (value: unknown): ClientStream | undefined => streams.get(value as object);
 
+/** The call, if its client has not left yet. */
+const readCallIn = (value: unknown): GrpcCall | undefined =>
+  readCalls.has(value as object) && !(value as GrpcCall).cancelled ? (value as GrpcCall) : undefined;
+
 /** The arguments of a call of a method with a lock, with streams among them. */
 export class CallStreams {
   readonly args: unknown[];
   readonly #streams: ClientStream[] = [];
+  readonly #readCalls: readonly GrpcCall[];
 
   constructor(args: readonly unknown[]) {
+    this.#readCalls = args.map(readCallIn).filter((call) => call !== undefined);
     this.args = args.map((arg) => {
       const outer = streamIn(arg);
       if (!outer) return arg;
@@ -85,7 +99,8 @@ export class CallStreams {
 
   /** @throws HttpException when the body must not run: what a client has sent is gone, as it left during the wait */
   assertSent(): void {
-    if (this.#streams.some(({ isGone }) => isGone)) throw clientGone();
+    const isUnread = (call: GrpcCall) => call.cancelled && !(call as GrpcCall & Readable).readableEnded;
+    if (this.#streams.some(({ isGone }) => isGone) || this.#readCalls.some(isUnread)) throw clientGone();
   }
 }
 

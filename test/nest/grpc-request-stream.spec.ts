@@ -16,6 +16,7 @@ import {
 } from '@nestjs/common';
 import {
   GrpcMethod,
+  GrpcStreamCall,
   GrpcStreamMethod,
   type MicroserviceOptions,
   Payload,
@@ -27,7 +28,7 @@ import { Test } from '@nestjs/testing';
 import { type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { once } from 'node:events';
-import type { Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import {
   catchError,
@@ -594,6 +595,24 @@ class BusyUploads {
     return { count: 0 };
   }
 
+  @GrpcStreamCall('Uploads')
+  async ofCall(call: ServerCall & Duplex): Promise<void> {
+    await this.allOfCall(call).then(
+      (number) => call.write({ number }),
+      () => undefined,
+    );
+    call.end();
+  }
+
+  @WithLock(KEY, OPTIONS)
+  async allOfCall(call: ServerCall): Promise<number> {
+    bodies.push('all of call');
+    let number = 0;
+    call.on('data', () => number++);
+    await once(call, 'end');
+    return number;
+  }
+
   @GrpcStreamMethod('Uploads')
   async countedBeside(parts: Observable<Part>): Promise<{ count: number }> {
     const [count] = await Promise.all([this.countedInstead(parts), firstValueFrom(parts)]);
@@ -836,6 +855,16 @@ it.each([
   expect(await answer(call)).toEqual(replies);
 });
 
+it('a method can read the call of @GrpcStreamCall', async () => {
+  const held = await locks.lock(KEY);
+  const waits = event('queued');
+  const call = called('OfCall');
+  sendAll(call, [1, 2, 3]);
+  await waits;
+  await held.unlock();
+  expect(await answer(call)).toEqual([3]);
+});
+
 it.each(['CountedInstead', 'CountedBeside'])('"onTimeout" can await the whole stream, too: %s', async (method) => {
   await using held = await locks.lock(KEY);
   const call = called(method);
@@ -1046,19 +1075,22 @@ describe('a gRPC client that leaves while the method waits for its lock', () => 
     held.assertHeld();
   });
 
-  it.each(['Awaited', 'AwaitedTapped'])('does not make the body run without what it has sent: %s', async (method) => {
-    const held = await locks.lock(KEY);
-    const waits = event('queued');
-    const call = called(method);
-    sendAll(call, [1, 2, 3]);
-    await waits;
-    call.cancel();
-    await answer(call);
-    await received();
-    await held.unlock();
-    await until(isFree);
-    expect(bodies).toEqual([]);
-  });
+  it.each(['Awaited', 'AwaitedTapped', 'OfCall'])(
+    'does not make the body run without what it has sent: %s',
+    async (method) => {
+      const held = await locks.lock(KEY);
+      const waits = event('queued');
+      const call = called(method);
+      sendAll(call, [1, 2, 3]);
+      await waits;
+      call.cancel();
+      await answer(call);
+      await received();
+      await held.unlock();
+      await until(isFree);
+      expect(bodies).toEqual([]);
+    },
+  );
 
   it('keeps the key no longer than a second when nobody reads what the method returns', async () => {
     const held = await locks.lock(KEY);
