@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LockStore } from '../store/lock-store.js';
 import { TokenSource } from './request/lock-token.js';
 
@@ -13,6 +14,12 @@ export interface StoreHealth {
   readonly errors: readonly Error[];
   /** What is wrong with those that granted one. */
   readonly problems: readonly string[];
+}
+
+/** That of an app that ends. */
+export function endingHealth(): StoreHealth {
+  const error = new LockUnavailableError('This app is shutting down and takes no new locks.');
+  return { isUp: false, up: 0, of: 1, errors: [error], problems: [] };
 }
 
 /** The lease of the trial lock, in ms. If it is not released, nobody misses its key. */

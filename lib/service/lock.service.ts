@@ -21,10 +21,10 @@ import {
 } from '../core/request/lock-options.js';
 import { lockRequest, type LockRequest, type Refusal } from '../core/request/lock-request.js';
 import type { Processes } from '../core/processes.js';
-import { healthOf, type StoreHealth } from '../core/store-health.js';
+import { endingHealth, healthOf, type StoreHealth } from '../core/store-health.js';
 import { startIfLazy } from '../core/lazy-promise.js';
+import { unreadStream } from '../core/returned-stream.js';
 import { endOf } from '../core/stream-end.js';
-import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { observableOf } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError, noWork } from './call-errors.js';
@@ -166,12 +166,15 @@ export class LockService {
       throw lostError(lock.loss, this.requests, error);
     }
     const end = endOf(value);
-    if (end) {
+    if (end && !lock.loss) {
       void end.then(() => this.#leave(node, lock));
       return value;
     }
+    const stream = unreadStream(value);
     await this.#leave(node, lock);
-    if (lock.loss && resolved.onLost === 'throw') throw lostError(lock.loss, this.requests);
+    const lost = resolved.onLost === 'throw' ? lock.loss : undefined;
+    stream?.end(lost !== undefined);
+    if (lost) throw lostError(lost, this.requests);
     return value;
   }
 
@@ -283,18 +286,15 @@ export class LockService {
    */
   takeTurn(lock: Lock, options: WithLockOptions): (() => void) | Promise<() => void> {
     const { turns } = lock.nesting;
-    const { key } = lock;
-    const end = (): void => turns.leave(key);
-    if (!turns.tryEnter(key)) return this.#waitForTurn(lock, options).then(() => end);
-    turns.setStage(key, 'inside');
+    const end = (): void => turns.leave(lock.key);
+    if (!turns.tryEnter(lock.key)) return this.#waitForTurn(lock, options).then(() => end);
+    turns.setStage(lock.key, 'inside');
     return end;
   }
 
   /** Tells whether a lock can be acquired. @internal */
   async health(): Promise<StoreHealth> {
-    if (!this.isEnding) return healthOf(this.#store);
-    const error = new LockUnavailableError('This app is shutting down and takes no new locks.');
-    return { isUp: false, up: 0, of: 1, errors: [error], problems: [] };
+    return this.isEnding ? endingHealth() : healthOf(this.#store);
   }
 
   /** Lists the methods of the app that use this service by `@WithLock`. Complete when the app has been initialised. */

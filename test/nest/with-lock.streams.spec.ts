@@ -420,6 +420,17 @@ it('an Observable that gives up because its lock is lost, before anybody hears o
   await expect(failed).rejects.toMatchObject({ code: 'LOCK_LOST' });
 });
 
+it.each(['promised', 'promisedIterator'] as const)(
+  'a call that loses its lock says so, also when it returns the stream of a method with a lock: %s',
+  async (name) => {
+    const call = locks.withLock('outer', async () => {
+      await locks.forceUnlock('outer');
+      return feeds[name]();
+    });
+    await expect(call).rejects.toHaveProperty('code', 'LOCK_LOST');
+  },
+);
+
 it('an iterator that yields when it is left does not keep its lock', async () => {
   const iterator = feeds.yieldingAtItsEnd();
   await iterator.next();

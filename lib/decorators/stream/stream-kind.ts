@@ -36,14 +36,15 @@ export function isAsyncIterable(value: unknown): value is AsyncIterable<unknown>
   return isObject(value) && hasMethods(value, Symbol.asyncIterator);
 }
 
+/** Tells whether a value is a file that Nest sends. */
+export function isFile(value: unknown): value is StreamableFile {
+  return isObject(value) && isInstance(value, StreamableFile);
+}
+
 /** Recognizes Node streams, web streams, streams of API clients, and cursors of databases. */
 export function isOtherStream(value: unknown): boolean {
   if (!isObject(value)) return false;
-  return (
-    isInstance(value, StreamableFile) ||
-    isStreamedResponse(value) ||
-    (isAsyncIterable(value) && !isAsyncIterator(value))
-  );
+  return isFile(value) || isStreamedResponse(value) || (isAsyncIterable(value) && !isAsyncIterator(value));
 }
 
 /** A web `Response` whose body is a stream of the user's, or comes from `fetch()`. */
