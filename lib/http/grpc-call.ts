@@ -24,7 +24,7 @@ const calls = new WeakMap<object, GrpcCall>();
 /** Those among them that are streams, also in the form that Nest has made. */
 const streams = new WeakMap<object, ClientStream>();
 
-/** Those from which a handler with `@GrpcStreamCall` reads what its client streams. */
+/** Those from which a method may read what the client streams. */
 const readCalls = new WeakSet<object>();
 
 /** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
@@ -48,7 +48,7 @@ export function prepareGrpcCall(context: ExecutionContext): void {
   calls.set(call, call);
   areThereAny = true;
   const ours = isRequestStream(stream) && call instanceof Readable ? streamOf(stream, call) : undefined;
-  if (stream === call && call instanceof Readable) readCalls.add(call);
+  if (call instanceof Readable) readCalls.add(call);
   tellLateListeners(call, ours);
   if (ours) args[0] = ours;
 }
@@ -84,10 +84,11 @@ const readCallIn = (value: unknown): GrpcCall | undefined =>
 export class CallStreams {
   readonly args: unknown[];
   readonly #streams: ClientStream[] = [];
+  /** Calls that are read instead of a stream. */
   readonly #readCalls: readonly GrpcCall[];
 
   constructor(args: readonly unknown[]) {
-    this.#readCalls = args.map(readCallIn).filter((call) => call !== undefined);
+    this.#readCalls = (args.some(streamIn) ? [] : args).map(readCallIn).filter((call) => call !== undefined);
     this.args = args.map((arg) => {
       const outer = streamIn(arg);
       if (!outer) return arg;

@@ -604,6 +604,11 @@ class BusyUploads {
     call.end();
   }
 
+  @GrpcStreamMethod('Uploads')
+  async callAlone(_parts: Observable<Part>, _metadata: unknown, call: ServerCall): Promise<{ count: number }> {
+    return { count: await this.allOfCall(call) };
+  }
+
   @WithLock(KEY, OPTIONS)
   async allOfCall(call: ServerCall): Promise<number> {
     bodies.push('all of call');
@@ -855,10 +860,10 @@ it.each([
   expect(await answer(call)).toEqual(replies);
 });
 
-it('a method can read the call of @GrpcStreamCall', async () => {
+it.each(['OfCall', 'CallAlone'])('a method can read the call itself: %s', async (method) => {
   const held = await locks.lock(KEY);
   const waits = event('queued');
-  const call = called('OfCall');
+  const call = called(method);
   sendAll(call, [1, 2, 3]);
   await waits;
   await held.unlock();
@@ -1075,7 +1080,7 @@ describe('a gRPC client that leaves while the method waits for its lock', () => 
     held.assertHeld();
   });
 
-  it.each(['Awaited', 'AwaitedTapped', 'OfCall'])(
+  it.each(['Awaited', 'AwaitedTapped', 'OfCall', 'CallAlone'])(
     'does not make the body run without what it has sent: %s',
     async (method) => {
       const held = await locks.lock(KEY);

@@ -41,8 +41,10 @@ export function hearingFailovers(redis: Redis): void {
   const { disconnectTimeout, keepAlive, name, role } = redis.options;
   const epochSaidBy = (client: SentinelClient): Promise<number> =>
     role === 'slave' ? Promise.resolve(NaN) : client.sentinel('master', name!).then(epochOf);
-  /** The epoch of the last failover that this client knows of. */
+  /** The epoch of the last failover that the Sentinel knew of which named the server. */
   let epoch = NaN;
+  /** The later epoch that each Sentinel has told of. */
+  const told = new Map<string, number>();
   let saidLast: Promise<number>;
   /** The host and the port of the master that a Sentinel named last. The app may reach it at another address. */
   let named: string | undefined;
@@ -67,7 +69,7 @@ export function hearingFailovers(redis: Redis): void {
     const asked = saidLast;
     if (!(await address)) return null;
     const said = await asked;
-    if (said > epoch || Number.isNaN(epoch)) epoch = said;
+    if (!Number.isNaN(said)) epoch = said;
     return address;
   };
   // The connection to the server may be made after the client was disconnected.
@@ -104,9 +106,10 @@ export function hearingFailovers(redis: Redis): void {
       void epochSaidBy(client)
         .catch(refused)
         .then((later) => {
-          if (!(later > epoch)) return;
-          // Once: the Sentinel that is asked first may not know of it.
-          epoch = later;
+          const sentinel = `${client.options.host}:${client.options.port}`;
+          // Once for each Sentinel: the one that is asked first may not know of it.
+          if (!(later > epoch) || later === told.get(sentinel)) return;
+          told.set(sentinel, later);
           redis.disconnect(true);
         });
       subscribe('+switch-master').catch(refused);
