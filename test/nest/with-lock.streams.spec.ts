@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockLostError, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
-import { LockTestingModule } from 'nest-redis-lock/testing';
+import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { combineLatest, from, lastValueFrom, Observable, Subject, take, throwError, toArray } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 
@@ -177,12 +177,17 @@ class Feeds {
 let module: TestingModule;
 let feeds: Feeds;
 let locks: LockService;
+let store: MemoryLockStore;
 
 beforeEach(async () => {
   ran.length = 0;
   source = new Subject();
   left = deferred();
-  module = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Feeds] }).compile();
+  store = new MemoryLockStore();
+  module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot({ store })],
+    providers: [Feeds],
+  }).compile();
   feeds = module.get(Feeds);
   locks = module.get(LockService);
   current = () => locks.current();
@@ -430,6 +435,31 @@ it.each(['promised', 'promisedIterator'] as const)(
     await expect(call).rejects.toHaveProperty('code', 'LOCK_LOST');
   },
 );
+
+describe('a stream whose lock is gone says so when only the release finds it out', () => {
+  /** Nobody is told. */
+  async function takeAway(): Promise<void> {
+    const { holder } = (await locks.inspect('feed'))!;
+    expect(await store.release({ keys: ['feed'], token: holder!.token, leaseMs: 1 })).toBe(true);
+  }
+
+  it('a stream that is an Observable', async () => {
+    const { said, ended } = heard(feeds.declared());
+    await hasReader();
+    await takeAway();
+    source.complete();
+    await ended;
+    expect(said).toEqual(['LOCK_LOST']);
+  });
+
+  it('a stream that is an iterator', async () => {
+    const iterator = feeds.generator();
+    await iterator.next();
+    await iterator.next();
+    await takeAway();
+    await expect(iterator.next()).rejects.toHaveProperty('code', 'LOCK_LOST');
+  });
+});
 
 it('an iterator that yields when it is left does not keep its lock', async () => {
   const iterator = feeds.yieldingAtItsEnd();

@@ -45,6 +45,8 @@ export function heldIterator(
       if (tellsLoss && onLost === 'throw' && !hold.hasEnded) assertNotLost(lock);
       // Who leaves by `return()` does not come back, even if a `finally` yields.
       if (result.done || !tellsLoss) await end(longestMs);
+      // Only the release may find it out.
+      if (result.done && tellsLoss && onLost === 'throw') assertNotLost(lock);
       return result;
     } catch (error) {
       await end(longestMs);

@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Observer } from 'rxjs';
 import { onAbort } from '../../clock/on-abort.js';
+import { lostError } from '../../service/call-errors.js';
 import { observerIn } from '../../clock/observer-in.js';
-import { noteHold, StreamHold, toldError, type StreamLock } from './stream-hold.js';
+import { lossToTell, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
 
 /**
@@ -10,7 +11,7 @@ import { untilUnsubscribed } from './until-unsubscribed.js';
  * The source runs inside the lock, whoever reads it; its readers run in their own async contexts.
  */
 export function heldObservable(source: Observable<unknown>, streamLock: StreamLock): Observable<unknown> {
-  const { onLost } = streamLock;
+  const { onLost, requests } = streamLock;
   const hold = new StreamHold(streamLock);
   const inside = AsyncLocalStorage.snapshot();
   let readers = 0;
@@ -21,14 +22,16 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
     readers++;
     const reader = observerIn(AsyncLocalStorage.snapshot(), subscriber);
     const stopListening = onLost === 'throw' ? failWhenLost(streamLock, reader, inside) : undefined;
-    const end = (report: () => void): void => {
+    const end = (report: () => void, failure?: unknown): void => {
       stopListening?.();
-      void leave().then(report);
+      void leave().then(() => {
+        // No timer may have told of it, or only the release.
+        const lost = lossToTell(streamLock);
+        if (lost) reader.error(inside(() => lostError(lost, requests, failure)));
+        else report();
+      });
     };
-    const failed = (error: unknown): void => {
-      const told = inside(() => toldError(streamLock, error));
-      end(() => reader.error(told));
-    };
+    const failed = (error: unknown): void => end(() => reader.error(inside(() => requests.attachError(error))), error);
     const read = (): unknown =>
       untilUnsubscribed(source, subscriber, inside).subscribe({
         next: reader.next,
