@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockLostError, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
-import { combineLatest, from, lastValueFrom, Observable, Subject, take, throwError, toArray } from 'rxjs';
+import { combineLatest, from, isObservable, lastValueFrom, Observable, Subject, take, throwError, toArray } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 
 const ran: string[] = [];
@@ -460,6 +460,17 @@ describe('a stream whose lock is gone says so when only the release finds it out
     await expect(iterator.next()).rejects.toHaveProperty('code', 'LOCK_LOST');
   });
 });
+
+it.each(['promised', 'promisedIterator'] as const)(
+  'a lock around a stream that lost its own lock before somebody reads is released when it is refused: %s',
+  async (name) => {
+    const stream: unknown = await locks.withLock<unknown>('outer', () => feeds[name]());
+    await locks.forceUnlock('feed');
+    const reading = isObservable(stream) ? lastValueFrom(stream) : (stream as AsyncIterator<number>).next();
+    await expect(reading).rejects.toHaveProperty('code', 'LOCK_LOST');
+    await until(async () => !(await locks.isLocked('outer')));
+  },
+);
 
 it('an iterator that yields when it is left does not keep its lock', async () => {
   const iterator = feeds.yieldingAtItsEnd();

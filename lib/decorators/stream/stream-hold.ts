@@ -89,8 +89,14 @@ export class StreamHold {
    */
   startReading(onLost: 'throw' | 'ignore'): void {
     clearTimeout(this.#unreadTimer);
-    if (this.#released || (this.#hasEnded && this.#lock.loss)) this.#lock.assertHeld();
-    else if (onLost === 'throw') assertNotLost(this.#lock);
+    try {
+      if (this.#released || (this.#hasEnded && this.#lock.loss)) this.#lock.assertHeld();
+      else if (onLost === 'throw') assertNotLost(this.#lock);
+    } catch (error) {
+      // A call around this one waits for the end, too.
+      this.#resolve();
+      throw error;
+    }
   }
 
   /** Releases the lock; settles when the key is free. */

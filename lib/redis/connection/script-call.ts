@@ -42,7 +42,7 @@ export abstract class ScriptCall implements Call {
     const { text, keyCount, count } = this.encodeArguments(this.sent);
     const { bySource, bySha1 } = this.#script;
     this.#timesSent++;
-    return `*${3 + count}\r\n${this.needsSource || this.#timesSent > 2 ? bySource : bySha1}${bulkCount(keyCount)}${text}`;
+    return `*${3 + count}\r\n${this.needsSource || this.#timesSent === 3 ? bySource : bySha1}${bulkCount(keyCount)}${text}`;
   }
 
   succeed(reply: unknown): void {
