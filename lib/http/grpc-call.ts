@@ -18,14 +18,14 @@ interface GrpcCall extends EventEmitter {
   readonly cancelled: boolean;
 }
 
+/** One whose client streams. */
+type ReadCall = GrpcCall & Readable;
+
 /** The calls that are prepared, by what a method may get of them: the call itself and the stream of its client. */
 const calls = new WeakMap<object, GrpcCall>();
 
 /** Those among them that are streams, also in the form that Nest has made. */
 const streams = new WeakMap<object, ClientStream>();
-
-/** Those from which a method may read what the client streams. */
-const readCalls = new WeakSet<object>();
 
 /** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
 let areThereAny = false;
@@ -48,13 +48,12 @@ export function prepareGrpcCall(context: ExecutionContext): void {
   calls.set(call, call);
   areThereAny = true;
   const ours = isRequestStream(stream) && call instanceof Readable ? streamOf(stream, call) : undefined;
-  if (call instanceof Readable) readCalls.add(call);
   tellLateListeners(call, ours);
   if (ours) args[0] = ours;
 }
 
 /** Makes the stream of the handler. Who has got that of Nest, as from `REQUEST`, reads the same. */
-function streamOf(stream: RequestStream, call: GrpcCall & Readable): ClientStream {
+function streamOf(stream: RequestStream, call: ReadCall): ClientStream {
   const ours = noted(new ClientStream(new ClientMessages(stream, call)), call);
   stream.source = ours;
   streams.set(stream, ours);
@@ -76,16 +75,18 @@ export function withStreams(args: readonly unknown[]): CallStreams | undefined {
 /** Asks nothing of the value itself: it may be a Proxy of the app. */
 const streamIn = (value: unknown): ClientStream | undefined => streams.get(value as object);
 
-/** The call, if its client has not left yet. */
-const readCallIn = (value: unknown): GrpcCall | undefined =>
-  readCalls.has(value as object) && !(value as GrpcCall).cancelled ? (value as GrpcCall) : undefined;
+/** The call itself, if a method can read it still: its client has not left. */
+function readCallIn(value: unknown): ReadCall | undefined {
+  const call = calls.get(value as object);
+  return call === value && call instanceof Readable && !call.cancelled ? call : undefined;
+}
 
 /** The arguments of a call of a method with a lock, with streams among them. */
 export class CallStreams {
   readonly args: unknown[];
   readonly #streams: ClientStream[] = [];
   /** Calls that are read instead of a stream. */
-  readonly #readCalls: readonly GrpcCall[];
+  readonly #readCalls: readonly ReadCall[];
 
   constructor(args: readonly unknown[]) {
     this.#readCalls = (args.some(streamIn) ? [] : args).map(readCallIn).filter((call) => call !== undefined);
@@ -100,7 +101,7 @@ export class CallStreams {
 
   /** @throws HttpException when the body must not run: what a client has sent is gone, as it left during the wait */
   assertSent(): void {
-    const isUnread = (call: GrpcCall) => call.cancelled && !(call as GrpcCall & Readable).readableEnded;
+    const isUnread = ({ cancelled, readableEnded }: ReadCall) => cancelled && !readableEnded;
     if (this.#streams.some(({ isGone }) => isGone) || this.#readCalls.some(isUnread)) throw clientGone();
   }
 }

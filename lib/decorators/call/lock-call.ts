@@ -20,19 +20,16 @@ export interface CalledMethod {
 }
 
 /** Calls a body while holding its lock. `unsubscribed` ends the wait; the body does not begin then. */
-export type LockCall = (
-  body: Method,
-  self: object,
-  args: unknown[],
-  unsubscribed?: AbortSignal,
-  streams?: CallStreams,
-) => Promise<unknown>;
+export type LockCall = (body: Method, self: object, args: unknown[], unsubscribed?: AbortSignal) => Promise<unknown>;
+
+/** The same, with the streams among its arguments. */
+type StreamsCall = (...call: [...Parameters<LockCall>, streams?: CallStreams]) => Promise<unknown>;
 
 export function lockCall(method: CalledMethod): LockCall {
   return method.options.onTimeout === 'throw' ? callOrThrow(method) : callWithFallback(method);
 }
 
-function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): LockCall {
+function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): StreamsCall {
   const { module, lockOptions } = options;
   const onLost = lockOptions.onLost ?? 'throw';
   // Not an async function: a lock costs so little that one more promise shows.

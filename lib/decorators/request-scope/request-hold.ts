@@ -174,7 +174,7 @@ export class RequestHold {
    */
   startReading(onLost: 'throw' | 'ignore'): () => void {
     if (this.#isOver) throw clientGone();
-    if (onLost === 'throw') assertNotLost(this.lock);
+    assertNotLost({ lock: this.lock, onLost });
     return this.work();
   }
 
@@ -184,7 +184,7 @@ export class RequestHold {
    */
   assertReadable(): void {
     if (this.#isOver) this.lock.assertHeld();
-    else assertNotLost(this.lock);
+    else assertNotLost({ lock: this.lock, onLost: 'throw' });
   }
 
   /**

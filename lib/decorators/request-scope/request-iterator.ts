@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { IteratorSource } from '../stream/iterator-source.js';
 import { OpenCalls } from '../stream/open-calls.js';
-import { leaseMsOf, lossToTell, toldError, type StreamLock } from '../stream/stream-hold.js';
+import { assertNotLost, leaseMsOf, toldError, type StreamLock } from '../stream/stream-hold.js';
 import type { HandlerCall } from './handler-call.js';
 import { Turn } from './handler-turn.js';
 import type { RequestHold } from './request-hold.js';
@@ -71,14 +71,14 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
         }
         this.#turn = turn;
       }
-      if (this.#leave) this.#assertNotLost();
+      if (this.#leave) assertNotLost(this.#streamLock);
       else this.#leave = this.#hold.startReading(this.#call.onLost);
     } catch (error) {
       throw this.#stopped(error);
     }
     const result = await this.#step(go, false);
     try {
-      this.#assertNotLost();
+      assertNotLost(this.#streamLock);
     } catch (error) {
       throw this.#stopped(error);
     }
@@ -99,11 +99,6 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
       this.#isLeft ||= isLast;
       this.#leaveOnceSettled();
     }
-  }
-
-  #assertNotLost(): void {
-    const lost = lossToTell(this.#streamLock);
-    if (lost) throw lost;
   }
 
   /** Stops the source of a reader that is refused. */

@@ -42,11 +42,11 @@ export function heldIterator(
     try {
       if (tellsLoss) hold.startReading(onLost);
       const result = await calls.during(() => inside(go));
-      if (tellsLoss && onLost === 'throw' && !hold.hasEnded) assertNotLost(lock);
+      if (tellsLoss && !hold.hasEnded) assertNotLost(streamLock);
       // Who leaves by `return()` does not come back, even if a `finally` yields.
       if (result.done || !tellsLoss) await end(longestMs);
       // Only the release may find it out.
-      if (result.done && tellsLoss && onLost === 'throw') assertNotLost(lock);
+      if (result.done && tellsLoss) assertNotLost(streamLock);
       return result;
     } catch (error) {
       await end(longestMs);

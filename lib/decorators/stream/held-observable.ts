@@ -1,9 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Observer } from 'rxjs';
 import { onAbort } from '../../clock/on-abort.js';
-import { lostError } from '../../service/call-errors.js';
 import { observerIn } from '../../clock/observer-in.js';
-import { lossToTell, noteHold, StreamHold, type StreamLock } from './stream-hold.js';
+import { lossToTell, noteHold, StreamHold, toldError, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
 
 /**
@@ -11,7 +10,7 @@ import { untilUnsubscribed } from './until-unsubscribed.js';
  * The source runs inside the lock, whoever reads it; its readers run in their own async contexts.
  */
 export function heldObservable(source: Observable<unknown>, streamLock: StreamLock): Observable<unknown> {
-  const { onLost, requests } = streamLock;
+  const { onLost } = streamLock;
   const hold = new StreamHold(streamLock);
   const inside = AsyncLocalStorage.snapshot();
   let readers = 0;
@@ -22,21 +21,19 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
     readers++;
     const reader = observerIn(AsyncLocalStorage.snapshot(), subscriber);
     const stopListening = onLost === 'throw' ? failWhenLost(streamLock, reader, inside) : undefined;
-    const end = (report: () => void, failure?: unknown): void => {
+    const end = (report: () => void): void => {
       stopListening?.();
-      void leave().then(() => {
-        // No timer may have told of it, or only the release.
-        const lost = lossToTell(streamLock);
-        if (lost) reader.error(inside(() => lostError(lost, requests, failure)));
-        else report();
-      });
+      void leave().then(report);
     };
-    const failed = (error: unknown): void => end(() => reader.error(inside(() => requests.attachError(error))), error);
+    const tell = (failure?: unknown): void => reader.error(inside(() => toldError(streamLock, failure)));
+    const failed = (error: unknown): void => end(() => tell(error));
+    // Only the release may have found out that the lock is lost.
+    const completed = (): void => end(() => (lossToTell(streamLock) ? tell() : reader.complete()));
     const read = (): unknown =>
       untilUnsubscribed(source, subscriber, inside).subscribe({
         next: reader.next,
         error: failed,
-        complete: () => end(reader.complete),
+        complete: completed,
       });
     try {
       inside(read);

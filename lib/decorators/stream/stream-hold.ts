@@ -28,26 +28,29 @@ const LONGEST_AFTER_REQUEST_MS = 1000;
 export const leaseMsOf = (lock: Lock): number =>
   lock.isHeld ? Math.min(...lock.leases.map(({ leaseMs }) => leaseMs), LONGEST_TIMER_MS) : 0;
 
-/**
- * Throws when the lock is lost. Reads the clock, so it knows a loss that no timer has reported yet. A lock that its
- * owner has released is not lost.
- *
- * @throws LockLostError
- */
-export function assertNotLost(lock: Lock): void {
-  if (!lock.isHeld && lock.loss) throw lock.loss;
-}
+/** What the readers of a stream hear of its lock. */
+type ToldLock = Pick<StreamLock, 'lock' | 'onLost'>;
 
 /**
  * Returns the loss of the lock that the readers of its streams hear of, if there is one. Reads the clock, so it knows a
  * loss that no timer has reported yet. A lock that its owner has released is not lost.
  */
-export function lossToTell({ lock, onLost }: Pick<StreamLock, 'lock' | 'onLost'>): LockLostError | undefined {
+export function lossToTell({ lock, onLost }: ToldLock): LockLostError | undefined {
   return onLost === 'throw' && !lock.isHeld ? lock.loss : undefined;
 }
 
-/** Makes the error that a reader gets when the stream fails. When the lock is lost, that is told: the failure may come from it. */
-export function toldError(streamLock: StreamLock, failure: unknown): unknown {
+/** @throws LockLostError when there is a loss that the readers hear of */
+export function assertNotLost(told: ToldLock): void {
+  const lost = lossToTell(told);
+  if (lost) throw lost;
+}
+
+/**
+ * Makes the error that a reader gets.
+ *
+ * @param failure of the stream. When the lock is lost, that is told instead, because the failure may come from it.
+ */
+export function toldError(streamLock: StreamLock, failure?: unknown): unknown {
   const lost = lossToTell(streamLock);
   return lost ? lostError(lost, streamLock.requests, failure) : streamLock.requests.attachError(failure);
 }
@@ -91,7 +94,7 @@ export class StreamHold {
     clearTimeout(this.#unreadTimer);
     try {
       if (this.#released || (this.#hasEnded && this.#lock.loss)) this.#lock.assertHeld();
-      else if (onLost === 'throw') assertNotLost(this.#lock);
+      else assertNotLost({ lock: this.#lock, onLost });
     } catch (error) {
       // A call around this one waits for the end, too.
       this.#resolve();

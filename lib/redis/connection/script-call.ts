@@ -41,8 +41,8 @@ export abstract class ScriptCall implements Call {
   encode(): string {
     const { text, keyCount, count } = this.encodeArguments(this.sent);
     const { bySource, bySha1 } = this.#script;
-    this.#timesSent++;
-    return `*${3 + count}\r\n${this.needsSource || this.#timesSent === 3 ? bySource : bySha1}${bulkCount(keyCount)}${text}`;
+    const isThird = ++this.#timesSent === 3;
+    return `*${3 + count}\r\n${this.needsSource || isThird ? bySource : bySha1}${bulkCount(keyCount)}${text}`;
   }
 
   succeed(reply: unknown): void {
