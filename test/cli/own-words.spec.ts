@@ -16,6 +16,11 @@ describe('On the command line', () => {
     expect(inOwnWords('It is held. Set "wait" to wait for it.', true)).toBe('It is held. Set --wait to wait for it.');
   });
 
+  it('a duration is not said to be a number', () => {
+    const said = '"wait" is "1h30m", but must be a duration: a number of milliseconds or a string such as "250ms".';
+    expect(inOwnWords(said, true)).toBe('--wait is "1h30m", but must be a duration: such as "250ms".');
+  });
+
   it('where the server is named by the environment, advice names the variable', () => {
     expect(inOwnWords('Look at "connection".', false)).toBe('Look at REDIS_URL.');
   });

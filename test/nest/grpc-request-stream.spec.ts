@@ -713,6 +713,18 @@ async function answer(call: Call): Promise<(number | string)[]> {
   return all;
 }
 
+/** Sends three messages to a method that waits for its key, and then lets it have that. */
+async function answerAfterWait(method: string): Promise<(number | string)[]> {
+  const held = await locks.lock(KEY);
+  const waits = event('queued');
+  const call = called(method);
+  const answered = answer(call);
+  sendAll(call, [1, 2, 3]);
+  await waits;
+  await held.unlock();
+  return answered;
+}
+
 const event = (wanted: string) => firstValueFrom(locks.events.pipe(filter(({ type }) => type === wanted)));
 
 const METHODS = ['Declared', 'Below', 'Above', 'AsyncBelow', 'AsyncAbove', 'Inner'];
@@ -726,14 +738,7 @@ describe.each(METHODS)('a lock on a gRPC method that reads a stream: %s', (metho
   });
 
   it('gets what was sent while it waited, also when the client has ended its stream by then', async () => {
-    const held = await locks.lock(KEY);
-    const waits = event('queued');
-    const call = called(method);
-    const answered = answer(call);
-    sendAll(call, [1, 2, 3]);
-    await waits;
-    await held.unlock();
-    expect(await answered).toEqual([1, 2, 3]);
+    expect(await answerAfterWait(method)).toEqual([1, 2, 3]);
   });
 
   it('gets what is sent later, too, and keeps its lock meanwhile', async () => {
@@ -838,13 +843,7 @@ it.each([
   ['HeadedInside', 12],
   ['NotedInside', 3],
 ])('a body can await the stream that a locked method inside has had before: %s', async (method, reply) => {
-  const held = await locks.lock(KEY);
-  const waits = event('queued');
-  const busy = called(method);
-  sendAll(busy, [1, 2, 3]);
-  await waits;
-  await held.unlock();
-  expect(await answer(busy)).toEqual([reply]);
+  expect(await answerAfterWait(method)).toEqual([reply]);
   const free = called(method);
   sendAll(free, [1, 2, 3]);
   expect(await answer(free)).toEqual([reply]);
@@ -861,13 +860,7 @@ it.each([
 });
 
 it.each(['OfCall', 'CallAlone'])('a method can read the call itself: %s', async (method) => {
-  const held = await locks.lock(KEY);
-  const waits = event('queued');
-  const call = called(method);
-  sendAll(call, [1, 2, 3]);
-  await waits;
-  await held.unlock();
-  expect(await answer(call)).toEqual([3]);
+  expect(await answerAfterWait(method)).toEqual([3]);
 });
 
 it.each(['CountedInstead', 'CountedBeside'])('"onTimeout" can await the whole stream, too: %s', async (method) => {
@@ -896,13 +889,7 @@ it.each(['HeldBack', 'HeldBackWithLock'])(
 );
 
 it('a body can await the first message, and then gets all as Nest sends them again', async () => {
-  const held = await locks.lock(KEY);
-  const waits = event('queued');
-  const call = called('Headed');
-  sendAll(call, [1, 2, 3]);
-  await waits;
-  await held.unlock();
-  expect(await answer(call)).toEqual([10, 1, 2, 3]);
+  expect(await answerAfterWait('Headed')).toEqual([10, 1, 2, 3]);
 });
 
 describe('methods with a lock that read one stream beside others', () => {

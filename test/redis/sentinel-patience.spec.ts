@@ -39,6 +39,16 @@ describe('A Sentinel that gives no answer, or restarts', () => {
     return both;
   }
 
+  /** Tells a client of a failover that leads it away from its server. */
+  async function leavesWhenTold(redis: Redis): Promise<void> {
+    await until(() => sentinel.subscribers === 1);
+    const left = once(redis, 'close');
+    sentinel.announce(1);
+    await left;
+    redis.disconnect();
+    await until(() => sentinel.subscribers === 0);
+  }
+
   it.each([
     ['the first client', 0],
     ['the one that subscribes', 1],
@@ -82,12 +92,7 @@ describe('A Sentinel that gives no answer, or restarts', () => {
       await redis.connect();
       await until(() => sentinel.subscribers === 1);
       sentinel.hangUp();
-      await until(() => sentinel.subscribers === 1);
-      const hungUp = once(redis, 'close');
-      sentinel.announce(1);
-      await hungUp;
-      redis.disconnect();
-      await until(() => sentinel.subscribers === 0);
+      await leavesWhenTold(redis);
     }
   });
 
@@ -121,12 +126,7 @@ describe('A Sentinel that gives no answer, or restarts', () => {
     const natMap = (address: string) => (address === '127.0.0.1:1' ? elsewhere() : null);
     for (const redis of clientsOf({ sentinels: [{ host, port: sentinel.port }], natMap }, 3000)) {
       await redis.connect();
-      await until(() => sentinel.subscribers === 1);
-      const hungUp = once(redis, 'close');
-      sentinel.announce(1);
-      await hungUp;
-      redis.disconnect();
-      await until(() => sentinel.subscribers === 0);
+      await leavesWhenTold(redis);
     }
   });
 

@@ -38,88 +38,114 @@ export function hearingFailovers(redis: Redis): void {
   if (!connect) return;
   const resolve = connector.resolve.bind(connector);
   const listen = connector.initFailoverDetector.bind(connector);
-  const { disconnectTimeout, keepAlive, name, role } = redis.options;
-  const epochSaidBy = (client: SentinelClient): Promise<number> =>
-    role === 'slave' ? Promise.resolve(NaN) : client.sentinel('master', name!).then(epochOf);
-  /** The epoch of the last failover that the Sentinel knew of which named the server. */
-  let epoch = NaN;
-  /** The later epoch that each Sentinel has told of. */
-  const told = new Map<string, number>();
-  let saidLast: Promise<number>;
-  /** The host and the port of the master that a Sentinel named last. The app may reach it at another address. */
-  let named: string | undefined;
-  let isUnheard = false;
-  const refused = (error: Error): number => {
-    if (!isUnheard && error.message.startsWith('NOPERM')) {
-      isUnheard = true;
-      redis.emit(UNHEARD, `${DEAF} (${error.message})`);
-    }
-    return NaN;
-  };
+  const { disconnectTimeout, keepAlive } = redis.options;
+  // When it drops the client, ioredis rejects a subscription of its own that nobody awaits: the process would end.
+  const ours = { disconnectTimeout, keepAlive, autoResubscribe: false };
+  const failovers = new Failovers(redis);
 
-  // Sentinels tell of all masters that they watch, and of one failover more than once.
-  const isNews = (message: string): boolean => {
-    const [master, , , host, port] = message.split(' ');
-    return master === name && (role === 'slave' || `${host} ${port}` !== named);
-  };
-
-  connector.resolve = async (endpoint) => {
-    // It connects, and asks, at once.
-    const address = resolve(endpoint);
-    const asked = saidLast;
-    if (!(await address)) return null;
-    const said = await asked;
-    if (!Number.isNaN(said)) epoch = said;
-    return address;
-  };
+  connector.resolve = (endpoint) => failovers.during(resolve(endpoint));
   // The connection to the server may be made after the client was disconnected.
   connector.initFailoverDetector = async () => {
     if (connector.connecting) await listen();
   };
   connector.connectToSentinel = (endpoint, options) => {
-    const isForQuestions = !options;
-    // When it drops the client, ioredis rejects a subscription of its own that nobody awaits: the process would end.
-    const ours = { ...options, disconnectTimeout, keepAlive, autoResubscribe: false };
-    if (isForQuestions) {
-      const client = connect(endpoint, ours);
-      const ask = client.sentinel.bind(client);
-      client.sentinel = async (command, ofMaster) => {
-        const said = await ask(command, ofMaster);
-        if (command === 'get-master-addr-by-name' && Array.isArray(said)) named = said.join(' ');
-        return said;
-      };
-      saidLast = epochSaidBy(client).catch(() => NaN);
-      return client;
-    }
-    const client = connect(endpoint, {
-      ...ours,
-      commandTimeout: LONGEST_REPLY_MS,
-      // What a lost connection leaves unanswered is not asked again, and keeps no timer.
-      maxRetriesPerRequest: 0,
-    });
-    const subscribe = client.subscribe.bind(client);
-    const emit = client.emit.bind(client);
-    client.emit = (...event) => (event[0] !== 'message' || isNews(String(event[2]))) && emit(...event);
-    // For ioredis, which subscribes only once, to connect. Who has subscribed can't ask any more.
-    client.subscribe = () => client.connect();
-    client.on('ready', () => {
-      void epochSaidBy(client)
-        .catch(refused)
-        .then((later) => {
-          const sentinel = `${client.options.host}:${client.options.port}`;
-          // Once for each Sentinel: the one that is asked first may not know of it.
-          if (!(later > epoch) || later === told.get(sentinel)) return;
-          told.set(sentinel, later);
-          redis.disconnect(true);
-        });
-      subscribe('+switch-master').catch(refused);
-    });
-    return readyWhileConnected(client.on('error', () => undefined)) as SentinelClient;
+    if (!options) return failovers.ask(connect(endpoint, ours));
+    return failovers.listenTo(
+      connect(endpoint, {
+        ...options,
+        ...ours,
+        commandTimeout: LONGEST_REPLY_MS,
+        // What a lost connection leaves unanswered is not asked again, and keeps no timer.
+        maxRetriesPerRequest: 0,
+      }),
+    );
   };
 }
 
-/** Reads the epoch from what `SENTINEL MASTER` says: names and values by turns. */
-function epochOf(said: unknown): number {
-  const facts = said as readonly unknown[];
-  return Number(facts[facts.indexOf('config-epoch') + 1]);
+/** What the Sentinels of a client say about its master. */
+class Failovers {
+  readonly #redis: Redis;
+  /** The host and the port that a Sentinel named last. The app may reach the master at another address. */
+  #named: string | undefined;
+  /** The epoch that this Sentinel knew of. */
+  #epoch = NaN;
+  /** The epoch that the Sentinel which is asked says. */
+  #asked: Promise<number> | undefined;
+  /** The later epoch that each Sentinel has told of. */
+  readonly #told = new Map<string, number>();
+  #isUnheard = false;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** Notes what a Sentinel says that ioredis asks for the master. */
+  ask(sentinel: SentinelClient): SentinelClient {
+    const ask = sentinel.sentinel.bind(sentinel);
+    sentinel.sentinel = async (command, name) => {
+      const said = await ask(command, name);
+      if (command === 'get-master-addr-by-name' && Array.isArray(said)) this.#named = said.join(' ');
+      return said;
+    };
+    this.#asked = this.#epochOf(sentinel).catch(() => NaN);
+    return sentinel;
+  }
+
+  /** Passes on the address that a Sentinel names which ioredis asks, when its epoch is known, too. */
+  async during<Address>(naming: Promise<Address | null>): Promise<Address | null> {
+    const asked = this.#asked;
+    const address = await naming;
+    if (!address) return null;
+    const epoch = await asked!;
+    if (!Number.isNaN(epoch)) this.#epoch = epoch;
+    return address;
+  }
+
+  /** Lets a client subscribe to the news of a Sentinel each time it is ready, and ask it for the last. */
+  listenTo(sentinel: SentinelClient): SentinelClient {
+    const subscribe = sentinel.subscribe.bind(sentinel);
+    const emit = sentinel.emit.bind(sentinel);
+    sentinel.emit = (...event) => (event[0] !== 'message' || this.#isNews(String(event[2]))) && emit(...event);
+    // For ioredis, which subscribes only once, to connect. Who has subscribed can't ask any more.
+    sentinel.subscribe = () => sentinel.connect();
+    sentinel.on('ready', () => {
+      void this.#epochOf(sentinel).then(
+        (epoch) => this.#heard(sentinel, epoch),
+        (error: Error) => this.#refused(error),
+      );
+      subscribe('+switch-master').catch((error: Error) => this.#refused(error));
+    });
+    return readyWhileConnected(sentinel.on('error', () => undefined)) as SentinelClient;
+  }
+
+  get #isOfReplicas(): boolean {
+    return this.#redis.options.role === 'slave';
+  }
+
+  /** Sentinels tell of all masters that they watch, and of one failover more than once. */
+  #isNews(message: string): boolean {
+    const [master, , , host, port] = message.split(' ');
+    return master === this.#redis.options.name && (this.#isOfReplicas || `${host} ${port}` !== this.#named);
+  }
+
+  #heard({ options: { host, port } }: SentinelClient, epoch: number): void {
+    const sentinel = `${host}:${port}`;
+    // Once for each Sentinel: the one that is asked first may not know of it.
+    if (!(epoch > this.#epoch) || epoch === this.#told.get(sentinel)) return;
+    this.#told.set(sentinel, epoch);
+    this.#redis.disconnect(true);
+  }
+
+  #refused({ message }: Error): void {
+    if (this.#isUnheard || !message.startsWith('NOPERM')) return;
+    this.#isUnheard = true;
+    this.#redis.emit(UNHEARD, `${DEAF} (${message})`);
+  }
+
+  async #epochOf(sentinel: SentinelClient): Promise<number> {
+    if (this.#isOfReplicas) return NaN;
+    // Names and values by turns.
+    const facts = (await sentinel.sentinel('master', this.#redis.options.name!)) as readonly unknown[];
+    return Number(facts[facts.indexOf('config-epoch') + 1]);
+  }
 }
