@@ -440,7 +440,7 @@ describe('a stream whose lock is gone says so when only the release finds it out
   /** Nobody is told. */
   async function takeAway(): Promise<void> {
     const { holder } = (await locks.inspect('feed'))!;
-    expect(await store.release({ keys: ['feed'], token: holder!.token, leaseMs: 1 })).toBe(true);
+    expect(await store.release({ keys: ['feed'], token: holder.token, leaseMs: 1 })).toBe(true);
   }
 
   it('a stream that is an Observable', async () => {
