@@ -19,6 +19,9 @@ export function json(value: unknown): string {
   return JSON.stringify(value).replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
+/** Writes a text without quotes, and without a character that a terminal acts on. */
+export const unquoted = (text: string): string => json(text).slice(1, -1);
+
 /** Quotes a text of any length, cut off where it is too long. */
 export function quotedStart(text: string, longest = LONGEST): string {
   return quoted(text.length > longest ? `${text.slice(0, longest)}…` : text);

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ServerResponse } from 'node:http';
 import type { HttpServer } from '@nestjs/common';
+import { leaveRequest } from './http-request.js';
 
 /** The arrival of a request at its server, before any middleware. */
 class Arrival {}
@@ -49,6 +50,7 @@ function note(response: ServerResponse): void {
   const arrival = new Arrival();
   arrivals.set(response, arrival);
   current.enterWith(arrival);
+  leaveRequest();
 }
 
 /**

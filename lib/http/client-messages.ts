@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { isObservable, type Observable } from 'rxjs';
 import { nextTick } from '../clock/next-tick.js';
+import { hasClientLeft } from './answered-call.js';
 import { CallFlow } from './call-flow.js';
 
 /** What the client of a gRPC call streams, as Nest gives it to a method with `@GrpcStreamMethod`. */
@@ -76,7 +77,7 @@ export class ClientMessages {
     this.#hold();
     const ended = () => {
       this.#hasEnded = true;
-      this.#isWhole = !call.cancelled;
+      this.#isWhole = !hasClientLeft(call);
       this.#send();
     };
     // That a client has left in the middle is known two turns of the event loop later: `call.cancelled`.
@@ -100,9 +101,9 @@ export class ClientMessages {
     return this.#last;
   }
 
-  /** Whether the client has cancelled its call. */
+  /** Whether the client has left before it had its answer. */
   get hasLeft(): boolean {
-    return this.#call.cancelled;
+    return hasClientLeft(this.#call);
   }
 
   /** Whether the call has ended before all was read: what the client has sent is gone, or a part. */

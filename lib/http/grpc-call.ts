@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { Readable } from 'node:stream';
 import type { ExecutionContext } from '@nestjs/common';
 import { nextTick } from '../clock/next-tick.js';
+import { hasClientLeft, noteAnswer } from './answered-call.js';
 import { ClientMessages, isRequestStream, type RequestStream } from './client-messages.js';
 import { ClientStream } from './client-stream.js';
 import { clientGone } from './http-request.js';
@@ -46,6 +47,7 @@ export function prepareGrpcCall(context: ExecutionContext): void {
   const call = isGrpcCall(args[CALL]) ? args[CALL] : stream;
   if (!isGrpcCall(call) || calls.has(call)) return;
   calls.set(call, call);
+  noteAnswer(call);
   areThereAny = true;
   const ours = isRequestStream(stream) && call instanceof Readable ? streamOf(stream, call) : undefined;
   tellLateListeners(call, ours);
@@ -85,7 +87,7 @@ function readCallIn(value: unknown): ReadCall | undefined {
 export class CallStreams {
   readonly args: unknown[];
   readonly #streams: ClientStream[] = [];
-  /** Calls that are read instead of a stream. */
+  /** Calls that the method may read instead of a stream. */
   readonly #readCalls: readonly ReadCall[];
 
   constructor(args: readonly unknown[]) {
@@ -101,7 +103,7 @@ export class CallStreams {
 
   /** @throws HttpException when the body must not run: what a client has sent is gone, as it left during the wait */
   assertSent(): void {
-    const isUnread = ({ cancelled, readableEnded }: ReadCall) => cancelled && !readableEnded;
+    const isUnread = (call: ReadCall) => hasClientLeft(call) && !call.readableEnded;
     if (this.#streams.some(({ isGone }) => isGone) || this.#readCalls.some(isUnread)) throw clientGone();
   }
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { ArgumentsHost, ExecutionContext } from '@nestjs/common';
-import { shown } from '../errors/messages.js';
+import { shown, unquoted } from '../errors/messages.js';
 
 /** A request of Express, or of Fastify. */
 interface RoutedRequest {
@@ -34,7 +34,7 @@ export function routeOf(context: ExecutionContext): string {
 export function requestOf({ req }: ServerResponse): string {
   // A response that a test has made may have no request.
   const { method = '', originalUrl, url = '' } = (req ?? {}) as Partial<ServerResponse['req'] & MountedRequest>;
-  return `${method} ${(originalUrl ?? url).replace(/\?.*/s, '')} (middleware)`;
+  return `${method} ${unquoted((originalUrl ?? url).replace(/\?.*/s, ''))} (middleware)`;
 }
 
 /** Shows a path; for a regular expression, its source. */

@@ -8,7 +8,7 @@ import { keepQueuedInContext } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
 import { isClosed, isOver, onceEnded } from './response-end.js';
 
-const requests = new AsyncLocalStorage<HttpRequest>();
+const requests = new AsyncLocalStorage<HttpRequest | undefined>();
 
 /** How Nest calls the handler of each response. */
 const contexts = new WeakMap<ServerResponse, ExecutionContext>();
@@ -51,9 +51,9 @@ class HttpRequest {
     return !response || isOver(response);
   }
 
-  watch(): void {
+  watch(whenOver: () => void): void {
     const response = this.#response.deref();
-    if (response && !isOver(response)) onceEnded(response, nothing);
+    if (response && !isOver(response)) onceEnded(response, whenOver);
   }
 
   /**
@@ -87,8 +87,6 @@ function attach(response: ServerResponse, failure: Failure, factory: LockExcepti
     error.replaceWith(() => callExceptionFactory(factory, error, context));
   noteFailure(response, failure);
 }
-
-function nothing(): void {}
 
 function goneSignal(response: ServerResponse): AbortSignal {
   const gone = gones.get(response) ?? new AbortController();
@@ -139,6 +137,11 @@ export function enterRequest(context: ExecutionContext): void {
   request.keepInContext();
 }
 
+/** Forgets the request of the running async context: Node 20 begins the next one on a connection in that of the last. */
+export function leaveRequest(): void {
+  if (requests.getStore()) requests.enterWith(undefined);
+}
+
 /** Makes the request known to what `work` calls. */
 export function insideRequest<T>(context: ExecutionContext, work: () => T): T {
   const request = httpRequest(context);
@@ -167,9 +170,11 @@ export function clientGoneSignal(): AbortSignal | undefined {
 /**
  * Looks from time to time whether the HTTP client of this async context has gone, until the response has been sent. The
  * connection is closed then, so whoever reads a stream for it hears of that, such as Nest.
+ *
+ * @param whenOver is called when the response has been sent, or the client has gone
  */
-export function watchClient(): void {
-  requests.getStore()?.watch();
+export function watchClient(whenOver: () => void): void {
+  requests.getStore()?.watch(whenOver);
 }
 
 /** Tells whether this async context handles an HTTP request that waits for its response. */

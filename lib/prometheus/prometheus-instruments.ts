@@ -57,7 +57,26 @@ function gauge(registry: Registry, described: InstrumentDescription): UpDownCoun
   const metric =
     existing<Gauge>(registry, name, LABEL_NAMES) ??
     new Gauge({ name, help, labelNames: [...LABEL_NAMES], registers: [registry] });
-  return { add: (change, attributes) => metric.inc(labelsOf(attributes), change) };
+  const counts = countsOf(metric);
+  const add = (change: 1 | -1, attributes: LockAttributes): void => {
+    const labels = labelsOf(attributes);
+    const id = JSON.stringify(labels);
+    const count = (counts.get(id) ?? 0) + change;
+    if (count === 0) counts.delete(id);
+    else counts.set(id, count);
+    metric.set(labels, count);
+  };
+  return { add };
+}
+
+/** What each gauge shows, for all apps of the process. */
+const shownCounts = new WeakMap<Gauge, Map<string, number>>();
+
+/** Returns the counts that a gauge shows. The gauge does not keep them: `registry.resetMetrics()` sets it to zero. */
+function countsOf(metric: Gauge): Map<string, number> {
+  const counts = shownCounts.get(metric) ?? new Map<string, number>();
+  shownCounts.set(metric, counts);
+  return counts;
 }
 
 /** Names a metric as Prometheus does, with its unit: so does an OpenTelemetry Collector, and Prometheus for OTLP. */

@@ -23,8 +23,8 @@ import { lockRequest, type LockRequest, type Refusal } from '../core/request/loc
 import type { Processes } from '../core/processes.js';
 import { endingHealth, healthOf, type StoreHealth } from '../core/store-health.js';
 import { startIfLazy } from '../core/lazy-promise.js';
-import { unreadStream } from '../core/returned-stream.js';
-import { endOf } from '../core/stream-end.js';
+import { endOf } from '../core/result-work.js';
+import { closeUnread, unreadResult } from '../core/unread-result.js';
 import { observableOf } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError, noWork } from './call-errors.js';
@@ -170,12 +170,12 @@ export class LockService {
       void end.then(() => this.#leave(node, lock));
       return value;
     }
-    const stream = unreadStream(value);
+    const unread = unreadResult(value);
     await this.#leave(node, lock);
     const lost = resolved.onLost === 'throw' ? lock.loss : undefined;
-    stream?.end(lost !== undefined);
-    if (lost) throw lostError(lost, this.requests);
-    return value;
+    if (!lost) return unread ? unread.take() : value;
+    closeUnread(value);
+    throw lostError(lost, this.requests);
   }
 
   /**

@@ -10,8 +10,10 @@ export interface RequestPort {
   /**
    * Looks, until the current request is over, whether anybody still waits for its response: for a stream, which is read
    * for as long as somebody does.
+   *
+   * @param whenOver is called when the request is over
    */
-  watch(): void;
+  watch(whenOver: () => void): void;
   /** Whether there is a current request, and it is not over. */
   isRunning(): boolean;
   /** Whether the current request has its response, or nobody waits for it any more; false outside of a request. */

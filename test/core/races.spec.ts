@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockUnavailableError, type StoreListener } from 'nest-redis-lock';
@@ -47,30 +45,6 @@ describe('Races', () => {
       late.close(),
       expect(call).rejects.toHaveProperty('detail', expect.stringMatching(/shutting down/)),
     ]);
-  });
-
-  it('a stream that fails while its lock is released fails the call, and does not end the process', async () => {
-    const stream = new Readable();
-    store.afterRelease = async () => {
-      stream.destroy(new Error('no such file'));
-      await once(stream, 'close');
-    };
-    await expect(locks.withLock('a', () => stream)).rejects.toThrow('no such file');
-  });
-
-  it('a stream is passed on without a listener of the library', async () => {
-    const stream = await locks.withLock('a', () => new Readable());
-    expect(stream.listenerCount('error')).toBe(0);
-  });
-
-  it('a stream that nobody gets, because its lock is lost, is closed', async () => {
-    const stream = new Readable();
-    const lost = locks.withLock('a', async () => {
-      await locks.forceUnlock('a');
-      return stream;
-    });
-    await expect(lost).rejects.toHaveProperty('code', 'LOCK_LOST');
-    expect(stream.destroyed).toBe(true);
   });
 
   it('a lock is handed off to one caller only when a nested loss makes somebody unlock it again', async () => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { Lock, LockOptions } from 'nest-redis-lock';
 import { of } from 'rxjs';
 import { holdUntilEnd } from '../../lib/decorators/stream/hold-until-end.js';
-import { releaseUnread } from '../../lib/decorators/stream/stream-hold.js';
+import { leaveUnread } from '../../lib/core/result-work.js';
 import { until } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ShortGrantStore } from '../support/stores/short-grant-store.js';
@@ -40,7 +40,7 @@ function waitsForReader(lock: Lock): number | undefined {
   const stream = holdUntilEnd(of(1), { lock, onLost: 'throw', requests: here.requests });
   const [delay, ...others] = timer.mock.calls.map(([, delayMs]) => delayMs);
   timer.mockRestore();
-  releaseUnread(stream);
+  leaveUnread(stream);
   expect(others).toEqual([]);
   return delay;
 }

@@ -158,7 +158,7 @@ const OUTAGES: readonly Outage[] = [
   {
     what: 'it speaks TLS only',
     begin: async () => ({ url: urlOf(redis.tlsPort) }),
-    told: /whether it wants TLS \(rediss:\/\/\)/,
+    told: /whether it wants TLS \(rediss:\/\/\), or a certificate/,
     cause: /./,
   },
   {

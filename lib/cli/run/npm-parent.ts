@@ -11,15 +11,25 @@ export function whenNpmEnds(ended: () => void, env: NodeJS.ProcessEnv = process.
   const script = env['npm_lifecycle_script'];
   if (!script?.includes('nest-redis-lock')) return;
   const isOfScript = (pid: number): boolean => hasVariable(pid, 'npm_lifecycle_script', script);
+  const starter = process.ppid;
   // Some shells, such as bash, replace themselves by what they run. Then npm is the parent.
-  const hasShell = isOfScript(process.ppid);
-  const ancestors = (): string => [process.ppid, hasShell && parentOf(process.ppid)].join();
-  // Something else of the script has started this, and may end.
-  if (hasShell && isOfScript(parentOf(process.ppid) ?? 0)) return;
+  const hasShell = isOfScript(starter);
+  // Between the shell and this there may be another command, such as dotenv.
+  const shell = topmost(starter, isOfScript);
+  const ancestors = (): string => [process.ppid, hasShell && parentOf(shell)].join();
   const first = ancestors();
   const timer = setInterval(() => {
     if (ancestors() === first) return;
     clearInterval(timer);
+    // That command has started this in the background, and has ended.
+    if (shell !== starter && process.ppid !== starter) return;
     ended();
   }, LOOKS_EVERY_MS).unref();
+}
+
+/** Returns the topmost of a process and the ancestors next to it of which something is true. */
+function topmost(pid: number, isOne: (pid: number) => boolean): number {
+  let top = pid;
+  for (let above: number | undefined = pid; above !== undefined && isOne(above); above = parentOf(above)) top = above;
+  return top;
 }

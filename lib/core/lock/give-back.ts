@@ -6,8 +6,12 @@ import type { Lock } from './lock.js';
  * @throws the reason of the signal that aborted
  */
 export async function giveBack(lock: Lock, { reason }: AbortSignal): Promise<never> {
-  // No work has begun, so there is none after which the keys would have to stay.
-  if (!lock.isNested) lock.leases[0]!.keepNoLonger();
+  noteNoWork(lock);
   await lock.unlock();
   throw reason;
+}
+
+/** Notes that no work has begun in a lock, so there is none after which its keys would have to stay for `atLeast`. */
+export function noteNoWork(lock: Lock): void {
+  if (!lock.isNested) lock.leases[0]!.keepNoLonger();
 }

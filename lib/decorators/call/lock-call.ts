@@ -1,3 +1,4 @@
+import { noteNoWork } from '../../core/lock/give-back.js';
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
@@ -39,8 +40,13 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
       const { requests } = locks;
       const key = keyOrAttachedError(keyOf, args, requests);
       const work = (lock: Lock): unknown => {
-        unsubscribed?.throwIfAborted();
-        streams?.assertSent();
+        try {
+          unsubscribed?.throwIfAborted();
+          streams?.assertSent();
+        } catch (error) {
+          noteNoWork(lock);
+          throw error;
+        }
         const result = Reflect.apply(body, self, withCurrentLock(streams?.args ?? args, lockParameters, lock));
         return Promise.resolve(result).then((value) => {
           warnIfUncovered(value, name);

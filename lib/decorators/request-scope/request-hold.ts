@@ -218,10 +218,14 @@ export class RequestHold {
     this.#unreadLimit ??= setTimeout(() => reading.unsubscribe(), leaseMsOf(this.lock)).unref();
   }
 
-  /** Ends what nobody reads any more when it goes on to the handler. */
+  /**
+   * Ends what nobody reads any more when it goes on to the handler. An interceptor that awaits the handler rejects for
+   * that: it is read until then, because a rejection that nobody hears of ends the process.
+   */
   #refuseUnread(): void {
-    if (!this.#unread) return;
-    this.#unread.unsubscribe();
+    const unread = this.#unread;
+    if (!unread) return;
+    setImmediate(() => unread.unsubscribe());
     throw clientGone();
   }
 

@@ -19,6 +19,7 @@ import { RequestHold } from './request-hold.js';
 import { RequestHolds } from './request-holds.js';
 import { responseUnlessLost } from './request-stream.js';
 import { RequestTry, tryOf } from './request-try.js';
+import { closeUnsent } from './unsent-body.js';
 
 /** A handler with `scope: 'request'`, as its requests need to know it. */
 export interface LockedHandler {
@@ -38,7 +39,7 @@ interface TryParts {
   readonly context: ExecutionContext;
   readonly response: ServerResponse;
   /** Unsubscribes when nobody waits for the try any more, such as an interceptor with `timeout()`. */
-  readonly reader: Pick<Subscription, 'add'>;
+  readonly reader: Pick<Subscription, 'add' | 'closed'>;
 }
 
 const interceptors = new WeakSet<object>();
@@ -91,8 +92,7 @@ export function requestLockInterceptor(
           const hold = holds.idle(response, key);
           if (hold) return read(this.locks.goOn(hold, () => handle(hold)));
           this.#inLock({ key, context, response, reader: subscriber }, (hold) => read(handle(hold)))
-            // A try may have been given up while onTimeout() made what is sent.
-            .then((instead) => instead && !subscriber.closed && read(instead))
+            .then((instead) => instead && read(instead))
             .catch((error: unknown) => outside(() => subscriber.error(error)));
         };
         const enter = (): void => {
@@ -139,6 +139,11 @@ export function requestLockInterceptor(
           if (began) return undefined;
           if (onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
           const value = typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined;
+          if (reader.closed) {
+            // The try was given up while onTimeout() made what is sent.
+            closeUnsent(value);
+            return undefined;
+          }
           return isObservable(value) ? value : of(value);
         },
       );

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable } from 'rxjs';
+import { leaveUnread } from '../../core/result-work.js';
 import { lostError } from '../../service/call-errors.js';
 import { failWhenLost } from '../stream/held-observable.js';
 import { observerIn } from '../../clock/observer-in.js';
@@ -26,6 +27,7 @@ export function readableWhileHeld(source: Observable<unknown>, call: HandlerCall
         subscriber.add(hold.startStream());
         if (onLost === 'throw') hold.assertReadable();
       } catch (error) {
+        leaveUnread(source);
         return inside(() => subscriber.error(hold.requests.attachError(error)));
       }
       if (onLost === 'throw') subscriber.add(failWhenLost(hold, subscriber, inside));

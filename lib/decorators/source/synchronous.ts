@@ -1,4 +1,12 @@
-import type { Expression, MethodDefinition } from 'acorn';
+import type {
+  CallExpression,
+  Expression,
+  Identifier,
+  MemberExpression,
+  MethodDefinition,
+  Node,
+  Statement,
+} from 'acorn';
 import { contains, memberName } from './source-nodes.js';
 
 /**
@@ -17,11 +25,20 @@ export function isSynchronous({ value }: MethodDefinition): boolean {
 
 /** Returns the name of the method whose result a method only passes on: `rows` for `return this.rows(id)`. */
 export function passedOn({ value }: MethodDefinition): string | undefined {
-  const [only, ...more] = value.body.body;
+  const [only, ...more] = value.body.body.filter((statement) => !isCounter(statement));
   if (more.length > 0 || only?.type !== 'ReturnStatement' || only.argument?.type !== 'CallExpression') return undefined;
   const { callee } = only.argument;
   const isOwn = callee.type === 'MemberExpression' && callee.object.type === 'ThisExpression' && !callee.computed;
   return isOwn && callee.property.type === 'Identifier' ? callee.property.name : undefined;
+}
+
+/** Tells whether a statement is one of the counters that Istanbul puts before each other one: `cov_1().s[0]++`. */
+function isCounter(statement: Statement): boolean {
+  if (statement.type !== 'ExpressionStatement' || statement.expression.type !== 'UpdateExpression') return false;
+  let counted: Node = statement.expression.argument;
+  while (counted.type === 'MemberExpression') counted = (counted as MemberExpression).object;
+  const counters = counted.type === 'CallExpression' ? (counted as CallExpression).callee : counted;
+  return counters.type === 'Identifier' && (counters as Identifier).name.startsWith('cov_');
 }
 
 /**

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { noteWork } from '../../core/result-work.js';
 import { IteratorSource } from './iterator-source.js';
 import { OpenCalls } from './open-calls.js';
-import { assertNotLost, leaseMsOf, noteHold, StreamHold, toldError, type StreamLock } from './stream-hold.js';
+import { assertNotLost, leaseMsOf, StreamHold, toldError, type StreamLock } from './stream-hold.js';
 
 /** How long a call may go on when its reader has left, in ms: it may wait for an event that never comes. */
 const LONGEST_AFTER_LEAVING_MS = 5000;
@@ -63,5 +64,6 @@ export function heldIterator(
       return this;
     },
   };
-  return noteHold(held, hold);
+  const leave = (): void => void (hold.isRead || held.return!().catch(() => undefined));
+  return noteWork(held, { ended: hold.ended, leave });
 }

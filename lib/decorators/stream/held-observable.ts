@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Observer } from 'rxjs';
 import { onAbort } from '../../clock/on-abort.js';
 import { observerIn } from '../../clock/observer-in.js';
-import { lossToTell, noteHold, StreamHold, toldError, type StreamLock } from './stream-hold.js';
+import { leaveUnread, noteWork } from '../../core/result-work.js';
+import { lossToTell, StreamHold, toldError, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
 
 /**
@@ -17,7 +18,12 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
   const leave = (): Promise<void> => (--readers > 0 ? Promise.resolve() : hold.end());
 
   const held = new Observable((subscriber) => {
-    hold.startReading(onLost);
+    try {
+      hold.startReading(onLost);
+    } catch (error) {
+      if (readers === 0) leaveUnread(source);
+      throw toldError(streamLock, error);
+    }
     readers++;
     const reader = observerIn(AsyncLocalStorage.snapshot(), subscriber);
     const stopListening = onLost === 'throw' ? failWhenLost(streamLock, reader, inside) : undefined;
@@ -41,7 +47,12 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
       failed(error);
     }
   });
-  return noteHold(held, hold);
+  const leaveAll = (): void => {
+    if (hold.isRead) return;
+    void hold.end();
+    leaveUnread(source);
+  };
+  return noteWork(held, { ended: hold.ended, leave: leaveAll });
 }
 
 /**

@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs';
-import { releaseUnread } from './stream-hold.js';
+import { leaveUnread } from '../../core/result-work.js';
 import { isAsyncIterable, isObservable } from './stream-kind.js';
 import { throwInto } from './throw-into.js';
 
@@ -12,7 +12,7 @@ export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unkn
     const unsubscribed = new AbortController();
     call(unsubscribed.signal).then(
       (result) => {
-        if (subscriber.closed) return releaseUnread(result);
+        if (subscriber.closed) return leaveUnread(result);
         if (isObservable(result)) return void subscriber.add(result.subscribe(subscriber));
         subscriber.next(result);
         subscriber.complete();

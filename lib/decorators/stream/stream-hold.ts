@@ -1,7 +1,6 @@
 import { LONGEST_TIMER_MS } from '../../clock/deadline.js';
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockLostError } from '../../errors/lock-lost.error.js';
-import { noteEnd } from '../../core/stream-end.js';
 import { lostError } from '../../service/call-errors.js';
 import type { RequestPort } from '../../service/request-port.js';
 
@@ -63,9 +62,10 @@ export class StreamHold {
   /** Resolves when the lock may be released. Never rejects. */
   readonly ended: Promise<void>;
   readonly #lock: Lock;
-  readonly #unreadTimer: NodeJS.Timeout;
+  #unreadTimer: NodeJS.Timeout;
   #resolve!: () => void;
   #hasEnded = false;
+  #isRead = false;
   /**
    * Whether the stream released its lock. A method that released the lock itself wants its stream to be read without
    * the lock.
@@ -75,9 +75,14 @@ export class StreamHold {
   constructor({ lock, requests, hasCallEnded }: StreamLock) {
     this.#lock = lock;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
-    requests.watch();
+    requests.watch(() => this.#requestOver());
     const longestMs = requests.isOver() || hasCallEnded ? LONGEST_AFTER_REQUEST_MS : Infinity;
-    this.#unreadTimer = setTimeout(() => this.#release(), Math.min(leaseMsOf(lock), longestMs)).unref();
+    this.#unreadTimer = this.#releaseAfter(Math.min(leaseMsOf(lock), longestMs));
+  }
+
+  /** Whether a reader has come. */
+  get isRead(): boolean {
+    return this.#isRead;
   }
 
   /** Whether the stream was read to its end. */
@@ -92,6 +97,7 @@ export class StreamHold {
    */
   startReading(onLost: 'throw' | 'ignore'): void {
     clearTimeout(this.#unreadTimer);
+    this.#isRead = true;
     try {
       if (this.#released || (this.#hasEnded && this.#lock.loss)) this.#lock.assertHeld();
       else assertNotLost({ lock: this.#lock, onLost });
@@ -110,21 +116,18 @@ export class StreamHold {
     await this.#lock.unlock();
   }
 
+  #requestOver(): void {
+    if (this.#isRead || this.#hasEnded) return;
+    clearTimeout(this.#unreadTimer);
+    this.#unreadTimer = this.#releaseAfter(Math.min(leaseMsOf(this.#lock), LONGEST_AFTER_REQUEST_MS));
+  }
+
+  #releaseAfter(ms: number): NodeJS.Timeout {
+    return setTimeout(() => this.#release(), ms).unref();
+  }
+
   #release(): void {
     this.#released ||= this.#lock.isHeld;
     this.#resolve();
   }
-}
-
-const holds = new WeakMap<object, StreamHold>();
-
-/** Notes which hold a stream ends, for `releaseUnread` and for `LockService.withLock`. */
-export function noteHold<T extends object>(stream: T, hold: StreamHold): T {
-  holds.set(stream, hold);
-  return noteEnd(stream, hold.ended);
-}
-
-/** Releases the lock of a stream that nobody will read. */
-export function releaseUnread(stream: unknown): void {
-  if (typeof stream === 'object' && stream !== null) void holds.get(stream)?.end();
 }

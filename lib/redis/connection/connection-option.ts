@@ -27,7 +27,10 @@ export function connectionOption(connection: unknown, option = 'connection'): st
   if (typeof connection === 'string') return checkedUrl(connection, option);
   if (connection instanceof URL) return checkedUrl(connection.href, option);
   if (typeof connection !== 'object' || connection === null) throw wrong(option, connection);
-  if (isIoredisClient(connection)) return refuseIoredis4(connection, option);
+  if (isIoredisClient(connection)) {
+    refuseUrls(connection.options, `${option}.options`);
+    return refuseIoredis4(connection, option);
+  }
   refuseOtherObjects(connection, option);
   // The check, the log and the client must see the same options: ioredis reads own properties only, and an object can
   // have others.
@@ -115,6 +118,7 @@ function checkAddress(connection: RedisOptions, option: string): void {
     if (value !== undefined && value !== null && (typeof value !== 'string' || value === ''))
       throw new LockOptionsError(`"${option}.${setting}" is ${shown(value)}, but must be a text.`);
   }
+  refuseUrls(connection, option);
   if (sentinels && (typeof name !== 'string' || name === ''))
     throw new LockOptionsError(
       `"${option}.name" is ${shown(name)}, but must name the master that the Sentinels watch, e.g. "mymaster".`,
@@ -123,6 +127,20 @@ function checkAddress(connection: RedisOptions, option: string): void {
     throw new LockOptionsError(`"${option}.db" is ${shown(db)}, but must be the number of a database.`);
   if (port !== undefined && port !== null && !isPort(port))
     throw new LockOptionsError(`"${option}.port" is ${shown(port)}, but must be a number from 1 to 65535.`);
+}
+
+/**
+ * Refuses a URL that stands for a host. It can hold a password, and logs and health checks show the host.
+ *
+ * @throws LockOptionsError, which does not show it
+ */
+function refuseUrls({ host, path, sentinels }: Partial<RedisOptions>, option: string): void {
+  const hosts = { host, path, ...sentinelHosts(sentinels ?? undefined, option) };
+  const found = Object.entries(hosts).find(([, value]) => typeof value === 'string' && value.includes('://'));
+  if (found)
+    throw new LockOptionsError(
+      `"${option}.${found[0]}" is a URL. Give the URL as "connection" itself, or only its host here.`,
+    );
 }
 
 /** Lists the hosts of the Sentinels, also those that are missing. */

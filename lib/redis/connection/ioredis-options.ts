@@ -95,6 +95,11 @@ export function checkNames(names: readonly string[], option: string): void {
     : meant
       ? `Did you mean "${meant}"?`
       : 'The options are those of the Redis class of ioredis.';
+  if (!/^\w+$/.test(unknown))
+    throw new LockOptionsError(
+      `"${option}" has an option that is no word. If it comes from a URL, write "?", "#" and "@" of the password as ` +
+        '%3F, %23 and %40.',
+    );
   throw new LockOptionsError(`"${option}.${unknown}" is no option of ioredis. ${remedy}`);
 }
 

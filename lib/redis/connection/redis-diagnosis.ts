@@ -56,7 +56,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [
     /max number of clients|EPIPE|ECONNRESET|Connection is closed|max retries per request|isn't writeable/,
     'It closes new connections: look at its "maxclients", at firewalls and proxies, ' +
-      'and whether it wants TLS (rediss://).',
+      'and whether it wants TLS (rediss://), or a certificate of its clients.',
   ],
   [
     /alert (certificate (required|unknown)|bad certificate|unknown ca|handshake failure)/i,
