@@ -618,6 +618,37 @@ class BusyUploads {
     return number;
   }
 
+  /** Answers, and saves in the background. */
+  @GrpcStreamMethod('Uploads')
+  async accepted(parts: Observable<Part>): Promise<{ count: number }> {
+    saved = this.all(parts);
+    return { count: (await lastValueFrom(parts.pipe(toArray()))).length };
+  }
+
+  @WithLock(KEY, OPTIONS)
+  async all(parts: Observable<Part>): Promise<number> {
+    return (await lastValueFrom(parts.pipe(toArray()))).length;
+  }
+
+  @GrpcStreamMethod('Uploads')
+  async acceptedByCall(parts: Observable<Part>, _metadata: unknown, call: ServerCall): Promise<{ count: number }> {
+    const all = await lastValueFrom(parts.pipe(toArray()));
+    saved = this.ofPeer(call, all.length);
+    return { count: all.length };
+  }
+
+  @WithLock(KEY, OPTIONS)
+  async ofPeer(_call: ServerCall, count: number): Promise<number> {
+    return count;
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { ...OPTIONS, atLeast: '1h' })
+  async awaitedForLong(parts: Observable<Part>): Promise<{ count: number }> {
+    bodies.push('awaited for long');
+    return { count: (await lastValueFrom(parts.pipe(toArray()))).length };
+  }
+
   @GrpcStreamMethod('Uploads')
   async countedBeside(parts: Observable<Part>): Promise<{ count: number }> {
     const [count] = await Promise.all([this.countedInstead(parts), firstValueFrom(parts)]);
@@ -648,6 +679,8 @@ class UploadsOfRequest {
 
 /** The call that its handler has paused. */
 let heldBack = deferred<ServerCall>();
+/** What a handler saves when its client has the answer. */
+let saved: Promise<number> | undefined;
 
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await nextTurn();
@@ -863,6 +896,16 @@ it.each(['OfCall', 'CallAlone'])('a method can read the call itself: %s', async 
   expect(await answerAfterWait(method)).toEqual([3]);
 });
 
+it.each(['Accepted', 'AcceptedByCall'])('a method works on when its client has the answer: %s', async (method) => {
+  const held = await locks.lock(KEY);
+  const call = called(method);
+  sendAll(call, [1, 2, 3]);
+  expect(await answer(call)).toEqual([3]);
+  await received();
+  await held.unlock();
+  expect(await saved).toBe(3);
+});
+
 it.each(['CountedInstead', 'CountedBeside'])('"onTimeout" can await the whole stream, too: %s', async (method) => {
   await using held = await locks.lock(KEY);
   const call = called(method);
@@ -1067,7 +1110,7 @@ describe('a gRPC client that leaves while the method waits for its lock', () => 
     held.assertHeld();
   });
 
-  it.each(['Awaited', 'AwaitedTapped', 'OfCall', 'CallAlone'])(
+  it.each(['Awaited', 'AwaitedTapped', 'OfCall', 'CallAlone', 'AwaitedForLong'])(
     'does not make the body run without what it has sent: %s',
     async (method) => {
       const held = await locks.lock(KEY);

@@ -16,7 +16,7 @@ import { LockTestingModule } from 'nest-redis-lock/testing';
 import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Agent, type IncomingMessage, type ServerResponse } from 'node:http';
 import request from 'supertest';
 import { type Deferred, deferred, until } from '../support/deferred.js';
 import { type NewAdapter, PLATFORMS, startApp } from './http-app.js';
@@ -26,12 +26,15 @@ jest.setTimeout(30_000);
 /** The context in which the pool of a database has made its connection, and calls all of its callers back. */
 let connected: AsyncResource | undefined;
 let goOn: Deferred;
+/** Whether the context of each request was that of a finished one when it came. */
+const sawFinished: boolean[] = [];
 let locks: LockService;
 
 /** Reads the session from a database, whose client tells of results by callbacks. */
 @Injectable()
 class Session implements NestMiddleware {
   use(_request: unknown, _response: unknown, next: () => void): void {
+    sawFinished.push(locks.requests.isOver());
     const call = connected;
     if (call) setImmediate(() => call.runInAsyncScope(next));
     else next();
@@ -114,6 +117,21 @@ describe.each(HOSTS)('on %s, a handler behind a middleware that goes on in anoth
     await job;
     expect(await post(`${scope}/1`)).toEqual({ status: 201, lock: 'order:1', isHeld: true, size: 10 });
   });
+
+  it.each(['request', 'call'])(
+    'does not run in the context of the request before it on its connection (scope: %s)',
+    async (scope) => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      sawFinished.length = 0;
+      for (let turn = 0; turn < 3; turn++) {
+        const sent = request(app.getHttpServer(), { http2: host === HTTP2 }).post(`/${scope}/1`);
+        if (host !== HTTP2) void sent.agent(agent).set('connection', 'keep-alive');
+        await sent.send({ text: '' }).expect(201);
+      }
+      agent.destroy();
+      expect(sawFinished).toEqual([false, false, false]);
+    },
+  );
 
   it.each(['request', 'call'])('is nested in a lock that a middleware holds around it (scope: %s)', async (scope) => {
     const sizes = [10, 50_000, 10, 50_000];

@@ -37,7 +37,7 @@ import {
   throwError,
 } from 'rxjs';
 import request from 'supertest';
-import { type Deferred, deferred, until } from '../support/deferred.js';
+import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { Audit, KEY } from './audit.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
@@ -87,6 +87,18 @@ class AwaitsAndCommits implements NestInterceptor {
     const value: unknown = await lastValueFrom(next.handle());
     ran.push(`commit, ${heldByMe()}`);
     return of(value);
+  }
+}
+
+/** Begins a transaction, and reads the handler in it by a promise. */
+class InTransaction implements NestInterceptor {
+  async intercept(_context: unknown, next: CallHandler): Promise<Observable<unknown>> {
+    await work();
+    const committed = lastValueFrom(next.handle()).catch((error: unknown) => {
+      ran.push('rolled back');
+      throw error;
+    });
+    return from(committed);
   }
 }
 
@@ -267,6 +279,23 @@ class Orders {
     return file;
   }
 
+  @Get('iterable')
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  async iterable() {
+    await work();
+    const left = async () => ({ done: true as const, value: file.destroy() });
+    return { [Symbol.asyncIterator]: () => ({ next: left, return: left }) };
+  }
+
+  @Get('in-transaction')
+  @UseInterceptors(InTransaction)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  async inTransaction() {
+    ran.push('handler');
+  }
+
   @Get('noted')
   @UseInterceptors(Notes)
   @WithLock(KEY, { scope: 'request' })
@@ -360,12 +389,28 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
     expect(ran).toEqual(['work']);
   });
 
-  it.each(['file', 'stream'])('a %s of the handler is closed when another has answered meanwhile', async (path) => {
-    file = Readable.from(['row']);
-    await get(path).expect(408);
+  it.each(['file', 'stream', 'iterable'])(
+    'a %s of the handler is closed when another has answered meanwhile',
+    async (path) => {
+      file = Readable.from(['row']);
+      await get(path).expect(408);
+      goOn.resolve();
+      await until(() => file.destroyed);
+      await until(isFree);
+    },
+  );
+
+  it('a handler that is refused, because another has answered, rejects to somebody who listens', async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    await get('in-transaction').expect(408);
     goOn.resolve();
-    await until(() => file.destroyed);
     await until(isFree);
+    await until(() => ran.includes('rolled back'));
+    await turn();
+    process.off('unhandledRejection', note);
+    expect([unhandled, ran]).toEqual([[], ['work', 'rolled back']]);
   });
 
   it('an interceptor inside the lock keeps it for a lease at most when another has answered', async () => {

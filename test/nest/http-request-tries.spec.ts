@@ -11,6 +11,7 @@ import {
 } from '@nestjs/common';
 import { CurrentLock, type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
+import { Readable } from 'node:stream';
 import {
   catchError,
   concat,
@@ -170,6 +171,15 @@ const instead = async (): Promise<Observable<string>> => {
   });
 };
 
+/** What a handler sends instead. */
+let file: Readable | undefined;
+
+const insteadStream = async (): Promise<Readable> => {
+  timedOut.resolve();
+  await goOn.promise;
+  return (file = Readable.from(['row']));
+};
+
 // An interceptor above the lock runs inside it.
 @Controller()
 class Orders {
@@ -305,6 +315,13 @@ class Orders {
     return of('done');
   }
 
+  @Get('instead-stream/:id')
+  @WithLock('order:<params.id>', { scope: 'request', wait: 0, onTimeout: insteadStream })
+  @UseInterceptors(Impatient)
+  async streamInstead() {
+    return Promise.resolve('done');
+  }
+
   @Get('stubborn/:id')
   @WithLock('order:<params.id>', { scope: 'request', wait: 0 })
   @UseInterceptors(Stubborn)
@@ -413,6 +430,17 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
     await turn();
     goOn.resolve();
     expect([await answer, runs]).toEqual(['too slow', 0]);
+    await held.unlock();
+  });
+
+  it('a stream that "onTimeout" returns for a try that is given up is closed', async () => {
+    const held = await locks.lock(KEY);
+    const answer = get('instead-stream').then(({ text }) => text);
+    await timedOut.promise;
+    giveUp.resolve('too slow');
+    expect(await answer).toBe('too slow');
+    goOn.resolve();
+    await until(() => file?.destroyed ?? false);
     await held.unlock();
   });
 

@@ -52,6 +52,17 @@ const counted = (series: Record<string, number>): Record<string, number> =>
   Object.fromEntries(Object.entries(series).filter(([, value]) => value !== 0));
 
 describe('The metrics for Prometheus', () => {
+  it('the gauges count right again after somebody has reset the registry', async () => {
+    const app = await start({ imports: [LockTestingModule.forRoot(), LockPrometheusModule] });
+    const inside = deferred();
+    const call = app.get(Accounts).withdraw('1', () => inside.promise);
+    await turn();
+    register.resetMetrics();
+    inside.resolve();
+    await call;
+    expect(counted(await seriesOf('nest_redis_lock_held'))).toEqual({});
+  });
+
   it('one import measures how long calls take, why they fail, and how long locks are held', async () => {
     const app = await start({ imports: [LockTestingModule.forRoot(), LockPrometheusModule] });
     const [accounts, locks] = [app.get(Accounts), app.get(TestLockService)];

@@ -1,6 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
-import { Controller, Get, type INestApplicationContext, Logger, type MessageEvent, Sse } from '@nestjs/common';
+import {
+  Controller,
+  ForbiddenException,
+  Get,
+  type INestApplicationContext,
+  Logger,
+  type MessageEvent,
+  Sse,
+} from '@nestjs/common';
 import { GraphQLModule, Query, Resolver, Subscription } from '@nestjs/graphql';
 import { ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -14,7 +22,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { concatMap, Observable, of, Subject } from 'rxjs';
 import { WebSocket } from 'ws';
 import { freePort } from '../support/free-port.mjs';
-import { until } from '../support/deferred.js';
+import { type Deferred, deferred, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 jest.setTimeout(30_000);
@@ -22,10 +30,12 @@ jest.setTimeout(30_000);
 /** What the streams of the handlers send. */
 let feed: Subject<MessageEvent>;
 let locks: LockService;
+let audit: { readonly started: Deferred; readonly done: Deferred };
 const closing: (() => unknown)[] = [];
 
 beforeEach(() => {
   feed = new Subject();
+  audit = { started: deferred(), done: deferred() };
 });
 
 afterEach(async () => {
@@ -68,6 +78,21 @@ class Feeds {
   @WithLock('feed')
   async promised() {
     return feed.asObservable();
+  }
+
+  /** Works on with the stream before it returns it. */
+  @Sse('audited')
+  async audited() {
+    const stream = await this.promised();
+    audit.started.resolve();
+    await audit.done.promise;
+    return stream;
+  }
+
+  @Get('refused')
+  async refused() {
+    await this.promised();
+    throw new ForbiddenException();
   }
 
   @Get('skipped')
@@ -205,6 +230,27 @@ describe.each(PLATFORMS)('server-sent events on %s', (_platform, adapter) => {
       IncomingMessage,
     ];
     expect([response.statusCode, await read(response)]).toEqual([200, '']);
+  });
+
+  it('a stream is let go soon when its client leaves before the handler has returned it', async () => {
+    const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
+    opened(app);
+    closing.push(() => audit.done.resolve());
+    const request = get(`${await app.getUrl()}/feeds/audited`, { agent: false }).on('error', () => undefined);
+    await audit.started.promise;
+    expect(await isFree()).toBe(false);
+    request.destroy();
+    await until(isFree);
+  });
+
+  it('a stream is let go soon when the handler that has got it fails', async () => {
+    const app = await startApp(adapter, { imports: imports(), controllers: [Feeds] });
+    opened(app);
+    const [response] = (await once(get(`${await app.getUrl()}/feeds/refused`, { agent: false }), 'response')) as [
+      IncomingMessage,
+    ];
+    expect([response.statusCode, await read(response)]).toEqual([403, expect.stringContaining('Forbidden')]);
+    await until(isFree);
   });
 });
 

@@ -347,6 +347,23 @@ describe('nest-redis-lock run, when things go wrong', () => {
     30_000,
   );
 
+  it.each(['SIGTERM', 'SIGKILL'] as const)(
+    'the command of a script does not outlive npm, which gets %s, behind another command such as dotenv',
+    async (signal) => {
+      const dotenv = 'sh -c \'"$0" "$@"; true\' "$0" "$@"; true';
+      const npm = `npm_lifecycle_script=nest-redis-lock sh -c '${dotenv.replaceAll("'", `'\\''`)}' "$0" "$@"; true`;
+      const command = new Command(proxy.url, ['run', 'nightly', '--', 'sh', '-c', 'echo started $$; sleep 60'], {
+        shell: npm,
+      });
+      commands.push(command);
+      const pid = await command.said('started');
+      command.signal(signal);
+      await until(() => !isRunning(pid));
+      await until(async () => !(await locks.isLocked('nightly')));
+    },
+    30_000,
+  );
+
   it('the command goes on when npm does, and only who has started npm ends', async () => {
     // As npx does it where the shell replaces itself by the command.
     const npm = 'npm_lifecycle_script=nest-redis-lock "$0" "$@"; true';
