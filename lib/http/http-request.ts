@@ -51,9 +51,9 @@ class HttpRequest {
     return !response || isOver(response);
   }
 
-  watch(whenOver: () => void): void {
+  watch(whenOver: () => void): () => void {
     const response = this.#response.deref();
-    if (response && !isOver(response)) onceEnded(response, whenOver);
+    return response && !isOver(response) ? onceEnded(response, whenOver) : nothing;
   }
 
   /**
@@ -87,6 +87,8 @@ function attach(response: ServerResponse, failure: Failure, factory: LockExcepti
     error.replaceWith(() => callExceptionFactory(factory, error, context));
   noteFailure(response, failure);
 }
+
+function nothing(): void {}
 
 function goneSignal(response: ServerResponse): AbortSignal {
   const gone = gones.get(response) ?? new AbortController();
@@ -172,9 +174,10 @@ export function clientGoneSignal(): AbortSignal | undefined {
  * connection is closed then, so whoever reads a stream for it hears of that, such as Nest.
  *
  * @param whenOver is called when the response has been sent, or the client has gone
+ * @returns a function that keeps it from being called
  */
-export function watchClient(whenOver: () => void): void {
-  requests.getStore()?.watch(whenOver);
+export function watchClient(whenOver: () => void): () => void {
+  return requests.getStore()?.watch(whenOver) ?? nothing;
 }
 
 /** Tells whether this async context handles an HTTP request that waits for its response. */

@@ -12,8 +12,9 @@ export interface RequestPort {
    * for as long as somebody does.
    *
    * @param whenOver is called when the request is over
+   * @returns a function that keeps it from being called
    */
-  watch(whenOver: () => void): void;
+  watch(whenOver: () => void): () => void;
   /** Whether there is a current request, and it is not over. */
   isRunning(): boolean;
   /** Whether the current request has its response, or nobody waits for it any more; false outside of a request. */
@@ -30,7 +31,7 @@ export interface RequestPort {
 /** For a service outside of Nest: no call belongs to a request. */
 export const NO_REQUESTS: RequestPort = {
   waitSignal: () => undefined,
-  watch: () => undefined,
+  watch: () => () => undefined,
   isRunning: () => false,
   isOver: () => false,
   attachError: (error) => error,

@@ -63,6 +63,8 @@ export class StreamHold {
   readonly ended: Promise<void>;
   readonly #lock: Lock;
   #unreadTimer: NodeJS.Timeout;
+  /** Stops waiting for the end of the request. A long one may read many streams. */
+  readonly #stopWatching: () => void;
   #resolve!: () => void;
   #hasEnded = false;
   #isRead = false;
@@ -75,7 +77,7 @@ export class StreamHold {
   constructor({ lock, requests, hasCallEnded }: StreamLock) {
     this.#lock = lock;
     this.ended = new Promise((resolve) => (this.#resolve = resolve));
-    requests.watch(() => this.#requestOver());
+    this.#stopWatching = requests.watch(() => this.#requestOver());
     const longestMs = requests.isOver() || hasCallEnded ? LONGEST_AFTER_REQUEST_MS : Infinity;
     this.#unreadTimer = this.#releaseAfter(Math.min(leaseMsOf(lock), longestMs));
   }
@@ -96,7 +98,7 @@ export class StreamHold {
    * @throws LockLostError when the stream has released the lock, or when the lock is lost and `onLost` is `'throw'`
    */
   startReading(onLost: 'throw' | 'ignore'): void {
-    clearTimeout(this.#unreadTimer);
+    this.#stopTimer();
     this.#isRead = true;
     try {
       if (this.#released || (this.#hasEnded && this.#lock.loss)) this.#lock.assertHeld();
@@ -111,14 +113,12 @@ export class StreamHold {
   /** Releases the lock; settles when the key is free. */
   async end(): Promise<void> {
     this.#hasEnded = true;
-    clearTimeout(this.#unreadTimer);
     this.#release();
     await this.#lock.unlock();
   }
 
   #requestOver(): void {
-    if (this.#isRead || this.#hasEnded) return;
-    clearTimeout(this.#unreadTimer);
+    this.#stopTimer();
     this.#unreadTimer = this.#releaseAfter(Math.min(leaseMsOf(this.#lock), LONGEST_AFTER_REQUEST_MS));
   }
 
@@ -126,7 +126,13 @@ export class StreamHold {
     return setTimeout(() => this.#release(), ms).unref();
   }
 
+  #stopTimer(): void {
+    clearTimeout(this.#unreadTimer);
+    this.#stopWatching();
+  }
+
   #release(): void {
+    this.#stopTimer();
     this.#released ||= this.#lock.isHeld;
     this.#resolve();
   }
