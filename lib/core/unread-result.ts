@@ -2,8 +2,11 @@ import { EventEmitter } from 'node:events';
 import type { Duplex, Readable, Transform } from 'node:stream';
 import { leaveUnread } from './result-work.js';
 
-/** How many parts of a result are looked at: one that has a stream in it has few. */
-const MOST_PARTS = 8;
+/** How many elements of an array are looked at: one that has a stream in it has few. */
+const MOST_ELEMENTS = 8;
+
+/** Where a plain object has its stream. To list the names of a large one takes long. */
+const NAMES = ['stream', 'file', 'body', 'Body', 'data', 'content', 'response', 'process', 'child', 'socket'];
 
 /** A result with emitters, such as Node streams, that its caller has not got yet. */
 class UnreadResult<T> {
@@ -35,7 +38,7 @@ class UnreadResult<T> {
 }
 
 /**
- * Listens for the errors of emitters that work has returned, alone or in a plain object or array, while the lock is
+ * Listens for the errors of emitters that work has returned, alone or in a plain object or a short array, while the lock is
  * released: the caller can't yet, and an error that nobody listens for ends the process.
  */
 export function unreadResult<T>(value: T): UnreadResult<T> | undefined {
@@ -44,12 +47,12 @@ export function unreadResult<T>(value: T): UnreadResult<T> | undefined {
   return emitters.length > 0 ? new UnreadResult(value, emitters) : undefined;
 }
 
-/** The parts of a plain object or array. A getter of the app is no part. */
+/** Returns the parts of a plain object or array that may be streams. A getter of the app is no part. */
 function partsOf(value: object): unknown[] {
   try {
-    if (![Object.prototype, Array.prototype].includes(Object.getPrototypeOf(value) as object)) return [];
-    const names = Object.keys(value);
-    if (names.length > MOST_PARTS) return [];
+    if (Array.isArray(value)) return value.length > MOST_ELEMENTS ? [] : value;
+    if (Object.getPrototypeOf(value) !== Object.prototype) return [];
+    const names = NAMES.filter((name) => Object.hasOwn(value, name));
     return names.map((name) => Object.getOwnPropertyDescriptor(value, name)?.value as unknown);
   } catch {
     return [];
@@ -70,8 +73,10 @@ function isUnheard(value: unknown): value is EventEmitter {
  */
 export function closeUnread(value: unknown): void {
   leaveUnread(value);
-  if (!isReadable(value)) cancel(value);
-  else if (isUnread(value) && !isConnection(value)) destroy(value);
+  ignoringErrors(() => {
+    if (!isReadable(value)) cancel(value);
+    else if (isUnread(value) && !isConnection(value)) destroy(value);
+  });
 }
 
 /**
@@ -86,15 +91,13 @@ export function close(value: unknown): boolean {
 }
 
 function destroy(stream: Readable): void {
-  ignoringErrors(() => {
-    // What has not begun may fail still, and nobody listens.
-    stream.on('error', () => undefined);
-    stream.destroy();
-  });
+  // What has not begun may fail still, and nobody listens.
+  stream.on('error', () => undefined);
+  stream.destroy();
 }
 
-/** Calls a method of an object of the app, which may be a mock. */
-function ignoringErrors(call: () => void): void {
+/** Calls a function that uses an object of the app, which may be a mock, or a Proxy that throws at any access. */
+export function ignoringErrors(call: () => void): void {
   try {
     call();
   } catch {

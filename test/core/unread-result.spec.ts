@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { Duplex, PassThrough, Readable, Writable } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { deferred } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
@@ -56,6 +56,13 @@ describe('What work has returned, and its caller has not got yet:', () => {
       expect(await locks.withLock('a', () => emitter)).toBe(emitter);
       expect(heard).toEqual(['a failure']);
     });
+  });
+
+  it('the names of a large object are not listed, which takes long', async () => {
+    const listed = jest.fn();
+    const large = new Proxy<Record<string, number>>({ one: 1 }, { ownKeys: (all) => (listed(), Reflect.ownKeys(all)) });
+    expect(await locks.withLock('a', () => large)).toBe(large);
+    expect(listed).not.toHaveBeenCalled();
   });
 
   /** What becomes of a result that nobody gets. */

@@ -48,6 +48,7 @@ const events = new EventEmitter();
 const ran: string[] = [];
 let locks: LockService;
 let goOn: Deferred;
+let compensated: Deferred;
 /** What a handler returns. */
 let file: Readable;
 
@@ -99,6 +100,28 @@ class InTransaction implements NestInterceptor {
       throw error;
     });
     return from(committed);
+  }
+}
+
+/** Tries the handler again once, and makes up for what it has done. */
+class Compensates implements NestInterceptor {
+  intercept(_context: unknown, next: CallHandler): Observable<unknown> {
+    const compensate = async (): Promise<void> => {
+      events.emit('compensates');
+      await compensated.promise;
+    };
+    return next.handle().pipe(
+      retry(1),
+      catchError(() => from(compensate())),
+    );
+  }
+}
+
+/** Tries the handler again and again. */
+class Insists implements NestInterceptor {
+  async intercept(_context: unknown, next: CallHandler): Promise<Observable<unknown>> {
+    await work();
+    return next.handle().pipe(retry());
   }
 }
 
@@ -279,6 +302,23 @@ class Orders {
     return file;
   }
 
+  @Get('compensated')
+  @UseInterceptors(Compensates)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  async compensated() {
+    await work();
+    throw new Error('failed');
+  }
+
+  @Get('insisting')
+  @UseInterceptors(Insists)
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  async insisting() {
+    ran.push('handler');
+  }
+
   @Get('iterable')
   @WithLock(KEY, { scope: 'request' })
   @UseInterceptors(Hasty)
@@ -329,6 +369,7 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
   beforeEach(async () => {
     ran.length = 0;
     goOn = deferred();
+    compensated = deferred();
     app = await startApp(adapter, {
       imports: [LockTestingModule.forRoot()],
       controllers: [Orders],
@@ -399,6 +440,25 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
       await until(isFree);
     },
   );
+
+  it('an interceptor that tries a refused handler again and again is ended', async () => {
+    await get('insisting').expect(408);
+    goOn.resolve();
+    await until(isFree);
+    expect(ran).toEqual(['work']);
+  });
+
+  it('an interceptor makes up inside the lock for a handler that was refused', async () => {
+    await get('compensated').expect(408);
+    const compensating = once(events, 'compensates');
+    goOn.resolve();
+    await compensating;
+    await turn();
+    expect(await isFree()).toBe(false);
+    compensated.resolve();
+    await until(isFree);
+    expect(ran).toEqual(['work']);
+  });
 
   it('a handler that is refused, because another has answered, rejects to somebody who listens', async () => {
     const unhandled: unknown[] = [];

@@ -364,6 +364,20 @@ describe('nest-redis-lock run, when things go wrong', () => {
     30_000,
   );
 
+  it('the command of a script goes on in a session of its own when npm has ended', async () => {
+    const daemon = 'setsid sh -c \'"$0" "$@"; true\' "$0" "$@" & wait';
+    const npm = `npm_lifecycle_script=nest-redis-lock sh -c '${daemon.replaceAll("'", `'\\''`)}' "$0" "$@"; true`;
+    const command = new Command(
+      proxy.url,
+      ['run', 'nightly', '--', 'sh', '-c', 'echo started $$; sleep 2; echo done'],
+      { shell: npm },
+    );
+    commands.push(command);
+    await command.said('started');
+    command.signal('SIGKILL');
+    await command.said('done');
+  }, 30_000);
+
   it('the command goes on when npm does, and only who has started npm ends', async () => {
     // As npx does it where the shell replaces itself by the command.
     const npm = 'npm_lifecycle_script=nest-redis-lock "$0" "$@"; true';

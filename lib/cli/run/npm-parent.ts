@@ -1,4 +1,4 @@
-import { hasVariable, parentOf } from './processes.js';
+import { hasVariable, ownSession, parentOf, sessionOf } from './processes.js';
 
 /** How often to look, in ms. */
 const LOOKS_EVERY_MS = 500;
@@ -16,6 +16,8 @@ export function whenNpmEnds(ended: () => void, env: NodeJS.ProcessEnv = process.
   const hasShell = isOfScript(starter);
   // Between the shell and this there may be another command, such as dotenv.
   const shell = topmost(starter, isOfScript);
+  // What leaves the session of npm outlives it.
+  if (shell === undefined) return;
   const ancestors = (): string => [process.ppid, hasShell && parentOf(shell)].join();
   const first = ancestors();
   const timer = setInterval(() => {
@@ -27,9 +29,16 @@ export function whenNpmEnds(ended: () => void, env: NodeJS.ProcessEnv = process.
   }, LOOKS_EVERY_MS).unref();
 }
 
-/** Returns the topmost of a process and the ancestors next to it of which something is true. */
-function topmost(pid: number, isOne: (pid: number) => boolean): number {
+/**
+ * Returns the topmost of a process and the ancestors next to it of which something is true; undefined if one of them
+ * has another session than this process.
+ */
+function topmost(pid: number, isOne: (pid: number) => boolean): number | undefined {
+  const session = ownSession();
   let top = pid;
-  for (let above: number | undefined = pid; above !== undefined && isOne(above); above = parentOf(above)) top = above;
+  for (let above: number | undefined = pid; above !== undefined && isOne(above); above = parentOf(above)) {
+    if (sessionOf(above) !== session) return undefined;
+    top = above;
+  }
   return top;
 }

@@ -70,6 +70,9 @@ export function membersOfSession(id: number, token: string): readonly Process[] 
 /** Finds the session of this process; undefined where there is no /proc. */
 export const ownSession = (): number | undefined => liveProcess('self')[0]?.session;
 
+/** Finds the session of a process; undefined where there is no /proc. */
+export const sessionOf = (pid: number): number | undefined => liveProcess(String(pid))[0]?.session;
+
 /** Finds the parent of a process; undefined where there is no /proc. */
 export function parentOf(pid: number): number | undefined {
   return liveProcess(String(pid))[0]?.parent;

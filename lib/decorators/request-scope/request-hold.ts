@@ -50,6 +50,8 @@ export class RequestHold {
   #streams = 0;
   /** What goes on though nobody reads it any more. */
   #unread: Subscription | undefined;
+  /** Whether the handler was refused to it in this turn of the event loop. */
+  #hasRefused = false;
   /** Ends it, unless it ends by itself. */
   #unreadLimit: NodeJS.Timeout | undefined;
   /** Ends the work of an interceptor that reads an Observable of the handler, though nobody reads the interceptor. */
@@ -219,13 +221,14 @@ export class RequestHold {
   }
 
   /**
-   * Ends what nobody reads any more when it goes on to the handler. An interceptor that awaits the handler rejects for
-   * that: it is read until then, because a rejection that nobody hears of ends the process.
+   * Refuses the handler to what nobody reads any more. Its interceptors hear that inside the lock, and may roll back: it
+   * is ended only if they try again at once, which may be for ever.
    */
   #refuseUnread(): void {
-    const unread = this.#unread;
-    if (!unread) return;
-    setImmediate(() => unread.unsubscribe());
+    if (!this.#unread) return;
+    if (this.#hasRefused) this.#unread.unsubscribe();
+    this.#hasRefused = true;
+    setImmediate(() => (this.#hasRefused = false));
     throw clientGone();
   }
 
