@@ -1,8 +1,8 @@
 /** What goes on with a result when the call that has returned it is over. */
 interface Work {
   /** Settles when the work ends. Never rejects. */
-  readonly ended?: Promise<void>;
-  /** Ends the work, because nobody will read the result. */
+  readonly ended: Promise<void>;
+  /** Releases its lock, because nobody will read the result. */
   readonly leave: () => void;
 }
 
@@ -20,7 +20,7 @@ export function endOf(result: unknown): Promise<void> | undefined {
   return works.get(result as object)?.ended;
 }
 
-/** Ends the work of a result that nobody will read. */
+/** Releases the lock of a result that nobody will read. The result itself is the app's, which may keep it. */
 export function leaveUnread(result: unknown): void {
   works.get(result as object)?.leave();
 }

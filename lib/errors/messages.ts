@@ -9,6 +9,9 @@ const LONGEST = 60;
  */
 const CONTROLS = /[\u007F-\u009F\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/g;
 
+/** The user and the password of a URL. */
+const CREDENTIALS = /:\/\/\S*@/g;
+
 /** Quotes a text, so that nothing in it breaks its log line. */
 export function quoted(text: string): string {
   return json(text);
@@ -34,7 +37,7 @@ export function quotedStart(text: string, longest = LONGEST): string {
 export function shown(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return quotedStart(value);
+      return quotedStart(value.replace(CREDENTIALS, '://…@'));
     case 'bigint':
       return `${start(String(value))}n`;
     case 'symbol':

@@ -52,6 +52,7 @@ export class ClientMessages {
   /** How many turns of the event loop must come before something is read or sent. */
   #holds = 0;
   #isSending = false;
+  #wasRead = false;
   /** Whether nothing more comes from the client; and whether it did not leave in the middle. */
   #hasEnded = false;
   #isWhole = false;
@@ -101,6 +102,11 @@ export class ClientMessages {
     return this.#last;
   }
 
+  /** Whether somebody has ever read. */
+  get wasRead(): boolean {
+    return this.#wasRead;
+  }
+
   /** Whether the client has left before it had its answer. */
   get hasLeft(): boolean {
     return hasClientLeft(this.#call);
@@ -112,6 +118,7 @@ export class ClientMessages {
   }
 
   add(reader: Reader): void {
+    this.#wasRead = true;
     this.#readers.add(reader);
     // In the next tick, as from the call: to all that have subscribed by then.
     nextTick(() => this.#send());

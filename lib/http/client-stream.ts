@@ -57,6 +57,11 @@ export class ClientStream extends Observable<unknown> {
     return this.#messages.isGone || (this.#isOutermost && this.#messages.hasLeft);
   }
 
+  /** Whether somebody has ever read the stream of the client. */
+  get wasRead(): boolean {
+    return this.#messages.wasRead;
+  }
+
   /** Whether its caller's is that of the handler. */
   get #isOutermost(): boolean {
     return this.#outer !== undefined && this.#outer.#outer === undefined;

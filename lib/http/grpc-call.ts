@@ -25,6 +25,9 @@ type ReadCall = GrpcCall & Readable;
 /** The calls that are prepared, by what a method may get of them: the call itself and the stream of its client. */
 const calls = new WeakMap<object, GrpcCall>();
 
+/** The stream of a call whose handler gets one. */
+const streamsOf = new WeakMap<GrpcCall, ClientStream>();
+
 /** Those among them that are streams, also in the form that Nest has made. */
 const streams = new WeakMap<object, ClientStream>();
 
@@ -59,6 +62,7 @@ function streamOf(stream: RequestStream, call: ReadCall): ClientStream {
   const ours = noted(new ClientStream(new ClientMessages(stream, call)), call);
   stream.source = ours;
   streams.set(stream, ours);
+  streamsOf.set(call, ours);
   calls.set(stream, call);
   return ours;
 }
@@ -77,10 +81,28 @@ export function withStreams(args: readonly unknown[]): CallStreams | undefined {
 /** Asks nothing of the value itself: it may be a Proxy of the app. */
 const streamIn = (value: unknown): ClientStream | undefined => streams.get(value as object);
 
-/** The call itself, if a method can read it still: its client has not left. */
+/**
+ * The call itself, if a method may be the one that reads it. A call that has ended is passed on for something else if
+ * it was read: such as to clean up.
+ */
 function readCallIn(value: unknown): ReadCall | undefined {
   const call = calls.get(value as object);
-  return call === value && call instanceof Readable && !call.cancelled ? call : undefined;
+  if (call !== value || !(call instanceof Readable)) return undefined;
+  const stream = streamsOf.get(call);
+  const wasRead = stream ? stream.wasRead : call.readableDidRead || hasReader(call);
+  return call.cancelled && wasRead ? undefined : call;
+}
+
+const hasReader = (call: ReadCall): boolean => ['data', 'readable'].some((event) => call.listenerCount(event) > 0);
+
+/**
+ * Whether nobody gets what the client has sent: its call has ended before that was read. A method that gets only the
+ * call would wait for it for ever. If somebody else reads the call, or has read it, the method gets it for another
+ * reason, such as to reply.
+ */
+function isLost(call: ReadCall): boolean {
+  if (!call.cancelled || call.readableEnded) return false;
+  return streamsOf.has(call) ? hasClientLeft(call) || !streamsOf.get(call)!.wasRead : !hasReader(call);
 }
 
 /** The arguments of a call of a method with a lock, with streams among them. */
@@ -103,8 +125,7 @@ export class CallStreams {
 
   /** @throws HttpException when the body must not run: what a client has sent is gone, as it left during the wait */
   assertSent(): void {
-    const isUnread = (call: ReadCall) => hasClientLeft(call) && !call.readableEnded;
-    if (this.#streams.some(({ isGone }) => isGone) || this.#readCalls.some(isUnread)) throw clientGone();
+    if (this.#streams.some(({ isGone }) => isGone) || this.#readCalls.some(isLost)) throw clientGone();
   }
 }
 

@@ -69,13 +69,13 @@ function gauge(registry: Registry, described: InstrumentDescription): UpDownCoun
   return { add };
 }
 
-/** What each gauge shows, for all apps of the process. */
-const shownCounts = new WeakMap<Gauge, Map<string, number>>();
+/** Where a gauge has the counts that it shows, for all apps and copies of the package. */
+const COUNTS = Symbol.for('nest-redis-lock.counts');
 
-/** Returns the counts that a gauge shows. The gauge does not keep them: `registry.resetMetrics()` sets it to zero. */
-function countsOf(metric: Gauge): Map<string, number> {
-  const counts = shownCounts.get(metric) ?? new Map<string, number>();
-  shownCounts.set(metric, counts);
+/** Returns the counts that a gauge shows. Its own are zero after `registry.resetMetrics()`. */
+function countsOf(metric: Gauge & { [COUNTS]?: Map<string, number> }): Map<string, number> {
+  const counts = metric[COUNTS] ?? new Map<string, number>();
+  metric[COUNTS] = counts;
   return counts;
 }
 

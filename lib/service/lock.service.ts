@@ -23,8 +23,8 @@ import { lockRequest, type LockRequest, type Refusal } from '../core/request/loc
 import type { Processes } from '../core/processes.js';
 import { endingHealth, healthOf, type StoreHealth } from '../core/store-health.js';
 import { startIfLazy } from '../core/lazy-promise.js';
-import { endOf } from '../core/result-work.js';
-import { closeUnread, unreadResult } from '../core/unread-result.js';
+import { endOf, leaveUnread } from '../core/result-work.js';
+import { unreadResult } from '../core/unread-result.js';
 import { observableOf } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError, noWork } from './call-errors.js';
@@ -174,7 +174,7 @@ export class LockService {
     await this.#leave(node, lock);
     const lost = resolved.onLost === 'throw' ? lock.loss : undefined;
     if (!lost) return unread ? unread.take() : value;
-    closeUnread(value);
+    leaveUnread(value);
     throw lostError(lost, this.requests);
   }
 

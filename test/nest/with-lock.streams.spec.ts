@@ -1,7 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { EventEmitter, on } from 'node:events';
-import { PassThrough, type Readable } from 'node:stream';
-import { Injectable, StreamableFile } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockLostError, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
@@ -129,21 +127,6 @@ class Feeds {
   @WithLock('outer')
   async aroundIterator() {
     return this.promisedIterator();
-  }
-
-  @WithLock('feed')
-  async file(stream: Readable, @CurrentLock() lock?: Lock) {
-    ran.push('file');
-    await untilLost(lock!).catch(() => undefined);
-    return new StreamableFile(stream);
-  }
-
-  @WithLock('feed')
-  async listening(emitter: EventEmitter, @CurrentLock() lock?: Lock) {
-    ran.push('listening');
-    const news = on(emitter, 'news');
-    await untilLost(lock!).catch(() => undefined);
-    return news;
   }
 
   @WithLock('feed', { lease: 400 })
@@ -485,24 +468,6 @@ it.each(['around', 'aroundIterator'] as const)(
     await until(isFree);
   },
 );
-
-it('a method that has lost its lock closes the file that nobody gets', async () => {
-  const stream = new PassThrough();
-  const call = feeds.file(stream);
-  await until(() => ran.includes('file'));
-  await locks.forceUnlock('feed');
-  await expect(call).rejects.toHaveProperty('code', 'LOCK_LOST');
-  expect(stream.destroyed).toBe(true);
-});
-
-it('a method that has lost its lock leaves the iterator that nobody gets', async () => {
-  const emitter = new EventEmitter();
-  const call = feeds.listening(emitter);
-  await until(() => ran.includes('listening'));
-  await locks.forceUnlock('feed');
-  await expect(call).rejects.toHaveProperty('code', 'LOCK_LOST');
-  await until(() => emitter.listenerCount('news') === 0);
-});
 
 describe('a stream whose lock is gone says so when only the release finds it out', () => {
   /** Nobody is told. */

@@ -64,6 +64,5 @@ export function heldIterator(
       return this;
     },
   };
-  const leave = (): void => void (hold.isRead || held.return!().catch(() => undefined));
-  return noteWork(held, { ended: hold.ended, leave });
+  return noteWork(held, { ended: hold.ended, leave: () => hold.leaveUnread(returned) });
 }

@@ -47,12 +47,7 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
       failed(error);
     }
   });
-  const leaveAll = (): void => {
-    if (hold.isRead) return;
-    void hold.end();
-    leaveUnread(source);
-  };
-  return noteWork(held, { ended: hold.ended, leave: leaveAll });
+  return noteWork(held, { ended: hold.ended, leave: () => hold.leaveUnread(source) });
 }
 
 /**

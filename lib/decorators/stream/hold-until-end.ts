@@ -1,9 +1,7 @@
-import { noteWork } from '../../core/result-work.js';
-import { closeUnread } from '../../core/unread-result.js';
 import { heldIterator } from './held-iterator.js';
 import { heldObservable } from './held-observable.js';
 import type { StreamLock } from './stream-hold.js';
-import { isAsyncIterator, isFile, isObservable } from './stream-kind.js';
+import { isAsyncIterator, isObservable } from './stream-kind.js';
 
 /**
  * Makes an Observable or async iterator that a method has returned keep the lock until it completes, fails, or is left:
@@ -13,5 +11,5 @@ import { isAsyncIterator, isFile, isObservable } from './stream-kind.js';
 export function holdUntilEnd(result: unknown, streamLock: StreamLock): unknown {
   if (isObservable(result)) return heldObservable(result, streamLock);
   if (isAsyncIterator(result)) return heldIterator(result, streamLock);
-  return isFile(result) ? noteWork(result, { leave: () => closeUnread(result.getStream()) }) : result;
+  return result;
 }

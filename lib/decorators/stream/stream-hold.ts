@@ -1,5 +1,6 @@
 import { LONGEST_TIMER_MS } from '../../clock/deadline.js';
 import type { Lock } from '../../core/lock/lock.js';
+import { leaveUnread } from '../../core/result-work.js';
 import type { LockLostError } from '../../errors/lock-lost.error.js';
 import { lostError } from '../../service/call-errors.js';
 import type { RequestPort } from '../../service/request-port.js';
@@ -82,11 +83,6 @@ export class StreamHold {
     this.#unreadTimer = this.#releaseAfter(Math.min(leaseMsOf(lock), longestMs));
   }
 
-  /** Whether a reader has come. */
-  get isRead(): boolean {
-    return this.#isRead;
-  }
-
   /** Whether the stream was read to its end. */
   get hasEnded(): boolean {
     return this.#hasEnded;
@@ -115,6 +111,13 @@ export class StreamHold {
     this.#hasEnded = true;
     this.#release();
     await this.#lock.unlock();
+  }
+
+  /** Releases the lock, and that of a stream that this one reads, unless a reader has come. */
+  leaveUnread(source: unknown): void {
+    if (this.#isRead) return;
+    void this.end();
+    leaveUnread(source);
   }
 
   #requestOver(): void {

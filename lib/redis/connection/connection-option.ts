@@ -136,10 +136,12 @@ function checkAddress(connection: RedisOptions, option: string): void {
  */
 function refuseUrls({ host, path, sentinels }: Partial<RedisOptions>, option: string): void {
   const hosts = { host, path, ...sentinelHosts(sentinels ?? undefined, option) };
-  const found = Object.entries(hosts).find(([, value]) => typeof value === 'string' && value.includes('://'));
+  const isUrl = ([name, value]: [string, unknown]): boolean =>
+    typeof value === 'string' && (value.includes('://') || (name !== 'path' && /[@/]/.test(value)));
+  const found = Object.entries(hosts).find(isUrl);
   if (found)
     throw new LockOptionsError(
-      `"${option}.${found[0]}" is a URL. Give the URL as "connection" itself, or only its host here.`,
+      `"${option}.${found[0]}" is a URL, or a part of one. Give the URL as "connection" itself, or only its host here.`,
     );
 }
 
