@@ -137,12 +137,20 @@ function isGrpcCall(value: unknown): value is GrpcCall {
   return value instanceof EventEmitter && typeof (value as Partial<GrpcCall>).cancelled === 'boolean';
 }
 
-/** Each of them is called once, whenever it comes. Who listens to the messages of the call gets them. */
+/** Whether nobody hears any more that what the client sends is over. */
+const isDead = (call: GrpcCall): boolean => call instanceof Readable && call.closed && !call.readableEnded;
+
+/**
+ * Each of them is called once, whenever it comes. Who listens to the messages of the call gets them; or an error, if the
+ * call has ended before: `end` never comes then.
+ */
 function tellLateListeners(call: GrpcCall, stream: ClientStream | undefined): void {
   for (const method of ['on', 'addListener', 'prependListener'] as const) {
     const add = call[method].bind(call);
     call[method] = (name, listener) => {
       if (name === 'cancelled' && call.cancelled) nextTick(listener);
+      if (name === 'error' && isDead(call)) nextTick(() => listener(clientGone()));
+      if (name === 'close' && isDead(call)) nextTick(listener);
       const added = add(name, listener);
       if (name === 'data' || name === 'end') stream?.listen(name);
       return added;

@@ -604,6 +604,25 @@ class BusyUploads {
     call.end();
   }
 
+  /** Answers before its method has the lock. */
+  @GrpcStreamCall('Uploads')
+  ofCallAnswered(call: ServerCall & Duplex): void {
+    saved = this.allOfCall(call);
+    call.end();
+  }
+
+  /** Calls its method when the client has left. */
+  @GrpcStreamCall('Uploads')
+  ofCallLater(call: ServerCall & Duplex): void {
+    call.on('cancelled', () => (saved = this.allOfCall(call)));
+  }
+
+  @GrpcStreamCall('Uploads')
+  cleansUp(call: ServerCall & Duplex): void {
+    call.on('data', () => undefined);
+    call.on('cancelled', () => (saved = this.ofPeer(call, 7)));
+  }
+
   @GrpcStreamMethod('Uploads')
   async callAlone(_parts: Observable<Part>, _metadata: unknown, call: ServerCall): Promise<{ count: number }> {
     return { count: await this.allOfCall(call) };
@@ -694,6 +713,7 @@ let locks: LockService;
 let client: Client;
 
 beforeEach(async () => {
+  saved = undefined;
   const url = `127.0.0.1:${await freePort()}`;
   const module = Test.createTestingModule({
     imports: [LockTestingModule.forRoot()],
@@ -760,6 +780,8 @@ async function answerAfterWait(method: string): Promise<(number | string)[]> {
 }
 
 const event = (wanted: string) => firstValueFrom(locks.events.pipe(filter(({ type }) => type === wanted)));
+
+const isFree = async () => !(await locks.isLocked(KEY));
 
 const METHODS = ['Declared', 'Below', 'Above', 'AsyncBelow', 'AsyncAbove', 'Inner'];
 
@@ -905,6 +927,17 @@ it.each(['Accepted', 'AcceptedByCall'])('a method works on when its client has t
   await received();
   await held.unlock();
   expect(await saved).toBe(3);
+});
+
+it('a method that waits for its lock does not read a call that has its answer', async () => {
+  const held = await locks.lock(KEY);
+  const call = called('OfCallAnswered');
+  sendAll(call, [1, 2, 3]);
+  await answer(call);
+  await received();
+  await held.unlock();
+  await expect(saved).rejects.toHaveProperty('status', 499);
+  await until(isFree);
 });
 
 it.each(['CountedInstead', 'CountedBeside'])('"onTimeout" can await the whole stream, too: %s', async (method) => {
@@ -1078,8 +1111,6 @@ describe('a gRPC method that reads a stream as Nest alone lets it', () => {
 });
 
 describe('a gRPC client that leaves while the method waits for its lock', () => {
-  const isFree = async () => !(await locks.isLocked(KEY));
-
   beforeEach(() => void (bodies.length = 0));
 
   it('does not make a nested body run on a part of what it sends, though somebody has read that', async () => {
@@ -1127,6 +1158,28 @@ describe('a gRPC client that leaves while the method waits for its lock', () => 
       expect(bodies).toEqual([]);
     },
   );
+
+  it('makes no method wait for ever for a call that was over before', async () => {
+    const call = called('OfCallLater');
+    call.write({ number: 1 });
+    await received();
+    call.cancel();
+    await answer(call);
+    await until(() => saved !== undefined);
+    await expect(saved).rejects.toHaveProperty('status', 499);
+    await until(isFree);
+    expect(bodies).toEqual([]);
+  });
+
+  it('lets a method clean up that gets the call', async () => {
+    const call = called('CleansUp');
+    call.write({ number: 1 });
+    await received();
+    call.cancel();
+    await answer(call);
+    await until(() => saved !== undefined);
+    expect(await saved).toBe(7);
+  });
 
   it('keeps the key no longer than a second when nobody reads what the method returns', async () => {
     const held = await locks.lock(KEY);
