@@ -56,8 +56,8 @@ class UnreadResult<T> {
 }
 
 /**
- * Listens for the errors of emitters that work has returned, alone or in a plain object or a short array, while the lock is
- * released: the caller can't yet, and an error that nobody listens for ends the process. If the lock is lost, nobody
+ * Listens for the errors of emitters that work has returned, alone or in a plain object or short array, while the lock
+ * is released: the caller can't yet, and an error that nobody listens for ends the process. If the lock is lost, nobody
  * ever will, and this goes on.
  */
 export function unreadResult<T>(value: T): UnreadResult<T> | undefined {

@@ -9,7 +9,10 @@ const OF_CLIENTS: readonly (number | undefined)[] = [1, 4];
 
 const answered = new WeakSet<object>();
 
-/** Notes when a call of gRPC gets its answer, be it an error: `cancelled` is true from then on, although its client did not leave. */
+/**
+ * Notes when a call of gRPC gets its answer, be it an error: `cancelled` is true from then on, although its client did
+ * not leave.
+ */
 export function noteAnswer(call: AnsweringCall): void {
   const sender = call.call;
   const send = sender?.sendStatus?.bind(sender);

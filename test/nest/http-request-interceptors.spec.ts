@@ -302,6 +302,15 @@ class Orders {
     return file;
   }
 
+  @Get('entity')
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(Hasty)
+  async entity() {
+    await work();
+    const noted = (what: string) => () => void ran.push(what);
+    return { on: noted('on'), read: noted('read'), destroy: noted('destroy'), cancel: noted('cancel') };
+  }
+
   @Get('compensated')
   @UseInterceptors(Compensates)
   @WithLock(KEY, { scope: 'request' })
@@ -440,6 +449,14 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
       await until(isFree);
     },
   );
+
+  it('an entity of the handler is left alone when another has answered meanwhile', async () => {
+    await get('entity').expect(408);
+    goOn.resolve();
+    await until(isFree);
+    await turn();
+    expect(ran).toEqual(['work']);
+  });
 
   it('an interceptor that tries a refused handler again and again is ended', async () => {
     await get('insisting').expect(408);

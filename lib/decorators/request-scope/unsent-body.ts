@@ -1,33 +1,31 @@
+import { type Readable, Stream } from 'node:stream';
 import { ignoringErrors } from '../../core/unread-result.js';
-import { isFile } from '../stream/stream-kind.js';
+import { isAsyncIterable, isFile } from '../stream/stream-kind.js';
 
-/** What a body may have, of Node, of the web or of an iterator. */
-interface Body extends Partial<AsyncIterable<unknown>> {
-  readonly locked?: boolean;
-  readonly cancel?: () => Promise<unknown>;
-  readonly on?: (event: 'error', listener: () => void) => unknown;
-  readonly destroy?: () => unknown;
-  readonly then?: unknown;
-}
-
-/** Ends the body of a response that is not sent, as Nest 12 does. What can be awaited is none. */
+/**
+ * Ends the body of a response that is not sent, as Nest 12 does. Another value is left alone: `destroy()` or `cancel()`
+ * of an entity does something else.
+ */
 export function closeUnsent(value: unknown): void {
   ignoringErrors(() => {
-    const body = bodyOf(value) as Body | null | undefined;
-    if (typeof body !== 'object' || body === null || typeof body.then === 'function') return;
-    if (typeof body.destroy === 'function' && typeof body.on === 'function') {
+    const body = isFile(value) ? value.getStream() : value instanceof Response ? value.body : value;
+    if (isReadable(body)) {
       // What has not begun may fail still, and nobody listens.
-      body.on('error', () => undefined);
-      body.destroy();
-    } else void endOf(body)?.catch(() => undefined);
+      body.on('error', () => undefined).destroy();
+    } else if (body instanceof ReadableStream) {
+      if (!body.locked) body.cancel().catch(() => undefined);
+    } else if (isAsyncIterable(body) && typeof (body as { then?: unknown }).then !== 'function') {
+      leave(body).catch(() => undefined);
+    }
   });
 }
 
-const bodyOf = (value: unknown): unknown =>
-  isFile(value) ? value.getStream() : value instanceof Response ? value.body : value;
+/** Whether it is a readable stream of Node, or of a library such as `readable-stream`. */
+const isReadable = (body: unknown): body is Readable =>
+  body instanceof Stream &&
+  typeof (body as Readable).read === 'function' &&
+  typeof (body as Readable).destroy === 'function';
 
-/** Ends a web stream, or what `for await` can read. */
-async function endOf(body: Body): Promise<unknown> {
-  if (typeof body.cancel === 'function') return body.locked ? undefined : body.cancel();
-  return body[Symbol.asyncIterator]?.().return?.();
+async function leave(iterable: AsyncIterable<unknown>): Promise<void> {
+  await iterable[Symbol.asyncIterator]().return?.();
 }
