@@ -25,11 +25,11 @@ type ReadCall = GrpcCall & Readable;
 /** The calls that are prepared, by what a method may get of them: the call itself and the stream of its client. */
 const calls = new WeakMap<object, GrpcCall>();
 
-/** The stream of a call whose handler gets one. */
-const streamsOf = new WeakMap<GrpcCall, ClientStream>();
-
 /** Those among them that are streams, also in the form that Nest has made. */
 const streams = new WeakMap<object, ClientStream>();
+
+/** The stream of each call whose handler gets one. */
+const streamsOf = new WeakMap<GrpcCall, ClientStream>();
 
 /** Whether there was any: most apps have none, and need not look at the arguments of their methods. */
 let areThereAny = false;
@@ -137,12 +137,12 @@ function isGrpcCall(value: unknown): value is GrpcCall {
   return value instanceof EventEmitter && typeof (value as Partial<GrpcCall>).cancelled === 'boolean';
 }
 
-/** Whether nobody hears any more that what the client sends is over. */
+/** Whether a call has ended before all was read: `end` never comes. */
 const isDead = (call: GrpcCall): boolean => call instanceof Readable && call.closed && !call.readableEnded;
 
 /**
- * Each of them is called once, whenever it comes. Who listens to the messages of the call gets them; or an error, if the
- * call has ended before: `end` never comes then.
+ * Each of them is called once, whenever it comes. Who listens to the messages of the call gets them, or the error of a
+ * call that is dead.
  */
 function tellLateListeners(call: GrpcCall, stream: ClientStream | undefined): void {
   for (const method of ['on', 'addListener', 'prependListener'] as const) {

@@ -139,7 +139,7 @@ export function enterRequest(context: ExecutionContext): void {
   request.keepInContext();
 }
 
-/** Forgets the request of the running async context: Node 20 begins the next one on a connection in that of the last. */
+/** Forgets the request of this async context: Node 20 begins the next one on a connection in that of the last. */
 export function leaveRequest(): void {
   if (requests.getStore()) requests.enterWith(undefined);
 }

@@ -17,6 +17,18 @@ const STUBBORN = [
 ];
 const SLOW_SPAWN = new URL('../support/processes/children/slow-spawn.mjs', import.meta.url).href;
 const LEASE = '3s';
+
+/** Runs the wrapper, and does not replace itself by it, as some shells do. */
+const DIRECTLY = '"$0" "$@"; true';
+const inShell = (script: string): string => `sh -c '${script.replaceAll("'", `'\\''`)}' "$0" "$@"`;
+const SCRIPT = 'npm_lifecycle_script=nest-redis-lock';
+/** npm runs a shell, which runs the wrapper. */
+const NPX = `${SCRIPT} ${inShell(DIRECTLY)}; true`;
+const BEHIND_DOTENV = `${SCRIPT} ${inShell(`${inShell(DIRECTLY)}; true`)}; true`;
+const IN_ITS_SESSION = `${SCRIPT} ${inShell(`setsid ${inShell(DIRECTLY)} & wait`)}; true`;
+/** The shell of npm replaces itself by the wrapper. */
+const LAUNCHED = `${inShell(`${SCRIPT} ${DIRECTLY}`)}; true`;
+
 /** What leaves a process behind that does not hear signals, and says its pid. */
 const WITH_GRANDCHILD = [
   'sh',
@@ -330,70 +342,45 @@ describe('nest-redis-lock run, when things go wrong', () => {
     expect(command.err).toContain('the process that held the lock was killed, and so was its command');
   }, 30_000);
 
-  it.each(['SIGTERM', 'SIGHUP', 'SIGKILL'] as const)(
-    'the command does not outlive npx, which gets %s',
-    async (signal) => {
-      // As npx does it: npm runs a shell, which runs the command.
-      const npx = 'npm_lifecycle_script=nest-redis-lock sh -c \'"$0" "$@"; true\' "$0" "$@"; true';
-      const command = new Command(proxy.url, ['run', 'nightly', '--', 'sh', '-c', 'echo started $$; sleep 60'], {
-        shell: npx,
-      });
-      commands.push(command);
-      const pid = await command.said('started');
-      command.signal(signal);
-      await until(() => !isRunning(pid));
-      await until(async () => !(await locks.isLocked('nightly')));
+  /** Runs a command by what a shell command starts. */
+  function runBy(shell: string, script: string): Command {
+    const command = new Command(proxy.url, ['run', 'nightly', '--', 'sh', '-c', `echo started $$; ${script}`], {
+      shell,
+    });
+    commands.push(command);
+    return command;
+  }
+
+  it.each([
+    ['npx', NPX, ['SIGTERM', 'SIGHUP', 'SIGKILL']],
+    ['npm, behind another command such as dotenv', BEHIND_DOTENV, ['SIGTERM', 'SIGKILL']],
+  ] as const)(
+    'the command does not outlive %s',
+    async (_who, shell, signals) => {
+      for (const signal of signals) {
+        const command = runBy(shell, 'sleep 60');
+        const pid = await command.said('started');
+        command.signal(signal);
+        await until(() => !isRunning(pid));
+        await until(async () => !(await locks.isLocked('nightly')));
+      }
+    },
+    60_000,
+  );
+
+  it.each([
+    ['only who has started npm ends', LAUNCHED],
+    ['npm ends, but the command is in a session of its own', IN_ITS_SESSION],
+  ])(
+    'the command goes on when %s',
+    async (_when, shell) => {
+      const command = runBy(shell, 'sleep 2; echo done');
+      await command.said('started');
+      command.signal('SIGKILL');
+      await command.said('done');
     },
     30_000,
   );
-
-  it.each(['SIGTERM', 'SIGKILL'] as const)(
-    'the command of a script does not outlive npm, which gets %s, behind another command such as dotenv',
-    async (signal) => {
-      const dotenv = 'sh -c \'"$0" "$@"; true\' "$0" "$@"; true';
-      const npm = `npm_lifecycle_script=nest-redis-lock sh -c '${dotenv.replaceAll("'", `'\\''`)}' "$0" "$@"; true`;
-      const command = new Command(proxy.url, ['run', 'nightly', '--', 'sh', '-c', 'echo started $$; sleep 60'], {
-        shell: npm,
-      });
-      commands.push(command);
-      const pid = await command.said('started');
-      command.signal(signal);
-      await until(() => !isRunning(pid));
-      await until(async () => !(await locks.isLocked('nightly')));
-    },
-    30_000,
-  );
-
-  it('the command of a script goes on in a session of its own when npm has ended', async () => {
-    const daemon = 'setsid sh -c \'"$0" "$@"; true\' "$0" "$@" & wait';
-    const npm = `npm_lifecycle_script=nest-redis-lock sh -c '${daemon.replaceAll("'", `'\\''`)}' "$0" "$@"; true`;
-    const command = new Command(
-      proxy.url,
-      ['run', 'nightly', '--', 'sh', '-c', 'echo started $$; sleep 2; echo done'],
-      { shell: npm },
-    );
-    commands.push(command);
-    await command.said('started');
-    command.signal('SIGKILL');
-    await command.said('done');
-  }, 30_000);
-
-  it('the command goes on when npm does, and only who has started npm ends', async () => {
-    // As npx does it where the shell replaces itself by the command.
-    const npm = 'npm_lifecycle_script=nest-redis-lock "$0" "$@"; true';
-    const launched = `sh -c '${npm}' "$0" "$@"; true`;
-    const command = new Command(
-      proxy.url,
-      ['run', 'nightly', '--', 'sh', '-c', 'echo started $$; sleep 2; echo done'],
-      {
-        shell: launched,
-      },
-    );
-    commands.push(command);
-    await command.said('started');
-    command.signal('SIGKILL');
-    await command.said('done');
-  }, 30_000);
 
   it('the watcher is started again when it is killed', async () => {
     const command = run('--', ...STUBBORN);

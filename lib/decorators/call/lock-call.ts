@@ -41,7 +41,6 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
       const key = keyOrAttachedError(keyOf, args, requests);
       const work = (lock: Lock): unknown => {
         try {
-          unsubscribed?.throwIfAborted();
           streams?.assertSent();
         } catch (error) {
           noteNoWork(lock);

@@ -221,8 +221,8 @@ export class RequestHold {
   }
 
   /**
-   * Refuses the handler to what nobody reads any more. Its interceptors hear that inside the lock, and may roll back: it
-   * is ended only if they try again at once, which may be for ever.
+   * Refuses the handler to what nobody reads any more. Its interceptors hear that inside the lock, and may roll back.
+   * They are ended only if they try again at once, which may be for ever.
    */
   #refuseUnread(): void {
     if (!this.#unread) return;
