@@ -1,11 +1,15 @@
 /** A call of `@grpc/grpc-js`, with what sends its answer: nothing public tells that. */
 interface AnsweringCall {
   readonly cancelled: boolean;
+  getDeadline?(): Date | number;
   readonly call?: { sendStatus?: (status: { readonly code?: number }) => void };
 }
 
-/** The codes with which a call ends that its client has cancelled, or that has taken longer than its client allows. */
-const OF_CLIENTS: readonly (number | undefined)[] = [1, 4];
+/** The status with which the server ends a call that takes longer than its client allows. A handler may use it, too. */
+const DEADLINE_EXCEEDED = 4;
+
+/** How early a timer may run, in ms. */
+const EARLY_MS = 5;
 
 const answered = new WeakSet<object>();
 
@@ -18,7 +22,8 @@ export function noteAnswer(call: AnsweringCall): void {
   const send = sender?.sendStatus?.bind(sender);
   if (!sender || !send) return;
   sender.sendStatus = (status) => {
-    if (!OF_CLIENTS.includes(status.code) && !call.cancelled) answered.add(call);
+    const isTooLate = status.code === DEADLINE_EXCEEDED && Date.now() + EARLY_MS >= Number(call.getDeadline?.());
+    if (!isTooLate && !call.cancelled) answered.add(call);
     send(status);
   };
 }

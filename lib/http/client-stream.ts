@@ -33,6 +33,7 @@ export class ClientStream extends Observable<unknown> {
         ...observer,
         at: this.#place,
         endsInHandler: outer !== undefined,
+        isListener: false,
         next: (message) => {
           if (!messages.first) this.#moveTo(message);
           this.#current = message;
@@ -67,20 +68,30 @@ export class ClientStream extends Observable<unknown> {
     return this.#outer !== undefined && this.#outer.#outer === undefined;
   }
 
+  /**
+   * Keeps the messages while the body waits for its lock.
+   *
+   * @returns a function that notes the end of the wait
+   */
+  wait(): () => void {
+    return this.#messages.wait();
+  }
+
   /** Makes the stream of a call of a method with a lock. */
   forCall(): ClientStream {
     return new ClientStream(this.#messages, this);
   }
 
   /** Somebody listens to the call itself: to its messages, or only to its end. So it is read, whoever subscribes. */
-  listen(event: 'data' | 'end'): void {
-    this.#isReadElsewhere ||= event === 'data';
+  listen(event: 'data' | 'readable' | 'end'): void {
+    this.#isReadElsewhere ||= event !== 'end';
     if (this.#isListenedTo) return;
     this.#isListenedTo = true;
     const leave = () => this.#messages.delete(reader);
     const reader: Reader = {
       at: this.#place,
       endsInHandler: false,
+      isListener: true,
       next: (message) => this.#isReadElsewhere && !this.#messages.first && this.#moveTo(message),
       error: leave,
       complete: leave,

@@ -109,6 +109,7 @@ function isLost(call: ReadCall): boolean {
 export class CallStreams {
   readonly args: unknown[];
   readonly #streams: ClientStream[] = [];
+  readonly #waits: (() => void)[] = [];
   /** Calls that the method may read instead of a stream. */
   readonly #readCalls: readonly ReadCall[];
 
@@ -119,8 +120,14 @@ export class CallStreams {
       if (!outer) return arg;
       const stream = noted(outer.forCall(), calls.get(outer)!);
       this.#streams.push(stream);
+      this.#waits.push(stream.wait());
       return stream;
     });
+  }
+
+  /** The call waits no more: its body begins, or never will. */
+  endWait(): void {
+    for (const end of this.#waits) end();
   }
 
   /** @throws HttpException when the body must not run: what a client has sent is gone, as it left during the wait */
@@ -152,7 +159,7 @@ function tellLateListeners(call: GrpcCall, stream: ClientStream | undefined): vo
       if (name === 'error' && isDead(call)) nextTick(() => listener(clientGone()));
       if (name === 'close' && isDead(call)) nextTick(listener);
       const added = add(name, listener);
-      if (name === 'data' || name === 'end') stream?.listen(name);
+      if (name === 'data' || name === 'readable' || name === 'end') stream?.listen(name);
       return added;
     };
   }

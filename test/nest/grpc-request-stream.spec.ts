@@ -604,6 +604,14 @@ class BusyUploads {
     call.end();
   }
 
+  /** Passes on the status of another service, which the client sends here, and saves in the background. */
+  @GrpcStreamMethod('Uploads')
+  async passedOn(parts: Observable<Part>, _metadata: unknown, call: ServerCall): Promise<never> {
+    const { number: code } = await firstValueFrom(parts);
+    saved = this.ofPeer(call, code);
+    throw new RpcException({ code, message: 'refused' });
+  }
+
   /** Answers before its method has the lock. */
   @GrpcStreamCall('Uploads')
   ofCallAnswered(call: ServerCall & Duplex): void {
@@ -927,6 +935,16 @@ it.each(['Accepted', 'AcceptedByCall'])('a method works on when its client has t
   await received();
   await held.unlock();
   expect(await saved).toBe(3);
+});
+
+it.each([1, 3, 4])('a method works on when its client has an error as the answer: status %s', async (code) => {
+  const held = await locks.lock(KEY);
+  const call = called('PassedOn');
+  call.write({ number: code });
+  expect(await answer(call)).toEqual(['refused']);
+  await received();
+  await held.unlock();
+  expect(await saved).toBe(code);
 });
 
 it('a method that waits for its lock does not read a call that has its answer', async () => {
