@@ -3,14 +3,35 @@ import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockLostError, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
-import { combineLatest, from, isObservable, lastValueFrom, Observable, Subject, take, throwError, toArray } from 'rxjs';
+import {
+  combineLatest,
+  finalize,
+  from,
+  isObservable,
+  lastValueFrom,
+  Observable,
+  retry,
+  Subject,
+  take,
+  throwError,
+  timeout,
+  TimeoutError,
+  toArray,
+} from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 
 const ran: string[] = [];
 /** What the bodies emit. */
 let source: Subject<number>;
+/** What they do at their end. */
+let cleanUp: (lock: Lock | undefined) => void;
 let current: () => Lock | undefined;
 let left: Deferred;
+
+function emitted(): Observable<number> {
+  const lock = current();
+  return source.pipe(finalize(() => cleanUp(lock)));
+}
 
 async function* numbers(): AsyncGenerator<number> {
   try {
@@ -44,7 +65,7 @@ class Feeds {
     expect(current()?.key).toBe('feed');
     return new Observable((subscriber) => {
       expect(current()?.key).toBe('feed');
-      return source.subscribe(subscriber);
+      return emitted().subscribe(subscriber);
     });
   }
 
@@ -57,13 +78,13 @@ class Feeds {
   @WithLock('feed')
   undeclared() {
     ran.push('undeclared');
-    return source.asObservable();
+    return emitted();
   }
 
   @WithLock('feed')
   async promised() {
     ran.push('promised');
-    return source.asObservable();
+    return emitted();
   }
 
   @WithLock('feed')
@@ -202,6 +223,7 @@ let store: MemoryLockStore;
 beforeEach(async () => {
   ran.length = 0;
   source = new Subject();
+  cleanUp = () => undefined;
   left = deferred();
   store = new MemoryLockStore();
   module = await Test.createTestingModule({
@@ -274,6 +296,20 @@ describe.each(OBSERVABLES)('a method that returns %s holds its lock', (_what, ca
     expect(source.observed).toBe(false);
     await until(isFree);
   });
+
+  it.each(['complete', 'error', 'leave'] as const)(
+    'a method holds its lock until its Observable has cleaned up (%s)',
+    async (way) => {
+      const held: unknown[] = [];
+      cleanUp = (lock) => held.push(lock?.isHeld);
+      const { subscription } = heard(await call());
+      await hasReader();
+      if (way === 'leave') subscription.unsubscribe();
+      else source[way](new Error('no more'));
+      expect(held).toEqual([true]);
+      await until(isFree);
+    },
+  );
 
   it('a method does not hold its lock for a reader that has gone before it reads', async () => {
     const { said, ended } = heard(combineLatest([throwError(() => new Error('of another')), await call()]));
@@ -359,6 +395,14 @@ describe('an Observable that a promise has brought', () => {
     await ended;
     source = new Subject();
     await expect(lastValueFrom(stream)).rejects.toBeInstanceOf(LockLostError);
+  });
+
+  it('a promised Observable that is read again and again, at once, leaves time for others', async () => {
+    const stream = await feeds.promised();
+    const { ended } = heard(stream);
+    source.complete();
+    await ended;
+    await expect(lastValueFrom(stream.pipe(retry(), timeout(50)))).rejects.toBeInstanceOf(TimeoutError);
   });
 
   it('a promised Observable can be read by several, and holds the lock until the last has left', async () => {

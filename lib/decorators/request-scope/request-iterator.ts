@@ -38,6 +38,7 @@ export class RequestIterator implements AsyncIterableIterator<unknown> {
   }
 
   async throw(error: unknown): Promise<Result> {
+    if (this.#hasEnded) throw error;
     try {
       return await this.#read(() => this.#source.throw(error));
     } finally {

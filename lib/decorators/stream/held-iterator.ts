@@ -8,6 +8,8 @@ import { assertNotLost, leaseMsOf, StreamHold, toldError, type StreamLock } from
 const LONGEST_AFTER_LEAVING_MS = 5000;
 
 interface StepOptions {
+  /** What it returns once the iterator has ended. */
+  readonly atEnd: () => IteratorResult<unknown>;
   /** Whether the reader leaves, unless the source goes on. */
   readonly isLast: boolean;
   /** Whether the step fails when the lock is lost. */
@@ -36,9 +38,9 @@ export function heldIterator(
   };
   const step = async (
     go: () => Promise<IteratorResult<unknown>>,
-    { isLast, tellsLoss }: StepOptions,
+    { atEnd, isLast, tellsLoss }: StepOptions,
   ): Promise<IteratorResult<unknown>> => {
-    if (isEnding) return { done: true, value: undefined };
+    if (isEnding) return atEnd();
     const longestMs = isLast ? Math.min(leaseMsOf(lock), LONGEST_AFTER_LEAVING_MS) : undefined;
     try {
       if (tellsLoss) hold.startReading(onLost);
@@ -56,13 +58,21 @@ export function heldIterator(
     }
   };
   const held: AsyncIterableIterator<unknown> = {
-    next: (...sent: [] | [unknown]) => step(() => source.next(...sent), { isLast: false, tellsLoss: true }),
+    next: (...sent: [] | [unknown]) =>
+      step(() => source.next(...sent), { atEnd: () => done(undefined), isLast: false, tellsLoss: true }),
     // Who leaves does not want to know, and may not listen to an error: GraphQL does not.
-    return: (value: unknown) => step(() => source.return(value), { isLast: true, tellsLoss: false }),
-    throw: (error: unknown) => step(() => source.throw(error), { isLast: true, tellsLoss: true }),
+    return: (value: unknown) =>
+      step(() => source.return(value), { atEnd: () => done(value), isLast: true, tellsLoss: false }),
+    throw: (error: unknown) => step(() => source.throw(error), { atEnd: () => raise(error), isLast: true, tellsLoss: true }),
     [Symbol.asyncIterator]() {
       return this;
     },
   };
   return noteWork(held, { ended: hold.ended, leave: () => hold.leaveUnread(returned) });
+}
+
+const done = (value: unknown): IteratorResult<unknown> => ({ done: true, value });
+
+function raise(error: unknown): never {
+  throw error;
 }

@@ -1,50 +1,55 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Observer } from 'rxjs';
-import { onAbort } from '../../clock/on-abort.js';
 import { observerIn } from '../../clock/observer-in.js';
+import { PacedTurns } from '../../clock/paced-turns.js';
+import { onAbort } from '../../clock/on-abort.js';
 import { leaveUnread, noteWork } from '../../core/result-work.js';
 import { lossToTell, StreamHold, toldError, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
 
 /**
- * Makes an Observable keep the lock until its last reader has left. It completes or fails only when the key is free.
- * The source runs inside the lock, whoever reads it; its readers run in their own async contexts.
+ * Makes an Observable keep the lock until its last reader has left, and its source has cleaned up, as in `finalize()`.
+ * It completes or fails only when the key is free. The source runs inside the lock, whoever reads it; its readers run
+ * in their own async contexts.
  */
 export function heldObservable(source: Observable<unknown>, streamLock: StreamLock): Observable<unknown> {
   const { onLost } = streamLock;
   const hold = new StreamHold(streamLock);
   const inside = AsyncLocalStorage.snapshot();
+  /** Of readers that come when the stream has ended. */
+  const refusals = new PacedTurns();
   let readers = 0;
   const leave = (): Promise<void> => (--readers > 0 ? Promise.resolve() : hold.end());
 
   const held = new Observable((subscriber) => {
+    const reader = observerIn(AsyncLocalStorage.snapshot(), subscriber);
+    const tell = (failure?: unknown): void => reader.error(inside(() => toldError(streamLock, failure)));
     try {
       hold.startReading(onLost);
     } catch (error) {
       if (readers === 0) leaveUnread(source);
-      throw toldError(streamLock, error);
+      void refusals.next().then(() => tell(error));
+      return;
     }
     readers++;
-    const reader = observerIn(AsyncLocalStorage.snapshot(), subscriber);
     const stopListening = onLost === 'throw' ? failWhenLost(streamLock, reader, inside) : undefined;
-    const end = (report: () => void): void => {
+    // Only the release may have found out that the lock is lost.
+    let report = (): void => (lossToTell(streamLock) ? tell() : reader.complete());
+    const failed = (error: unknown): void => void (report = () => tell(error));
+    const end = (): void => {
       stopListening?.();
       void leave().then(report);
     };
-    const tell = (failure?: unknown): void => reader.error(inside(() => toldError(streamLock, failure)));
-    const failed = (error: unknown): void => end(() => tell(error));
-    // Only the release may have found out that the lock is lost.
-    const completed = (): void => end(() => (lossToTell(streamLock) ? tell() : reader.complete()));
-    const read = (): unknown =>
-      untilUnsubscribed(source, subscriber, inside).subscribe({
-        next: reader.next,
-        error: failed,
-        complete: completed,
-      });
+    const read = (): void => {
+      const reading = untilUnsubscribed(source, subscriber, inside).subscribe({ next: reader.next, error: failed });
+      // Added last, so the source has cleaned up when it runs.
+      reading.add(end);
+    };
     try {
       inside(read);
     } catch (error) {
       failed(error);
+      end();
     }
   });
   return noteWork(held, { ended: hold.ended, leave: () => hold.leaveUnread(source) });
