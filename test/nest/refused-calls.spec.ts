@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { LockOptionsError, WithLock } from 'nest-redis-lock';
+import { LockKeyError, LockOptionsError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
-import { defer, lastValueFrom, Observable, of } from 'rxjs';
+import { defer, lastValueFrom, Observable, of, retry, timeout, TimeoutError } from 'rxjs';
 import { boot } from './boot.js';
 
 /** What the compiler refuses, and JavaScript lets through. */
@@ -117,7 +117,30 @@ describe.each(CALLS)('a method %s', (_what, call, message) => {
     await module.close();
   });
 
+  it('a method with a mistake that is called again and again, at once, leaves time for others', async () => {
+    const insisting = defer(() => call(new Orders())).pipe(retry(), timeout(20));
+    await expect(lastValueFrom(insisting)).rejects.toBeInstanceOf(TimeoutError);
+  });
+
   it('a method with a mistake is in the one list that the app does not start with', async () => {
     await expect(boot(Orders)).rejects.toThrow(message);
   });
+});
+
+it('a method whose key is refused again and again, at once, leaves time for others', async () => {
+  class ByKey {
+    @WithLock('order:<id>')
+    async get(id?: string) {
+      return id;
+    }
+  }
+  const module = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot()],
+    providers: [ByKey],
+  }).compile();
+  const byKey = module.get(ByKey);
+  await expect(byKey.get()).rejects.toBeInstanceOf(LockKeyError);
+  const insisting = defer(() => byKey.get()).pipe(retry(), timeout(20));
+  await expect(lastValueFrom(insisting)).rejects.toBeInstanceOf(TimeoutError);
+  await module.close();
 });

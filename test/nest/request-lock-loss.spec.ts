@@ -14,7 +14,7 @@ import {
 import { CurrentLock, type Lock, type LockError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { catchError, defer, map, Observable, of, retry, throwError } from 'rxjs';
+import { catchError, defer, lastValueFrom, map, Observable, of, retry, throwError } from 'rxjs';
 import request from 'supertest';
 import { turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -53,6 +53,27 @@ class Inner implements NestInterceptor {
 class Retrying implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
     return next.handle().pipe(retry({ count: 1, delay: () => reach('second try').then(() => 0) }));
+  }
+}
+
+/** Tries again at once, without end. */
+class Insisting implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    return next.handle().pipe(retry());
+  }
+}
+
+/** The same, by a loop. */
+class Looping implements NestInterceptor {
+  async intercept(_context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    while (taken?.isHeld ?? true) {
+      try {
+        return of(await lastValueFrom(next.handle()));
+      } catch {
+        // Again.
+      }
+    }
+    throw new Error('the test is over');
   }
 }
 
@@ -113,6 +134,20 @@ class Orders {
   @UseInterceptors(Retrying)
   retriedOutside(@CurrentLock() lock?: Lock) {
     return run('throw', lock!);
+  }
+
+  @Get('insisting/throw')
+  @UseInterceptors(Insisting)
+  @WithLock(KEY, { scope: 'request', wait: 0 })
+  insisting(@CurrentLock() lock?: Lock) {
+    return run('throw', lock!);
+  }
+
+  @Get('looping/ignore')
+  @UseInterceptors(Looping)
+  @WithLock(KEY, { scope: 'request', wait: 0, onLost: 'ignore' })
+  looping(@CurrentLock() lock?: Lock) {
+    return run('ignore', lock!);
   }
 
   @Get('throw/both/:id')
@@ -182,6 +217,16 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request' that another calle
       expect(await get(`${onLost}/7`)).toEqual(onLost === 'throw' ? [503, 'LOCK_LOST'] : [200, 'done']);
     });
   });
+
+  it.each(['insisting/throw', 'looping/ignore'])(
+    'an interceptor that tries without end, though its lock is lost, holds up neither the process nor its client (%s)',
+    async (path) => {
+      takenAt = 'body';
+      work = failing;
+      expect(await get(path)).toEqual([503, 'LOCK_LOST']);
+      expect(taken!.isHeld).toBe(true);
+    },
+  );
 
   it('a body does not run again when its lock is lost before a second try that takes it anew', async () => {
     takenAt = 'second try';

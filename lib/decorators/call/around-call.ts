@@ -1,3 +1,4 @@
+import { rejectLater } from '../../clock/next-turn.js';
 import type { LockOptionsError } from '../../errors/lock-options.error.js';
 import { attachToRequest } from '../../http/http-request.js';
 import type { ReturnKind } from '../method/checked-method.js';
@@ -27,5 +28,5 @@ export function aroundCall(kind: ReturnKind, call: LockCall): Around {
  * it.
  */
 export function refuseCalls(error: LockOptionsError, kind: ReturnKind): Around {
-  return aroundCall(kind, () => Promise.reject(attachToRequest(error)));
+  return aroundCall(kind, () => rejectLater(attachToRequest(error)));
 }

@@ -1,3 +1,4 @@
+import { rejectLater } from '../../clock/next-turn.js';
 import { noteNoWork } from '../../core/lock/give-back.js';
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
@@ -41,6 +42,7 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
       const key = keyOrAttachedError(keyOf, args, requests);
       const work = (lock: Lock): unknown => {
         try {
+          streams?.endWait();
           streams?.assertSent();
         } catch (error) {
           noteNoWork(lock);
@@ -52,11 +54,13 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
           return holdUntilEnd(value, { lock, onLost, requests, hasCallEnded: hasCallEnded(args) });
         });
       };
-      return unsubscribed
+      const called = unsubscribed
         ? endedBy(unsubscribed, lockOptions, (options) => locks.withLock(key, work, options))
         : locks.withLock(key, work, lockOptions);
+      return streams ? called.finally(() => streams.endWait()) : called;
     } catch (error) {
-      return Promise.reject(error);
+      streams?.endWait();
+      return rejectLater(error);
     }
   };
 }

@@ -46,12 +46,12 @@ export class RequestHold {
   #isOver = false;
   /** The tries that are read. */
   readonly #tries = new Set<ReadTry>();
+  /** What waits until nothing works for the request. */
+  readonly #waiting = new Set<() => void>();
   /** How many Observables of the handler are read. */
   #streams = 0;
   /** What goes on though nobody reads it any more. */
   #unread: Subscription | undefined;
-  /** Whether the handler was refused to it in this turn of the event loop. */
-  #hasRefused = false;
   /** Ends it, unless it ends by itself. */
   #unreadLimit: NodeJS.Timeout | undefined;
   /** Ends the work of an interceptor that reads an Observable of the handler, though nobody reads the interceptor. */
@@ -130,7 +130,18 @@ export class RequestHold {
       this.#working--;
       this.#limitUnread();
       this.#endIfDone();
+      if (this.#working === 0) for (const go of [...this.#waiting]) go();
     };
+  }
+
+  /**
+   * Calls a function each time that nothing works for the request any more.
+   *
+   * @returns a function that ends that
+   */
+  whenIdle(go: () => void): () => void {
+    this.#waiting.add(go);
+    return () => this.#waiting.delete(go);
   }
 
   /**
@@ -220,16 +231,9 @@ export class RequestHold {
     this.#unreadLimit ??= setTimeout(() => reading.unsubscribe(), leaseMsOf(this.lock)).unref();
   }
 
-  /**
-   * Refuses the handler to what nobody reads any more. Its interceptors hear that inside the lock, and may roll back.
-   * They are ended only if they try again at once, which may be for ever.
-   */
+  /** Refuses the handler to what nobody reads any more. Its interceptors hear that inside the lock, and may roll back. */
   #refuseUnread(): void {
-    if (!this.#unread) return;
-    if (this.#hasRefused) this.#unread.unsubscribe();
-    this.#hasRefused = true;
-    setImmediate(() => (this.#hasRefused = false));
-    throw clientGone();
+    if (this.#unread) throw clientGone();
   }
 
   #endIfDone(): void {

@@ -14,12 +14,13 @@ export class RequestHolds {
     this.#holds.set(response, [...held, hold]);
   }
 
-  /** Finds a hold of exactly that key in which nothing works just now. */
-  idle(response: ServerResponse, key: LockKey): RequestHold | undefined {
+  /** Finds the hold of exactly that key: if there are several, one in which nothing works just now. */
+  find(response: ServerResponse, key: LockKey): RequestHold | undefined {
     const keys = new Set([key].flat());
-    return this.#of(response).find(
-      ({ isIdle, lock }) => isIdle && lock.keys.length === keys.size && lock.keys.every((each) => keys.has(each)),
+    const found = this.#of(response).filter(
+      ({ lock }) => lock.isHeld && lock.keys.length === keys.size && lock.keys.every((each) => keys.has(each)),
     );
+    return found.find(({ isIdle }) => isIdle) ?? found[0];
   }
 
   #of(response: ServerResponse): readonly RequestHold[] {

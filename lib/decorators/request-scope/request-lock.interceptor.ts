@@ -40,7 +40,12 @@ interface TryParts {
   readonly response: ServerResponse;
   /** Unsubscribes when nobody waits for the try any more, such as an interceptor with `timeout()`. */
   readonly reader: Pick<Subscription, 'add' | 'closed'>;
+  /** A hold of the same request and key, in which another try works. */
+  readonly own: RequestHold | undefined;
 }
+
+/** A try need not wait any more: the other one of its request has ended, and its lock is held still. */
+const AGAIN = Symbol('again');
 
 const interceptors = new WeakSet<object>();
 
@@ -89,10 +94,10 @@ export function requestLockInterceptor(
         const begin = (): void => {
           // Made anew for each try: an interceptor may have changed what it is made from.
           const key = keyOrAttachedError(keyOf, context, this.locks.requests);
-          const hold = holds.idle(response, key);
-          if (hold) return read(this.locks.goOn(hold, () => handle(hold)));
-          this.#inLock({ key, context, response, reader: subscriber }, (hold) => read(handle(hold)))
-            .then((instead) => instead && read(instead))
+          const own = holds.find(response, key);
+          if (own?.isIdle) return read(this.locks.goOn(own, () => handle(own)));
+          this.#inLock({ key, context, response, reader: subscriber, own }, (hold) => read(handle(hold)))
+            .then((instead) => (instead === AGAIN ? begin() : instead && read(instead)))
             .catch((error: unknown) => outside(() => subscriber.error(error)));
         };
         const enter = (): void => {
@@ -107,25 +112,29 @@ export function requestLockInterceptor(
     /**
      * Begins a try in a lock of its own, and holds that until the request is over.
      *
-     * @returns what is sent instead when `wait` is over
+     * @returns what is sent instead when `wait` is over; `AGAIN` if the lock of the same request can be used
      */
     #inLock(
-      { key, context, response, reader }: TryParts,
+      { key, context, response, reader, own }: TryParts,
       begin: (hold: RequestHold) => void,
-    ): Promise<Observable<unknown> | undefined> {
+    ): Promise<Observable<unknown> | typeof AGAIN | undefined> {
       const { requests } = this.locks;
       const over = new AbortController();
       let began = false;
+      let isGivenUp = false;
       const giveUp = (): void => {
+        isGivenUp = true;
         if (!began && !over.signal.aborted) over.abort(clientGone());
       };
       reader.add(giveUp);
+      const stopWaiting = own?.whenIdle(() => began || over.abort(AGAIN));
       // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
       // handler is no reason.
       const stopListening = isOver(response) ? undefined : onceEnded(response, giveUp);
       const work = (lock: Lock): Promise<void> => {
         over.signal.throwIfAborted();
         began = true;
+        stopWaiting?.();
         const takeTurn = () => this.locks.takeTurn(lock, lockOptions);
         const hold = new RequestHold({ lock, takeTurn, response, requests });
         holds.add(response, hold);
@@ -136,7 +145,12 @@ export function requestLockInterceptor(
         () => undefined,
         async (error: unknown) => {
           stopListening?.();
+          stopWaiting?.();
           if (began) return undefined;
+          if (error === AGAIN) {
+            if (isGivenUp) throw clientGone();
+            return AGAIN;
+          }
           if (onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
           const value = typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined;
           if (reader.closed) {

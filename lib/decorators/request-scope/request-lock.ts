@@ -1,4 +1,5 @@
 import { UseInterceptors } from '@nestjs/common';
+import { rejectLater } from '../../clock/next-turn.js';
 import { isThenable, startIfLazy } from '../../core/lazy-promise.js';
 import { attachToRequest } from '../../http/http-request.js';
 import { withCurrentLock } from '../call/call-parts.js';
@@ -20,7 +21,7 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
   const { onLost = 'throw' } = handler.options.lockOptions;
   const around: Around = (body, self, args) => {
     const begun = currentTry()?.ofHandler(id);
-    if (!begun) return Promise.reject(attachToRequest(notARequest(handler.name)));
+    if (!begun) return rejectLater(attachToRequest(notARequest(handler.name)));
     const call: HandlerCall = { hold: begun.hold, onLost };
     const readable = (value: unknown): unknown => {
       if (isObservable(value)) return readableWhileHeld(value, call);
@@ -33,7 +34,7 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
       } catch (error) {
         turn.end();
         // Returned as a promise, as the handler itself would have failed.
-        return Promise.reject(error);
+        return begun.refuse(error);
       }
       const end = (): void => {
         turn.end();
@@ -55,7 +56,7 @@ export function bindRequestLock(handler: LockedHandler): { around: Around; bind:
       const turn = call.hold.takeTurn(call);
       return turn instanceof Turn ? run(turn) : turn.then(run);
     } catch (error) {
-      return Promise.reject(error);
+      return begun.refuse(error);
     }
   };
   return { around, bind: UseInterceptors(requestLockInterceptor(handler, id)) };

@@ -73,6 +73,7 @@ export function responseUnlessLost(
       unlessLost(send, cause);
       reading.unsubscribe();
     };
+    begun.onEndless((error) => end(() => subscriber.error(error), error));
     const read = (): unknown =>
       response.subscribe({
         next: (value) => unlessLost(() => subscriber.next(value)) || closeUnsent(value),

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { Subscription } from 'rxjs';
+import { PacedTurns } from '../../clock/paced-turns.js';
 import { leaseMsOf } from '../stream/stream-hold.js';
 import type { RequestHold } from './request-hold.js';
 
@@ -26,6 +27,8 @@ export class RequestTry {
   /** What a request has started may live long, and keeps this: but not the response. */
   readonly #response: WeakRef<ServerResponse>;
   #hasCalledHandler = false;
+  readonly #refusals = new PacedTurns();
+  #fail: ((error: unknown) => void) | undefined;
   /** Ends the try when its request is over, if it has not called the handler by then. */
   #limit: NodeJS.Timeout | undefined;
 
@@ -69,6 +72,23 @@ export class RequestTry {
     this.#hasCalledHandler = true;
     clearTimeout(this.#limit);
     return leave;
+  }
+
+  /** @param fail ends the try with an error */
+  onEndless(fail: (error: unknown) => void): void {
+    this.#fail = fail;
+    this.reading.add(() => (this.#fail = undefined));
+  }
+
+  /**
+   * Refuses the handler, in a later turn of the event loop. Ends an interceptor that tries again without end; an `async`
+   * one can't be ended, and goes on slowly.
+   */
+  async refuse(error: unknown): Promise<never> {
+    const turn = this.#refusals.next();
+    if (this.#refusals.areMany) this.#fail?.(error);
+    await turn;
+    throw error;
   }
 
   /**
