@@ -7,6 +7,7 @@ import { SILENT } from '../../lib/redis/connection/outage-log.js';
 import { borrowedClient } from '../../lib/redis/connection/redis-client.js';
 import { RedisConnection } from '../../lib/redis/connection/redis-connection.js';
 import { SecondOpinion } from '../../lib/redis/connection/second-opinion.js';
+import { collectGarbage } from '../support/collect-garbage.js';
 import { until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
 import { keyAt, startClusterWithoutFailovers, type RedisCluster } from '../support/redis/redis-cluster.js';
@@ -245,6 +246,35 @@ describe("A connection of the app's Cluster client that has died without a word"
     expect(await Promise.all(held.map((lock) => lock.unlock()))).toEqual([true, true, true]);
     expect(deserted).toEqual([`127.0.0.1:${proxies[0]!.port}`]);
     expect(client.status).toBe('ready');
+  }, 60_000);
+
+  it('a client whose place another one takes is garbage', async () => {
+    await works(0);
+    const duplicate: (this: Cluster, ...args: Parameters<Cluster['duplicate']>) => Cluster = Reflect.get(
+      Cluster.prototype,
+      'duplicate',
+    );
+    const made: WeakRef<Cluster>[] = [];
+    // Not a mock of Jest: that would keep all results.
+    Cluster.prototype.duplicate = function (...args) {
+      const own = duplicate.apply(this, args);
+      made.push(new WeakRef(own));
+      return own;
+    };
+    try {
+      for (let round = 0; round < 4; round++) {
+        forgetConnectionsTo(0);
+        await works(0);
+      }
+    } finally {
+      Cluster.prototype.duplicate = duplicate;
+    }
+    expect(made.length).toBeGreaterThan(3);
+    // The errors of the calls that the app's client still has in its queue know the first one.
+    await until(() => {
+      collectGarbage();
+      return made.filter((own) => own.deref()).length <= 2;
+    });
   }, 60_000);
 
   it('one takes its place, also when several searches for processes run at that time', async () => {

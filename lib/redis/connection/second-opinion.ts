@@ -37,16 +37,14 @@ export class SecondOpinion<Client extends Redis | Cluster> {
     const { status } = silent;
     const stream = silent.stream as Redis['stream'] | undefined;
     const bytesRead = stream?.bytesRead;
-    let failed = false;
     const further = make();
-    // Also one that could not switch to its database: it would go on in another.
-    further.on('error', () => (failed = true));
-    further.on('connecting', () => (failed = false));
+    const failure = failureOf(further);
     // A proxy may accept the connection, and say nothing.
     const replies = await atRoot(() => this.#unlessEnded(silent, this.#isReplied(further, find)));
     // A client that has let go of its connection by itself is not dead.
     const isSilentStill = silent.status === status && silent.stream === stream && stream?.bytesRead === bytesRead;
-    if (replies && !failed && isSilentStill) return further;
+    failure.settle();
+    if (replies && !failure.isThere && isSilentStill) return further;
     further.disconnect();
     return undefined;
   }
@@ -79,6 +77,25 @@ export class SecondOpinion<Client extends Redis | Cluster> {
     await new Promise<void>((resolve) => afterRunning(this.#graceMs, resolve));
     return isReplied && further.status === 'ready';
   }
+}
+
+/**
+ * Notes whether a client fails, also because it can't switch to its database: it would go on in another. A function of
+ * its own, because a listener holds all that is in reach where it is made: in `ask` that is the silent client, which
+ * may itself have taken the place of another.
+ */
+function failureOf(client: Redis | Cluster): { readonly isThere: boolean; readonly settle: () => void } {
+  let isThere = false;
+  const connecting = () => (isThere = false);
+  client.on('connecting', connecting);
+  // Stays: nobody else may listen yet.
+  client.on('error', () => (isThere = true));
+  return {
+    get isThere() {
+      return isThere;
+    },
+    settle: () => client.off('connecting', connecting),
+  };
 }
 
 /**
