@@ -1,7 +1,8 @@
 import { now, timerAt } from '../clock/deadline.js';
 import { atRoot } from '../clock/root-context.js';
-import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';
+import { ShuttingDownError } from './lock/shutting-down.error.js';
 
 /**
  * How long a refusal takes at most while the app still runs, in ms. Nest may wait long for its HTTP requests; meanwhile
@@ -54,7 +55,7 @@ export class Shutdown {
 
   /** Refuses every new lock from now on, and fails the callers that wait. */
   stopGranting(): void {
-    this.#refusal ??= new LockUnavailableError('This app is shutting down and takes no new locks. Ask another node.');
+    this.#refusal ??= new ShuttingDownError();
     this.#parts.failWaiters(this.#refusal);
   }
 

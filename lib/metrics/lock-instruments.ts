@@ -8,8 +8,8 @@ export interface LockAttributes {
   /** Whether the call had to wait. Only of calls. */
   readonly queued?: boolean;
   /**
-   * Why a call got no lock: `busy`, `unavailable` or `aborted`; or why a lock was lost: `expired`, `taken`, `shutdown`
-   * or `unlocked`.
+   * Why a call got no lock: `busy`, `unavailable`, `shutdown` or `aborted`; or why a lock was lost: `expired`, `taken`,
+   * `shutdown` or `unlocked`.
    */
   readonly errorType?: string;
 }

@@ -1,5 +1,6 @@
 import type { Observer } from 'rxjs';
 import type { HeldLockEvent, LockCallEvent, LockEvent } from '../core/lock/lock-event.js';
+import { ShuttingDownError } from '../core/lock/shutting-down.error.js';
 import { logger } from '../log/logger.js';
 import type { BoundedNames } from './bounded-names.js';
 import { Gauge } from './gauge.js';
@@ -66,6 +67,7 @@ export class LockRecorder implements Observer<LockEvent> {
       case 'timeout':
         return this.#endCall(event, 'busy');
       case 'unavailable':
+        return this.#endCall(event, event.error instanceof ShuttingDownError ? 'shutdown' : event.type);
       case 'aborted':
         return this.#endCall(event, event.type);
       case 'renewed':

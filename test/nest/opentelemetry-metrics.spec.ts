@@ -98,6 +98,23 @@ describe('The metrics for OpenTelemetry', () => {
     expect(JSON.stringify([...after.values()])).not.toContain('customer');
   });
 
+  it('a call that is refused because the app shuts down has the error type "shutdown"', async () => {
+    const app = await start([
+      LockTestingModule.forRoot(),
+      LockOpenTelemetryModule.forRoot({ meterProvider: provider }),
+    ]);
+    const locks = app.get(LockService);
+    const held = await locks.lock('job');
+    const waiter = locks.lock('job');
+    await turn();
+    const closing = app.close();
+    await expect(waiter).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    await held.unlock();
+    await closing;
+    const { dataPoints } = (await exported()).get('nest_redis_lock.acquire.duration')!;
+    expect(dataPoints.map(({ attributes }) => attributes['error.type'])).toEqual([undefined, 'shutdown']);
+  });
+
   it('a meter provider can be given, and the number of labels limited; two imports count once', async () => {
     const module = () => LockOpenTelemetryModule.forRoot({ meterProvider: provider, maxLabels: 1 });
     const app = await start([LockTestingModule.forRoot(), module(), module()]);

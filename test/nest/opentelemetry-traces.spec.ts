@@ -196,6 +196,13 @@ describe('The spans of calls that fail', () => {
     expect(text).not.toContain('customer');
   });
 
+  it('a call that is refused because the app shuts down has the error type "shutdown"', async () => {
+    const { app, locks } = await start();
+    await app.close();
+    await expect(locks.lock('1')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    expect(span('lock.acquire').attributes).toMatchObject({ 'error.type': 'shutdown' });
+  });
+
   it('a call that only tried has no error status when the key is busy', async () => {
     const { locks } = await start();
     const lock = await locks.lock('1');

@@ -106,6 +106,24 @@ describe('The metrics for Prometheus', () => {
     expect(counted(await seriesOf('nest_redis_lock_waiting'))).toEqual({});
   });
 
+  it('calls that an app refuses because it shuts down are told apart from an outage', async () => {
+    const app = await start({ imports: [LockTestingModule.forRoot(), LockPrometheusModule] });
+    const locks = app.get(LockService);
+    const held = await locks.lock('job');
+    const waiter = locks.lock('job');
+    await turn();
+    const closing = app.close();
+    await expect(waiter).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    await expect(locks.tryLock('another')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
+    await held.unlock();
+    await closing;
+    expect(await seriesOf('nest_redis_lock_acquire_duration_seconds_count')).toEqual({
+      '{label="other",mode="exclusive",queued="false"}': 1,
+      '{label="other",mode="exclusive",queued="true",error_type="shutdown"}': 1,
+      '{label="other",mode="exclusive",queued="false",error_type="shutdown"}': 1,
+    });
+  });
+
   it('durations are in seconds, in buckets from half a millisecond to half an hour', async () => {
     const app = await start({ imports: [LockTestingModule.forRoot(), LockPrometheusModule] });
     const startedAt = performance.now();

@@ -74,5 +74,5 @@ function callEvent(
 function failureNews(error: unknown, request: LockRequest): CallNews | undefined {
   const failure = failureOf(error, request);
   if (failure === 'aborted') return { type: failure, reason: error };
-  return failure === 'mistake' ? undefined : { type: failure, error };
+  return failure === 'mistake' ? undefined : { type: 'unavailable', error };
 }
