@@ -112,6 +112,22 @@ describe('A lock in a Redis Cluster', () => {
       expect(await whole.unlock()).toBe(true);
     });
 
+    it('a call for more slots than it has time for, far away, says how many of them it had', async () => {
+      const proxy = await startProxy(cluster.masters[0]!.port);
+      const natMap = { [`127.0.0.1:${cluster.masters[0]!.port}`]: { host: '127.0.0.1', port: proxy.port } };
+      const distant = new Cluster([{ host: '127.0.0.1', port: proxy.port }], { natMap });
+      const locks = lockService(redisStore({ connection: distant, commandTimeout: 500 }), { shutdownGrace: 0 });
+      const keys = Array.from({ length: 20 }, (_, nth) => keyAt(0, nth));
+      await locks.withLock(keys, () => undefined);
+      proxy.delay(25);
+      const says = /, or raise "commandTimeout"\. [1-9] of the 20 slots of this call were taken by then, one after the/;
+      await expect(locks.lock(keys)).rejects.toHaveProperty('detail', expect.stringMatching(says));
+      await until(async () => (await keysLeft()).length === 0);
+      await locks.close();
+      distant.disconnect();
+      await proxy.stop();
+    });
+
     it('a waiter for several slots waits for one after the other, and keeps earlier ones only', async () => {
       const slots = [a, b, c].sort((x, y) => slotOf(`lock:${x}`) - slotOf(`lock:${y}`));
       const [first, second, third] = slots as [string, string, string];

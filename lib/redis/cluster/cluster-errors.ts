@@ -44,6 +44,15 @@ export function unreachable(
   return notDone(call, late + wrongWith(status) + said, lastError);
 }
 
+/** Adds to the error of a call that was too late how many of its slots it had: it takes one after the other. */
+export function withSlotsTaken(late: LockUnavailableError, taken: number, slots: number): LockUnavailableError {
+  if (taken === 0) return late;
+  return new LockUnavailableError(
+    `${late.detail} ${taken} of the ${slots} slots of this call were taken by then, one after the other.`,
+    late.cause,
+  );
+}
+
 function wrongWith(status: string): string {
   if (status === 'connect') return NO_LIMIT;
   return status === 'ready' ? DOWN_OR_SLOW : NO_NODE;

@@ -15,6 +15,7 @@ import {
 import { RedisLockStore } from '../locks/redis-lock.store.js';
 import { allOf } from '../locks/renewals.js';
 import type { ClusterConnection } from './cluster-connection.js';
+import { withSlotsTaken } from './cluster-errors.js';
 import type { ClusterNames } from './cluster-names.js';
 import type { ClusterTransport } from './cluster-transport.js';
 import { briefly, keyGroups, renewalGroups, part, type KeyGroup } from './key-groups.js';
@@ -27,6 +28,14 @@ interface Progress {
   readonly waitsIn: number;
   /** In how many slots it has asked so far. */
   readonly asked: number;
+}
+
+/** What goes with a call that acquires slot by slot. */
+interface InOrder {
+  /** Gets the grant of each slot. */
+  readonly grants: Granted[];
+  /** Throws when nobody waits for the reply any more: then what was acquired is released. */
+  readonly throwIfLate: () => void;
 }
 
 /**
@@ -151,8 +160,12 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
    */
   async #acquireAll(command: AcquireCommand, groups: readonly KeyGroup[]): Promise<Granted | Busy> {
     for (const key of command.keys) this.#names.check(key);
+    const grants: Granted[] = [];
     try {
-      return await this.#redis.inTime((throwIfLate) => this.#acquireInOrder(command, groups, throwIfLate));
+      return await this.#redis.inTime(
+        (throwIfLate) => this.#acquireInOrder(command, groups, { grants, throwIfLate }),
+        (late) => withSlotsTaken(late, grants.length, groups.length),
+      );
     } catch (error) {
       if (!(error instanceof LockUnavailableError)) throw error;
       const slots = groups.map(({ slot }) => slot);
@@ -160,14 +173,12 @@ export class ClusterLockStore extends ForwardingLockStore<RedisLockStore> {
     }
   }
 
-  /** @param throwIfLate throws when nobody waits for the reply any more: then what was acquired is released */
   async #acquireInOrder(
     command: AcquireCommand,
     groups: readonly KeyGroup[],
-    throwIfLate: () => void,
+    { grants, throwIfLate }: InOrder,
   ): Promise<Granted | Busy> {
     const parts = groups.map(({ keys }) => part(command, keys));
-    const grants: Granted[] = [];
     let asked = this.#askedBefore(command, parts);
     try {
       // Who waits looks, too: otherwise it would look while it is offered a key, and keep it from others.

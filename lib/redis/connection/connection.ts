@@ -110,15 +110,19 @@ export abstract class Connection implements Outcome {
    * Runs work that takes several calls in a row, and settles within the command time-out of one.
    *
    * @param work gets what throws when nobody waits for its result any more: then it must undo what it did
+   * @param told adds to the error of work that took too long how far it came
    * @throws LockUnavailableError
    */
-  async inTime<Result>(work: (throwIfLate: () => void) => Promise<Result>): Promise<Result> {
+  async inTime<Result>(
+    work: (throwIfLate: () => void) => Promise<Result>,
+    told = (late: LockUnavailableError): LockUnavailableError => late,
+  ): Promise<Result> {
     let stop = () => {};
     let isLate = false;
     const late = new Promise<never>((_, reject) => {
       const end = () => {
         isLate = true;
-        reject(this.late);
+        reject(told(this.late));
       };
       stop = afterRunning(this.timeoutMs, end);
     });
