@@ -115,6 +115,18 @@ describe('orders', () => {
     expect(await charges()).toBe(1);
   });
 
+  it('after a process died between the charge and the order, only the order that was charged can be created', async () => {
+    const values = [serial, order.amount];
+    await database.query('insert into charges (idempotency_key, serial, amount) values ($1, $1, $2)', values);
+
+    const { body } = await send('/orders', { serial, ...order, amount: 1 }).expect(422);
+    expect(body.message).toBe(`The serial ${serial} belongs to another order. Take a new one for each order.`);
+    expect(await orders()).toBe(0);
+
+    await send('/orders', { serial, ...order }).expect(201);
+    expect([await orders(), await charges()]).toEqual([1, 1]);
+  });
+
   it('an order is checked before it is locked', async () => {
     await send('/orders', { serial: 'a b', ...order }).expect(400);
     await send('/orders', { serial, item: ' ', amount: 0 }).expect(400);

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { CurrentLock, WithLock, type Lock } from 'nest-redis-lock';
-import { PaymentProvider } from '../payments/payment-provider.js';
+import { KeyUsedError, PaymentProvider } from '../payments/payment-provider.js';
 import { fingerprintOf, type Order, type OrderRequest } from './order.js';
 import { OrderNotFoundError, SerialUsedError } from './orders.errors.js';
 import { OrdersRepository } from './orders.repository.js';
@@ -29,7 +29,8 @@ export class OrdersService {
    * lost, and after its process died at any step.
    *
    * The lock lets one request work while the others wait for its result. The record answers those that come later. The
-   * serial is the key under which the provider charges once, for a process that died between the charge and the order.
+   * serial is the key under which the provider charges once, for a process that died between the charge and the order: it
+   * refuses another amount then.
    *
    * @throws SerialUsedError when the serial belongs to another order
    */
@@ -39,7 +40,9 @@ export class OrdersService {
     const recorded = await this.orders.recorded(serial);
     if (recorded && recorded.fingerprint !== fingerprintOf(request)) throw new SerialUsedError(serial);
     if (recorded) return recorded.order;
-    await this.payments.charge({ serial, amount, idempotencyKey: serial });
+    await this.payments.charge({ serial, amount, idempotencyKey: serial }).catch((error: unknown) => {
+      throw error instanceof KeyUsedError ? new SerialUsedError(serial) : error;
+    });
     return this.orders.create(request, lock!);
   }
 

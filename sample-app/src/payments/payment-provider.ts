@@ -5,8 +5,13 @@ import { Database } from '../database/database.js';
 export interface Charge {
   readonly serial: string;
   readonly amount: number;
-  /** Two charges with the same key are one. */
+  /** Two charges with the same key are one, and have the same amount. */
   readonly idempotencyKey: string;
+}
+
+/** The key was used for another amount. */
+export class KeyUsedError extends Error {
+  override readonly name = 'KeyUsedError';
 }
 
 /**
@@ -17,6 +22,7 @@ export interface Charge {
 export class PaymentProvider {
   constructor(private readonly database: Database) {}
 
+  /** @throws KeyUsedError */
   async charge({ serial, amount, idempotencyKey }: Charge): Promise<void> {
     await setTimeout(20);
     await this.database
@@ -24,6 +30,12 @@ export class PaymentProvider {
       .values({ serial, amount, idempotency_key: idempotencyKey })
       .onConflict((conflict) => conflict.column('idempotency_key').doNothing())
       .execute();
+    const known = await this.database
+      .selectFrom('charges')
+      .select('amount')
+      .where('idempotency_key', '=', idempotencyKey)
+      .executeTakeFirstOrThrow();
+    if (Number(known.amount) !== amount) throw new KeyUsedError(`The key ${idempotencyKey} has another amount.`);
   }
 
   /** Returns how often an order was charged. */
