@@ -26,11 +26,11 @@ import { TransfersModule } from './transfers/transfers.module.js';
     DatabaseModule,
     RedisLockModule.forRootAsync({
       inject: [appConfig.KEY],
-      useFactory: ({ redisUrl, lockWait, lockLease }: AppConfig) => ({
+      useFactory: ({ redisUrl, lockWait, lockLease, shutdownGraceMs }: AppConfig) => ({
         connection: redisUrl,
         wait: lockWait,
         lease: lockLease,
-        shutdownGrace: '5s',
+        shutdownGrace: shutdownGraceMs,
       }),
     }),
     LockPageModule.forRoot({ guards: [OperatorGuard], actions: true }),

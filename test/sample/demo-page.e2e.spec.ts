@@ -41,6 +41,13 @@ describe('The page of the sample, without its launcher', () => {
     await request(api).post('/demo/stage').send({ action: 'explode' }).expect(400);
   });
 
+  it('a page that listens does not keep the app from its end', async () => {
+    const app = await stack.startApp({ shutdownGraceMs: 60_000 });
+    const events = await fetch(`${app}/demo/events`);
+    await stack.stopApp();
+    expect(await events.text()).toBe('\n');
+  });
+
   it('the page of the locks is for operators', async () => {
     await request(api)
       .get('/locks')

@@ -53,6 +53,7 @@ export class SampleStack {
         redisUrl: this.redis.url,
         bankUrl: this.bank.url,
         demoUnsafe: false,
+        shutdownGraceMs: 5_000,
         ...options,
       })
       .overrideProvider(PageAssets)

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import request from 'supertest';
@@ -241,27 +244,101 @@ describe('the bank', () => {
   });
 });
 
-it('who holds a lock when the shop stops can still write, after its connection was cut', async () => {
-  const [holds, goesOn] = [deferred(), deferred()];
-  const app = await stack.startApp({}, { approve: () => (holds.resolve(), goesOn.promise) });
-  const { id } = (await send('/accounts', { owner: 'Ada', balance: 10 }).expect(201)).body;
-  const answer = request(app)
-    .post(`/accounts/${id}/withdraw`)
-    .send({ amount: 1 })
-    .then(
-      () => 'answered',
-      () => 'cut',
-    );
-  await holds.promise;
+describe('when the shop stops', () => {
+  const account = async (): Promise<string> => {
+    const { body } = await send('/accounts', { owner: 'Ada', balance: 10 }).expect(201);
+    return `/accounts/${body.id}`;
+  };
+  /** Lets each request wait with its lock, until it may go on. */
+  const holding = () => {
+    const [holds, goesOn] = [deferred(), deferred()];
+    return { holds, goesOn, approve: () => (holds.resolve(), goesOn.promise) };
+  };
+  /** Sends it, and says how it ended. */
+  const outcome = (app: string, path: string, body: object) =>
+    request(app)
+      .post(path)
+      .send(body)
+      .then(
+        ({ status, body }) => ({ status, ...body }),
+        () => 'cut',
+      );
 
-  const stopped = stack.stopApp();
-  expect(await answer).toBe('cut');
-  await setTimeout(100); // nothing tells that Nest has come to the hooks after its requests
-  goesOn.resolve();
-  await stopped;
+  it('who holds a lock can still write, after its client has left', async () => {
+    const { holds, goesOn, approve } = holding();
+    const app = await stack.startApp({}, { approve });
+    const path = await account();
+    const client = await connectTo(app);
+    client.write(withdrawal(path));
+    await holds.promise;
 
-  const { rows } = await database.query('select balance from accounts where id = $1', [id]);
-  expect(Number(rows[0].balance)).toBe(9);
+    client.destroy();
+    const stopped = stack.stopApp();
+    await setTimeout(100); // nothing tells that Nest has come to the hooks after its requests
+    goesOn.resolve();
+    await stopped;
+
+    expect((await get(path)).body.balance).toBe(9);
+  });
+
+  it('a request that goes on after the grace is cut off, and changes nothing', async () => {
+    const { holds, goesOn, approve } = holding();
+    const app = await stack.startApp({ shutdownGraceMs: 100 }, { approve });
+    const path = await account();
+    const answer = outcome(app, `${path}/withdraw`, { amount: 1 });
+    await holds.promise;
+
+    const stopped = stack.stopApp();
+    expect(await answer).toBe('cut');
+    goesOn.resolve();
+    await stopped;
+
+    expect((await get(path)).body.balance).toBe(10);
+  });
+
+  it('a request that is under way has until the end of the grace, and then time to answer that it was told to stop', async () => {
+    const slowBank = createServer().listen(0, '127.0.0.1');
+    await once(slowBank, 'listening');
+    const bankUrl = `http://127.0.0.1:${(slowBank.address() as AddressInfo).port}`;
+    const app = await stack.startApp({ shutdownGraceMs: 1_500, bankUrl });
+    const answer = outcome(app, '/payouts', { iban: 'DE02120300000000202051', amount: 100 });
+    await once(slowBank, 'request');
+
+    await stack.stopApp();
+    slowBank.close().closeAllConnections();
+    expect(await answer).toMatchObject({ status: 503, code: 'LOCK_LOST' });
+  });
+
+  it('each connection closes as soon as it has no request, also one that never had any', async () => {
+    const { holds, goesOn, approve } = holding();
+    const app = await stack.startApp({ shutdownGraceMs: 60_000 }, { approve });
+    const [unused, used, busy] = [await connectTo(app), await connectTo(app), await connectTo(app)];
+    used.write('GET /accounts/1 HTTP/1.1\r\nHost: shop\r\n\r\n');
+    await once(used, 'data');
+    const path = await account();
+    // The second request is sent ahead: the first one's answer does not make the connection idle.
+    busy.write(`GET ${path} HTTP/1.1\r\nHost: shop\r\n\r\n${withdrawal(path)}`);
+    await Promise.all([holds.promise, once(busy, 'data')]);
+
+    const stopped = stack.stopApp();
+    await Promise.all([once(unused, 'close'), once(used, 'close')]);
+    goesOn.resolve();
+    const [answer] = await once(busy, 'data');
+    expect(String(answer)).toContain('HTTP/1.1 200 OK');
+    await stopped;
+  });
+
+  async function connectTo(url: string): Promise<Socket> {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').resume();
+    await once(socket, 'connect');
+    return socket;
+  }
+
+  function withdrawal(path: string): string {
+    const body = JSON.stringify({ amount: 1 });
+    const headers = `Host: shop\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+    return `POST ${path}/withdraw HTTP/1.1\r\n${headers}\r\n\r\n${body}`;
+  }
 });
 
 describe('the health of the shop', () => {

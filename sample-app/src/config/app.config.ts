@@ -13,6 +13,8 @@ export const appConfig = registerAs('app', () => {
     lockWait: environment.LOCK_WAIT as Duration | undefined,
     /** How long Redis keeps a lock if its process dies. */
     lockLease: environment.LOCK_LEASE as Duration | undefined,
+    /** How long requests may go on with their locks when the app stops, in ms. */
+    shutdownGraceMs: 5_000,
     /** How long the simulated fraud check takes, in ms. */
     fraudCheckMs: Number(environment.FRAUD_CHECK_MS ?? 2),
     /** Where payouts go. */

@@ -3,7 +3,7 @@ import {
   Injectable,
   NotFoundException,
   ServiceUnavailableException,
-  type OnApplicationShutdown,
+  type OnModuleDestroy,
 } from '@nestjs/common';
 import { Subject, type Observable } from 'rxjs';
 import { LIVE_STAGE, type DemoCommand, type DemoNews } from './demo-messages.js';
@@ -13,7 +13,7 @@ const REMEMBERED: readonly DemoNews['news'][] = ['starts', 'began', 'outcome', '
 
 /** Talks to the launcher that has started this process, if one has. */
 @Injectable()
-export class DemoLink implements OnApplicationShutdown {
+export class DemoLink implements OnModuleDestroy {
   private readonly subject = new Subject<DemoNews>();
   /** What the page needs to know when it is opened. */
   private ready: Extract<DemoNews, { news: 'ready' }> | undefined;
@@ -60,7 +60,8 @@ export class DemoLink implements OnApplicationShutdown {
     process.send!(command);
   }
 
-  onApplicationShutdown(): void {
+  /** Ends the streams of the page, too: the app waits for its responses. */
+  onModuleDestroy(): void {
     process.off('message', this.listen);
     this.subject.complete();
   }

@@ -14,7 +14,7 @@ import {
 import { ApiExcludeController } from '@nestjs/swagger';
 import { createReadStream } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { concat, defer, from, interval, map, merge, type Observable } from 'rxjs';
+import { concat, defer, endWith, from, ignoreElements, interval, map, merge, takeUntil, type Observable } from 'rxjs';
 import { DemoLink } from './demo-link.js';
 import { RunDto } from './run.dto.js';
 import { StageDto } from './stage.dto.js';
@@ -61,7 +61,9 @@ export class DemoPageController {
   events(): Observable<MessageEvent> {
     const first = defer(() => from(this.link.first));
     const news = concat(first, this.link.news).pipe(map((data): MessageEvent => ({ data })));
-    return merge(news, interval(SIGN_OF_LIFE_MS).pipe(map((): MessageEvent => ({ type: 'alive', data: '' }))));
+    const end = this.link.news.pipe(ignoreElements(), endWith(true));
+    const alive = interval(SIGN_OF_LIFE_MS).pipe(map((): MessageEvent => ({ type: 'alive', data: '' })));
+    return merge(news, alive.pipe(takeUntil(end)));
   }
 
   @Post('demo/runs')
