@@ -26,6 +26,8 @@ const SCRIPT = 'npm_lifecycle_script=nest-redis-lock';
 const NPX = `${SCRIPT} ${inShell(DIRECTLY)}; true`;
 const BEHIND_DOTENV = `${SCRIPT} ${inShell(`${inShell(DIRECTLY)}; true`)}; true`;
 const IN_ITS_SESSION = `${SCRIPT} ${inShell(`setsid ${inShell(DIRECTLY)} & wait`)}; true`;
+const REPLACED_BY_SETSID = `${SCRIPT} ${inShell('exec setsid "$0" "$@"')}; true`;
+const REPLACED_BY_DOTENV_IN_ITS_SESSION = `${SCRIPT} ${inShell(`exec setsid ${inShell(DIRECTLY)}`)}; true`;
 /** The shell of npm replaces itself by the wrapper. */
 const LAUNCHED = `${inShell(`${SCRIPT} ${DIRECTLY}`)}; true`;
 
@@ -371,6 +373,8 @@ describe('nest-redis-lock run, when things go wrong', () => {
   it.each([
     ['only who has started npm ends', LAUNCHED],
     ['npm ends, but the command is in a session of its own', IN_ITS_SESSION],
+    ['npm ends, whose shell has replaced itself by setsid', REPLACED_BY_SETSID],
+    ['npm ends, whose shell has replaced itself by setsid and dotenv', REPLACED_BY_DOTENV_IN_ITS_SESSION],
   ])(
     'the command goes on when %s',
     async (_when, shell) => {

@@ -12,33 +12,26 @@ export function whenNpmEnds(ended: () => void, env: NodeJS.ProcessEnv = process.
   if (!script?.includes('nest-redis-lock')) return;
   const isOfScript = (pid: number): boolean => hasVariable(pid, 'npm_lifecycle_script', script);
   const starter = process.ppid;
-  // Some shells, such as bash, replace themselves by what they run. Then npm is the parent.
-  const hasShell = isOfScript(starter);
   // Between the shell and this there may be another command, such as dotenv.
   const shell = topmost(starter, isOfScript);
+  // Some shells, such as bash, replace themselves by what they run. Then npm is the parent.
+  const npm = shell === undefined ? starter : parentOf(shell);
   // What leaves the session of npm outlives it.
-  if (shell === undefined) return;
-  const ancestors = (): string => [process.ppid, hasShell && parentOf(shell)].join();
+  if (npm === undefined || sessionOf(npm) !== ownSession()) return;
+  const ancestors = (): string => [process.ppid, shell !== undefined && parentOf(shell)].join();
   const first = ancestors();
   const timer = setInterval(() => {
     if (ancestors() === first) return;
     clearInterval(timer);
     // That command has started this in the background, and has ended.
-    if (shell !== starter && process.ppid !== starter) return;
+    if (shell !== undefined && shell !== starter && process.ppid !== starter) return;
     ended();
   }, LOOKS_EVERY_MS).unref();
 }
 
-/**
- * Returns the topmost of a process and the ancestors next to it of which something is true; undefined if one of them
- * has another session than this process.
- */
+/** Returns the topmost of a process and the ancestors next to it of which something is true; undefined without any. */
 function topmost(pid: number, isOne: (pid: number) => boolean): number | undefined {
-  const session = ownSession();
-  let top = pid;
-  for (let above: number | undefined = pid; above !== undefined && isOne(above); above = parentOf(above)) {
-    if (sessionOf(above) !== session) return undefined;
-    top = above;
-  }
+  let top: number | undefined;
+  for (let above: number | undefined = pid; above !== undefined && isOne(above); above = parentOf(above)) top = above;
   return top;
 }
