@@ -34,9 +34,10 @@ async function help(name: string | undefined, say: Say): Promise<number> {
 
 async function unknownVerb(name: string | undefined, say: Say): Promise<number> {
   const { nearest } = await import('../errors/nearest.js');
+  const { shown } = await import('../errors/messages.js');
   const names = VERBS.map(({ name }) => name);
   const meant = name === undefined ? undefined : nearest(name, names);
-  const what = name === undefined ? 'The verb is missing.' : `There is no verb ${JSON.stringify(name)}.`;
+  const what = name === undefined ? 'The verb is missing.' : `There is no verb ${shown(name)}.`;
   say(`${what} ${meant ? `Did you mean "${meant}"?` : `The verbs are ${names.join(', ')}.`} Type "${NAME} --help".`);
   return EXIT.usage;
 }

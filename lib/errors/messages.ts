@@ -9,8 +9,7 @@ const LONGEST = 60;
  */
 const CONTROLS = /[\u007F-\u009F\u2028\u2029\u200E\u200F\u202A-\u202E\u2066-\u2069]/g;
 
-/** The user and the password of a URL. */
-const CREDENTIALS = /:\/\/\S*@/g;
+const SCHEME = /^[a-z][\w+.-]*:\/\//i;
 
 /** Quotes a text, so that nothing in it breaks its log line. */
 export function quoted(text: string): string {
@@ -37,7 +36,7 @@ export function quotedStart(text: string, longest = LONGEST): string {
 export function shown(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return quotedStart(value.replace(CREDENTIALS, '://…@'));
+      return quotedStart(withoutLogin(value));
     case 'bigint':
       return `${start(String(value))}n`;
     case 'symbol':
@@ -49,6 +48,17 @@ export function shown(value: unknown): string {
     default:
       return String(value);
   }
+}
+
+/**
+ * Leaves out of a text what can be a user and a password, if it looks like a URL or a part of one: all in front of the
+ * last "@", because a password may have any character. The query of a URL may hold a password, too.
+ */
+export function withoutLogin(text: string): string {
+  const scheme = SCHEME.exec(text)?.[0] ?? '';
+  if (scheme !== '' && text.includes('?')) return `${scheme}…`;
+  const [end, colon] = [text.lastIndexOf('@'), text.indexOf(':')];
+  return colon >= 0 && colon < end ? `${scheme}…${text.slice(end)}` : text;
 }
 
 /** Shows an error of foreign code in one short line. Never throws. */

@@ -34,6 +34,10 @@ describe('The command line', () => {
     [['run', 'a', '-E', '256', '--', 'true'], /^--busy-code is "256", but must be a whole number from 0 to 255\./],
     [['run', 'a', '--lease', '1s', '--grace', '1s', '--', 'true'], /^--grace is 1000 ms, but must be at most half/],
     [['ls', 'a', 'b'], /^"b" is one word too many/],
+    [['ls', 'a', 'redis://:hunter2@h'], /^"redis:\/\/…@h" is one word too many/],
+    [['redis://:hunter2@h', 'ls'], /^There is no verb "redis:\/\/…@h"/],
+    [['ls', '--redis://:a=hunter2@h'], /^There is no option --redis:\. Did you mean --redis\?/],
+    [['ls', '--limit', ':hunter2@h'], /^--limit is "…@h", but must be a whole number/],
     [['run', 'a', '--wait', '10', '--', 'true'], /^--wait is "10", without a unit: say "10s" or "10ms"\./],
     [['ls', '--older', 'soon'], /^"--older" is "soon", but must be a duration of at least 0 ms/],
     [['ls', ''], /^The pattern is empty: leave it out for all keys/],
@@ -41,7 +45,9 @@ describe('The command line', () => {
     [['ls', '--limit', '0'], /^--limit is "0", but must be a whole number from 1 to 100000\./],
     [['run', 'a', '--redis', '', '--', 'true'], /^--redis is empty: set REDIS_URL/],
   ])('%j is refused with 64, and one line that says what to type', async (words, line) => {
-    expect(await said(...words)).toEqual([64, expect.stringMatching(line)]);
+    const [code, text] = await said(...words);
+    expect([code, text]).toEqual([64, expect.stringMatching(line)]);
+    expect(text).not.toContain('hunter2');
   });
 
   it('what follows "--" belongs to the command, whatever it looks like', async () => {

@@ -64,6 +64,8 @@ describe('nobody locks on the server of this machine by accident', () => {
     ['a URL as the host', { host: 'redis://bob:hunter2@10.0.0.1' }, /"connection\.host" is a URL/],
     ['a part of a URL as the host', { host: 'bob:hunter2@10.0.0.1' }, /"connection\.host" is a URL, or a part of one/],
     ['a URL as the port', { host: '10.0.0.1', port: 'redis://bob:hunter2@10.0.0.1' }, /"redis:\/\/…@10\.0\.0\.1"/],
+    ['a part of a URL as the port', { host: '10.0.0.1', port: 'bob:hunter2@10.0.0.1:1' }, /"…@10\.0\.0\.1:1"/],
+    ['a part of a URL as the database', { host: '10.0.0.1', db: 'bob:hunter2@10.0.0.1' }, /"…@10\.0\.0\.1"/],
     ['a URL as the path', { path: 'redis://bob:hunter2@10.0.0.1' }, /"connection\.path" is a URL/],
     [
       'a URL as the host of a Sentinel',

@@ -45,6 +45,25 @@ describe('messages with values of clients', () => {
     expect(shown(value)).toBe(text);
   });
 
+  it.each<[string, string]>([
+    ['redis://:hunter2@10.0.0.1:6379/0', '"redis://…@10.0.0.1:6379/0"'],
+    ['redis://bob:a hunter2@10.0.0.1', '"redis://…@10.0.0.1"'],
+    ['redis://bob:a\nhunter2@10.0.0.1', '"redis://…@10.0.0.1"'],
+    ['redis://bob@example.com:hunter2@10.0.0.1', '"redis://…@10.0.0.1"'],
+    ['redis://:a?hunter2@10.0.0.1', '"redis://…"'],
+    ['redis+sentinel://10.0.0.1/main?sentinelPassword=hunter2', '"redis+sentinel://…"'],
+    ['redis://:hunter2@10.0.0.1,redis://:hunter2@10.0.0.2', '"redis://…@10.0.0.2"'],
+    ['see redis://:hunter2@10.0.0.1', '"…@10.0.0.1"'],
+    ['bob:hunter2@10.0.0.1:6379', '"…@10.0.0.1:6379"'],
+    ['bob@example.com:a/hunter2@10.0.0.1', '"…@10.0.0.1"'],
+    ['bob:hunter2://@10.0.0.1', '"…@10.0.0.1"'],
+    ['tcp://10.0.0.1:6379', '"tcp://10.0.0.1:6379"'],
+    ['alice@example.com', '"alice@example.com"'],
+    ['account:4?', '"account:4?"'],
+  ])('the text %j is shown without a user and a password', (text, expected) => {
+    expect(shown(text)).toBe(expected);
+  });
+
   it.each<[string, unknown]>([
     ['a long text', 'x'.repeat(100_000)],
     ['a long number', 10n ** 10_000n],

@@ -71,11 +71,13 @@ describe('nest-redis-lock run', () => {
   });
 
   it('run ends as a shell does with a command that does not exist, that can not be run, or that a signal ends', async () => {
-    const commands = [['no-such-command'], ['/etc/passwd'], ['sh', '-c', 'kill -9 $$']].map((one) =>
+    const missing = [['no-such-command'], ['redis://:secret@h']];
+    const commands = [...missing, ['/etc/passwd'], ['sh', '-c', 'kill -9 $$']].map((one) =>
       run('nightly', '--', ...one),
     );
-    expect(await Promise.all(commands.map(({ exit }) => exit))).toEqual([127, 126, 137]);
+    expect(await Promise.all(commands.map(({ exit }) => exit))).toEqual([127, 127, 126, 137]);
     expect(commands[0]!.err).toBe('nest-redis-lock: "no-such-command": there is no such command.\n');
+    expect(commands[1]!.err).toBe('nest-redis-lock: "redis://…@h": there is no such command.\n');
     expect(await left()).toEqual([]);
   });
 

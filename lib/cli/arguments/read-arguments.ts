@@ -25,10 +25,10 @@ export async function readArguments(verb: Verb, words: readonly string[]): Promi
         : 'There is no command behind "--".',
     );
   if (positionals.length < least) throw new UsageError('The key is missing.');
-  if (positionals.length > most)
-    throw new UsageError(
-      `${JSON.stringify(positionals[most])} is one word too many: put quotes around words with spaces.`,
-    );
+  if (positionals.length > most) {
+    const { shown } = await import('../../errors/messages.js');
+    throw new UsageError(`${shown(positionals[most])} is one word too many: put quotes around words with spaces.`);
+  }
   return new Arguments(positionals, command, values);
 }
 
@@ -53,7 +53,8 @@ async function parse(options: Options, args: readonly string[]) {
 
 /** Says what `parseArgs` says, without its advice for programmers. */
 async function inOurWords({ code, message }: NodeJS.ErrnoException, options: Options): Promise<string> {
-  const option = /'(-[^ ',]*)/.exec(message)?.[1] ?? '';
+  // Behind a colon there may be a password: --redis://:password@host.
+  const option = /'(-[^ ',:]*:?)/.exec(message)?.[1] ?? '';
   if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
     const { nearest } = await import('../../errors/nearest.js');
     const meant = nearest(option.replace(/^-+/, ''), Object.keys(options));

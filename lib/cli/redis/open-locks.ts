@@ -1,4 +1,4 @@
-import { quoted } from '../../errors/messages.js';
+import { quoted, shown } from '../../errors/messages.js';
 import { redisOutageLog } from '../../module/redis-lock.outage-log.js';
 import type { RedisLockOptions } from '../../module/redis-lock.options.js';
 import { resolveModuleOptions } from '../../module/redis-lock.resolved-options.js';
@@ -84,6 +84,18 @@ export function duration(given: Arguments, option: string, min: number): number 
       `--${option} is ${quoted(text)}, without a unit: say "${text.trim()}s" or "${text.trim()}ms".`,
     );
   return text === undefined ? undefined : durationMs(`--${option}`, text as Duration, { min });
+}
+
+/**
+ * Reads an option that is a number.
+ *
+ * @throws UsageError unless it is a whole number from `min` to `max`
+ */
+export function number(given: Arguments, option: string, min: number, max: number): number | undefined {
+  const text = given.text(option);
+  if (text === undefined) return undefined;
+  if (/^\d+$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
+  throw new UsageError(`--${option} is ${shown(text)}, but must be a whole number from ${min} to ${max}.`);
 }
 
 /** Waits for something, but no longer than this. */

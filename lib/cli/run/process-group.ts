@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { json, withoutLogin } from '../../errors/messages.js';
 import { EXIT, exitCodeOf } from '../exit-codes.js';
 import { membersOfSession, signalSession } from './processes.js';
 
@@ -17,7 +18,7 @@ export class NotStartedError extends Error {
   ) {
     const why =
       cause.code === 'ENOENT' ? 'there is no such command' : `it can't be run (${cause.code ?? cause.message})`;
-    super(`${JSON.stringify(command)}: ${why}.`);
+    super(`${json(withoutLogin(command))}: ${why}.`);
   }
 }
 

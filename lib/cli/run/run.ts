@@ -7,7 +7,7 @@ import type { Arguments } from '../arguments/arguments.js';
 import { UsageError } from '../arguments/usage.error.js';
 import type { Action } from '../arguments/verb.js';
 import { EXIT } from '../exit-codes.js';
-import { duration, inTime, openLocks, type OpenLocks } from '../redis/open-locks.js';
+import { duration, inTime, number, openLocks, type OpenLocks } from '../redis/open-locks.js';
 import type { Say } from '../say.js';
 import { HeldCommand } from './held-command.js';
 import { NotStartedError, ProcessGroup } from './process-group.js';
@@ -51,10 +51,10 @@ function runOptions(given: Arguments) {
   const isSkipped = given.flag('skip');
   const wait = given.text('wait') === 'forever' ? Infinity : (duration(given, 'wait', 0) ?? (isSkipped ? 0 : WAIT_MS));
   const label = given.text('label') ?? basename(given.command[0]!).slice(0, LONGEST_LABEL);
-  const [atLeast, permits] = [duration(given, 'at-least', 0), given.number('permits', 1, 1_000_000)];
+  const [atLeast, permits] = [duration(given, 'at-least', 0), number(given, 'permits', 1, 1_000_000)];
   return {
     isSkipped,
-    busyCode: given.number('busy-code', 0, 255) ?? EXIT.busy,
+    busyCode: number(given, 'busy-code', 0, 255) ?? EXIT.busy,
     graceMs,
     maxHoldMs: duration(given, 'max-hold', 1),
     lockOptions: {
