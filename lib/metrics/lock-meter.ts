@@ -1,5 +1,5 @@
 import { LockOptionsError } from '../errors/lock-options.error.js';
-import { quoted } from '../errors/messages.js';
+import { quoted, shown } from '../errors/messages.js';
 import { logger } from '../log/logger.js';
 import type { LockService } from '../service/lock.service.js';
 import { DEFAULT_MODULE } from '../service/lock.tokens.js';
@@ -23,7 +23,7 @@ export class LockMeter {
    */
   constructor(instruments: LockInstruments, maxLabels: number, measured: WeakSet<LockService>) {
     if (!Number.isInteger(maxLabels) || maxLabels < 1)
-      throw new LockOptionsError(`"maxLabels" is ${String(maxLabels)}, but must be a whole number of at least 1.`);
+      throw new LockOptionsError(`"maxLabels" is ${shown(maxLabels)}, but must be a whole number of at least 1.`);
     this.#instruments = instruments;
     this.#measured = measured;
     this.#labels = new BoundedNames(maxLabels, (label) =>

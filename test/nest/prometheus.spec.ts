@@ -328,6 +328,7 @@ describe('LockPrometheusModule', () => {
     ['an unknown option', { registr: register }, /"registr".*"registry"/],
     ['a registry that is none', { registry: {} }, /"registry" is .* must be a Registry of prom-client/],
     ['a wrong number of labels', { maxLabels: 0 }, /"maxLabels" is 0/],
+    ['a number of labels that is text', { maxLabels: '200' as never }, /"maxLabels" is "200", but must be a whole/],
   ])('the app does not boot with %s', async (_what, options, text) => {
     const booting = start({ imports: [LockTestingModule.forRoot(), LockPrometheusModule.forRoot(options as object)] });
     await expect(booting).rejects.toThrow(LockOptionsError);
