@@ -14,7 +14,7 @@ import { unknownOption } from '../errors/unknown-option.js';
 import type { LockExceptionFactory } from '../http/exception-factory.js';
 import { resolveDurability } from './redis-lock.durability.js';
 import type { RedisLockModuleOptions } from './redis-lock.options.js';
-import type { RedisConnectionsOption } from '../redis/connection/connection-option.js';
+import { isIoredisClient, type RedisConnectionsOption } from '../redis/connection/connection-option.js';
 import type { DurabilityTerms } from '../redis/durability/replica-acknowledgements.js';
 import type { LockStore } from '../store/lock-store.js';
 
@@ -59,8 +59,12 @@ export function isModuleOption(name: string): boolean {
  * @throws LockOptionsError unless it is an object of options
  */
 export function plainModuleOptions<Options extends RedisLockModuleOptions>(options: Options): Options {
-  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return plainOptions(options, KNOWN);
-  throw new LockOptionsError(`RedisLockModule takes an object of options, not ${shown(options)}.`);
+  const isClient = typeof options === 'object' && options !== null && isIoredisClient(options);
+  const isPlace = isClient || typeof options === 'string' || Array.isArray(options) || options instanceof URL;
+  if (typeof options === 'object' && options !== null && !isPlace) return plainOptions(options, KNOWN);
+  const given = isClient ? 'an ioredis client' : shown(options);
+  const remedy = isPlace ? ' Say where Redis is by the option "connection": { connection: … }.' : '';
+  throw new LockOptionsError(`RedisLockModule takes an object of options, not ${given}.${remedy}`);
 }
 
 /**

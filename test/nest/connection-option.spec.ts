@@ -101,6 +101,24 @@ describe('nobody locks on the server of this machine by accident', () => {
       { sentinels: [{ host: undefined, port: 1 }], name: 'main' },
       /"connection\.sentinels\[0\]\.host"/,
     ],
+    [
+      'a Sentinel that is null',
+      { sentinels: [{ host: 'a', port: 1 }, null], name: 'main' },
+      /"connection\.sentinels\[1\]" is null, but must be \{ host, port \}/,
+    ],
+    [
+      'a Sentinel that is a URL',
+      { sentinels: ['redis://bob:hunter2@10.0.0.1'], name: 'main' },
+      /"connection\.sentinels\[0\]" is "redis:\/\/…@10\.0\.0\.1", but must be/,
+    ],
+    [
+      'a Sentinel with a port that is text',
+      { sentinels: [{ host: 'a', port: 'x' }], name: 'main' },
+      /"connection\.sentinels\[0\]\.port" is "x", but must be a number from 1 to 65535/,
+    ],
+    ['options that monitor', { host: '10.0.0.1', monitor: true }, /"connection\.monitor" is true/],
+    ['a URL that monitors', 'redis://10.0.0.1?monitor=true', /"connection\.monitor" is true/],
+    ['a client that monitors', new Redis({ monitor: true, lazyConnect: true }), /"connection\.monitor" is true/],
     ['no Sentinels', { sentinels: [], name: 'main' }, /"connection\.sentinels" names none, but must be an array/],
     [
       'Sentinels without a name',
@@ -157,6 +175,16 @@ it.each<[string, RedisLockModuleOptions]>([
     { connection: { host: '127.0.0.1', port: 1, sentinels: null as never, path: undefined } },
   ],
   ['a path', { connection: { path: '/run/no-such.sock' } }],
+  [
+    'Sentinels with a port that came as text, and without one',
+    {
+      connection: {
+        sentinels: [{ host: '127.0.0.1', port: '1' as unknown as number }, { host: '127.0.0.1' }],
+        name: 'a',
+      },
+    },
+  ],
+  ['options that say that they do not monitor', { connection: { port: 1, monitor: false } }],
   ['a store, and a connection that is undefined', { connection: undefined, store: new MemoryLockStore() }],
 ])('a module boots with %s', async (_what, options) => {
   await expect(boot(options)).resolves.toBeUndefined();

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { Inject, Injectable, type ModuleMetadata, Scope } from '@nestjs/common';
 import { INQUIRER, REQUEST } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
+import { Redis } from 'ioredis';
 import {
   LockOptionsError,
   LockService,
@@ -55,6 +56,17 @@ describe('forRoot()', () => {
       expect(make).toThrow(LockOptionsError);
       expect(make).toThrow(`RedisLockModule takes an object of options, not ${shown}.`);
     }
+  });
+
+  it.each<[what: string, options: unknown, shown: string]>([
+    ['a URL', 'redis://:hunter2@127.0.0.1', '"redis://…@127.0.0.1"'],
+    ['an object of URL', new URL('redis://:hunter2@127.0.0.1'), 'an object (URL)'],
+    ['a client', new Redis({ lazyConnect: true, password: 'hunter2' }), 'an ioredis client'],
+    ['several URLs', ['redis://:hunter2@127.0.0.1'], 'an array'],
+  ])('forRoot() refuses %s, which belongs in "connection"', (_what, options, shown) => {
+    expect(() => forRoot(options)).toThrow(
+      `RedisLockModule takes an object of options, not ${shown}. Say where Redis is by the option "connection":`,
+    );
   });
 
   it('forRoot() refuses a promise and says so', () => {

@@ -1,4 +1,4 @@
-import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import type { Cluster, Redis, RedisOptions, SentinelAddress } from 'ioredis';
 import { plainOptions } from '../../errors/plain-options.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { shown } from '../../errors/messages.js';
@@ -114,7 +114,7 @@ function checkAddress(connection: RedisOptions, option: string): void {
     );
   }
   const { host, port, path, db, sentinels, name } = connection;
-  for (const [setting, value] of Object.entries({ host, path, ...sentinelHosts(sentinels, option) })) {
+  for (const [setting, value] of Object.entries({ host, path, ...ofSentinels(sentinels, option, 'host') })) {
     if (value !== undefined && value !== null && (typeof value !== 'string' || value === ''))
       throw new LockOptionsError(`"${option}.${setting}" is ${shown(value)}, but must be a text.`);
   }
@@ -125,8 +125,10 @@ function checkAddress(connection: RedisOptions, option: string): void {
     );
   if (db !== undefined && !/^\d+$/.test(String(db)))
     throw new LockOptionsError(`"${option}.db" is ${shown(db)}, but must be the number of a database.`);
-  if (port !== undefined && port !== null && !isPort(port))
-    throw new LockOptionsError(`"${option}.port" is ${shown(port)}, but must be a number from 1 to 65535.`);
+  for (const [setting, value] of Object.entries({ port, ...ofSentinels(sentinels, option, 'port') })) {
+    if (value !== undefined && value !== null && !isPort(value))
+      throw new LockOptionsError(`"${option}.${setting}" is ${shown(value)}, but must be a number from 1 to 65535.`);
+  }
 }
 
 /**
@@ -135,7 +137,7 @@ function checkAddress(connection: RedisOptions, option: string): void {
  * @throws LockOptionsError, which does not show it
  */
 function refuseUrls({ host, path, sentinels }: Partial<RedisOptions>, option: string): void {
-  const hosts = { host, path, ...sentinelHosts(sentinels ?? undefined, option) };
+  const hosts = { host, path, ...ofSentinels(sentinels, option, 'host') };
   const isUrl = ([name, value]: [string, unknown]): boolean =>
     typeof value === 'string' && (value.includes('://') || (name !== 'path' && /[@/]/.test(value)));
   const found = Object.entries(hosts).find(isUrl);
@@ -145,14 +147,27 @@ function refuseUrls({ host, path, sentinels }: Partial<RedisOptions>, option: st
     );
 }
 
-/** Lists the hosts of the Sentinels, also those that are missing. */
-function sentinelHosts(sentinels: RedisOptions['sentinels'], option: string): Record<string, unknown> {
+/**
+ * Lists the hosts or the ports of the Sentinels, also hosts that are missing.
+ *
+ * @throws LockOptionsError unless each Sentinel is an object
+ */
+function ofSentinels(
+  sentinels: RedisOptions['sentinels'] | null,
+  option: string,
+  part: 'host' | 'port',
+): Record<string, unknown> {
   if (sentinels === undefined || sentinels === null) return {};
   if (!Array.isArray(sentinels) || sentinels.length === 0) {
     const given = Array.isArray(sentinels) ? 'names none' : `is ${shown(sentinels)}`;
     throw new LockOptionsError(`"${option}.sentinels" ${given}, but must be an array of { host, port }.`);
   }
-  return Object.fromEntries(sentinels.map(({ host }, at) => [`sentinels[${at}].host`, host ?? '']));
+  const parts = Array.from(sentinels as readonly (Partial<SentinelAddress> | null)[], (one, at) => {
+    if (typeof one !== 'object' || one === null)
+      throw new LockOptionsError(`"${option}.sentinels[${at}]" is ${shown(one)}, but must be { host, port }.`);
+    return [`sentinels[${at}].${part}`, one[part] ?? (part === 'host' ? '' : undefined)] as const;
+  });
+  return Object.fromEntries(parts);
 }
 
 /** Whether it is a port: a number, or a text, as settings are. */

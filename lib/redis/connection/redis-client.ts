@@ -49,7 +49,7 @@ export function redisClient(connection: unknown, commandTimeoutMs: number, optio
   }
   if (checked.isCluster)
     throw new LockOptionsError('A Redis Cluster client can only be the whole "connection", not one of several.');
-  return borrowedClient(withoutPrefix(checked as Redis, option));
+  return borrowedClient(withoutMonitor(withoutPrefix(checked as Redis, option), option));
 }
 
 function mocked(): LockOptionsError {
@@ -68,7 +68,7 @@ export function borrowedClient(redis: Redis): RedisClient {
 function ownClient(redis: Redis, given: RedisOptions, option: string): RedisClient {
   const { connectTimeout, sentinelCommandTimeout: sentinelTimeoutMs } = given;
   if (!('connector' in redis) || !(redis.options as unknown)) throw mocked();
-  withoutPrefix(redis, option);
+  withoutMonitor(withoutPrefix(redis, option), option);
   if (connectTimeout === undefined) growingPatience(redis, LONGEST_CONNECT_MS);
   return {
     redis: prepared(redis, sentinelTimeoutMs),
@@ -84,5 +84,12 @@ function withoutPrefix<Client extends Redis | Cluster>(client: Client, option = 
   throw new LockOptionsError(
     `"${option}.keyPrefix" is ${shown(keyPrefix)}, so lock keys would not live where other tools look for them. ` +
       'Use the module\'s own "keyPrefix"; for a client of yours give a duplicate without it.',
+  );
+}
+
+function withoutMonitor(redis: Redis, option: string): Redis {
+  if (!redis.options.monitor) return redis;
+  throw new LockOptionsError(
+    `"${option}.monitor" is true, so the connection would only listen to the commands of others. Leave it out.`,
   );
 }
