@@ -114,8 +114,11 @@ function afterFailure(read: (name: string) => string | undefined, isNode: boolea
   ];
 }
 
-const userOf = async (redis: Redis): Promise<string> =>
-  String(await redis.call('ACL', 'WHOAMI').catch(() => redis.options.username ?? 'default'));
+/** Names the user. It asks only if nothing else says so: a user with no more than the rights for locks may not ask. */
+const userOf = async (redis: Redis): Promise<string> => {
+  const { username, password } = redis.options;
+  return username && password ? username : String(await redis.call('ACL', 'WHOAMI').catch(() => 'default'));
+};
 
 const lacking = (user: string, rights: readonly string[]): string =>
   `The user "${user}" lacks rights. An administrator can run: ACL SETUSER ${user} ${rights.join(' ')}`;
