@@ -63,7 +63,8 @@ export function heldIterator(
     // Who leaves does not want to know, and may not listen to an error: GraphQL does not.
     return: (value: unknown) =>
       step(() => source.return(value), { atEnd: () => done(value), isLast: true, tellsLoss: false }),
-    throw: (error: unknown) => step(() => source.throw(error), { atEnd: () => raise(error), isLast: true, tellsLoss: true }),
+    throw: (error: unknown) =>
+      step(() => source.throw(error), { atEnd: () => raise(error), isLast: true, tellsLoss: true }),
     [Symbol.asyncIterator]() {
       return this;
     },
