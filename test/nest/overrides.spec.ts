@@ -237,6 +237,14 @@ const LOST: [how: string, make: () => Type<Jobs>][] = [
       },
   ],
   [
+    'a class field with a function that is written elsewhere',
+    () =>
+      class extends Jobs {
+        override run = forget;
+      },
+  ],
+  ['a class field that nothing fills', () => compiled('class extends Jobs { run; }')],
+  [
     'a property that the constructor sets',
     () =>
       class extends Jobs {
@@ -789,6 +797,55 @@ describe('a test may put into the place of a locked method', () => {
     await module.init();
     expect(await module.get(NightJobs).run('7')).toBe('spied');
     expect(await module.get(LateJobs).run('7')).toBe('spied');
+  });
+});
+
+describe('a fake class of a test may have in the place of a locked method', () => {
+  const spied = async () => 'spied';
+
+  it.each<[string, () => Type<Jobs>]>([
+    [
+      'a field with a mock function of Jest',
+      () =>
+        class extends Jobs {
+          override run = jest.fn(spied);
+        },
+    ],
+    [
+      'a field with a mock function of node:test',
+      () =>
+        class extends Jobs {
+          override run = mock.fn(spied);
+        },
+    ],
+    [
+      'a field with a fake of Sinon',
+      () =>
+        class extends Jobs {
+          override run = Object.assign(() => Promise.resolve('spied'), { isSinonProxy: true });
+        },
+    ],
+    [
+      'a field that its constructor fills',
+      () =>
+        class extends Jobs {
+          override run: Jobs['run'];
+          constructor() {
+            super();
+            this.run = jest.fn(spied);
+          }
+        },
+    ],
+  ])('a fake class may have %s', async (_what, make) => {
+    for (const provider of [
+      { provide: Jobs, useClass: make() },
+      { provide: Jobs, useValue: new (make())() },
+      { provide: Jobs, useClass: make(), scope: Scope.REQUEST },
+    ]) {
+      const module = await compile([provider]);
+      await module.init();
+      expect(await (await module.resolve(Jobs).catch(() => module.get(Jobs))).run('7')).toBe('spied');
+    }
   });
 });
 

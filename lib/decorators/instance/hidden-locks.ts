@@ -4,7 +4,7 @@ import { hasLockMark, isLockedMethod } from '../method/lock-mark.js';
 import { isLockedAt, lockedMethods } from '../method/locked-methods.js';
 import { className, shownMethod } from '../method/method-name.js';
 import { classPrototypeOf, ownerOf, ownersOf, prototypesOf } from '../method/prototypes.js';
-import { fieldSource } from '../source/class-source.js';
+import { fieldSource, isFunction } from '../source/class-source.js';
 import { ownMethod } from '../source/class-text.js';
 import { contains } from '../source/source-nodes.js';
 import { bindsOwn, callsSuper, functionCallsSuper } from '../source/super-calls.js';
@@ -59,13 +59,16 @@ function hidingOverride(prototype: object, name: string | symbol): string | unde
   return undefined;
 }
 
-/** The source shows the fields of objects that are built later, such as for a request. */
+/**
+ * The source shows functions in the fields of objects that are built later, such as for a request. The object itself
+ * shows what else a field is filled with, such as by a call, which may make a mock function.
+ */
 function hidingField(prototype: object, name: string | symbol): string | undefined {
   for (const owner of prototypesBelowLock(prototype, name)) {
     const value = fieldSource(owner, name)?.value;
-    // A value that mentions `this` or `super` may be the method, or call it: the object itself will show.
+    // A function that mentions `this` or `super` may call the method: the object itself will show.
     const mayBeLocked = contains(value, ({ type }) => type === 'Super' || type === 'ThisExpression');
-    if (value !== undefined && !mayBeLocked) return overrides(prototype, owner, name);
+    if (value && isFunction(value) && !mayBeLocked) return overrides(prototype, owner, name);
   }
   return undefined;
 }
