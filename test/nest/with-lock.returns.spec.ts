@@ -49,6 +49,19 @@ const Store = class {
   subscribe() {}
   ['@@observable']() {}
 };
+/** Pages of an API, as an app writes it. */
+const Pages = class {
+  next() {}
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+};
+/** A cursor of a database: its `next()` returns a row. */
+const Cursor = class {
+  next() {}
+  hasNext() {}
+  async *[Symbol.asyncIterator]() {}
+};
 const Below: MethodDecorator = (_prototype, _name, descriptor) => {
   const method = descriptor.value as () => unknown;
   descriptor.value = (async () => method()) as typeof descriptor.value;
@@ -62,7 +75,17 @@ const Instead: MethodDecorator = (_prototype, _name, descriptor) => {
 
 /** A class with this method, as the compiler makes it. */
 function compiled(compile: (source: string) => string, method: string): Type {
-  const scope = { Lock: WithLock('job'), Tag: SetMetadata('tag', 1), Below, Instead, Observable, Bluebird, Store };
+  const scope = {
+    Lock: WithLock('job'),
+    Tag: SetMetadata('tag', 1),
+    Below,
+    Instead,
+    Observable,
+    Bluebird,
+    Store,
+    Pages,
+    Cursor,
+  };
   const code = compile(`class Jobs { x: any; @Lock ${method} }\nexports.Jobs = Jobs;`);
   const exports: { Jobs?: Type } = {};
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is our own code, and must have our own Promise
@@ -78,6 +101,7 @@ const SYNCHRONOUS = [
   'run(): string[] { return this.x }',
   'run(): Date { return this.x }',
   'run(): Store<number> { return this.x }',
+  'run(): Cursor<number> { return this.x }',
 ];
 
 /** Whose source tells. */
@@ -105,6 +129,7 @@ const ASYNCHRONOUS_BY_TYPE = [
   'run(): Promise<void> { throw new Error() }',
   'run(): Observable<void> { throw new Error() }',
   'run(): Bluebird<void> { throw new Error() }',
+  'run(): Pages<string> { throw new Error() }',
 ];
 
 const ASYNCHRONOUS = [
@@ -114,6 +139,7 @@ const ASYNCHRONOUS = [
   'async *run() { yield 1 }',
   'run(): Observable<number> { return this.x }',
   'run(): Bluebird<number> { return this.x }',
+  'run(): Pages<string> { return new Pages() }',
   '@Tag async run() { return 5 }',
   '@Below run() { return 5 }',
   'run(): AsyncGenerator<number> { return this.x }',

@@ -43,6 +43,27 @@ async function* numbers(): AsyncGenerator<number> {
   }
 }
 
+/** An async iterator that an app has written as a class. */
+class Pages implements AsyncIterableIterator<number> {
+  readonly #numbers = numbers();
+
+  next(): Promise<IteratorResult<number>> {
+    return this.#numbers.next();
+  }
+
+  return(): Promise<IteratorResult<number>> {
+    return this.#numbers.return(undefined);
+  }
+
+  throw(error: unknown): Promise<IteratorResult<number>> {
+    return this.#numbers.throw(error);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
 /** Whoever takes two of these does not want a third to be made. */
 function* counting(): Generator<number> {
   for (let number = 1; number <= 1000; number++) {
@@ -153,6 +174,11 @@ class Feeds {
   @WithLock('feed', { lease: 400 })
   async promisedForAMoment() {
     return source.asObservable();
+  }
+
+  @WithLock('feed')
+  pages(): Pages {
+    return new Pages();
   }
 
   @WithLock('feed')
@@ -418,6 +444,7 @@ describe('an Observable that a promise has brought', () => {
 
 const ITERATORS: [string, () => Promise<AsyncIterator<number> & AsyncIterable<number>>][] = [
   ['an async generator', async () => feeds.generator()],
+  ['a class that is an async iterator', async () => feeds.pages()],
   ['a promise of an async iterator', () => feeds.promisedIterator()],
   [
     'an async iterator of which neither type nor source tells',

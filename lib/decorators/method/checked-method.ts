@@ -5,7 +5,7 @@ import { isSourceOf, methodSource } from '../source/class-source.js';
 import { plainMethod } from '../source/plain-method.js';
 import { methodName } from './method-name.js';
 import { isStandard, notLegacy, type StandardContext } from './standard-decorator.js';
-import { isObservable } from '../stream/stream-kind.js';
+import { isAsyncIterator, isObservable } from '../stream/stream-kind.js';
 import { isSynchronous, passedOn } from '../source/synchronous.js';
 
 export type Method = (...args: unknown[]) => unknown;
@@ -49,10 +49,11 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   const itself = Object.prototype.toString.call(method);
   if (itself === GENERATOR || (async && generator)) return 'iterator';
   const returns: unknown = Reflect.getMetadata('design:returntype', prototype, name);
-  if (typeof returns === 'function' && isObservable(returns.prototype)) return 'observable';
+  const type: unknown = typeof returns === 'function' ? returns.prototype : undefined;
+  if (isObservable(type)) return 'observable';
   if (itself === '[object AsyncFunction]' || isThenable(returns)) return 'promise';
   // `undefined` for a declared void, but also where nothing is declared. `Object` for most other types.
-  const isOpen = returns === undefined || returns === Object;
+  const isOpen = returns === undefined || returns === Object || isAsyncIterator(type);
   if (!isOpen) throw notAPromise(methodName(prototype, name));
   const source = methodSource(prototype, name);
   if (!source || !isSourceOf(source, prototype, method)) return 'unknown';
