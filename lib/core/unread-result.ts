@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { Stream } from 'node:stream';
 
-/** How many elements of an array are looked at: one that has a stream in it has few. */
-const MOST_ELEMENTS = 8;
+/** The elements of an array that are looked at: one that has a stream in it has few. */
+const INDEXES = [0, 1, 2, 3, 4, 5, 6, 7];
 
 /** Where a plain object has its stream. To list the names of a large one takes long. */
 const NAMES = ['stream', 'file', 'body', 'Body', 'data', 'content', 'response', 'process', 'child', 'socket'];
@@ -69,13 +69,15 @@ export function unreadResult<T>(value: T): UnreadResult<T> | undefined {
 /** Returns the parts of a plain object or array that may be streams. A getter of the app is no part. */
 function partsOf(value: object): unknown[] {
   try {
-    if (Array.isArray(value)) return value.length > MOST_ELEMENTS ? [] : value;
-    if (Object.getPrototypeOf(value) !== Object.prototype) return [];
-    const names = NAMES.filter((name) => Object.hasOwn(value, name));
-    return names.map((name) => Object.getOwnPropertyDescriptor(value, name)?.value as unknown);
+    if (Array.isArray(value)) return value.length > INDEXES.length ? [] : valuesAt(value, INDEXES);
+    return Object.getPrototypeOf(value) === Object.prototype ? valuesAt(value, NAMES) : [];
   } catch {
     return [];
   }
+}
+
+function valuesAt(object: object, names: readonly PropertyKey[]): unknown[] {
+  return names.map((name) => Object.getOwnPropertyDescriptor(object, name)?.value as unknown);
 }
 
 function isUnheard(value: unknown): value is EventEmitter {

@@ -69,6 +69,18 @@ describe('What work has returned, and its caller has not got yet:', () => {
     expect(listed).not.toHaveBeenCalled();
   });
 
+  const boom = (): never => {
+    throw new Error('boom');
+  };
+  it.each<[string, unknown[]]>([
+    ['a getter that throws', Object.defineProperty([1, 2], 0, { get: boom })],
+    ['an iterator that throws', Object.assign([1], { [Symbol.iterator]: boom })],
+    ['a handler that throws', new Proxy([1], { get: (all, name) => (name === '0' ? boom() : Reflect.get(all, name)) })],
+  ])('an array with %s does not keep its lock', async (_what, array) => {
+    expect(await locks.withLock('a', () => array)).toBe(array);
+    expect(await locks.isLocked('a')).toBe(false);
+  });
+
   /** What becomes of a result that nobody gets. */
   const lost = (result: unknown): Promise<void> => {
     const call = locks.withLock('a', async () => {
