@@ -1,22 +1,28 @@
-import { describe, expect, it } from '@jest/globals';
+import { createRequire } from 'node:module';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { SetMetadata, type Type } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
 import { transformSync } from '@swc/core';
-import { LockOptionsError, WithLock } from 'nest-redis-lock';
+import { LockOptionsError, LockService, WithLock } from 'nest-redis-lock';
+import { LockTestingModule } from 'nest-redis-lock/testing';
 import { Observable } from 'rxjs';
 import ts from 'typescript';
 import { boot } from './boot.js';
 
-const tsc = (target: 'ES2016' | 'ES2022') => (source: string) =>
-  ts.transpileModule(source, {
-    compilerOptions: {
-      target: ts.ScriptTarget[target],
-      module: ts.ModuleKind.CommonJS,
-      experimentalDecorators: true,
-      emitDecoratorMetadata: true,
-    },
-  }).outputText;
+const tsc =
+  (target: 'ES2016' | 'ES2017' | 'ES2022', options: ts.CompilerOptions = {}) =>
+  (source: string) =>
+    ts.transpileModule(source, {
+      compilerOptions: {
+        target: ts.ScriptTarget[target],
+        module: ts.ModuleKind.CommonJS,
+        experimentalDecorators: true,
+        emitDecoratorMetadata: true,
+        ...options,
+      },
+    }).outputText;
 
-const swc = (target: 'es2016' | 'es2022') => (source: string) =>
+const swc = (target: 'es2016' | 'es2017' | 'es2022') => (source: string) =>
   transformSync(source, {
     jsc: {
       target,
@@ -88,9 +94,10 @@ function compiled(compile: (source: string) => string, method: string): Type {
   };
   const code = compile(`class Jobs { x: any; @Lock ${method} }\nexports.Jobs = Jobs;`);
   const exports: { Jobs?: Type } = {};
+  const require = createRequire(import.meta.url);
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is our own code, and must have our own Promise
-  const define = new Function('exports', ...Object.keys(scope), code) as (...args: unknown[]) => void;
-  define(exports, ...Object.values(scope));
+  const define = new Function('exports', 'require', ...Object.keys(scope), code) as (...args: unknown[]) => void;
+  define(exports, require, ...Object.values(scope));
   return exports.Jobs!;
 }
 
@@ -183,4 +190,52 @@ describe('at boot', () => {
       await boot(compiled(compile, method));
     },
   );
+});
+
+describe('an "async *" method that is compiled for a target before ES2018', () => {
+  const OLDER: typeof COMPILERS = [
+    ['tsc for ES2016', tsc('ES2016')],
+    ['tsc for ES2017', tsc('ES2017')],
+    ['tsc for ES2017, with tslib', tsc('ES2017', { importHelpers: true, esModuleInterop: true })],
+    ['swc for ES2016', swc('es2016')],
+    ['swc for ES2017', swc('es2017')],
+  ];
+  /** Whose values are 1 and 2, for the argument 1. */
+  const GENERATORS = [
+    'async *run(from: number) { yield from; yield from + 1; }',
+    'async *run({ from: start = 1 }: any = {}, ...more: any[]) { yield start; yield start + 1; }',
+    '@Tag async *run() { yield 1; if (this.x) yield super.toString(); yield 2; }',
+  ];
+
+  type Run = (from?: number) => AsyncIterable<number> & Promise<number>;
+  let module: TestingModule;
+
+  afterEach(() => module.close());
+
+  async function started(type: Type): Promise<{ readonly run: Run }> {
+    const [imports, providers] = [[LockTestingModule.forRoot()], [{ provide: 'jobs', useClass: type }]];
+    module = await Test.createTestingModule({ imports, providers }).compile();
+    await module.init();
+    return module.get<{ run: Run }>('jobs');
+  }
+
+  it.each(each(OLDER, GENERATORS))('the method "$method" holds its lock until its end ($name)', async (given) => {
+    const jobs = await started(compiled(given.compile, given.method));
+    const locks = module.get(LockService);
+    const read = [];
+    for await (const value of jobs.run(1)) read.push([value, await locks.isLocked('job')]);
+    expect(read).toEqual([
+      [1, true],
+      [2, true],
+    ]);
+    expect(await locks.isLocked('job')).toBe(false);
+  });
+
+  it.each(OLDER)('a method of a promise stays one, though it has a generator inside (%s)', async (_name, compile) => {
+    const inside = 'const made = async function* () { yield 1 }; for await (const one of made()) return one;';
+    const jobs = await started(compiled(compile, `async run() { ${inside} }`));
+    const call = jobs.run();
+    expect(call).toBeInstanceOf(Promise);
+    expect(await call).toBe(1);
+  });
 });

@@ -2,11 +2,12 @@ import 'reflect-metadata';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { mistake } from '../../errors/mistakes.js';
 import { isSourceOf, methodSource } from '../source/class-source.js';
+import { ownMethod, textOf } from '../source/class-text.js';
 import { plainMethod } from '../source/plain-method.js';
 import { methodName } from './method-name.js';
 import { isStandard, notLegacy, type StandardContext } from './standard-decorator.js';
 import { isAsyncIterator, isObservable } from '../stream/stream-kind.js';
-import { isSynchronous, passedOn } from '../source/synchronous.js';
+import { isLoweredGenerator, isSynchronous, mentionsGeneratorHelper, passedOn } from '../source/synchronous.js';
 
 export type Method = (...args: unknown[]) => unknown;
 
@@ -47,7 +48,7 @@ export function checkedMethod(prototype: unknown, name: unknown, descriptor: Pro
 export function returnKind(prototype: object, name: string | symbol, method: Method): ReturnKind {
   const { async, generator } = plainMethod(prototype, name) ?? methodSource(prototype, name)?.value ?? {};
   const itself = Object.prototype.toString.call(method);
-  if (itself === GENERATOR || (async && generator)) return 'iterator';
+  if (itself === GENERATOR || (async && generator) || isLowered(prototype, name)) return 'iterator';
   const returns: unknown = Reflect.getMetadata('design:returntype', prototype, name);
   const type: unknown = typeof returns === 'function' ? returns.prototype : undefined;
   if (isObservable(type)) return 'observable';
@@ -60,6 +61,13 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   if (isGenerator(prototype, passedOn(source))) return 'iterator';
   if (isSynchronous(source)) throw notAPromise(methodName(prototype, name));
   return 'unknown';
+}
+
+/** Tells whether a compiler has made a plain method of an `async *` method. Its type may be that of a promise. */
+function isLowered(prototype: object, name: string | symbol): boolean {
+  // The parser is loaded only where the text has a helper of such compilers.
+  const source = mentionsGeneratorHelper(textOf(ownMethod(prototype, name)) ?? '') && methodSource(prototype, name);
+  return source ? isLoweredGenerator(source) : false;
 }
 
 function isGenerator(prototype: object, name: string | undefined): boolean {

@@ -5,6 +5,7 @@ import type {
   MemberExpression,
   MethodDefinition,
   Node,
+  SequenceExpression,
   Statement,
 } from 'acorn';
 import { contains, memberName } from './source-nodes.js';
@@ -30,6 +31,34 @@ export function passedOn({ value }: MethodDefinition): string | undefined {
   const { callee } = only.argument;
   const isOwn = callee.type === 'MemberExpression' && callee.object.type === 'ThisExpression' && !callee.computed;
   return isOwn && callee.property.type === 'Identifier' ? callee.property.name : undefined;
+}
+
+/** The helpers by which TypeScript, SWC and Babel write an `async *` method for a target before ES2018. */
+const GENERATOR_HELPER = /\b(?:__asyncGenerator|_wrap_async_generator|_wrapAsyncGenerator)\d*\b/;
+
+/** Tells whether the text of a method has such a helper, which a function inside it may use. */
+export const mentionsGeneratorHelper = (text: string): boolean => GENERATOR_HELPER.test(text);
+
+/** Tells whether a method is an `async *` method that was compiled for a target before ES2018. */
+export function isLoweredGenerator({ value }: MethodDefinition): boolean {
+  const last = value.body.body.at(-1);
+  return !value.async && last?.type === 'ReturnStatement' && !!last.argument && helperIn(last.argument);
+}
+
+/** Finds a helper in `tslib_1.__asyncGenerator(…)`, `(0, tslib_1.__asyncGenerator)(…)`, `_wrap_async_generator(…).call(this)`. */
+function helperIn(node: Node): boolean {
+  switch (node.type) {
+    case 'CallExpression':
+      return helperIn((node as CallExpression).callee);
+    case 'MemberExpression':
+      return helperIn((node as MemberExpression).property) || helperIn((node as MemberExpression).object);
+    case 'SequenceExpression':
+      return (node as SequenceExpression).expressions.some(helperIn);
+    case 'Identifier':
+      return mentionsGeneratorHelper((node as Identifier).name);
+    default:
+      return false;
+  }
 }
 
 /** Tells whether a statement is one of the counters that Istanbul puts before each other one: `cov_1().s[0]++`. */
