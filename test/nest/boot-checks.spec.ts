@@ -836,12 +836,32 @@ describe('the log at boot', () => {
     }
     const { warn } = await logged({ providers: [Jobs] });
     expect(warn).toEqual([
-      expect.stringContaining(`${Forgotten.name}.run(), Forgotten.walk() can't take a lock: Nest does not know the class Forgotten, so calls will be refused with LockNotWiredError.
+      expect.stringContaining(`Nest knows no object of the class ${Forgotten.name} yet, and Forgotten.run(), Forgotten.walk() can take a lock only on objects that Nest builds or is given. Calls on others will be refused with LockNotWiredError.
 
 Potential solutions:
 - Make Forgotten a provider, and let Nest build it.
-- Use LockService.withLock() instead of the decorator.`),
+- If the app calls "new Forgotten()" itself, use LockService.withLock() instead of the decorator.
+- If Forgotten is only the base of other classes, or Nest makes or gets its objects later, all is well: @Injectable() on it ends this warning.`),
     ]);
+  });
+
+  it('an app that starts does not warn of a class that others extend, nor of one that @Injectable() says is meant for Nest', async () => {
+    abstract class BaseJob {
+      @WithLock('job')
+      async run() {}
+    }
+    @Injectable()
+    class ImportJob extends BaseJob {
+      @WithLock('import')
+      override async run() {}
+    }
+    @Injectable()
+    abstract class OtherBase {
+      @WithLock('job')
+      async run() {}
+    }
+    const warnings = (await logged({ providers: [Jobs] })).warn.join();
+    for (const { name } of [BaseJob, ImportJob, OtherBase]) expect(warnings).not.toContain(name);
   });
 
   it('an app that starts warns of what is wrong with a class that is not part of it yet', async () => {
