@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import { isObservable, type Observable } from 'rxjs';
+import { now } from '../clock/deadline.js';
 import { nextTick } from '../clock/next-tick.js';
 import { hasClientLeft } from './answered-call.js';
-import { now } from '../clock/deadline.js';
 import { CallFlow } from './call-flow.js';
 
 /** What the client of a gRPC call streams, as Nest gives it to a method with `@GrpcStreamMethod`. */

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Observable, type Observer } from 'rxjs';
 import { observerIn } from '../../clock/observer-in.js';
-import { PacedTurns } from '../../clock/paced-turns.js';
 import { onAbort } from '../../clock/on-abort.js';
+import { PacedTurns } from '../../clock/paced-turns.js';
 import { leaveUnread, noteWork } from '../../core/result-work.js';
 import { lossToTell, StreamHold, toldError, type StreamLock } from './stream-hold.js';
 import { untilUnsubscribed } from './until-unsubscribed.js';
