@@ -1,6 +1,5 @@
-import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { forwardRef, Inject, Injectable, type ModuleMetadata, type Provider, Scope } from '@nestjs/common';
+import { Inject, Injectable, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockNotWiredError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
@@ -208,99 +207,6 @@ describe('a copy of an object that has locked methods', () => {
     const module = await start({ providers: [provider] });
     expect(await module.get(Orders).withManager('tx').confirm('7')).toBe('7 by tx in order:7');
     expect(JSON.stringify(module.get(Orders))).toBe('{"manager":"default"}');
-  });
-});
-
-describe('functions that the constructor of a class with forwardRef() makes', () => {
-  const DEFAULTS = { currency: 'EUR' };
-
-  @Injectable()
-  class Payments {
-    constructor(@Inject(forwardRef(() => Orders)) readonly orders: object) {}
-  }
-
-  @Injectable()
-  class Orders {
-    readonly defaults = DEFAULTS;
-    readonly onPaid = (id: string) => this.confirm(id);
-    readonly steps = [(id: string) => this.confirm(id)];
-
-    constructor(
-      @Inject(forwardRef(() => Payments)) readonly payments: object,
-      readonly bus: EventEmitter,
-    ) {
-      this.confirm = this.confirm.bind(this);
-      bus.on('paid', (id: string) => bus.emit('confirmed', this.confirm(id)));
-    }
-
-    @WithLock('order:<id>')
-    async confirm(id: string, @CurrentLock() lock?: Lock) {
-      return `${id} in ${lock?.isHeld ? lock.key : 'no lock'}`;
-    }
-  }
-
-  const providers = [Payments, Orders, EventEmitter];
-
-  const calls: [string, (orders: Orders, id: string) => Promise<string>][] = [
-    ['an arrow function', (orders, id) => orders.onPaid(id)],
-    ['an arrow function in an array', (orders, id) => orders.steps[0]!(id)],
-    ['a bound method', (orders, id) => orders.confirm(id)],
-    [
-      'a listener',
-      async ({ bus }, id) => {
-        const confirmed = once(bus, 'confirmed');
-        bus.emit('paid', id);
-        return (await confirmed)[0] as string;
-      },
-    ],
-  ];
-
-  it.each(calls)('%s takes the lock in the store of its own app, one of several', async (_what, call) => {
-    const apps = [await start({ providers }), await start({ providers })];
-    for (const app of apps) {
-      await using held = await app.get(LockService).lock('order:7');
-      await expect(call(app.get(Orders), '7')).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
-      for (const other of apps) if (other !== app) expect(await call(other.get(Orders), '7')).toBe('7 in order:7');
-      held.assertHeld();
-    }
-  });
-
-  it.each(calls)('%s is refused when its own app has ended, though another one is open', async (_what, call) => {
-    const [ended] = [await start({ providers }), await start({ providers })];
-    const orders = ended.get(Orders);
-    await ended.close();
-    await expect(call(orders, '7')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
-  });
-
-  it('an arrow function of an object for each request takes the lock, also where only a property has forwardRef()', async () => {
-    @Injectable({ scope: Scope.REQUEST })
-    class Refunds extends Jobs {
-      @Inject(forwardRef(() => EventEmitter)) readonly bus!: EventEmitter;
-      readonly later = (id: string) => this.run(id);
-    }
-    const module = await start({ providers: [Refunds, EventEmitter] });
-    for (const id of ['7', '8']) expect(await (await module.resolve(Refunds)).later(id)).toBe(`job:${id}`);
-  });
-
-  it('an object keeps its app when its properties have changed', async () => {
-    @Injectable()
-    class Refunds {
-      @Inject(forwardRef(() => EventEmitter)) readonly bus!: EventEmitter;
-      readonly twice = [async (id: string) => [await this.run(id), await this.run(id)]];
-
-      @WithLock('job:<id>')
-      async run(id: string) {
-        Reflect.deleteProperty(this, 'twice');
-        return id;
-      }
-    }
-    const { twice } = (await start({ providers: [Refunds, EventEmitter] })).get(Refunds);
-    expect(await twice[0]!('7')).toEqual(['7', '7']);
-  });
-
-  it('an object that Nest does not know is refused, though it shares an object with those of several apps', async () => {
-    for (let count = 0; count < 2; count++) await start({ providers });
-    await expect(new Orders({}, new EventEmitter()).onPaid('7')).rejects.toBeInstanceOf(LockNotWiredError);
   });
 });
 

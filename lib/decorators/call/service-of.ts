@@ -2,7 +2,6 @@ import { LockNotWiredError } from '../../errors/lock-not-wired.error.js';
 import { attachToRequest } from '../../http/http-request.js';
 import type { LockService } from '../../service/lock.service.js';
 import { lockServiceSlot } from '../../service/lock.tokens.js';
-import { serviceOfCopy } from '../method/forward-ref.js';
 
 /** The services that earlier apps of this process gave to an object. */
 const earlierServices = new WeakMap<object, Map<symbol, LockService[]>>();
@@ -18,16 +17,9 @@ const isOpen = (service: unknown): service is LockService =>
  */
 export function serviceOf(self: object, method: string, module: string): LockService {
   const slot = lockServiceSlot(module);
-  const service = (self as Partial<Record<symbol, LockService>> | undefined)?.[slot] ?? keptService(self, slot);
+  const service = (self as Partial<Record<symbol, LockService>> | undefined)?.[slot];
   if (!service) throw attachToRequest(new LockNotWiredError(method, module));
   return service.isEnding ? (openServiceOf(self, slot) ?? service) : service;
-}
-
-/** Finds the service of what Nest has copied an object to, and keeps it: the properties of the object can change. */
-function keptService(self: object | undefined, slot: symbol): LockService | undefined {
-  const service = self && (serviceOfCopy(self, slot) as LockService | undefined);
-  if (service) Reflect.defineProperty(self, slot, { value: service, writable: true, configurable: true });
-  return service;
 }
 
 /** Finds the service of the latest other app that is still open. */

@@ -2,7 +2,6 @@ import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { mistakeList } from '../../errors/mistakes.js';
 import { refuseCalls } from '../call/around-call.js';
 import type { Method } from '../method/checked-method.js';
-import { noteCopied } from '../method/forward-ref.js';
 import { lockedMethodsOf } from '../method/locked-methods.js';
 import { classPrototypeOf } from '../method/prototypes.js';
 import { hiddenByClass, hiddenByObject, ownValue, type HiddenLock } from './hidden-locks.js';
@@ -17,7 +16,6 @@ export function defineSlot(prototype: object, slot: symbol): void {
     configurable: true,
     set(this: object, service: unknown) {
       giveService(this, slot, service);
-      noteCopied(this, slot, service);
     },
   });
 }
