@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
 import { isObservable, type Observable } from 'rxjs';
-import { now } from '../clock/deadline.js';
 import { nextTick } from '../clock/next-tick.js';
 import { hasClientLeft } from './answered-call.js';
 import { CallFlow } from './call-flow.js';
@@ -13,9 +12,6 @@ export interface RequestStream extends Observable<unknown> {
 
 /** The call as Node reads it. */
 export type CallReader = Readable & { readonly cancelled: boolean };
-
-/** How long a reader may take to come when the handler has returned, though the call flows, in ms. */
-const KEEPS_MS = 1000;
 
 /** A message, and those after it. It stays in memory as long as somebody stands before it. */
 export interface Message {
@@ -33,8 +29,6 @@ export interface Reader {
   readonly complete: () => void;
   /** Whether it hears of the end while the handler runs, which may await it. */
   readonly endsInHandler: boolean;
-  /** Whether it only makes the call flow: it needs no messages. */
-  readonly isListener: boolean;
 }
 
 export function isRequestStream(value: unknown): value is RequestStream {
@@ -47,9 +41,6 @@ export function isRequestStream(value: unknown): value is RequestStream {
  *
  * When the handler has returned, all that was read is sent again, as by Nest 12: somebody may have subscribed too late
  * for it. (Nest 11 sends nothing again if the client has ended its stream by then.)
- *
- * Who listens to the call itself makes it flow, too. Soon after the handler has returned, what comes while nobody reads
- * is not kept any more: Nest would keep none of it.
  */
 export class ClientMessages {
   readonly #call: CallReader;
@@ -60,10 +51,6 @@ export class ClientMessages {
   #last: Message;
   /** How many turns of the event loop must come before something is read or sent. */
   #holds = 0;
-  /** Until when all is kept, once the handler has returned. */
-  #keepsUntil = Infinity;
-  /** How many methods wait for their locks. */
-  #waits = 0;
   #isSending = false;
   #wasRead = false;
   /** Whether nothing more comes from the client; and whether it did not leave in the middle. */
@@ -138,20 +125,6 @@ export class ClientMessages {
     this.#readOrPause();
   }
 
-  /**
-   * Keeps the messages for a method that waits for its lock.
-   *
-   * @returns a function that notes the end of the wait
-   */
-  wait(): () => void {
-    this.#waits++;
-    let isOver = false;
-    return () => {
-      if (!isOver) this.#waits--;
-      isOver = true;
-    };
-  }
-
   delete(reader: Reader): void {
     this.#readers.delete(reader);
     this.#readOrPause();
@@ -162,7 +135,6 @@ export class ClientMessages {
     if (!this.#first) return;
     for (const reader of this.#readers) reader.at = this.#first;
     this.#first = undefined;
-    this.#keepsUntil = now() + KEEPS_MS;
     this.#hold();
   }
 
@@ -182,15 +154,8 @@ export class ClientMessages {
   }
 
   #received(value: unknown): void {
-    if (!this.#isKept) return;
     this.#last = this.#last.next = { number: this.#last.number + 1, value };
     this.#send();
-  }
-
-  get #isKept(): boolean {
-    if (!this.#first && this.#waits === 0 && now() > this.#keepsUntil)
-      return [...this.#readers].some(({ isListener }) => !isListener);
-    return true;
   }
 
   /** Sends all that somebody has not got, in the order in which it came. */

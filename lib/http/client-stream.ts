@@ -33,7 +33,6 @@ export class ClientStream extends Observable<unknown> {
         ...observer,
         at: this.#place,
         endsInHandler: outer !== undefined,
-        isListener: false,
         next: (message) => {
           if (!messages.first) this.#moveTo(message);
           this.#current = message;
@@ -68,15 +67,6 @@ export class ClientStream extends Observable<unknown> {
     return this.#outer !== undefined && this.#outer.#outer === undefined;
   }
 
-  /**
-   * Keeps the messages while the body waits for its lock.
-   *
-   * @returns a function that notes the end of the wait
-   */
-  wait(): () => void {
-    return this.#messages.wait();
-  }
-
   /** Makes the stream of a call of a method with a lock. */
   forCall(): ClientStream {
     return new ClientStream(this.#messages, this);
@@ -91,7 +81,6 @@ export class ClientStream extends Observable<unknown> {
     const reader: Reader = {
       at: this.#place,
       endsInHandler: false,
-      isListener: true,
       next: (message) => this.#isReadElsewhere && !this.#messages.first && this.#moveTo(message),
       error: leave,
       complete: leave,

@@ -109,7 +109,6 @@ function isLost(call: ReadCall): boolean {
 export class CallStreams {
   readonly args: unknown[];
   readonly #streams: ClientStream[] = [];
-  readonly #waits: (() => void)[] = [];
   /** Calls that the method may read instead of a stream. */
   readonly #readCalls: readonly ReadCall[];
 
@@ -120,14 +119,8 @@ export class CallStreams {
       if (!outer) return arg;
       const stream = noted(outer.forCall(), calls.get(outer)!);
       this.#streams.push(stream);
-      this.#waits.push(stream.wait());
       return stream;
     });
-  }
-
-  /** The call waits no more: its body begins, or never will. */
-  endWait(): void {
-    for (const end of this.#waits) end();
   }
 
   /** @throws HttpException when the body must not run: what a client has sent is gone, as it left during the wait */

@@ -42,7 +42,6 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
       const key = keyOrAttachedError(keyOf, args, requests);
       const work = (lock: Lock): unknown => {
         try {
-          streams?.endWait();
           streams?.assertSent();
         } catch (error) {
           noteNoWork(lock);
@@ -54,12 +53,10 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
           return holdUntilEnd(value, { lock, onLost, requests, hasCallEnded: hasCallEnded(args) });
         });
       };
-      const called = unsubscribed
+      return unsubscribed
         ? endedBy(unsubscribed, lockOptions, (options) => locks.withLock(key, work, options))
         : locks.withLock(key, work, lockOptions);
-      return streams ? called.finally(() => streams.endWait()) : called;
     } catch (error) {
-      streams?.endWait();
       return rejectLater(error);
     }
   };
