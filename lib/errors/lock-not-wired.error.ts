@@ -13,6 +13,8 @@ export class LockNotWiredError extends LockError {
       `${method}() needs a lock, but this object has no LockService, so the method did not run. ` +
       'Potential solutions: if it was called in a constructor, where it has none yet, ' +
       'call it in onModuleInit() or later (of what a factory made: in onApplicationBootstrap()); ' +
+      'if the class uses forwardRef(), make arrow functions, bound methods and listeners in onModuleInit(), ' +
+      'because Nest throws away the object that its constructor has seen; ' +
       'let Nest build the object, instead of calling "new" yourself; ' +
       `or give it to Nest (useValue, useFactory); import ${module} in the app; ` +
       "don't freeze the object in its constructor; " +

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { ArgumentsHost, ExecutionContext } from '@nestjs/common';
-import { shown, unquoted } from '../errors/messages.js';
+import { quotedStart, shown, unquoted } from '../errors/messages.js';
 
 /** A request of Express, or of Fastify. */
 interface RoutedRequest {
@@ -55,11 +55,15 @@ function isResolveInfo(arg: unknown): arg is ResolveInfo {
   return typeof parentType?.name === 'string' && typeof fieldName === 'string';
 }
 
+/** A pattern is the app's own: what looks like a login in it is none. */
+const shownPattern = (pattern: unknown): string =>
+  typeof pattern === 'string' ? quotedStart(pattern) : shown(pattern);
+
 /** Names what a message or a query runs, as far as Nest knows it, for the log. */
 export function messageOf(host: ArgumentsHost): string {
   switch (host.getType<string>()) {
     case 'ws':
-      return `Message ${shown(host.switchToWs().getPattern())}`;
+      return `Message ${shownPattern(host.switchToWs().getPattern())}`;
     case 'graphql': {
       // The last one that Nest passes: behind what may come from the client.
       const info = host.getArgs<unknown[]>().findLast(isResolveInfo);
@@ -68,10 +72,10 @@ export function messageOf(host: ArgumentsHost): string {
     default: {
       const context = host.switchToRpc().getContext<Partial<Record<string, () => unknown>> | undefined>();
       const name = PATTERN_OF.find((getter) => typeof context?.[getter] === 'function');
-      if (name) return `Message ${shown(context![name]!())}`;
+      if (name) return `Message ${shownPattern(context![name]!())}`;
       // A call of gRPC stands behind the message and the metadata.
       const call = host.getArgByIndex<{ getPath?: () => string } | undefined>(2);
-      return typeof call?.getPath === 'function' ? `Message ${shown(call.getPath())}` : 'Message';
+      return typeof call?.getPath === 'function' ? `Message ${shownPattern(call.getPath())}` : 'Message';
     }
   }
 }

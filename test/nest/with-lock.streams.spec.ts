@@ -12,6 +12,7 @@ import {
   Observable,
   retry,
   Subject,
+  switchMap,
   take,
   throwError,
   timeout,
@@ -25,12 +26,15 @@ const ran: string[] = [];
 let source: Subject<number>;
 /** What they do at their end. */
 let cleanUp: (lock: Lock | undefined) => void;
+/** Whether it is an Observable inside them that does it. */
+let cleansUpInside: boolean;
 let current: () => Lock | undefined;
 let left: Deferred;
 
 function emitted(): Observable<number> {
   const lock = current();
-  return source.pipe(finalize(() => cleanUp(lock)));
+  const cleaning = source.pipe(finalize(() => cleanUp(lock)));
+  return cleansUpInside ? from(turn()).pipe(switchMap(() => cleaning)) : cleaning;
 }
 
 async function* numbers(): AsyncGenerator<number> {
@@ -250,6 +254,7 @@ beforeEach(async () => {
   ran.length = 0;
   source = new Subject();
   cleanUp = () => undefined;
+  cleansUpInside = false;
   left = deferred();
   store = new MemoryLockStore();
   module = await Test.createTestingModule({
@@ -323,10 +328,12 @@ describe.each(OBSERVABLES)('a method that returns %s holds its lock', (_what, ca
     await until(isFree);
   });
 
-  it.each(['complete', 'error', 'leave'] as const)(
-    'a method holds its lock until its Observable has cleaned up (%s)',
-    async (way) => {
+  const ways = ['complete', 'error', 'leave'] as const;
+  it.each(ways.flatMap((way) => [['itself', way] as const, ['inside', way] as const]))(
+    'a method holds its lock until its Observable has cleaned up (%s, %s)',
+    async (where, way) => {
       const held: unknown[] = [];
+      cleansUpInside = where === 'inside';
       cleanUp = (lock) => held.push(lock?.isHeld);
       const { subscription } = heard(await call());
       await hasReader();

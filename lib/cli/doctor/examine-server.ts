@@ -117,7 +117,8 @@ function afterFailure(read: (name: string) => string | undefined, isNode: boolea
 /** Names the user. It asks only if nothing else says so: a user with no more than the rights for locks may not ask. */
 const userOf = async (redis: Redis): Promise<string> => {
   const { username, password } = redis.options;
-  return username && password ? username : String(await redis.call('ACL', 'WHOAMI').catch(() => 'default'));
+  if (username || password) return username || 'default';
+  return String(await redis.call('ACL', 'WHOAMI').catch(() => 'default'));
 };
 
 const lacking = (user: string, rights: readonly string[]): string =>

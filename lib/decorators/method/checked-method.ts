@@ -53,8 +53,9 @@ export function returnKind(prototype: object, name: string | symbol, method: Met
   const type: unknown = typeof returns === 'function' ? returns.prototype : undefined;
   if (isObservable(type)) return 'observable';
   if (itself === '[object AsyncFunction]' || isThenable(returns)) return 'promise';
+  if (isAsyncIterator(type)) return 'iterator';
   // `undefined` for a declared void, but also where nothing is declared. `Object` for most other types.
-  const isOpen = returns === undefined || returns === Object || isAsyncIterator(type);
+  const isOpen = returns === undefined || returns === Object;
   if (!isOpen) throw notAPromise(methodName(prototype, name));
   const source = methodSource(prototype, name);
   if (!source || !isSourceOf(source, prototype, method)) return 'unknown';
@@ -73,7 +74,8 @@ function isLowered(prototype: object, name: string | symbol): boolean {
 function isGenerator(prototype: object, name: string | undefined): boolean {
   return (
     name !== undefined &&
-    Object.prototype.toString.call(Object.getOwnPropertyDescriptor(prototype, name)?.value) === GENERATOR
+    (Object.prototype.toString.call(Object.getOwnPropertyDescriptor(prototype, name)?.value) === GENERATOR ||
+      isLowered(prototype, name))
   );
 }
 

@@ -130,12 +130,12 @@ export class RequestHold {
       this.#working--;
       this.#limitUnread();
       this.#endIfDone();
-      if (this.#working === 0) for (const go of [...this.#waiting]) go();
+      if (this.isIdle) for (const go of [...this.#waiting]) go();
     };
   }
 
   /**
-   * Calls a function each time that nothing works for the request any more.
+   * Calls a function each time that nothing works for the request any more, while the lock is held.
    *
    * @returns a function that ends that
    */

@@ -44,8 +44,12 @@ interface TryParts {
   readonly own: RequestHold | undefined;
 }
 
-/** A try need not wait any more: the other one of its request has ended, and its lock is held still. */
-const AGAIN = Symbol('again');
+/** A try need not wait any more: it can go on in the lock of its request. Listeners of events may get it. */
+class Again extends Error {
+  constructor() {
+    super('Another try of the same request has ended, so this one goes on in its lock.');
+  }
+}
 
 const interceptors = new WeakSet<object>();
 
@@ -97,7 +101,7 @@ export function requestLockInterceptor(
           const own = holds.find(response, key);
           if (own?.isIdle) return read(this.locks.goOn(own, () => handle(own)));
           this.#inLock({ key, context, response, reader: subscriber, own }, (hold) => read(handle(hold)))
-            .then((instead) => (instead === AGAIN ? begin() : instead && read(instead)))
+            .then((instead) => (instead instanceof Again ? begin() : instead && read(instead)))
             .catch((error: unknown) => outside(() => subscriber.error(error)));
         };
         const enter = (): void => {
@@ -112,12 +116,12 @@ export function requestLockInterceptor(
     /**
      * Begins a try in a lock of its own, and holds that until the request is over.
      *
-     * @returns what is sent instead when `wait` is over; `AGAIN` if the lock of the same request can be used
+     * @returns what is sent instead when `wait` is over; `Again` if the lock of the same request can be used
      */
     #inLock(
       { key, context, response, reader, own }: TryParts,
       begin: (hold: RequestHold) => void,
-    ): Promise<Observable<unknown> | typeof AGAIN | undefined> {
+    ): Promise<Observable<unknown> | Again | undefined> {
       const { requests } = this.locks;
       const over = new AbortController();
       let began = false;
@@ -127,7 +131,7 @@ export function requestLockInterceptor(
         if (!began && !over.signal.aborted) over.abort(clientGone());
       };
       reader.add(giveUp);
-      const stopWaiting = own?.whenIdle(() => began || over.abort(AGAIN));
+      const stopWaiting = own?.whenIdle(() => began || over.signal.aborted || over.abort(new Again()));
       // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
       // handler is no reason.
       const stopListening = isOver(response) ? undefined : onceEnded(response, giveUp);
@@ -147,9 +151,9 @@ export function requestLockInterceptor(
           stopListening?.();
           stopWaiting?.();
           if (began) return undefined;
-          if (error === AGAIN) {
+          if (error instanceof Again) {
             if (isGivenUp) throw clientGone();
-            return AGAIN;
+            return error;
           }
           if (onTimeout === 'throw' || !(error instanceof LockTimeoutError)) throw error;
           const value = typeof onTimeout === 'function' ? await onTimeout({ error, args: [context] }) : undefined;

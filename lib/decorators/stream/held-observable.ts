@@ -41,9 +41,12 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
       void leave().then(report);
     };
     const read = (): void => {
-      const reading = untilUnsubscribed(source, subscriber, inside).subscribe({ next: reader.next, error: failed });
-      // Added last, so the source has cleaned up when it runs.
-      reading.add(end);
+      const reading = apart(untilUnsubscribed(source, subscriber, inside)).subscribe({
+        next: reader.next,
+        error: failed,
+      });
+      // Added last, so the source has cleaned up when it runs. What others share may do so later in the same tick.
+      reading.add(() => queueMicrotask(end));
     };
     try {
       inside(read);
@@ -54,6 +57,19 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
   });
   return noteWork(held, { ended: hold.ended, leave: () => hold.leaveUnread(source) });
 }
+
+/**
+ * Gives a source a subscriber of its own, which gets all that it adds while it works, such as inner Observables: what
+ * is added to the reader comes after that. And an Observable of an old rxjs ends only what it has made itself.
+ */
+const apart = (source: Observable<unknown>): Observable<unknown> =>
+  new Observable((subscriber) =>
+    source.subscribe({
+      next: (value) => subscriber.next(value),
+      error: (error: unknown) => subscriber.error(error),
+      complete: () => subscriber.complete(),
+    }),
+  );
 
 /**
  * Fails a reader when the lock is lost.
