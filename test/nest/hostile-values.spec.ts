@@ -3,7 +3,7 @@ import { Controller, Get, type INestApplication, Injectable } from '@nestjs/comm
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import { lastValueFrom, Observable, type Observer, Subject, type Subscription, toArray } from 'rxjs';
+import { lastValueFrom, Observable, type Observer, Subject, Subscription, toArray } from 'rxjs';
 import { turn, until } from '../support/deferred.js';
 import { HOSTILE } from '../support/hostile-values.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -294,6 +294,21 @@ describe('a stream', () => {
     });
     const heard = (await module.get(Accounts).undeclared()) as Observable<unknown>;
     await expect(lastValueFrom(heard)).rejects.toThrow('no');
+    expect(await isLocked()).toBe(false);
+  });
+
+  it('a stream of an old copy of rxjs that gives all at once releases its lock, and ends', async () => {
+    value = Object.assign(new OtherObservable(source), {
+      subscribe: (observer: Observer<unknown>) => {
+        // It ends what it makes of the observer, which does not know of that.
+        const own = Object.create(observer) as Observer<unknown>;
+        own.next('one');
+        own.complete();
+        return new Subscription();
+      },
+    });
+    const heard = (await module.get(Accounts).undeclared()) as Observable<unknown>;
+    expect(await lastValueFrom(heard)).toBe('one');
     expect(await isLocked()).toBe(false);
   });
 

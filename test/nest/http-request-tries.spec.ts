@@ -395,11 +395,13 @@ describe.each(PLATFORMS)("on %s, tries of a handler inside one lock with scope: 
 
   it('a try outside the lock waits only for the one before, although the request holds the lock', async () => {
     const waits = firstValueFrom(locks.events.pipe(filter(({ type }) => type === 'queued')));
+    const ends = firstValueFrom(locks.events.pipe(filter(({ type }) => type === 'aborted')));
     const answer = get('hasty-outside').then(({ text }) => text);
     await waits;
     expect(runs).toBe(1);
     goOn.resolve();
     expect([await answer, runs, most]).toEqual(['locked', 2, 1]);
+    expect(String(((await ends) as { reason: unknown }).reason)).toMatch('Another try of the same request has ended');
   });
 
   it('a try of a handler is answered with 409 when the one before still works after "wait"', async () => {

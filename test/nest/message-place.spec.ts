@@ -18,3 +18,9 @@ it.each([
   host.setType('rpc');
   expect(messageOf(host)).toBe('Message "visit"');
 });
+
+it('the log shows a pattern whole, although it has what stands before a host in a URL', () => {
+  const host = new ExecutionContextHost([{}, new TcpContext([undefined as never, '{"cmd":"orders@v1"}'])]);
+  host.setType('rpc');
+  expect(messageOf(host)).toBe('Message "{\\"cmd\\":\\"orders@v1\\"}"');
+});

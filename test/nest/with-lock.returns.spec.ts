@@ -203,6 +203,7 @@ describe('an "async *" method that is compiled for a target before ES2018', () =
   /** Whose values are 1 and 2, for the argument 1. */
   const GENERATORS = [
     'async *run(from: number) { yield from; yield from + 1; }',
+    'run(from: number): AsyncGenerator<number> { return this.rows(from); } async *rows(from: number) { yield from; yield from + 1; }',
     'async *run({ from: start = 1 }: any = {}, ...more: any[]) { yield start; yield start + 1; }',
     '@Tag async *run() { yield 1; if (this.x) yield super.toString(); yield 2; }',
   ];

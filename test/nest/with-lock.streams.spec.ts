@@ -722,6 +722,16 @@ it('"for await" reads what a method with a lock has answered, or says that it ca
   expect(await isFree()).toBe(true);
 });
 
+it('a method that declares the class of an iterator returns an iterator, which takes its lock when it is read', async () => {
+  const pages = feeds.pages();
+  await turn();
+  expect(await isFree()).toBe(true);
+  expect(await pages.next()).toEqual({ done: false, value: 1 });
+  expect(await isFree()).toBe(false);
+  await pages.return();
+  await until(isFree);
+});
+
 it('an async generator that nobody asks for a value takes no lock', async () => {
   const iterator = feeds.generator();
   await turn();

@@ -52,6 +52,10 @@ describe('nest-redis-lock doctor', () => {
     expect(await examineAs('less', '-zadd', '-pubsub|numsub')).toContainEqual(
       'rights: The user "less" lacks rights. An administrator can run: ACL SETUSER less +zadd +pubsub|numsub',
     );
+    await redis.call('ACL', 'SETUSER', 'free', 'reset', 'on', 'nopass', ...MINIMAL.split(' '), '-zadd');
+    expect((await examine(server.url.replace('redis://', 'redis://free@'))).problems).toContainEqual(
+      'rights: The user "free" lacks rights. An administrator can run: ACL SETUSER free +zadd',
+    );
     expect(await examineAs('deaf', '-subscribe')).toContainEqual(
       expect.stringMatching(/^channel: .*An administrator can run: ACL SETUSER deaf \+subscribe$/),
     );
