@@ -14,6 +14,7 @@ import {
 import { getLockServiceToken, LockOptionsError, LockService } from 'nest-redis-lock';
 import { LockOpenTelemetryModule } from 'nest-redis-lock/opentelemetry';
 import { LockTestingModule } from 'nest-redis-lock/testing';
+import { closeWhileWaiting } from '../support/close-while-waiting.js';
 import { turn } from '../support/deferred.js';
 
 Logger.overrideLogger(false);
@@ -103,16 +104,9 @@ describe('The metrics for OpenTelemetry', () => {
       LockTestingModule.forRoot(),
       LockOpenTelemetryModule.forRoot({ meterProvider: provider }),
     ]);
-    const locks = app.get(LockService);
-    const held = await locks.lock('job');
-    const waiter = locks.lock('job');
-    await turn();
-    const closing = app.close();
-    await expect(waiter).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
-    await held.unlock();
-    await closing;
+    await closeWhileWaiting(app);
     const { dataPoints } = (await exported()).get('nest_redis_lock.acquire.duration')!;
-    expect(dataPoints.map(({ attributes }) => attributes['error.type'])).toEqual([undefined, 'shutdown']);
+    expect(dataPoints.map(({ attributes }) => attributes['error.type'])).toEqual([undefined, 'shutdown', 'shutdown']);
   });
 
   it('a meter provider can be given, and the number of labels limited; two imports count once', async () => {

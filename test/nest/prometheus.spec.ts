@@ -6,6 +6,7 @@ import { getLockServiceToken, LockOptionsError, LockService, RedisLockModule, Wi
 import { LockPrometheusModule } from 'nest-redis-lock/prometheus';
 import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 import { Counter, register, Registry } from 'prom-client';
+import { closeWhileWaiting } from '../support/close-while-waiting.js';
 import { deferred, turn, until } from '../support/deferred.js';
 
 Logger.overrideLogger(false);
@@ -108,15 +109,7 @@ describe('The metrics for Prometheus', () => {
 
   it('calls that an app refuses because it shuts down are told apart from an outage', async () => {
     const app = await start({ imports: [LockTestingModule.forRoot(), LockPrometheusModule] });
-    const locks = app.get(LockService);
-    const held = await locks.lock('job');
-    const waiter = locks.lock('job');
-    await turn();
-    const closing = app.close();
-    await expect(waiter).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
-    await expect(locks.tryLock('another')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
-    await held.unlock();
-    await closing;
+    await closeWhileWaiting(app);
     expect(await seriesOf('nest_redis_lock_acquire_duration_seconds_count')).toEqual({
       '{label="other",mode="exclusive",queued="false"}': 1,
       '{label="other",mode="exclusive",queued="true",error_type="shutdown"}': 1,

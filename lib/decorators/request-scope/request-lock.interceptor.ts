@@ -131,7 +131,7 @@ export function requestLockInterceptor(
         if (!began && !over.signal.aborted) over.abort(clientGone());
       };
       reader.add(giveUp);
-      const stopWaiting = own?.whenIdle(() => began || over.signal.aborted || over.abort(new Again()));
+      const stopWaiting = own?.whenIdle(() => began || over.abort(new Again()));
       // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
       // handler is no reason.
       const stopListening = isOver(response) ? undefined : onceEnded(response, giveUp);
