@@ -57,6 +57,7 @@ import {
   toArray,
 } from 'rxjs';
 import { nextTurn } from '../../lib/clock/next-turn.js';
+import { collectGarbage } from '../support/collect-garbage.js';
 import { deferred, until } from '../support/deferred.js';
 import { freePort } from '../support/free-port.mjs';
 
@@ -595,6 +596,22 @@ class BusyUploads {
     return { count: 0 };
   }
 
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, OPTIONS)
+  readByCall(parts: Observable<Part>, _metadata: unknown, call: ServerCall): Observable<Part> {
+    unread = new WeakRef(parts);
+    return (fromEvent(call, 'data') as Observable<Part>).pipe(takeUntil(fromEvent(call, 'end')));
+  }
+
+  @GrpcStreamMethod('Uploads')
+  @WithLock(KEY, { ...OPTIONS, onTimeout: counted })
+  awaitedByCall(parts: Observable<Part>, _metadata: unknown, call: ServerCall): Promise<{ count: number }> {
+    unread = new WeakRef(parts);
+    return lastValueFrom(fromEvent(call, 'data').pipe(takeUntil(fromEvent(call, 'end')), toArray())).then(
+      ({ length }) => ({ count: length }),
+    );
+  }
+
   @GrpcStreamCall('Uploads')
   async ofCall(call: ServerCall & Duplex): Promise<void> {
     await this.allOfCall(call).then(
@@ -707,6 +724,8 @@ class UploadsOfRequest {
 
 /** The call that its handler has paused. */
 let heldBack = deferred<ServerCall>();
+/** What a method gets of its client, and does not read. */
+let unread: WeakRef<Observable<Part>> | undefined;
 /** What a handler saves when its client has the answer. */
 let saved: Promise<number> | undefined;
 
@@ -1120,6 +1139,22 @@ describe('a gRPC method that reads a stream as Nest alone lets it', () => {
     await until(() => bodies.length > 0);
     expect(bodies).toEqual(['error']);
   });
+
+  it.each(['ReadByCall', 'AwaitedByCall'])(
+    'keeps in memory nothing that it reads from the call: %s',
+    async (method) => {
+      unread = undefined;
+      const call = called(method);
+      call.write({ number: 1 });
+      // The stream would keep all messages that come after it was made.
+      await until(() => {
+        collectGarbage();
+        return unread !== undefined && unread.deref() === undefined;
+      });
+      sendAll(call, [2, 3]);
+      expect(await answer(call)).toEqual(method === 'ReadByCall' ? [1, 2, 3] : [3]);
+    },
+  );
 
   it('hears the end of a call whose stream nobody reads', async () => {
     const call = called('Listening');

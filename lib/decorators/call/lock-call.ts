@@ -35,7 +35,8 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
   const { module, lockOptions } = options;
   const onLost = lockOptions.onLost ?? 'throw';
   // Not an async function: a lock costs so little that one more promise shows.
-  return (body, self, args, unsubscribed, streams = withStreams(args)) => {
+  return (body, self, args, unsubscribed, given = withStreams(args)) => {
+    let streams = given;
     try {
       const locks = serviceOf(self, name, module);
       const { requests } = locks;
@@ -48,6 +49,8 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
           throw error;
         }
         const result = Reflect.apply(body, self, withCurrentLock(streams?.args ?? args, lockParameters, lock));
+        // A stream keeps in memory what it has not read: only the method may keep it from here on.
+        streams = undefined;
         return Promise.resolve(result).then((value) => {
           warnIfUncovered(value, name);
           return holdUntilEnd(value, { lock, onLost, requests, hasCallEnded: hasCallEnded(args) });
@@ -67,9 +70,10 @@ function callWithFallback(method: CalledMethod): LockCall {
   const { onTimeout } = method.options;
   return async (body, self, args, unsubscribed) => {
     let began = false;
-    const streams = withStreams(args);
+    let streams = withStreams(args);
     const noted: Method = (...received) => {
       began = true;
+      streams = undefined;
       return Reflect.apply(body, self, received);
     };
     try {
