@@ -29,7 +29,7 @@ import { observableOf } from './event-subscriber.js';
 import type { LockedMethodInfo } from './locked-method-info.js';
 import { CallErrors, lostError, noWork } from './call-errors.js';
 import { CallWatchers } from './call-watchers.js';
-import { NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
+import { given, NO_REQUESTS, waitSignalsWith, type RequestPort } from './request-port.js';
 import { NO_REPORTS, type OperatorReports } from './lock-reporter.js';
 import type { OutageReporter } from './outage-reporter.js';
 import type { ForceUnlockOptions, KeyView, LockStore } from '../store/lock-store.js';
@@ -341,7 +341,7 @@ export class LockService {
 
   async #waitForTurn(lock: Lock, options: WithLockOptions): Promise<void> {
     try {
-      const waitSignals = () => [...this.#waitSignals.call(request), lock.signal];
+      const waitSignals = () => given(options.signal, this.requests.waitSignal(), lock.signal);
       const request = lockRequest(this.#resolve(options, this.#defaults), { keys: lock.keys, waitSignals });
       const entry = await this.#acquirer.enterTurn(lock, request);
       if (entry !== 'turn') throw this.#errors.timeout(entry);

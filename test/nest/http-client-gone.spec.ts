@@ -58,6 +58,19 @@ class Accounts {
     return { client };
   }
 
+  /** Books the parts of a settlement, one after the other. */
+  @WithLock((id: string) => `account:${id}`)
+  async settle(id: string): Promise<void> {
+    events.emit('settling');
+    await Promise.all(['slow', 'gone'].map((part) => this.withdraw(id, part)));
+  }
+
+  /** Needs a second lock. */
+  @WithLock((id: string) => `order:${id}`)
+  async pay(id: string): Promise<unknown> {
+    return this.withdraw(id, 'gone');
+  }
+
   @WithLock((id: string) => `account:${id}`)
   async history(_id: string, client: string): Promise<Observable<string>> {
     events.emit(`${client} is inside`);
@@ -93,6 +106,23 @@ class AccountsController {
   later(@Param('id') id: string, @Param('client') client: string) {
     void this.withdraw(id, client);
     return { client };
+  }
+
+  @Post('settle/:id/all')
+  async settle(@Param('id') id: string) {
+    await this.accounts.settle(id);
+    events.emit('settled');
+  }
+
+  @Post('settle-in-request/:id/all')
+  @WithLock('account:<params.id>', { scope: 'request' })
+  async settleInRequest(@Param('id') id: string) {
+    return this.settle(id);
+  }
+
+  @Post('pay/:id/all')
+  async pay(@Param('id') id: string) {
+    return this.accounts.pay(id);
   }
 
   @Post('history/:id/:client')
@@ -263,6 +293,29 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     goOn.resolve();
     expect(await answered).toBe(201);
     expect(ran).toEqual(['slow', 'next']);
+  });
+
+  it.each(['settle', 'settle-in-request'])(
+    'a client that goes does not end waits inside a lock: siblings still take turns (%s)',
+    async (path) => {
+      await held.unlock();
+      const gone = await send(`${path}/42/all`, 'gone asks');
+      await leave(gone);
+      const next = await send('42/next', 'next asks');
+      const answered = statusOf(next);
+      expect(ran).toEqual([]);
+      goOn.resolve();
+      expect(await answered).toBe(201);
+      expect(ran).toEqual(['slow', 'gone', 'next']);
+    },
+  );
+
+  it('a client that goes does not end the wait for a second lock inside the first', async () => {
+    const gone = await send('pay/42/all', 'gone asks');
+    await leave(gone);
+    const inside = once(events, 'gone is inside');
+    await held.unlock();
+    await inside;
   });
 
   it('a client that goes with its answer does not end the wait of work that the handler left running', async () => {

@@ -33,6 +33,12 @@ export function leaveAllLocks(): void {
   if (nodes.getStore()) nodes.enterWith(undefined);
 }
 
+/** Whether the running async context is in the work of a lock of any service, be it held or lost. */
+export function isInsideAnyLock(): boolean {
+  const node = nodes.getStore();
+  return (node?.lock ?? node?.parent) !== undefined;
+}
+
 /** Knows the locks of one service that the running async context is inside of, innermost first. */
 export class LockContext {
   /** Runs the work inside a lock. Call `leave` with the same node when the work has ended. */
