@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { ServerResponse } from 'node:http';
 import type { HttpServer } from '@nestjs/common';
+import { leaveAllLocks } from '../core/nesting/lock-context.js';
 import { leaveRequest } from './http-request.js';
 
 /** The arrival of a request at its server, before any middleware. */
@@ -45,12 +46,14 @@ function noteStart(message: unknown): void {
   note((message as { response: ServerResponse }).response);
 }
 
+/** A request begins in no lock and in no other request, whatever its server began to listen in. */
 function note(response: ServerResponse): void {
   if (arrivals.has(response)) return;
   const arrival = new Arrival();
   arrivals.set(response, arrival);
   current.enterWith(arrival);
   leaveRequest();
+  leaveAllLocks();
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { ApplicationConfig } from '@nestjs/core';
+import { leaveAllLocks } from '../core/nesting/lock-context.js';
 import { isLedAway } from './arrivals.js';
 import { prepareGrpcCall } from './grpc-call.js';
 import { enterRequest, rawResponse } from './http-request.js';
@@ -14,17 +15,11 @@ import { keepQueuedInContext } from './queued-response.js';
 export class LockRequestGuard implements CanActivate {
   /** Whether it does what `LockInterceptor` does. */
   follows = false;
-  readonly #leaveLocks: () => void;
-
-  /** @param leaveLocks takes the running async context, and all that it calls, out of all locks */
-  constructor(leaveLocks: () => void) {
-    this.#leaveLocks = leaveLocks;
-  }
 
   canActivate(context: ExecutionContext): boolean {
     prepareGrpcCall(context);
     const response = rawResponse(context);
-    if (isLedAway(response)) this.#leaveLocks();
+    if (isLedAway(response)) leaveAllLocks();
     if (this.follows) enterRequest(context);
     else if (response) keepQueuedInContext(response);
     tellLateListeners(context);
@@ -42,8 +37,8 @@ export const followsRequests = (app: ApplicationConfig): boolean =>
  *
  * @param follows whether it does all that `LockInterceptor` does
  */
-export function bindRequestGuard(app: ApplicationConfig, follows: boolean, leaveLocks: () => void): void {
+export function bindRequestGuard(app: ApplicationConfig, follows: boolean): void {
   let guard = app.getGlobalGuards().find((guard) => guard instanceof LockRequestGuard);
-  if (!guard) app.addGlobalGuard((guard = new LockRequestGuard(leaveLocks)));
+  if (!guard) app.addGlobalGuard((guard = new LockRequestGuard()));
   guard.follows ||= follows;
 }

@@ -1,7 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { LockExplorer } from '../boot/lock.explorer.js';
-import { leaveAllLocks } from '../core/nesting/lock-context.js';
 import { bindGrpcGuard } from '../http/grpc-call.guard.js';
 import { bindExceptionFilter } from '../http/lock-exception.filter.js';
 import { bindRequestGuard } from '../http/lock-request.guard.js';
@@ -84,6 +83,6 @@ function withLockService(
 
 function followRequests(options: RedisLockOptions | undefined, app: ApplicationConfig): boolean {
   const http = options?.http ?? DEFAULT_MODULE_OPTIONS.http;
-  bindRequestGuard(app, http, leaveAllLocks);
+  bindRequestGuard(app, http);
   return http;
 }

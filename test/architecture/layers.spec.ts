@@ -47,7 +47,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['core', 'core/list', 'core/nesting', 'core/lock', 'core/waiting', 'core/lease', 'core/request'],
     ...['store', 'clock', 'errors'],
   ],
-  http: ['http', 'clock', 'log', 'collections', 'errors', ...NEST, 'rxjs'],
+  http: ['http', 'core/nesting', 'clock', 'log', 'collections', 'errors', ...NEST, 'rxjs'],
   service: [
     ...['service', 'core', 'core/nesting', 'core/lock', 'core/request', 'store', 'clock', 'log', 'errors'],
     ...[...NEST, 'rxjs'],
@@ -85,7 +85,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   module: [
     ...['module', 'boot', 'decorators', 'service', 'http', 'redis', 'redis/connection', 'redis/durability'],
-    ...['core/nesting', 'core/request', 'store', 'clock', 'log', 'errors', ...NEST],
+    ...['core/request', 'store', 'clock', 'log', 'errors', ...NEST],
   ],
   '.': [
     ...['module', 'decorators', 'decorators/options', 'decorators/key', 'service', 'http'],

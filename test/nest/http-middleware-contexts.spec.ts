@@ -12,6 +12,7 @@ import {
   Post,
 } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { Test } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { AsyncResource } from 'node:async_hooks';
@@ -142,6 +143,23 @@ describe.each(HOSTS)('on %s, a handler behind a middleware that goes on in anoth
     const all = await Promise.all(sizes.map((size) => post(`${scope}/7`, size, headers)));
     expect(all).toEqual(sizes.map((size) => ({ status: 201, lock: 'order:7', isHeld: true, size })));
   });
+});
+
+it.each(HOSTS)('on %s, a request is in no lock in which its server has begun to listen', async (host, adapter) => {
+  const app = (await Test.createTestingModule({ imports: [AppModule] }).compile()).createNestApplication(adapter());
+  await app.init();
+  if (host !== 'Express') await (app.getHttpAdapter() as FastifyAdapter).getInstance().ready();
+  connected = undefined;
+  locks = app.get(LockService);
+  const statuses = await locks.withLock('order:1', async () => {
+    // supertest lets the server listen.
+    const client = request(app.getHttpServer(), { http2: host === HTTP2 });
+    const first = await client.post('/request/1').send({ text: 'x' });
+    const second = await client.post('/call/1').send({ text: 'x' });
+    return [first.status, second.status];
+  });
+  expect(statuses).toEqual([409, 409]);
+  await app.close();
 });
 
 it('an app that has closed no longer listens to the requests of its process, which would keep all its modules', async () => {
