@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockLostError, LockService, type LockTimeoutError, WithLock } from 'nest-redis-lock';
@@ -289,6 +289,16 @@ it('a stream that gives all at once gives no more when its reader has left', asy
   expect(said).toEqual([1, 2, 'complete']);
   expect(ran).toEqual(['made 1', 'made 2']);
   await until(isFree);
+});
+
+it('a stream ends, and frees its key, though the clock of a test stands still', async () => {
+  jest.useFakeTimers();
+  const { said, ended } = heard(feeds.allAtOnce());
+  await ended;
+  const wasFree = await isFree();
+  jest.useRealTimers();
+  expect(said.at(-1)).toBe('complete');
+  expect(wasFree).toBe(true);
 });
 
 const OBSERVABLES: [string, () => Promise<Observable<unknown>>][] = [

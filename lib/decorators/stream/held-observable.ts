@@ -45,8 +45,9 @@ export function heldObservable(source: Observable<unknown>, streamLock: StreamLo
         next: reader.next,
         error: failed,
       });
-      // Added last, so the source has cleaned up when it runs. What others share may do so later in the same tick.
-      reading.add(() => queueMicrotask(end));
+      // Added last, so the source has cleaned up when it runs. What others share may do so later in the same tick. No
+      // fake timer replaces a promise, as it does queueMicrotask().
+      reading.add(() => void Promise.resolve().then(end));
     };
     try {
       inside(read);
