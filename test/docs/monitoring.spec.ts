@@ -115,6 +115,99 @@ describe('The schema of Grafana', () => {
   );
 });
 
+/** Prometheus itself runs the rules, where its `promtool` is installed: Debian's package `prometheus`. */
+const runsRules = spawnSync('promtool', ['--version']).status === 0;
+
+(runsRules ? describe : describe.skip)('The alert LocksUnavailable', () => {
+  const FAILED = 'nest_redis_lock_acquire_duration_seconds_count{label="pay-out",error_type="unavailable"';
+  const FIRED = 'count(count_over_time(ALERTS{alertname="LocksUnavailable", alertstate="firing"}[1d]))';
+  /** All times are in seconds. Scrapes are at multiples of this one. */
+  const STEP = 15;
+  const START = 1200;
+  const END = 3600;
+
+  interface Process {
+    /** When its calls fail, after the start. */
+    readonly failures: readonly number[];
+    readonly scraped: { readonly every: number; readonly after?: number };
+    /** How many calls have failed long before. Without any, the first failure begins the series. */
+    readonly earlier?: number;
+  }
+
+  /** What Prometheus gets of a process; `_` is nothing. */
+  function samples({ failures, scraped: { every, after = 0 }, earlier = 0 }: Process): string {
+    const times = Array.from({ length: END / STEP }, (_, at) => at * STEP);
+    return times
+      .map((time) => {
+        const count = earlier + failures.filter((failure) => START + failure < time).length;
+        return count > 0 && (time - after) % every === 0 ? count : '_';
+      })
+      .join(' ');
+  }
+
+  /** Whether the alert has fired by then. Prometheus evaluates it each minute, which is its default. */
+  function firedBy(time: number, processes: readonly Process[]): boolean {
+    const test = {
+      rule_files: [resolve(FOLDER, 'alerts.yml')],
+      evaluation_interval: '1m',
+      tests: [
+        {
+          interval: `${STEP}s`,
+          input_series: processes.map((process, at) => ({
+            series: `${FAILED},instance="${at}"}`,
+            values: samples(process),
+          })),
+          promql_expr_test: [{ expr: FIRED, eval_time: `${time}s`, exp_samples: [] }],
+        },
+      ],
+    };
+    const folder = mkdtempSync(join(tmpdir(), 'alert-rules-'));
+    try {
+      writeFileSync(join(folder, 'test.json'), JSON.stringify(test));
+      const { status, output } = spawnSync('promtool', ['test', 'rules', join(folder, 'test.json')], {
+        encoding: 'utf8',
+      });
+      const fired = output.join('').includes('got: {} 1E+00');
+      if (status !== 0 && !fired) throw new Error(output.join(''));
+      return fired;
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+
+  const cases = [15, 30, 60].flatMap((every) => [0, 3].map((earlier) => ({ every, earlier })));
+
+  describe.each(cases)('with a scrape each $every s, of processes in which $earlier calls failed before', (given) => {
+    const { every, earlier } = given;
+    const inPhase = { every };
+    const outOfPhase = { every, after: every - STEP };
+
+    it.each([
+      { what: 'at one moment', first: Array<number>(10).fill(-1), second: Array<number>(10).fill(-1) },
+      { what: 'within three quarters of a minute', first: [-1], second: [46] },
+    ])('does not fire for calls of two processes that fail $what', ({ first, second }) => {
+      const processes = [
+        { failures: first, scraped: inPhase, earlier },
+        { failures: second, scraped: outOfPhase, earlier },
+      ];
+      expect(firedBy(END, processes)).toBe(false);
+    });
+
+    it.each([
+      { what: 'each minute', failures: [1, 61, 121, 181, 241, 301] },
+      { what: 'about each minute, so that some scrapes see none', failures: [1, 50, 104, 170, 224, 290] },
+      { what: 'each second', failures: Array.from({ length: 301 }, (_, second) => second) },
+    ])('fires when calls fail $what, for five minutes', ({ failures }) => {
+      expect(firedBy(START + 7 * 60, [{ failures, scraped: outOfPhase, earlier }])).toBe(true);
+    });
+
+    it('fires when calls fail each minute, for five minutes, each in another process', () => {
+      const processes = [1, 61, 121, 181, 241, 301].map((at) => ({ failures: [at], scraped: outOfPhase, earlier }));
+      expect(firedBy(START + 7 * 60, processes)).toBe(true);
+    });
+  });
+});
+
 it('the guide says what the buckets are', () => {
   expect([BUCKETS[0], BUCKETS.at(-1)]).toEqual([0.0005, 30 * 60]);
   expect(readFileSync('docs/guides/metrics-and-traces.md', 'utf8')).toContain('from 0.5 ms to 30 min');
