@@ -2,9 +2,14 @@ import type { ModulesContainer } from '@nestjs/core';
 import { isInstanceOf } from '../decorators/method/prototypes.js';
 import { mistake } from '../errors/mistakes.js';
 import { LockService } from '../service/lock.service.js';
-import { lockServiceToken } from '../service/lock.tokens.js';
+import { DEFAULT_MODULE, lockServiceToken } from '../service/lock.tokens.js';
 import { providersOf } from './discovery.js';
 import { onShutdown } from './shutdown-hook.js';
+
+const REMEDIES = [
+  'Import forRoot() once, in the root module: it is global.',
+  'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).',
+];
 
 /**
  * Returns the `LockService` of each `RedisLockModule` of the app. Other providers may give it, too: they don't count.
@@ -20,14 +25,26 @@ export function servicesIn(modules: ModulesContainer): ReadonlySet<LockService> 
 
 /** Finds modules of the same name. */
 export function sameNames(modules: ModulesContainer): readonly string[] {
-  const names = [...servicesIn(modules)].map(({ moduleName }) => moduleName);
-  const remedies = [
-    'Import forRoot() once, in the root module: it is global.',
-    'Give one of them a name: RedisLockModule.forRoot({ name: "billing" }).',
-  ];
+  const services = [...servicesIn(modules)];
+  const names = services.map(({ moduleName }) => moduleName);
   return names
     .filter((name, index) => names.indexOf(name) < index)
-    .map((name) => mistake(`Two RedisLockModules are named "${name}".`, remedies));
+    .map((name) => {
+      const kinds = new Set(services.filter(({ moduleName }) => moduleName === name).map(isForTests));
+      return mistake(`Two RedisLockModules are named "${name}".`, kinds.size > 1 ? inTest(name) : REMEDIES);
+    });
+}
+
+/** Whether a service is a `TestLockService`, as that of `LockTestingModule` is. */
+const isForTests = (service: LockService): boolean => 'simulate' in service;
+
+/** Says how a test replaces the locks of an app, instead of adding others. */
+function inTest(name: string): readonly string[] {
+  const replaced =
+    name === DEFAULT_MODULE
+      ? 'overrideProvider(LockService).useClass(TestLockService)'
+      : `overrideProvider(getLockServiceToken("${name}")).useValue(new TestLockService({ name: "${name}" }))`;
+  return [`In a test, import no LockTestingModule beside the app. Replace the LockService of the app: ${replaced}.`];
 }
 
 /**

@@ -1,8 +1,8 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { Inject, Injectable, type Provider } from '@nestjs/common';
 import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
-import { LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
-import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+import { getLockServiceToken, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { LockTestingModule, MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 
 @Injectable()
 class Jobs {
@@ -98,3 +98,34 @@ it('overrideProvider(LockService) takes the LockService of another module', asyn
   const module = await start(withRedis(Jobs).overrideProvider(LockService).useValue(other.get(LockService)));
   expect(await module.get(Jobs).run()).toBe('ran');
 });
+
+it.each<[string, object, string, (building: TestingModuleBuilder) => TestingModuleBuilder]>([
+  [
+    'the default module',
+    {},
+    'overrideProvider(LockService).useClass(TestLockService)',
+    (building) => building.overrideProvider(LockService).useClass(TestLockService),
+  ],
+  [
+    'a named module',
+    { name: 'billing' },
+    'overrideProvider(getLockServiceToken("billing")).useValue(new TestLockService({ name: "billing" }))',
+    (building) =>
+      building.overrideProvider(getLockServiceToken('billing')).useValue(new TestLockService({ name: 'billing' })),
+  ],
+])(
+  'the error of a LockTestingModule beside %s says how to replace the locks of an app',
+  async (_which, named, remedy, replace) => {
+    const app = (options: object) => RedisLockModule.forRoot({ ...options, ...named });
+    const both = [app({ store: new MemoryLockStore() }), LockTestingModule.forRoot(named)];
+    await expect(start(Test.createTestingModule({ imports: both }))).rejects.toThrow(
+      `Potential solutions:\n- In a test, import no LockTestingModule beside the app. Replace the LockService of the app: ${remedy}.`,
+    );
+
+    const { name = 'default' } = named as { name?: string };
+    const replaced = Test.createTestingModule({ imports: [app({ connection: 'redis://127.0.0.1:1' })] });
+    const locks = (await start(replace(replaced))).get<LockService>(getLockServiceToken(name));
+    expect(locks).toBeInstanceOf(TestLockService);
+    expect(await locks.withLock('a', () => 'ran')).toBe('ran');
+  },
+);
