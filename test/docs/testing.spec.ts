@@ -1,20 +1,62 @@
-import { expect, it, jest } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
+import { Controller, HttpCode, type INestApplication, Module, Param, Post } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import request from 'supertest';
 import ts from 'typescript';
+import { LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { TestLockService } from 'nest-redis-lock/testing';
 import { codeBlocks } from './code-blocks.js';
 
-it('the abort path of docs/guides/testing.md works as the page says', async () => {
-  const block = codeBlocks('docs/guides/testing.md').find(({ code }) => code.includes('class Import'))!;
-  const { outputText } = ts.transpileModule(block.code, {
+/** Runs the block of docs/guides/testing.md that contains this, and returns the value of an expression behind it. */
+async function runBlock<Value>(containing: string, given: object, result: string): Promise<Value> {
+  const { code } = codeBlocks('docs/guides/testing.md').find((block) => block.code.includes(containing))!;
+  const { outputText } = ts.transpileModule(code.replace(/^import .*/gm, ''), {
     compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 },
   });
-  const log = jest.fn();
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the page's own code
-  const run = new Function('TestLockService', 'console', `return (async () => { ${outputText} })()`) as (
+  const run = new Function(...Object.keys(given), `return (async () => { ${outputText}; return ${result} })()`) as (
     ...given: unknown[]
-  ) => Promise<void>;
-  await run(TestLockService, { log });
+  ) => Promise<Value>;
+  return run(...Object.values(given));
+}
 
+@Controller('accounts')
+class Accounts {
+  @Post(':id/withdraw')
+  @HttpCode(200)
+  @WithLock('account:<id>', { wait: 50 })
+  async withdraw(@Param('id') id: string) {
+    return id;
+  }
+}
+
+@Module({ imports: [RedisLockModule.forRoot()], controllers: [Accounts] })
+class AppModule {}
+
+const open: INestApplication[] = [];
+
+afterEach(async () => {
+  for (const app of open.splice(0)) await app.close();
+});
+
+it('the abort path of docs/guides/testing.md works as the page says', async () => {
+  const log = jest.fn();
+  await runBlock('// LOCK_LOST []', { TestLockService, console: { log } }, 'undefined');
   expect(log.mock.calls).toEqual([['LOCK_LOST', []]]);
-  expect(block.code).toContain('// LOCK_LOST []');
+});
+
+it('a request waits for a key that a test holds by lock(), and enters the lock of withLock around it', async () => {
+  const given = { Test, AppModule, LockService, TestLockService, request };
+  const { app, status } = await runBlock<{ app: INestApplication; status: number }>(
+    '// 409, when its wait is over',
+    given,
+    '{ app, status }',
+  );
+  open.push(app);
+  expect(status).toBe(409);
+
+  const send = () => request(app.getHttpServer()).post('/accounts/42/withdraw');
+  await app.get(LockService).withLock('account:42', async () => {
+    expect(await send()).toMatchObject({ status: 200 });
+  });
 });
