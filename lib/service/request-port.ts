@@ -1,4 +1,4 @@
-import { isInsideAnyLock } from '../core/nesting/lock-context.js';
+import { goneAfterWork } from '../core/nesting/lock-context.js';
 import type { LockRequest } from '../core/request/lock-request.js';
 
 /** Tells a `LockService` about the requests that its callers handle, such as those of HTTP. */
@@ -41,12 +41,12 @@ export const NO_REQUESTS: RequestPort = {
 
 /**
  * Makes the function that lists the signals that end the wait of a call: the signal of its options, and that of the
- * request it belongs to. Work that has begun inside a lock goes on to its end though its client has left, so the waits
- * in it do, too.
+ * request it belongs to.
  */
 export function waitSignalsWith(requests: RequestPort): (this: LockRequest) => readonly AbortSignal[] {
   return function (this: LockRequest) {
-    return given(this.signal, isInsideAnyLock() ? undefined : requests.waitSignal());
+    const gone = requests.waitSignal();
+    return given(this.signal, gone && goneAfterWork(gone));
   };
 }
 

@@ -1,14 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
+  type CallHandler,
   type CanActivate,
   Controller,
+  type ExecutionContext,
   HttpCode,
   type INestApplication,
   Injectable,
+  type NestInterceptor,
   Param,
   Post,
   type Provider,
+  Sse,
   UseGuards,
+  UseInterceptors,
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { type Lock, LockService, WithLock } from 'nest-redis-lock';
@@ -16,7 +21,7 @@ import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
 import { Agent, type ClientRequest, type IncomingMessage, type Server, request } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Observable, of } from 'rxjs';
+import { concatMap, from, Observable, of, tap } from 'rxjs';
 import { type Deferred, deferred, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
 import { ofAnotherProcess } from '../support/stores/other-process.js';
@@ -71,6 +76,28 @@ class Accounts {
     return this.withdraw(id, 'gone');
   }
 
+  /** Lets many in, one by one. */
+  @WithLock('room', { permits: 5 })
+  async inRoom(id: string): Promise<unknown> {
+    return this.withdraw(id, 'gone');
+  }
+
+  @WithLock('tariff', { mode: 'read' })
+  async byTariff(id: string): Promise<unknown> {
+    return this.withdraw(id, 'gone');
+  }
+
+  /** What is done for its values can't be stopped. */
+  @WithLock((id: string) => `feed:${id}`)
+  feed(id: string): Observable<unknown> {
+    return from([1, 2]).pipe(
+      concatMap(async () => {
+        const done = await this.withdraw(id, 'gone').catch((error: unknown) => events.emit('gone failed', error));
+        return { data: done };
+      }),
+    );
+  }
+
   @WithLock((id: string) => `account:${id}`)
   async history(_id: string, client: string): Promise<Observable<string>> {
     events.emit(`${client} is inside`);
@@ -84,6 +111,14 @@ class SlowGuard implements CanActivate {
     events.emit('the guard is asked');
     await goOn.promise;
     return true;
+  }
+}
+
+class SlowInterceptor implements NestInterceptor {
+  async intercept(_context: ExecutionContext, next: CallHandler) {
+    events.emit('the interceptor is asked');
+    await goOn.promise;
+    return next.handle().pipe(tap({ error: (error: unknown) => events.emit('gone failed', error) }));
   }
 }
 
@@ -123,6 +158,34 @@ class AccountsController {
   @Post('pay/:id/all')
   async pay(@Param('id') id: string) {
     return this.accounts.pay(id);
+  }
+
+  @Post('room/:id/all')
+  inRoom(@Param('id') id: string) {
+    return this.failing(this.accounts.inRoom(id));
+  }
+
+  @Post('tariff/:id/all')
+  byTariff(@Param('id') id: string) {
+    return this.failing(this.accounts.byTariff(id));
+  }
+
+  private async failing(work: Promise<unknown>) {
+    return work.catch((error: unknown) => events.emit('gone failed', error));
+  }
+
+  @Sse('feed/:id')
+  feed(@Param('id') id: string) {
+    return this.accounts.feed(id);
+  }
+
+  /** The upper lock is acquired second, by an interceptor that is called when its client has gone. */
+  @Post('second/:id/all')
+  @WithLock('account:<params.id>', { scope: 'request', wait: '1m' })
+  @UseInterceptors(SlowInterceptor)
+  @WithLock('order:<params.id>', { scope: 'request' })
+  second() {
+    ran.push('second');
   }
 
   @Post('history/:id/:client')
@@ -173,10 +236,15 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
   const server = () => app.getHttpServer() as Server;
 
   /** Sends a request on a socket of its own, and waits for what the server says. */
-  async function send(path: string, saying: string, agent: Agent | false = false): Promise<ClientRequest> {
+  async function send(
+    path: string,
+    saying: string,
+    agent: Agent | false = false,
+    method = 'POST',
+  ): Promise<ClientRequest> {
     const { port } = server().address() as { port: number };
     const said = once(events, saying);
-    const sent = request({ port, path: `/accounts/${path}`, method: 'POST', agent }).on('error', () => undefined);
+    const sent = request({ port, path: `/accounts/${path}`, method, agent }).on('error', () => undefined);
     sent.end();
     await said;
     return sent;
@@ -316,6 +384,28 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     const inside = once(events, 'gone is inside');
     await held.unlock();
     await inside;
+  });
+
+  it.each(['room', 'tariff'])('a client that goes ends its wait inside a lock that others share: %s', async (path) => {
+    const gone = await send(`${path}/42/all`, 'gone asks');
+    expect(await failureOf(gone)).toMatchObject({ status: 499 });
+    expect(ran).toEqual([]);
+  });
+
+  it('a client that goes ends the waits of work that its stream has left', async () => {
+    const gone = await send('feed/42', 'gone asks', false, 'GET');
+    expect(await failureOf(gone)).toMatchObject({ status: 499 });
+    expect(await locks.isLocked('feed:42')).toBe(false);
+    expect(ran).toEqual([]);
+  });
+
+  it('a client that goes between two locks of its request does not wait for the second', async () => {
+    const gone = await send('second/42/all', 'the interceptor is asked');
+    await leave(gone);
+    const failed = once(events, 'gone failed');
+    goOn.resolve();
+    expect(await failed).toEqual([expect.objectContaining({ status: 499 })]);
+    expect(ran).toEqual([]);
   });
 
   it('a client that goes with its answer does not end the wait of work that the handler left running', async () => {

@@ -1,5 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { nextTurn } from '../../clock/next-turn.js';
 import type { Lock } from '../lock/lock.js';
+
+/** The waits in the work of a lock. */
+interface Waits {
+  /** Says that their caller has gone. */
+  readonly gone: AbortSignal;
+  readonly end: AbortController;
+}
+
+async function endWaits({ gone, end }: Waits): Promise<void> {
+  await nextTurn();
+  if (gone.aborted) end.abort(gone.reason);
+}
 
 /** A lock in an async context, and the lock around it. */
 export class LockNode {
@@ -8,11 +21,25 @@ export class LockNode {
   /** Of the service that the lock belongs to. */
   readonly context: LockContext;
   #parent: LockNode | undefined;
+  #waits: Waits | undefined;
 
   constructor(lock: Lock, context: LockContext, parent: LockNode | undefined) {
     this.lock = lock;
     this.context = context;
     this.#parent = parent;
+  }
+
+  /** Makes a signal that aborts when the work has ended, if `gone` has aborted by then. One for all who wait in it. */
+  goneAfterWork(gone: AbortSignal): AbortSignal {
+    if (this.#waits?.gone !== gone) this.#waits = { gone, end: new AbortController() };
+    return this.#waits.end.signal;
+  }
+
+  /** Forgets the lock. */
+  leave(): void {
+    this.lock = undefined;
+    // A stream may hear that its reader has gone before its request does.
+    if (this.#waits) void endWaits(this.#waits);
   }
 
   /**
@@ -33,10 +60,22 @@ export function leaveAllLocks(): void {
   if (nodes.getStore()) nodes.enterWith(undefined);
 }
 
-/** Whether the running async context is in the work of a lock of any service, be it held or lost. */
-export function isInsideAnyLock(): boolean {
-  const node = nodes.getStore();
-  return (node?.lock ?? node?.parent) !== undefined;
+/**
+ * Makes the signal that ends waits of the running async context, from the one that says that their caller has gone. Work
+ * that holds a key alone goes on to its end without a caller, and so do the waits in it. What still waits when that work
+ * has ended was not awaited there, and ends then.
+ */
+export function goneAfterWork(gone: AbortSignal): AbortSignal {
+  const node = outermostAlone(nodes.getStore());
+  return node ? node.goneAfterWork(gone) : gone;
+}
+
+/** Finds the outermost lock, of any service, whose work goes on, and which shares its keys with nobody. */
+function outermostAlone(innermost: LockNode | undefined): LockNode | undefined {
+  let found: LockNode | undefined;
+  for (let node = innermost; node; node = node.parent)
+    if (node.lock?.mode === 'exclusive' || node.lock?.mode === 'write') found = node;
+  return found;
 }
 
 /** Knows the locks of one service that the running async context is inside of, innermost first. */
@@ -70,7 +109,7 @@ export class LockContext {
    * Forgets the lock: promises keep the context they were made in, so each lock would otherwise keep the one before it.
    */
   leave(node: LockNode): void {
-    node.lock = undefined;
+    node.leave();
   }
 
   /**
