@@ -18,7 +18,8 @@ import { LockTestingModule } from 'nest-redis-lock/testing';
 import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { Agent, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Agent, createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import request from 'supertest';
 import { type Deferred, deferred, until } from '../support/deferred.js';
 import { type NewAdapter, PLATFORMS, startApp } from './http-app.js';
@@ -159,6 +160,42 @@ it.each(HOSTS)('on %s, a request is in no lock in which its server has begun to 
     return [first.status, second.status];
   });
   expect(statuses).toEqual([409, 409]);
+  await app.close();
+});
+
+it('a request to a server of its own that an app has opened inside a lock is in that lock', async () => {
+  const app = await startApp(PLATFORMS[0]![1], { imports: [AppModule] });
+  locks = app.get(LockService);
+  await locks.withLock('order:1', async () => {
+    const server = createServer((_request, response) => {
+      const nested = locks.withLock('order:1', (lock) => lock.key, { wait: 0 });
+      void nested.then(
+        (key) => response.end(key),
+        ({ message }: Error) => response.end(message),
+      );
+    });
+    // supertest lets the server listen.
+    const { text } = await request(server).get('/');
+    expect(text).toBe('order:1');
+  });
+  await app.close();
+});
+
+it.each(PLATFORMS)('on %s, a request that is emitted by hand takes its emitter out of no lock', async (_, adapter) => {
+  const app = await startApp(adapter, { imports: [AppModule] });
+  connected = undefined;
+  locks = app.get(LockService);
+  const answered = deferred();
+  await locks.withLock('order:1', async () => {
+    const message = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/plain' });
+    message.push(null);
+    const response = new ServerResponse(message);
+    response.end = () => (answered.resolve(), response);
+    (app.getHttpServer() as Server).emit('request', message, response);
+    expect(locks.current('order:1')?.isHeld).toBe(true);
+    await answered.promise;
+    expect(await locks.withLock('order:1', ({ key }) => key, { wait: 0 })).toBe('order:1');
+  });
   await app.close();
 });
 
