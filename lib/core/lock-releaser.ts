@@ -60,7 +60,7 @@ export class LockReleaser implements LockIssuer {
     }
     const lease = lock.leases[0]!;
     if (!lease.isHeld) {
-      void this.#release(lease);
+      void this.#release(lease).then(() => this.#leases.forgetLost(lease));
       return Promise.resolve(false);
     }
     if (this.#handOff(lease, lock)) return Promise.resolve(true);
@@ -70,15 +70,16 @@ export class LockReleaser implements LockIssuer {
   /** Forgets a lease that is lost, and gives its turns to the next callers of this process. */
   readonly onLost = (lease: Lease): void => {
     this.#watchdog.unwatch(lease);
-    this.#leases.delete(lease);
+    this.#leases.lose(lease);
     this.#leaveTurns(lease);
   };
 
-  /** Takes all leases from their holders, and releases them. */
+  /** Takes all leases from their holders, and releases them, and what is left of lost ones. */
   async releaseAll(): Promise<void> {
+    const lost = [...this.#leases.lost];
     const held = [...this.#leases].filter(({ isHeld }) => isHeld);
     for (const lease of held) lease.lose('shutdown');
-    await Promise.all(held.map((lease) => this.#release(lease)));
+    await Promise.all([...lost, ...held].map((lease) => this.#release(lease)));
   }
 
   /** Reports no more locks that are held for too long. */

@@ -632,6 +632,32 @@ export function promisesOfLocks(
         expect(await reason).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
         expect(await backing.lockKeys()).toEqual([]);
       });
+
+      it('a shutdown waits for the work of a lock that has lost one of its keys, and keeps the others for it', async () => {
+        const service = lockService(backing.store(), { shutdownGrace: '10s' });
+        const lock = await service.lock(['a', 'b']);
+        const lost = aborted(lock.signal);
+        await there.forceUnlock('a');
+        await lost;
+        let isClosed = false;
+        const closed = service.close().then(() => (isClosed = true));
+        expect(await there.isLocked('b')).toBe(true);
+        await turn();
+        expect(isClosed).toBe(false);
+        await lock.unlock();
+        await closed;
+        expect(await backing.lockKeys()).toEqual([]);
+      });
+
+      it('a shutdown releases what is left of a lock that has lost one of its keys when the grace is over', async () => {
+        const service = lockService(backing.store(), { shutdownGrace: 0 });
+        const lock = await service.lock(['a', 'b']);
+        const lost = aborted(lock.signal);
+        await there.forceUnlock('a');
+        await lost;
+        await service.close();
+        expect(await backing.lockKeys()).toEqual([]);
+      });
     });
 
     describe('bad input', () => {

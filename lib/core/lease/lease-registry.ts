@@ -1,14 +1,18 @@
 import { ChurnMap } from '../../collections/churn-map.js';
+import { now, timerAt } from '../../clock/deadline.js';
+import { atRoot } from '../../clock/root-context.js';
 import { SuspensionDetector } from '../../clock/suspension-detector.js';
 import { waitFor } from '../../clock/wait-for.js';
 import type { Lease } from './lease.js';
 
 /**
- * Knows what shutdown has to wait for: calls that ask the store for a lock, and leases that are neither lost nor fully
- * given back.
+ * Knows what shutdown has to wait for: calls that ask the store for a lock; leases that are neither lost nor fully given
+ * back, which it iterates over; and what is left of lost ones.
  */
 export class LeaseRegistry implements Iterable<Lease> {
   readonly #leases = new ChurnMap<string, Lease>();
+  /** Those of several keys that are lost, with timers that forget them when they end. */
+  readonly #lost = new Map<Lease, NodeJS.Timeout | undefined>();
   readonly #suspension: SuspensionDetector;
   #acquiring = 0;
   #onChange: (() => void) | undefined;
@@ -26,6 +30,23 @@ export class LeaseRegistry implements Iterable<Lease> {
   delete(lease: Lease): void {
     this.#leases.delete(lease.token);
     this.#onChange?.();
+  }
+
+  /** Forgets a lease that is lost. But of several keys the store may keep the others until its holder has left. */
+  lose(lease: Lease): void {
+    if (lease.keys.length > 1 && now() < lease.endsAt)
+      this.#lost.set(lease, atRoot(() => timerAt(lease.endsAt, () => this.forgetLost(lease)))?.unref());
+    this.delete(lease);
+  }
+
+  /** The leases of which something may be left, though they are lost. */
+  get lost(): Iterable<Lease> {
+    return this.#lost.keys();
+  }
+
+  forgetLost(lease: Lease): void {
+    clearTimeout(this.#lost.get(lease));
+    if (this.#lost.delete(lease)) this.#onChange?.();
   }
 
   get(token: string): Lease | undefined {
@@ -49,12 +70,13 @@ export class LeaseRegistry implements Iterable<Lease> {
 
   /** Waits until there is no lease left, at most until `untilMs`. */
   async whenEmpty(untilMs: number): Promise<void> {
-    await this.#until(() => this.#leases.size === 0, untilMs);
+    await this.#until(() => this.#leases.size === 0 && this.#lost.size === 0, untilMs);
   }
 
   /** Compares no clocks any more. */
   stop(): void {
     this.#suspension.stop();
+    for (const lease of this.#lost.keys()) this.forgetLost(lease);
   }
 
   [Symbol.iterator](): Iterator<Lease> {
