@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { nextTurn } from '../clock/next-turn.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LockStore } from '../store/lock-store.js';
 import { TokenSource } from './request/lock-token.js';
@@ -25,7 +26,13 @@ export function endingHealth(): StoreHealth {
 /** The lease of the trial lock, in ms. If it is not released, nobody misses its key. */
 const LEASE_MS = 100;
 
-/** Acquires a lock on a key of its own and releases it, on each node of a quorum. Settles within their time-out. */
+/** How long it waits for the other nodes of a quorum when a majority has granted the trial lock, in ms. */
+const OTHERS_MS = 100;
+
+/**
+ * Acquires a lock on a key of its own and releases it, on each node of a quorum. Settles within their time-out; soon
+ * after a majority has granted, if one has.
+ */
 export async function healthOf(store: LockStore): Promise<StoreHealth> {
   const nodes = store.nodes ?? [store];
   const command = {
@@ -36,7 +43,7 @@ export async function healthOf(store: LockStore): Promise<StoreHealth> {
     label: 'health',
     queue: false,
   } as const;
-  const trials = await Promise.allSettled(
+  const trials = await settledSoon(
     nodes.map(async (node) => {
       const [, problems = []] = await Promise.all([node.acquire(command), node.problems?.()]);
       // Its lease is over soon in any case.
@@ -47,5 +54,27 @@ export async function healthOf(store: LockStore): Promise<StoreHealth> {
   const errors = trials.filter((one) => one.status === 'rejected').map(({ reason }) => reason as Error);
   const up = nodes.length - errors.length;
   const problems = trials.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
-  return { isUp: up > nodes.length / 2, up, of: nodes.length, errors, problems };
+  return { isUp: isMajority(up, nodes), up, of: nodes.length, errors, problems };
 }
+
+const isMajority = (count: number, { length }: readonly unknown[]): boolean => count > length / 2;
+
+/** Waits for all trials; but not for long for those that are late when a majority has succeeded. They count as failed. */
+async function settledSoon<T>(trials: readonly Promise<T>[]): Promise<readonly PromiseSettledResult<T>[]> {
+  let granted = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    // Where the process stood still, the replies may have come meanwhile.
+    const end = (): void => void nextTurn().then(() => reject(tooLate()));
+    const count = (): void => {
+      if (isMajority(++granted, trials)) timer ??= setTimeout(end, OTHERS_MS);
+    };
+    for (const trial of trials) trial.then(count, () => undefined);
+  });
+  const settled = await Promise.allSettled(trials.map((trial) => Promise.race([trial, late])));
+  clearTimeout(timer);
+  return settled;
+}
+
+const tooLate = (): Error =>
+  new LockUnavailableError(`A node had not replied ${OTHERS_MS} ms after a majority had granted a lock.`);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lock, LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
@@ -40,6 +41,26 @@ describe('Callers of one process', () => {
   it('a health check waits for the reply to one command', async () => {
     store.cancel = () => new Promise(() => undefined);
     expect(await healthOf(store)).toMatchObject({ isUp: true });
+  });
+
+  it('a health check of a quorum does not wait for a node that hangs when the others are a majority', async () => {
+    const hangs = new ScriptedStore();
+    const reply = deferred();
+    hangs.afterAcquire = () => reply.promise;
+    const nodes = [new MemoryLockStore(), hangs, new MemoryLockStore()];
+    const health = await healthOf(Object.assign(new MemoryLockStore(), { nodes }));
+    expect(health).toMatchObject({ isUp: true, up: 2, of: 3, errors: [{ code: 'LOCK_UNAVAILABLE' }] });
+    reply.resolve();
+    await until(() => hangs.asked.includes('cancel'));
+  });
+
+  it('a health check of a quorum waits for each node while those that have granted are no majority', async () => {
+    const reply = deferred();
+    const nodes = [1, 2].map(() => Object.assign(new ScriptedStore(), { afterAcquire: () => reply.promise }));
+    const health = healthOf(Object.assign(new MemoryLockStore(), { nodes: [new MemoryLockStore(), ...nodes] }));
+    await sleep(200); // longer than it waits behind a majority
+    reply.resolve();
+    expect(await health).toMatchObject({ isUp: true, up: 3, of: 3 });
   });
 
   it('a caller that gives up on one key leaves the other keys that it got', async () => {
