@@ -119,45 +119,62 @@ describe('The schema of Grafana', () => {
 const runsRules = spawnSync('promtool', ['--version']).status === 0;
 
 (runsRules ? describe : describe.skip)('The alert LocksUnavailable', () => {
-  const FAILED = 'nest_redis_lock_acquire_duration_seconds_count{label="pay-out",error_type="unavailable"';
-  const FIRED = 'count(count_over_time(ALERTS{alertname="LocksUnavailable", alertstate="firing"}[1d]))';
+  const CALLS = 'nest_redis_lock_acquire_duration_seconds_count{label="pay-out"';
+  const FIRING = 'ALERTS{alertname="LocksUnavailable", alertstate="firing"}';
   /** All times are in seconds. Scrapes are at multiples of this one. */
   const STEP = 15;
-  const START = 1200;
-  const END = 3600;
+  const START = 7200;
+  const END = START + 2400;
+  const HOUR = 3600;
 
   interface Process {
     /** When its calls fail, after the start. */
     readonly failures: readonly number[];
+    /** When Redis answers its calls, and how, unless they get their lock. */
+    readonly answers?: readonly number[];
+    readonly answer?: 'busy';
     readonly scraped: { readonly every: number; readonly after?: number };
-    /** How many calls have failed long before. Without any, the first failure begins the series. */
+    /** How many calls have failed long before, and were answered. Without any, the first call begins the series. */
     readonly earlier?: number;
   }
 
-  /** What Prometheus gets of a process; `_` is nothing. */
-  function samples({ failures, scraped: { every, after = 0 }, earlier = 0 }: Process): string {
-    const times = Array.from({ length: END / STEP }, (_, at) => at * STEP);
+  /** What Prometheus gets of calls of a process until then; `_` is nothing. */
+  function samples(calls: readonly number[], { scraped, earlier = 0 }: Process, until: number): string {
+    const { every, after = 0 } = scraped;
+    const times = Array.from({ length: until / STEP + 1 }, (_, at) => at * STEP);
     return times
       .map((time) => {
-        const count = earlier + failures.filter((failure) => START + failure < time).length;
+        const count = earlier + calls.filter((call) => START + call < time).length;
         return count > 0 && (time - after) % every === 0 ? count : '_';
       })
       .join(' ');
   }
 
-  /** Whether the alert has fired by then. Prometheus evaluates it each minute, which is its default. */
-  function firedBy(time: number, processes: readonly Process[]): boolean {
+  function seriesOf(process: Process, at: number, until: number): { series: string; values: string }[] {
+    const { failures, answers = [], answer } = process;
+    const kinds = [
+      { errorType: ',error_type="unavailable"', calls: failures },
+      { errorType: answer ? `,error_type="${answer}"` : '', calls: answers },
+    ];
+    return kinds
+      .filter(({ calls }) => calls.length > 0)
+      .map(({ errorType, calls }) => ({
+        series: `${CALLS}${errorType},instance="${at}"}`,
+        values: samples(calls, process, until),
+      }));
+  }
+
+  /** Whether the alert fires by then. Prometheus evaluates it each minute, which is its default. */
+  function firedBy(time: number, processes: readonly Process[], since = 0): boolean {
+    const fired = `count(count_over_time(${FIRING}[${time - since}s]))`;
     const test = {
       rule_files: [resolve(FOLDER, 'alerts.yml')],
       evaluation_interval: '1m',
       tests: [
         {
           interval: `${STEP}s`,
-          input_series: processes.map((process, at) => ({
-            series: `${FAILED},instance="${at}"}`,
-            values: samples(process),
-          })),
-          promql_expr_test: [{ expr: FIRED, eval_time: `${time}s`, exp_samples: [] }],
+          input_series: processes.flatMap((process, at) => seriesOf(process, at, time)),
+          promql_expr_test: [{ expr: fired, eval_time: `${time}s`, exp_samples: [] }],
         },
       ],
     };
@@ -175,9 +192,13 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
     }
   }
 
+  /** The times from one to another. */
+  const each = (seconds: number, from: number, to: number): number[] =>
+    Array.from({ length: Math.ceil((to - from) / seconds) }, (_, at) => from + at * seconds);
+
   const cases = [15, 30, 60].flatMap((every) => [0, 3].map((earlier) => ({ every, earlier })));
 
-  describe.each(cases)('with a scrape each $every s, of processes in which $earlier calls failed before', (given) => {
+  describe.each(cases)('with a scrape each $every s, of processes that called $earlier times before', (given) => {
     const { every, earlier } = given;
     const inPhase = { every };
     const outOfPhase = { every, after: every - STEP };
@@ -185,12 +206,22 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
     it.each([
       { what: 'at one moment', first: Array<number>(10).fill(-1), second: Array<number>(10).fill(-1) },
       { what: 'within three quarters of a minute', first: [-1], second: [46] },
-    ])('does not fire for calls of two processes that fail $what', ({ first, second }) => {
+      { what: 'for three quarters of a minute', first: each(3, -1, 47), second: each(3, -1, 47) },
+    ])('does not fire for calls of two processes that fail $what, and are answered again', ({ first, second }) => {
+      const answers = each(3, 48, END - START);
       const processes = [
-        { failures: first, scraped: inPhase, earlier },
-        { failures: second, scraped: outOfPhase, earlier },
+        { failures: first, answers, scraped: inPhase, earlier },
+        { failures: second, answers, scraped: outOfPhase, earlier },
       ];
       expect(firedBy(END, processes)).toBe(false);
+    });
+
+    it('does not fire when Redis answers that a key is busy, after calls that failed for a moment', () => {
+      const failures = each(10, 0, 40);
+      const answers = each(10, 40, 2 * HOUR);
+      expect(firedBy(START + 2 * HOUR, [{ failures, answers, answer: 'busy', scraped: outOfPhase, earlier }])).toBe(
+        false,
+      );
     });
 
     it.each([
@@ -198,12 +229,44 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
       { what: 'about each minute, so that some scrapes see none', failures: [1, 50, 104, 170, 224, 290] },
       { what: 'each second', failures: Array.from({ length: 301 }, (_, second) => second) },
     ])('fires when calls fail $what, for five minutes', ({ failures }) => {
-      expect(firedBy(START + 7 * 60, [{ failures, scraped: outOfPhase, earlier }])).toBe(true);
+      const answers = each(1, -300, 0);
+      expect(firedBy(START + 7 * 60, [{ failures, answers, scraped: outOfPhase, earlier }])).toBe(true);
     });
 
     it('fires when calls fail each minute, for five minutes, each in another process', () => {
-      const processes = [1, 61, 121, 181, 241, 301].map((at) => ({ failures: [at], scraped: outOfPhase, earlier }));
+      const answers = each(1, -300, 0);
+      const processes = [1, 61, 121, 181, 241, 301].map((at) => ({
+        failures: [at],
+        answers,
+        scraped: outOfPhase,
+        earlier,
+      }));
       expect(firedBy(START + 7 * 60, processes)).toBe(true);
+    });
+
+    it.each([
+      { what: 'each 10 minutes', period: 600 },
+      { what: 'each hour', period: HOUR },
+    ])('fires for a job $what within 75 minutes after its last call that was answered', ({ period }) => {
+      const processes = [{ failures: each(period, 7, 2 * HOUR), answers: [7 - period], scraped: outOfPhase, earlier }];
+      expect(firedBy(START - period + 75 * 60, processes)).toBe(true);
+      // It goes on until the next call.
+      expect(firedBy(START + 2 * HOUR, processes, START + 2 * HOUR - 60)).toBe(true);
+    });
+
+    it('fires for a job each 10 minutes that has never been answered', () => {
+      const processes = [{ failures: each(600, 7, HOUR), scraped: outOfPhase, earlier }];
+      expect(firedBy(START + 10 * 60, processes)).toBe(true);
+    });
+
+    it('fires no more when the next call of a job each 10 minutes is answered', () => {
+      const processes = [{ failures: [7], answers: each(600, 607, 2 * HOUR), scraped: outOfPhase, earlier }];
+      expect(firedBy(START + 2 * HOUR, processes, START + 607 + every + 60)).toBe(false);
+    });
+
+    it('does not fire for one call of a job each 10 minutes that fails between others', () => {
+      const answers = [...each(600, 7 - HOUR, 7), ...each(600, 607, 2 * HOUR)];
+      expect(firedBy(START + 2 * HOUR, [{ failures: [7], answers, scraped: outOfPhase, earlier }])).toBe(false);
     });
   });
 });
