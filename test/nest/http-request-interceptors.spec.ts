@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import {
   type CallHandler,
   Controller,
+  type ExecutionContext,
   Get,
   type INestApplication,
   Injectable,
@@ -37,6 +38,8 @@ import {
   throwError,
 } from 'rxjs';
 import request from 'supertest';
+import { nextTurn } from '../../lib/clock/next-turn.js';
+import { rawResponse } from '../../lib/http/http-request.js';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { Audit, KEY } from './audit.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -175,6 +178,14 @@ class Notes implements NestInterceptor {
 class SeesNoLock implements NestInterceptor {
   intercept(_context: unknown, next: CallHandler): Observable<unknown> {
     return next.handle().pipe(map((value: string) => `${value}, ${locks.current(KEY) ? 'inside' : 'outside'}`));
+  }
+}
+
+/** Sends an answer of its own before the handler runs. It stands below the lock, so it runs outside. */
+class AnswersFirst implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    rawResponse(context)!.end('early');
+    return next.handle();
   }
 }
 
@@ -343,6 +354,13 @@ class Orders {
   @UseInterceptors(Hasty)
   async inTransaction() {
     ran.push('handler');
+  }
+
+  @Get('answered-first')
+  @WithLock(KEY, { scope: 'request' })
+  @UseInterceptors(AnswersFirst)
+  answeredFirst() {
+    return this.#handle();
   }
 
   @Get('noted')
@@ -528,6 +546,15 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
   it('an Observable of the handler does not keep the lock when nobody reads it any more', async () => {
     await get('silent').expect(408);
     await until(isFree);
+  });
+
+  it('a request that was answered before its handler ran frees its key, though the clock of a test stands still', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
+    const { text } = await get('answered-first');
+    for (let turns = 0; turns < 1000 && !(await isFree()); turns++) await nextTurn();
+    const isFreed = await isFree();
+    jest.useRealTimers();
+    expect([text, isFreed]).toEqual(['early', true]);
   });
 
   it.each([

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Subscription } from 'rxjs';
+import { nextTurn } from '../../clock/next-turn.js';
 import type { Lock } from '../../core/lock/lock.js';
 import type { HeldMode } from '../../core/request/held-mode.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
@@ -69,7 +70,7 @@ export class RequestHold {
     };
     // A response that is over emits nothing any more. A handler that works on after an early response has begun before
     // this runs.
-    if (isOver(response)) setImmediate(responded);
+    if (isOver(response)) void nextTurn().then(responded);
     else onceEnded(response, responded);
   }
 
