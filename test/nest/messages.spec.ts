@@ -113,4 +113,20 @@ describe('lists of keys', () => {
     expect(await locks.isLocked('sku:0')).toBe(false);
     await locks.close();
   });
+
+  it('a key that a list names again counts once', async () => {
+    const locks = lockService(new MemoryLockStore());
+    const named = Array.from({ length: 100 }, () => keys(100)).flat();
+    await locks.withLock(named, (lock) => expect([...lock.keys].sort()).toEqual(keys(100).sort()));
+    await locks.close();
+  });
+
+  it('a list that names more than 10,000 keys is refused, however many of them are the same', async () => {
+    const locks = lockService(new MemoryLockStore());
+    const error: unknown = await locks.lock(Array<string>(10_001).fill('sku:0')).catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(LockKeyError);
+    expect((error as LockKeyError).detail).toMatch(/at most 10000 keys, .* this one names 10001/);
+    expect(await locks.isLocked('sku:0')).toBe(false);
+    await locks.close();
+  });
 });

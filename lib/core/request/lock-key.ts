@@ -21,6 +21,9 @@ export const LONGEST_KEY = 1024;
  */
 export const MOST_KEYS = 100;
 
+/** Most keys that a call may name: one that is named again costs the process time, but not Redis. */
+const MOST_NAMED = 10_000;
+
 /**
  * Checks keys, drops duplicates, and puts them in one fixed order, so that two callers can't deadlock.
  *
@@ -29,7 +32,18 @@ export const MOST_KEYS = 100;
 export function orderedKeys(key: LockKey): readonly string[] {
   const keys = typeof key === 'string' ? [checkedKey(key)] : listedKeys(key).map(checkedKey);
   // The lock is released by them: nobody who gets to see them may change them.
-  return Object.freeze(keys.length === 1 ? keys : [...new Set(keys)].sort());
+  return Object.freeze(keys.length === 1 ? keys : withoutDuplicates(keys).sort());
+}
+
+function withoutDuplicates(keys: readonly string[]): string[] {
+  const different = [...new Set(keys)];
+  if (different.length > MOST_KEYS) {
+    throw new LockKeyError(
+      `A call locks at most ${MOST_KEYS} keys, this one names ${different.length}. ` +
+        'Lock what they have in common, or take them in portions.',
+    );
+  }
+  return different;
 }
 
 /** Copies an array of keys: what a subclass or a Proxy says of itself may change from one look to the next. */
@@ -48,10 +62,10 @@ function listedKeys(key: unknown): readonly unknown[] {
 function copyByIndex(key: readonly unknown[]): readonly unknown[] {
   const { length } = key;
   if (length === 0) throw new LockKeyError('The array of lock keys is empty: name at least one key.');
-  if (length > MOST_KEYS) {
+  if (length > MOST_NAMED) {
     throw new LockKeyError(
-      `A call locks at most ${MOST_KEYS} keys, this one names ${length}. ` +
-        'Lock what they have in common, or take them in portions.',
+      `A call names at most ${MOST_NAMED} keys, also if many of them are the same, this one names ${length}. ` +
+        'Drop the duplicates, or take them in portions.',
     );
   }
   const listed: unknown[] = [];
