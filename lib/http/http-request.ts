@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException } from '@nestjs/common';
 import { isLockError, LockError } from '../errors/lock.error.js';
@@ -19,6 +20,9 @@ const entered = new WeakSet<ServerResponse>();
 /** Aborts when the client of a response goes away: one for all tries of a handler that an interceptor calls again. */
 const gones = new WeakMap<ServerResponse, AbortController>();
 
+/** Those of which a wait has heard. */
+const heard = new WeakSet<AbortSignal>();
+
 /** The factory of the module that each error comes from. */
 const factories = new WeakMap<LockError, LockExceptionFactory>();
 
@@ -29,6 +33,8 @@ const factories = new WeakMap<LockError, LockExceptionFactory>();
 class HttpRequest {
   readonly #response: WeakRef<ServerResponse>;
   #gone: AbortSignal | undefined;
+  /** Whether a wait that began after the client had gone was told so. */
+  #isTold = false;
 
   constructor(response: ServerResponse, context: ExecutionContext) {
     this.#response = new WeakRef(response);
@@ -59,13 +65,19 @@ class HttpRequest {
   /**
    * Aborts when the client goes away before it has its response. Created when somebody first waits for a lock.
    *
-   * It aborts once: what goes on waiting after that, such as a worker that the request has started, no longer concerns
-   * the client.
+   * It ends waits once: what goes on waiting after that, such as a worker that the request has started, no longer
+   * concerns the client.
+   *
+   * @param isInside whether the wait goes on in spite of it
    */
-  get clientGone(): AbortSignal | undefined {
+  clientGone(isInside: boolean): AbortSignal | undefined {
     const response = this.#response.deref();
-    if (!response || response.writableEnded || this.#gone?.aborted) return undefined;
-    return (this.#gone ??= goneSignal(response));
+    if (!response || response.writableEnded) return undefined;
+    const gone = (this.#gone ??= goneSignal(response));
+    if (!gone.aborted || isInside) return gone;
+    if (this.#isTold || heard.has(gone)) return undefined;
+    this.#isTold = true;
+    return gone;
   }
 
   /**
@@ -93,7 +105,9 @@ function nothing(): void {}
 function goneSignal(response: ServerResponse): AbortSignal {
   const gone = gones.get(response) ?? new AbortController();
   const tell = (): void => {
-    if (!response.writableEnded) gone.abort(clientGone());
+    if (response.writableEnded) return;
+    if (getEventListeners(gone.signal, 'abort').length > 0) heard.add(gone.signal);
+    gone.abort(clientGone());
   };
   if (isClosed(response)) tell();
   else if (!gones.has(response)) onceEnded(response, tell);
@@ -165,8 +179,8 @@ export function isElsewhere(response: ServerResponse): boolean {
 /**
  * Returns a signal that aborts when the HTTP client of this async context goes away; undefined outside of a request.
  */
-export function clientGoneSignal(): AbortSignal | undefined {
-  return requests.getStore()?.clientGone;
+export function clientGoneSignal(isInside = false): AbortSignal | undefined {
+  return requests.getStore()?.clientGone(isInside);
 }
 
 /**

@@ -167,7 +167,7 @@ export class LockService {
     }
     const end = endOf(value);
     if (end && !lock.loss) {
-      void end.then(() => this.#leave(node, lock));
+      void end.then(() => this.#leave(node, lock, true));
       return value;
     }
     const unread = unreadResult(value);
@@ -351,8 +351,8 @@ export class LockService {
     }
   }
 
-  #leave(node: LockNode, lock: Lock): Promise<boolean> {
-    this.#context.leave(node);
+  #leave(node: LockNode, lock: Lock, isStream = false): Promise<boolean> {
+    this.#context.leave(node, isStream);
     return lock.unlock();
   }
 

@@ -5,9 +5,11 @@ import type { LockRequest } from '../core/request/lock-request.js';
 export interface RequestPort {
   /**
    * Returns a signal that aborts when nobody waits for the response of the current request any more; undefined outside
-   * of a request.
+   * of a request. It ends one wait: then it is undefined, too.
+   *
+   * @param isInside whether the wait goes on in spite of it
    */
-  waitSignal(): AbortSignal | undefined;
+  waitSignal(isInside?: boolean): AbortSignal | undefined;
   /**
    * Looks, until the current request is over, whether anybody still waits for its response: for a stream, which is read
    * for as long as somebody does.
@@ -45,8 +47,10 @@ export const NO_REQUESTS: RequestPort = {
  */
 export function waitSignalsWith(requests: RequestPort): (this: LockRequest) => readonly AbortSignal[] {
   return function (this: LockRequest) {
-    const gone = requests.waitSignal();
-    return given(this.signal, gone && goneAfterWork(gone));
+    return given(
+      this.signal,
+      goneAfterWork((isInside) => requests.waitSignal(isInside)),
+    );
   };
 }
 

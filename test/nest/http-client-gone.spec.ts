@@ -22,7 +22,7 @@ import { EventEmitter, once } from 'node:events';
 import { Agent, type ClientRequest, type IncomingMessage, type Server, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { concatMap, from, Observable, of, tap } from 'rxjs';
-import { type Deferred, deferred, until } from '../support/deferred.js';
+import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
 import { ofAnotherProcess } from '../support/stores/other-process.js';
 
@@ -85,6 +85,13 @@ class Accounts {
   @WithLock('tariff', { mode: 'read' })
   async byTariff(id: string): Promise<unknown> {
     return this.withdraw(id, 'gone');
+  }
+
+  /** Starts work that it does not await. */
+  @WithLock((id: string) => `order:${id}`)
+  async paid(id: string): Promise<void> {
+    void this.withdraw(id, 'gone');
+    await goOn.promise;
   }
 
   /** What is done for its values can't be stopped. */
@@ -163,6 +170,20 @@ class AccountsController {
   @Post('room/:id/all')
   inRoom(@Param('id') id: string) {
     return this.failing(this.accounts.inRoom(id));
+  }
+
+  @Post('paid/:id/all')
+  async paid(@Param('id') id: string) {
+    await this.accounts.paid(id);
+    events.emit('paid');
+  }
+
+  @Post('twice/:id/all')
+  async twice(@Param('id') id: string) {
+    await this.accounts.withdraw(id, 'first');
+    events.emit('between');
+    await goOn.promise;
+    return this.withdraw(id, 'gone');
   }
 
   @Post('tariff/:id/all')
@@ -397,6 +418,31 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     expect(await failureOf(gone)).toMatchObject({ status: 499 });
     expect(await locks.isLocked('feed:42')).toBe(false);
     expect(ran).toEqual([]);
+  });
+
+  it('a client that goes does not end the wait of what its work has started inside a lock, and not awaited', async () => {
+    const gone = await send('paid/42/all', 'gone asks');
+    await leave(gone);
+    const paid = once(events, 'paid');
+    goOn.resolve();
+    await paid;
+    await turn();
+    const inside = once(events, 'gone is inside');
+    await held.unlock();
+    await inside;
+  });
+
+  it('a client that goes after a first wait ends the second', async () => {
+    const gone = await send('twice/42/all', 'first asks');
+    const between = once(events, 'between');
+    await held.unlock();
+    await between;
+    await leave(gone);
+    held = await locks.lock('account:42');
+    const failed = once(events, 'gone failed');
+    goOn.resolve();
+    expect(await failed).toEqual([expect.objectContaining({ status: 499 })]);
+    expect(ran).toEqual(['first']);
   });
 
   it('a client that goes between two locks of its request does not wait for the second', async () => {

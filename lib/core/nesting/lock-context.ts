@@ -29,17 +29,17 @@ export class LockNode {
     this.#parent = parent;
   }
 
-  /** Makes a signal that aborts when the work has ended, if `gone` has aborted by then. One for all who wait in it. */
+  /** Makes a signal for all who wait in the work. It aborts when a stream of the work has left them, and `gone` has aborted. */
   goneAfterWork(gone: AbortSignal): AbortSignal {
     if (this.#waits?.gone !== gone) this.#waits = { gone, end: new AbortController() };
     return this.#waits.end.signal;
   }
 
-  /** Forgets the lock. */
-  leave(): void {
+  /** Forgets the lock; ends the waits that a stream has left. */
+  leave(endsWaits: boolean): void {
     this.lock = undefined;
     // A stream may hear that its reader has gone before its request does.
-    if (this.#waits) void endWaits(this.#waits);
+    if (endsWaits && this.#waits) void endWaits(this.#waits);
   }
 
   /**
@@ -62,12 +62,13 @@ export function leaveAllLocks(): void {
 
 /**
  * Makes the signal that ends waits of the running async context, from the one that says that their caller has gone. Work
- * that holds a key alone goes on to its end without a caller, and so do the waits in it. What still waits when that work
- * has ended was not awaited there, and ends then.
+ * that holds a key alone goes on to its end without a caller, and so do the waits in it. But what an Observable has begun
+ * can't be stopped when its reader leaves: what still waits then, ends.
  */
-export function goneAfterWork(gone: AbortSignal): AbortSignal {
+export function goneAfterWork(goneOf: (isInside: boolean) => AbortSignal | undefined): AbortSignal | undefined {
   const node = outermostAlone(nodes.getStore());
-  return node ? node.goneAfterWork(gone) : gone;
+  const gone = goneOf(node !== undefined);
+  return gone && node ? node.goneAfterWork(gone) : gone;
 }
 
 /** Finds the outermost lock, of any service, whose work goes on, and which shares its keys with nobody. */
@@ -108,8 +109,8 @@ export class LockContext {
   /**
    * Forgets the lock: promises keep the context they were made in, so each lock would otherwise keep the one before it.
    */
-  leave(node: LockNode): void {
-    node.leave();
+  leave(node: LockNode, isStream = false): void {
+    node.leave(isStream);
   }
 
   /**
