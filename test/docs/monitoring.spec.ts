@@ -119,7 +119,7 @@ describe('The schema of Grafana', () => {
 const runsRules = spawnSync('promtool', ['--version']).status === 0;
 
 (runsRules ? describe : describe.skip)('The alert LocksUnavailable', () => {
-  const CALLS = 'nest_redis_lock_acquire_duration_seconds_count{label="pay-out"';
+  const CALLS = 'nest_redis_lock_acquire_duration_seconds';
   const FIRING = 'ALERTS{alertname="LocksUnavailable", alertstate="firing"}';
   /** All times are in seconds. Scrapes are at multiples of this one. */
   const STEP = 15;
@@ -133,35 +133,47 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
     /** When Redis answers its calls, and how, unless they get their lock. */
     readonly answers?: readonly number[];
     readonly answer?: 'busy';
+    /** The app that it is a process of, if it is another one. */
+    readonly job?: string;
     readonly scraped: { readonly every: number; readonly after?: number };
     /** How many calls have failed long before, and were answered. Without any, the first call begins the series. */
     readonly earlier?: number;
+    /** When it starts again, and counts from 0. */
+    readonly restart?: number;
   }
 
-  /** What Prometheus gets of calls of a process until then; `_` is nothing. */
-  function samples(calls: readonly number[], { scraped, earlier = 0 }: Process, until: number): string {
-    const { every, after = 0 } = scraped;
+  /** What Prometheus gets of calls of a process until then: how many, or how long they took. `_` is nothing. */
+  function samples(calls: readonly number[], process: Process, until: number, of: 'count' | 'sum'): string {
+    const { every, after = 0 } = process.scraped;
+    const { earlier = 0, restart = Infinity } = process;
     const times = Array.from({ length: until / STEP + 1 }, (_, at) => at * STEP);
     return times
       .map((time) => {
-        const count = earlier + calls.filter((call) => START + call < time).length;
-        return count > 0 && (time - after) % every === 0 ? count : '_';
+        const hasRestarted = time > START + restart;
+        const before = hasRestarted ? 0 : earlier;
+        const counted = calls.filter((call) => START + call < time && (!hasRestarted || call > restart));
+        const count = before + counted.length;
+        // Each call takes a time of its own.
+        const sum = before + counted.reduce((total, call) => total + 1 + Math.abs(call) / 1e6, 0);
+        return count > 0 && (time - after) % every === 0 ? (of === 'count' ? count : sum) : '_';
       })
       .join(' ');
   }
 
   function seriesOf(process: Process, at: number, until: number): { series: string; values: string }[] {
-    const { failures, answers = [], answer } = process;
+    const { failures, answers = [], answer, job = 'bank' } = process;
     const kinds = [
       { errorType: ',error_type="unavailable"', calls: failures },
       { errorType: answer ? `,error_type="${answer}"` : '', calls: answers },
     ];
     return kinds
       .filter(({ calls }) => calls.length > 0)
-      .map(({ errorType, calls }) => ({
-        series: `${CALLS}${errorType},instance="${at}"}`,
-        values: samples(calls, process, until),
-      }));
+      .flatMap(({ errorType, calls }) =>
+        (['count', 'sum'] as const).map((of) => ({
+          series: `${CALLS}_${of}{label="pay-out"${errorType},instance="${at}",job="${job}"}`,
+          values: samples(calls, process, until, of),
+        })),
+      );
   }
 
   /** Whether the alert fires by then. Prometheus evaluates it each minute, which is its default. */
@@ -262,6 +274,20 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
     it('fires no more when the next call of a job each 10 minutes is answered', () => {
       const processes = [{ failures: [7], answers: each(600, 607, 2 * HOUR), scraped: outOfPhase, earlier }];
       expect(firedBy(START + 2 * HOUR, processes, START + 607 + every + 60)).toBe(false);
+    });
+
+    it('does not fire for a job each hour that starts again, fails, and is answered at once when it tries again', () => {
+      const processes = [{ failures: [7], answers: [7 - HOUR, 30], restart: -1800, scraped: outOfPhase, earlier }];
+      expect(firedBy(START + HOUR - 300, processes)).toBe(false);
+    });
+
+    it('fires for a job each hour though another app is answered', () => {
+      const jobs = [
+        { job: 'billing', failures: each(HOUR, 7, 2 * HOUR) },
+        { job: 'shop', failures: [], answers: each(30, 7 - HOUR, 2 * HOUR) },
+      ];
+      const processes = jobs.map((job) => ({ ...job, scraped: outOfPhase, earlier }));
+      expect(firedBy(START + 75 * 60, processes)).toBe(true);
     });
 
     it('does not fire for one call of a job each 10 minutes that fails between others', () => {
