@@ -59,7 +59,7 @@ export async function healthOf(store: LockStore): Promise<StoreHealth> {
 
 const isMajority = (count: number, { length }: readonly unknown[]): boolean => count > length / 2;
 
-/** Waits for all trials; but not for long for those that are late when a majority has succeeded. They count as failed. */
+/** Waits for all trials; but not for long once a majority has succeeded: those that are late then count as failed. */
 async function settledSoon<T>(trials: readonly Promise<T>[]): Promise<readonly PromiseSettledResult<T>[]> {
   let granted = 0;
   let timer: NodeJS.Timeout | undefined;

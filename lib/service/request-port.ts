@@ -5,7 +5,7 @@ import type { LockRequest } from '../core/request/lock-request.js';
 export interface RequestPort {
   /**
    * Returns a signal that aborts when nobody waits for the response of the current request any more; undefined outside
-   * of a request. It ends one wait: then it is undefined, too.
+   * of a request. It ends waits once: after that it is undefined, too.
    *
    * @param isInside whether the wait goes on in spite of it
    */

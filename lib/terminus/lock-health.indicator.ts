@@ -38,7 +38,8 @@ export class LockHealthIndicator {
    * Acquires a lock on its own key and releases it, and is up when that works. A Redis that replies but grants nothing,
    * because it is read-only, out of memory or forbids it, is down. For a quorum the result says how many nodes are up;
    * it is down when they are no majority. A Redis that grants locks but should not keep them, for example because it
-   * evicts keys, is up, with `warnings`. Settles within `commandTimeout`; for a quorum, about 100 ms after a majority is up.
+   * evicts keys, is up, with `warnings`. Settles within `commandTimeout`; for a quorum, about 100 ms after a majority
+   * is up.
    *
    * @throws LockOptionsError when there is no such module, or for an unknown option
    */

@@ -6,8 +6,8 @@ import { waitFor } from '../../clock/wait-for.js';
 import type { Lease } from './lease.js';
 
 /**
- * Knows what shutdown has to wait for: calls that ask the store for a lock; leases that are neither lost nor fully given
- * back, which it iterates over; and what is left of lost ones.
+ * Knows what shutdown has to wait for: calls that ask the store for a lock; leases that are neither lost nor fully
+ * given back, which it iterates over; and what is left of lost ones.
  */
 export class LeaseRegistry implements Iterable<Lease> {
   readonly #leases = new ChurnMap<string, Lease>();

@@ -29,7 +29,7 @@ export class LockNode {
     this.#parent = parent;
   }
 
-  /** Makes a signal for all who wait in the work. It aborts when a stream of the work has left them, and `gone` has aborted. */
+  /** Makes a signal for all who wait in the work. It aborts when a stream has left them, and `gone` has aborted. */
   goneAfterWork(gone: AbortSignal): AbortSignal {
     if (this.#waits?.gone !== gone) this.#waits = { gone, end: new AbortController() };
     return this.#waits.end.signal;
@@ -61,9 +61,11 @@ export function leaveAllLocks(): void {
 }
 
 /**
- * Makes the signal that ends waits of the running async context, from the one that says that their caller has gone. Work
- * that holds a key alone goes on to its end without a caller, and so do the waits in it. But what an Observable has begun
- * can't be stopped when its reader leaves: what still waits then, ends.
+ * Makes the signal that ends waits of the running async context, from the one that says that their caller has gone.
+ * Work that holds a key alone goes on to its end without a caller, and so do the waits in it. But what an Observable
+ * has begun can't be stopped when its reader leaves: what still waits then, ends.
+ *
+ * @param goneOf returns that signal, for a wait inside such work or outside of it
  */
 export function goneAfterWork(goneOf: (isInside: boolean) => AbortSignal | undefined): AbortSignal | undefined {
   const node = outermostAlone(nodes.getStore());
