@@ -65,7 +65,8 @@ function listenTo(response: ServerResponse & Http2Part, listeners: Set<() => voi
   };
   response.on('finish', ended).on('close', ended);
   stream?.on('close', ended);
-  const stopListening = isEmitter(connection) ? onceClosed(connection, ended) : undefined;
+  // One that has closed emits nothing any more, and would be kept by the watch.
+  const stopListening = isEmitter(connection) && !isClosed(response) ? onceClosed(connection, ended) : undefined;
   // The connection of an HTTP/2 session that has ended can't even be asked for its type.
   keepAlive(stream?.session?.destroyed === false ? stream.session.socket : connection);
   // The response of a serverless adapter may have no connection, and emit nothing when the app ends it.

@@ -8,7 +8,7 @@ import type { LockKey } from '../../core/request/lock-key.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
 import { clientGone, insideRequest, isElsewhere, rawResponse } from '../../http/http-request.js';
-import { isClosed, onceEnded } from '../../http/response-end.js';
+import { isOver, onceEnded } from '../../http/response-end.js';
 import type { LockService } from '../../service/lock.service.js';
 import { lockServiceToken } from '../../service/lock.tokens.js';
 import { endedBy, keyOrAttachedError } from '../call/call-parts.js';
@@ -134,8 +134,8 @@ export function requestLockInterceptor(
       const stopWaiting = own?.whenIdle(() => began || over.abort(new Again()));
       // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
       // handler is no reason.
-      const stopListening = response.writableEnded ? undefined : onceEnded(response, giveUp);
-      if (isClosed(response) && !response.writableEnded) giveUp();
+      const stopListening = isOver(response) ? undefined : onceEnded(response, giveUp);
+      if (isOver(response) && !response.writableEnded) giveUp();
       const work = (lock: Lock): Promise<void> => {
         over.signal.throwIfAborted();
         began = true;
