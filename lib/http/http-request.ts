@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type ArgumentsHost, type ExecutionContext, HttpException } from '@nestjs/common';
+import { type LockNode, locksAround } from '../core/nesting/lock-context.js';
 import { isLockError, LockError } from '../errors/lock.error.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
 import { type Failure, hasNoted, MISTAKES, noteFailure } from './failed-response.js';
@@ -16,6 +17,9 @@ const contexts = new WeakMap<ServerResponse, ExecutionContext>();
 
 /** The responses of requests that were entered before all interceptors. */
 const entered = new WeakSet<ServerResponse>();
+
+/** The locks around a whole request, such as those of its middleware: they were entered before it was. */
+const locksAroundRequests = new WeakMap<ServerResponse, WeakSet<LockNode> | undefined>();
 
 /** Aborts when the client of a response goes away: one for all tries of a handler that an interceptor calls again. */
 const gones = new WeakMap<ServerResponse, AbortController>();
@@ -32,6 +36,7 @@ const factories = new WeakMap<LockError, LockExceptionFactory>();
  */
 class HttpRequest {
   readonly #response: WeakRef<ServerResponse>;
+  readonly #locksAround: WeakSet<LockNode> | undefined;
   #gone: AbortSignal | undefined;
   /** Whether a wait that began after the client had gone was told so. */
   #isTold = false;
@@ -39,6 +44,8 @@ class HttpRequest {
   constructor(response: ServerResponse, context: ExecutionContext) {
     this.#response = new WeakRef(response);
     contexts.set(response, context);
+    if (!locksAroundRequests.has(response)) locksAroundRequests.set(response, locksAround());
+    this.#locksAround = locksAroundRequests.get(response);
     destroyOnceReset(response);
   }
 
@@ -50,6 +57,10 @@ class HttpRequest {
 
   isOf(response: ServerResponse): boolean {
     return this.#response.deref() === response;
+  }
+
+  isInside(node: LockNode): boolean {
+    return this.#locksAround?.has(node) ?? false;
   }
 
   get isOver(): boolean {
@@ -181,6 +192,11 @@ export function isElsewhere(response: ServerResponse): boolean {
  */
 export function clientGoneSignal(isInside = false): AbortSignal | undefined {
   return requests.getStore()?.clientGone(isInside);
+}
+
+/** Whether a lock is around the whole HTTP request of this async context, such as that of a middleware. */
+export function isAroundRequest(node: LockNode): boolean {
+  return requests.getStore()?.isInside(node) ?? false;
 }
 
 /**

@@ -1,5 +1,12 @@
 import type { LockExceptionFactory } from './exception-factory.js';
-import { attachToRequest, clientGoneSignal, isRequestOver, isRequestRunning, watchClient } from './http-request.js';
+import {
+  attachToRequest,
+  clientGoneSignal,
+  isAroundRequest,
+  isRequestOver,
+  isRequestRunning,
+  watchClient,
+} from './http-request.js';
 
 /**
  * Connects a `LockService` with the HTTP requests that its callers handle: a client that goes away ends the wait of its
@@ -10,6 +17,7 @@ import { attachToRequest, clientGoneSignal, isRequestOver, isRequestRunning, wat
 export function httpRequests(factory: LockExceptionFactory | undefined) {
   return {
     waitSignal: clientGoneSignal,
+    isAround: isAroundRequest,
     watch: watchClient,
     isRunning: isRequestRunning,
     isOver: isRequestOver,

@@ -14,7 +14,6 @@ import { inspectKey, type LockInfo } from '../core/lock-info.js';
 import { checkedKey, orderedKeys, type LockKey } from '../core/request/lock-key.js';
 import {
   resolveCallOptions,
-  withWait,
   type LockOptions,
   type ResolvedLockOptions,
   type WithLockOptions,
@@ -76,8 +75,7 @@ export class LockService {
   readonly watchers = new CallWatchers(() => this.#context.heldKeys());
   readonly #acquirer: LockAcquirer;
   readonly #errors: CallErrors;
-  /** One function for all calls: one for each would cost too much. */
-  readonly #waitSignals: LockRequest['waitSignals'];
+  readonly #waitSignals: () => LockRequest['waitSignals'];
   readonly #context = new LockContext();
   readonly #shutdownGraceMs: number;
   readonly #outage: OutageReporter | undefined;
@@ -136,23 +134,23 @@ export class LockService {
   async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
     let resolved: ResolvedLockOptions;
     let lock: Lock | Refusal;
-    let startedAt: number;
     try {
       resolved = this.#resolve(options, this.#defaults);
       if (typeof work !== 'function') throw noWork(work);
-      startedAt = now();
-      lock = await this.#acquire(key, resolved);
-      if (!(lock instanceof Lock)) throw this.#errors.timeout(lock);
-      // The signal can abort between the grant and this line.
-      if (resolved.signal?.aborted) await giveBack(lock, resolved.signal);
+      const waitSignals = this.#waitSignals();
+      const waitsUntil = now() + resolved.waitMs;
+      for (let keys = key; ; keys = lock.keys) {
+        lock = await this.#acquire(keys, resolved, waitSignals);
+        if (!(lock instanceof Lock)) throw this.#errors.timeout(lock);
+        // The signal can abort between the grant and this line.
+        if (resolved.signal?.aborted) await giveBack(lock, resolved.signal);
+        // So can a parent call end.
+        if (!lock.hasEndedWithParent) break;
+        void lock.unlock();
+        resolved = { ...resolved, waitMs: Math.max(0, waitsUntil - now()) };
+      }
     } catch (error) {
       return this.#errors.refuse(error, options?.signal);
-    }
-    // A parent call can end between the grant and this line.
-    if (lock.hasEndedWithParent) {
-      void lock.unlock();
-      // Not "key": the caller may have changed the array since.
-      return this.withLock(lock.keys, work, withWait(options, Math.max(0, startedAt + resolved.waitMs - now())));
     }
     const node = this.#context.enter(lock);
     let value: T;
@@ -366,8 +364,8 @@ export class LockService {
   }
 
   /** @throws LockKeyError, LockOptionsError */
-  #acquire(key: LockKey, resolved: ResolvedLockOptions): Promise<Lock | Refusal> {
-    const request = lockRequest(resolved, { keys: orderedKeys(key), waitSignals: this.#waitSignals });
+  #acquire(key: LockKey, resolved: ResolvedLockOptions, waitSignals = this.#waitSignals()): Promise<Lock | Refusal> {
+    const request = lockRequest(resolved, { keys: orderedKeys(key), waitSignals });
     return this.watchers.isWatching
       ? this.watchers.watch(request, (request) => this.#acquirer.acquire(request))
       : this.#acquirer.acquire(request);

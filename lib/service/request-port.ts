@@ -1,4 +1,4 @@
-import { goneAfterWork } from '../core/nesting/lock-context.js';
+import { type LockNode, workOfCaller } from '../core/nesting/lock-context.js';
 import type { LockRequest } from '../core/request/lock-request.js';
 
 /** Tells a `LockService` about the requests that its callers handle, such as those of HTTP. */
@@ -10,6 +10,8 @@ export interface RequestPort {
    * @param isInside whether the wait goes on in spite of it
    */
   waitSignal(isInside?: boolean): AbortSignal | undefined;
+  /** Whether a lock is around the whole of the current request, such as that of a middleware. */
+  isAround(node: LockNode): boolean;
   /**
    * Looks, until the current request is over, whether anybody still waits for its response: for a stream, which is read
    * for as long as somebody does.
@@ -34,6 +36,7 @@ export interface RequestPort {
 /** For a service outside of Nest: no call belongs to a request. */
 export const NO_REQUESTS: RequestPort = {
   waitSignal: () => undefined,
+  isAround: () => false,
   watch: () => () => undefined,
   isRunning: () => false,
   isOver: () => false,
@@ -42,15 +45,24 @@ export const NO_REQUESTS: RequestPort = {
 };
 
 /**
- * Makes the function that lists the signals that end the wait of a call: the signal of its options, and that of the
- * request it belongs to.
+ * Makes a function for calls that begin: it returns what lists the signals that end the wait of the call, which are that
+ * of its options, and that of its request. Work that holds a key alone goes on to its end without a caller, and so do
+ * the waits that it begins, also if they last longer. But what an Observable has begun can't be stopped when its reader
+ * leaves: what still waits then, ends.
  */
-export function waitSignalsWith(requests: RequestPort): (this: LockRequest) => readonly AbortSignal[] {
-  return function (this: LockRequest) {
-    return given(
-      this.signal,
-      goneAfterWork((isInside) => requests.waitSignal(isInside)),
-    );
+export function waitSignalsWith(requests: RequestPort): () => LockRequest['waitSignals'] {
+  const isAround = (node: LockNode): boolean => requests.isAround(node);
+  // One for all calls outside of locks: one for each would cost too much.
+  const outside = function (this: LockRequest): readonly AbortSignal[] {
+    return given(this.signal, requests.waitSignal());
+  };
+  return () => {
+    const work = workOfCaller(isAround);
+    if (!work) return outside;
+    return function (this: LockRequest) {
+      const gone = requests.waitSignal(true);
+      return given(this.signal, gone && work.goneAfterWork(gone));
+    };
   };
 }
 

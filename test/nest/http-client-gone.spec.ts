@@ -7,11 +7,15 @@ import {
   HttpCode,
   type INestApplication,
   Injectable,
+  type MiddlewareConsumer,
+  Module,
   type NestInterceptor,
+  type NestModule,
   Param,
   Post,
   type Provider,
   Sse,
+  type Type,
   UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
@@ -19,7 +23,7 @@ import { APP_GUARD } from '@nestjs/core';
 import { type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
-import { Agent, type ClientRequest, type IncomingMessage, type Server, request } from 'node:http';
+import { Agent, type ClientRequest, type IncomingMessage, type Server, type ServerResponse, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { concatMap, from, Observable, of, tap } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
@@ -92,6 +96,12 @@ class Accounts {
   async paid(id: string): Promise<void> {
     void this.withdraw(id, 'gone');
     await goOn.promise;
+  }
+
+  /** Starts work as its last step. */
+  @WithLock((id: string) => `order:${id}`)
+  async paidAtLast(id: string): Promise<void> {
+    void this.withdraw(id, 'gone');
   }
 
   /** What is done for its values can't be stopped. */
@@ -178,6 +188,13 @@ class AccountsController {
     events.emit('paid');
   }
 
+  @Post('paid-at-last/:id/all')
+  async paidAtLast(@Param('id') id: string) {
+    await this.accounts.paidAtLast(id);
+    events.emit('paid');
+    await goOn.promise;
+  }
+
   @Post('twice/:id/all')
   async twice(@Param('id') id: string) {
     await this.accounts.withdraw(id, 'first');
@@ -209,6 +226,14 @@ class AccountsController {
     ran.push('second');
   }
 
+  @Post('guarded-request/:id/all')
+  @UseGuards(SlowGuard)
+  @WithLock('account:<params.id>', { scope: 'request' })
+  @UseInterceptors(SlowInterceptor)
+  guardedRequest() {
+    ran.push('guarded');
+  }
+
   @Post('history/:id/:client')
   history(@Param('id') id: string, @Param('client') client: string) {
     return this.accounts.history(id, client);
@@ -221,16 +246,39 @@ class AccountsController {
   }
 }
 
+/** Lets in one request of a user at a time, until its connection has closed. */
+@Module({})
+class OneAtATime implements NestModule {
+  constructor(private readonly locks: LockService) {}
+
+  configure(consumer: MiddlewareConsumer) {
+    const inTurn = (_request: unknown, response: ServerResponse, next: (error?: unknown) => void) => {
+      const handled = async () => {
+        const closed = once(response, 'close');
+        next();
+        await closed;
+      };
+      this.locks.withLock('user:7', handled).catch(next);
+    };
+    consumer.apply(inTurn).forRoutes('*path');
+  }
+}
+
 describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter) => {
   const store = new SlowStore();
   let app: INestApplication;
   let locks: LockService;
   let held: Lock;
+  /** The one that the last client has made. */
+  let connection: Socket;
 
-  async function start(options: { http?: boolean } = {}, providers: Provider[] = []) {
-    const imports = [LockTestingModule.forRoot({ store, ...options })];
+  async function start(options: { http?: boolean } = {}, providers: Provider[] = [], modules: Type[] = []) {
+    const imports = [LockTestingModule.forRoot({ store, ...options }), ...modules];
     app = await startApp(adapter, { imports, controllers: [AccountsController], providers: [Accounts, ...providers] });
-    server().on('connection', (socket: Socket) => socket.once('close', () => events.emit('a client has left')));
+    server().on('connection', (socket: Socket) => {
+      connection = socket;
+      socket.once('close', () => events.emit('a client has left'));
+    });
     locks = app.get(LockService);
     held = await locks.lock('account:42');
   }
@@ -437,6 +485,26 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     await inside;
   });
 
+  it('a client that goes does not end the wait of what locked work has started as its last step', async () => {
+    await held.unlock();
+    await store.acquire(OTHER);
+    const gone = await send('paid-at-last/42/all', 'paid');
+    await leave(gone);
+    await turn();
+    const inside = once(events, 'gone is inside');
+    await store.release(OTHER);
+    await inside;
+    goOn.resolve();
+  });
+
+  it('a client that goes ends its wait in the lock that a middleware holds around its request', async () => {
+    await restart({}, [], [OneAtATime]);
+    const gone = await send('42/gone', 'gone asks');
+    expect(await locks.isLocked('user:7')).toBe(true);
+    expect(await failureOf(gone)).toMatchObject({ status: 499 });
+    expect(ran).toEqual([]);
+  });
+
   it('a client that goes after a first wait ends the second', async () => {
     const gone = await send('twice/42/all', 'first asks');
     const between = once(events, 'between');
@@ -452,6 +520,15 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     const gone = await send('second/42/all', 'the interceptor is asked');
     await leave(gone);
     expect(await failureLater()).toMatchObject({ status: 499 });
+    expect(ran).toEqual([]);
+  });
+
+  it('a client that goes before its request asks for the lock is not kept in memory', async () => {
+    const gone = await send('guarded-request/42/all', 'the guard is asked');
+    await leave(gone);
+    const listeners = connection.listenerCount('close');
+    expect(await failureLater()).toMatchObject({ status: 499 });
+    expect(connection.listenerCount('close')).toBe(listeners);
     expect(ran).toEqual([]);
   });
 

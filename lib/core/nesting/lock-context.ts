@@ -22,6 +22,8 @@ export class LockNode {
   readonly context: LockContext;
   #parent: LockNode | undefined;
   #waits: Waits | undefined;
+  /** Whether a stream has left what its work had begun. */
+  #isLeft = false;
 
   constructor(lock: Lock, context: LockContext, parent: LockNode | undefined) {
     this.lock = lock;
@@ -31,15 +33,17 @@ export class LockNode {
 
   /** Makes a signal for all who wait in the work. It aborts when a stream has left them, and `gone` has aborted. */
   goneAfterWork(gone: AbortSignal): AbortSignal {
+    if (this.#isLeft) return gone;
     if (this.#waits?.gone !== gone) this.#waits = { gone, end: new AbortController() };
     return this.#waits.end.signal;
   }
 
   /** Forgets the lock; ends the waits that a stream has left. */
-  leave(endsWaits: boolean): void {
+  leave(isStream: boolean): void {
     this.lock = undefined;
+    this.#isLeft = isStream;
     // A stream may hear that its reader has gone before its request does.
-    if (endsWaits && this.#waits) void endWaits(this.#waits);
+    if (isStream && this.#waits) void endWaits(this.#waits);
   }
 
   /**
@@ -60,24 +64,25 @@ export function leaveAllLocks(): void {
   if (nodes.getStore()) nodes.enterWith(undefined);
 }
 
-/**
- * Makes the signal that ends waits of the running async context, from the one that says that their caller has gone.
- * Work that holds a key alone goes on to its end without a caller, and so do the waits in it. But what an Observable
- * has begun can't be stopped when its reader leaves: what still waits then, ends.
- *
- * @param goneOf returns that signal, for a wait inside such work or outside of it
- */
-export function goneAfterWork(goneOf: (isInside: boolean) => AbortSignal | undefined): AbortSignal | undefined {
-  const node = outermostAlone(nodes.getStore());
-  const gone = goneOf(node !== undefined);
-  return gone && node ? node.goneAfterWork(gone) : gone;
+/** Returns the locks, of any service, in whose work the running async context is; undefined when there are none. */
+export function locksAround(): WeakSet<LockNode> | undefined {
+  const innermost = nodes.getStore();
+  if (!innermost) return undefined;
+  const around = new WeakSet<LockNode>();
+  for (let node: LockNode | undefined = innermost; node; node = node.parent) around.add(node);
+  return around;
 }
 
-/** Finds the outermost lock, of any service, whose work goes on, and which shares its keys with nobody. */
-function outermostAlone(innermost: LockNode | undefined): LockNode | undefined {
+/**
+ * Finds the work that a caller does in a lock, of any service, and that goes on when nobody waits for its result any
+ * more: of locks that share their keys with nobody, the outermost.
+ *
+ * @param isAround whether a lock is around the caller, which is then no part of its work
+ */
+export function workOfCaller(isAround: (node: LockNode) => boolean): LockNode | undefined {
   let found: LockNode | undefined;
-  for (let node = innermost; node; node = node.parent)
-    if (node.lock?.mode === 'exclusive' || node.lock?.mode === 'write') found = node;
+  for (let node = nodes.getStore(); node; node = node.parent)
+    if ((node.lock?.mode === 'exclusive' || node.lock?.mode === 'write') && !isAround(node)) found = node;
   return found;
 }
 
