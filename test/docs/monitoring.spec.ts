@@ -69,6 +69,13 @@ it('what begins a time series is counted too, though it is no increase', () => {
     const inOneLine = text.replace(/\s+/g, ' ');
     for (const [, series, time] of increases)
       expect(inOneLine).toContain(`${series} unless ${before(name, series!, time!)}`);
+    for (const [, series, time] of text.matchAll(/\bmax_over_time\((\w+(?:\{[^}]*\})?)\[([^\]]+)\]\)/g)) {
+      const beginnings = [
+        `abs( ${series} - last_over_time(${series}[1d] offset ${time}) ) <`,
+        `${series} offset ${time}`,
+      ];
+      expect(beginnings.some((before) => inOneLine.includes(`${series} unless ${before}`))).toBe(true);
+    }
   }
 });
 
@@ -135,27 +142,39 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
     readonly answer?: 'busy';
     /** The app that it is a process of, if it is another one. */
     readonly job?: string;
-    readonly scraped: { readonly every: number; readonly after?: number };
+    readonly scraped: {
+      readonly every: number;
+      readonly after?: number;
+      /** From when until when it is not scraped, after the start. */
+      readonly except?: readonly [from: number, to: number];
+    };
     /** How many calls have failed long before, and were answered. Without any, the first call begins the series. */
     readonly earlier?: number;
     /** When it starts again, and counts from 0. */
-    readonly restart?: number;
+    readonly restarts?: readonly number[];
+    /** Whether it has workers, whose sums are added in another order each time: floating-point numbers differ by that. */
+    readonly hasWorkers?: boolean;
   }
 
   /** What Prometheus gets of calls of a process until then: how many, or how long they took. `_` is nothing. */
   function samples(calls: readonly number[], process: Process, until: number, of: 'count' | 'sum'): string {
-    const { every, after = 0 } = process.scraped;
-    const { earlier = 0, restart = Infinity } = process;
+    const { every, after = 0, except: [from, to] = [0, 0] } = process.scraped;
+    const { earlier = 0, restarts = [], hasWorkers = false } = process;
     const times = Array.from({ length: until / STEP + 1 }, (_, at) => at * STEP);
     return times
       .map((time) => {
-        const hasRestarted = time > START + restart;
-        const before = hasRestarted ? 0 : earlier;
-        const counted = calls.filter((call) => START + call < time && (!hasRestarted || call > restart));
+        const isInGap = time > START + from && time < START + to;
+        if ((time - after) % every !== 0 || isInGap) return '_';
+        const restart = Math.max(-Infinity, ...restarts.filter((restart) => START + restart < time));
+        const before = restart === -Infinity ? earlier : 0;
+        const counted = calls.filter((call) => START + call < time && call > restart);
         const count = before + counted.length;
+        // Prometheus marks what has gone since the scrape before.
+        if (count === 0) return restart === -Infinity ? '_' : 'stale';
         // Each call takes a time of its own.
         const sum = before + counted.reduce((total, call) => total + 1 + Math.abs(call) / 1e6, 0);
-        return count > 0 && (time - after) % every === 0 ? (of === 'count' ? count : sum) : '_';
+        const rounded = hasWorkers && Math.floor(time / every) % 2 === 1 ? sum * (1 + Number.EPSILON) : sum;
+        return of === 'count' ? count : rounded;
       })
       .join(' ');
   }
@@ -277,8 +296,45 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
     });
 
     it('does not fire for a job each hour that starts again, fails, and is answered at once when it tries again', () => {
-      const processes = [{ failures: [7], answers: [7 - HOUR, 30], restart: -1800, scraped: outOfPhase, earlier }];
+      const processes = [{ failures: [7], answers: [7 - HOUR, 30], restarts: [-1800], scraped: outOfPhase, earlier }];
       expect(firedBy(START + HOUR - 300, processes)).toBe(false);
+    });
+
+    it('fires for a job each hour that failed some hours ago, starts again, and fails', () => {
+      const job = { failures: [7 - 1.9 * HOUR, 7], answers: [7 - HOUR], restarts: [-1800] };
+      expect(firedBy(START - HOUR + 75 * 60, [{ ...job, scraped: outOfPhase, earlier }], START)).toBe(true);
+    });
+
+    it('fires when calls fail each minute, for five minutes, in a process that starts again after each', () => {
+      const process = { failures: each(60, 1, 420), answers: each(1, -300, 0), restarts: each(60, 50, 420) };
+      expect(firedBy(START + 7 * 60, [{ ...process, scraped: outOfPhase, earlier }])).toBe(true);
+    });
+
+    it('does not fire when processes start again and again after calls that failed for a moment', () => {
+      const answers = [...each(7, -300, 0), ...each(7, 41, END - START)];
+      const restarts = each(240, 241, END - START);
+      const processes = [inPhase, outOfPhase].map((scraped) => ({
+        failures: each(7, 1, 41),
+        answers,
+        restarts,
+        scraped,
+      }));
+      expect(firedBy(END, processes)).toBe(false);
+    });
+
+    it('does not fire for calls that failed some hours ago, of a process that was not scraped for a while', () => {
+      const scraped = { ...outOfPhase, except: [-2400, 0] as const };
+      expect(firedBy(END, [{ failures: [7 - 1.9 * HOUR], scraped, earlier }], START)).toBe(false);
+    });
+
+    it('does not fire for calls that failed some hours ago, of a process that has workers', () => {
+      const process = { failures: [7 - 1.9 * HOUR], answers: [8 - 1.9 * HOUR], hasWorkers: true };
+      expect(firedBy(END, [{ ...process, scraped: outOfPhase, earlier }])).toBe(false);
+    });
+
+    it('fires for a job each hour of a process that has workers', () => {
+      const process = { failures: each(HOUR, 7, 2 * HOUR), answers: [7 - HOUR], hasWorkers: true };
+      expect(firedBy(START - HOUR + 75 * 60, [{ ...process, scraped: outOfPhase, earlier }])).toBe(true);
     });
 
     it('fires for a job each hour though another app is answered', () => {
