@@ -175,6 +175,16 @@ class Feeds {
     return this.promisedIterator();
   }
 
+  @WithLock('outer')
+  async aroundDeclared() {
+    return this.declared();
+  }
+
+  @WithLock('outer')
+  async aroundGenerator() {
+    return this.generator();
+  }
+
   @WithLock('feed', { lease: 400 })
   async promisedForAMoment() {
     return source.asObservable();
@@ -592,6 +602,41 @@ it.each(['promised', 'promisedIterator'] as const)(
     await until(async () => !(await locks.isLocked('outer')));
   },
 );
+
+describe('a lock around a method that returns a locked stream', () => {
+  /** Begins to read a stream, and returns what ends it. */
+  async function begun(stream: unknown): Promise<() => Promise<unknown>> {
+    if (isObservable(stream)) {
+      const { ended } = heard(stream);
+      await hasReader();
+      return () => (source.complete(), ended);
+    }
+    const iterator = stream as AsyncGenerator<number>;
+    await iterator.next();
+    return () => iterator.return(undefined);
+  }
+
+  it.each([
+    { by: 'withLock', name: 'promised', isHeld: true },
+    { by: 'withLock', name: 'promisedIterator', isHeld: true },
+    { by: 'withLock', name: 'passedOn', isHeld: true },
+    { by: 'withLock', name: 'declared', isHeld: false },
+    { by: 'withLock', name: 'generator', isHeld: false },
+    { by: 'withLock', name: 'passedOnOwn', isHeld: false },
+    { by: '@WithLock', name: 'around', isHeld: true },
+    { by: '@WithLock', name: 'aroundIterator', isHeld: true },
+    { by: '@WithLock', name: 'aroundDeclared', isHeld: true },
+    { by: '@WithLock', name: 'aroundGenerator', isHeld: true },
+  ] as const)('by $by: it is held until the stream has ended, around $name: $isHeld', async ({ by, name, isHeld }) => {
+    const isOuterHeld = () => locks.isLocked('outer');
+    const stream = await (by === 'withLock' ? locks.withLock<unknown>('outer', () => feeds[name]()) : feeds[name]());
+    const before = await isOuterHeld();
+    const end = await begun(stream);
+    expect([before, await isOuterHeld(), await isFree()]).toEqual([isHeld, isHeld, false]);
+    await end();
+    await until(async () => !(await isOuterHeld()) && (await isFree()));
+  });
+});
 
 it('an iterator that yields when it is left does not keep its lock', async () => {
   const iterator = feeds.yieldingAtItsEnd();
