@@ -3,8 +3,8 @@ import { Controller, HttpCode, type INestApplication, Module, Param, Post } from
 import { Test } from '@nestjs/testing';
 import request from 'supertest';
 import ts from 'typescript';
-import { LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
-import { TestLockService } from 'nest-redis-lock/testing';
+import { LockService, type LockUnavailableError, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { MemoryLockStore, TestLockService } from 'nest-redis-lock/testing';
 import { codeBlocks } from './code-blocks.js';
 
 /** Runs the block of docs/guides/testing.md that contains this, and returns the value of an expression behind it. */
@@ -43,6 +43,19 @@ it('the abort path of docs/guides/testing.md works as the page says', async () =
   const log = jest.fn();
   await runBlock('// LOCK_LOST []', { TestLockService, console: { log } }, 'undefined');
   expect(log.mock.calls).toEqual([['LOCK_LOST', []]]);
+});
+
+it('a TestLockService serves one app; several apps, one after the other, can share a store', async () => {
+  const [store, shared] = [new MemoryLockStore(), new TestLockService()];
+  const answers: unknown[] = [];
+  for (const locks of [shared, shared, new TestLockService({ store }), new TestLockService({ store })]) {
+    const module = Test.createTestingModule({ imports: [AppModule] });
+    const app = await module.overrideProvider(LockService).useValue(locks).compile();
+    const call = app.get(LockService).withLock('a', () => 'ran');
+    answers.push(await call.catch((error: LockUnavailableError) => error.detail));
+    await app.close();
+  }
+  expect(answers).toEqual(['ran', expect.stringContaining('This app is shutting down'), 'ran', 'ran']);
 });
 
 /** How long a test may take in Jest and Vitest, unless it says otherwise. */
