@@ -169,6 +169,19 @@ it('a shutdown counts the grace from before the first hook of the app, which can
   expect(await lost.promise).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
 });
 
+it('a shutdown does not wait for a lost lock of several keys that its owner unlocks', async () => {
+  const app = await Test.createTestingModule({
+    imports: [LockTestingModule.forRoot({ shutdownGrace: '1h' })],
+  }).compile();
+  const locks = app.get(LockService);
+  const lock = await locks.lock(['a', 'b']);
+  await locks.forceUnlock('a');
+  await aborted(lock.signal);
+  const closing = app.close();
+  await lock.unlock().catch((error: unknown) => expect(error).toHaveProperty('code', 'LOCK_LOST'));
+  await closing;
+});
+
 /** Jobs that are listed as soon as the test says so, and that run under a lock. */
 function jobs() {
   const [inside, goOn] = [deferred(), deferred()];
