@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { Controller, Get, type INestApplication, Module, type OnModuleDestroy, Post } from '@nestjs/common';
+import { Controller, Get, type INestApplication, Injectable, Module, type OnModuleDestroy, Post } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Agent, request as httpRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -179,6 +179,22 @@ it('a shutdown does not wait for a lost lock of several keys that its owner unlo
   await aborted(lock.signal);
   const closing = app.close();
   await lock.unlock().catch((error: unknown) => expect(error).toHaveProperty('code', 'LOCK_LOST'));
+  await closing;
+});
+
+it('a job that skips a busy key is refused when the app shuts down while it waits', async () => {
+  @Injectable()
+  class Jobs {
+    @WithLock('job', { onTimeout: 'skip' })
+    async run() {}
+  }
+
+  const app = await Test.createTestingModule({ imports: [LockTestingModule.forRoot()], providers: [Jobs] }).compile();
+  await using held = await app.get(LockService).lock('job');
+  const run = app.get(Jobs).run();
+  const closing = app.close();
+  await expect(run).rejects.toHaveProperty('code', 'LOCK_UNAVAILABLE');
+  await held.unlock();
   await closing;
 });
 
