@@ -1,5 +1,6 @@
 import { now } from '../clock/deadline.js';
 import { TimeWheel } from '../clock/time-wheel.js';
+import type { LostReason } from '../errors/lock-lost.error.js';
 import type { LockStore, OwnedLock } from '../store/lock-store.js';
 import { HandOffRun } from './lease/hand-off-run.js';
 import type { Lease } from './lease/lease.js';
@@ -68,16 +69,16 @@ export class LockReleaser implements LockIssuer {
   }
 
   /** Forgets a lease that is lost, and gives its turns to the next callers of this process. */
-  readonly onLost = (lease: Lease): void => {
+  readonly onLost = (lease: Lease, reason: LostReason): void => {
     this.#watchdog.unwatch(lease);
-    this.#leases.lose(lease);
+    this.#leases.lose(lease, reason);
     this.#leaveTurns(lease);
   };
 
   /** Takes all leases from their holders, and releases them, and what is left of lost ones. */
   async releaseAll(): Promise<void> {
-    const lost = [...this.#leases.lost];
     const held = [...this.#leases].filter(({ isHeld }) => isHeld);
+    const lost = [...this.#leases.lost];
     for (const lease of held) lease.lose('shutdown');
     await Promise.all([...lost, ...held].map((lease) => this.#release(lease)));
   }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { LockUnavailableError, type LockLostError } from 'nest-redis-lock';
+import { LockUnavailableError, type Lock, type LockLostError, type LockOptions } from 'nest-redis-lock';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
-import { deferred } from '../support/deferred.js';
+import { aborted, deferred, turn } from '../support/deferred.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
 
 describe('The end of a lease', () => {
@@ -96,5 +96,78 @@ describe('The end of a lease', () => {
     await new Promise((resolve) => setImmediate(resolve));
     expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
     jest.restoreAllMocks();
+  });
+
+  describe('at shutdown', () => {
+    const [keys, lease] = [['a', 'b'], 900];
+    const without = (key: string, { token }: Lock) => store.memory.release({ keys: [key], token, leaseMs: lease });
+
+    /** How a lock is lost of which the store keeps keys, though the lease that it has confirmed is over. */
+    const LOSSES: [string, (locks: ClosableLockService) => Promise<Lock>][] = [
+      [
+        'a renewal that finds one of its keys gone lengthens the others',
+        async (locks) => {
+          const lock = await locks.lock(keys);
+          await without('b', lock);
+          await jest.advanceTimersByTimeAsync(300);
+          expect(lock.signal.reason).toMatchObject({ reason: 'taken' });
+          await jest.advanceTimersByTimeAsync(700);
+          return lock;
+        },
+      ],
+      [
+        'an extension that finds one of its keys gone lengthens the others',
+        async (locks) => {
+          const lock = await locks.lock(keys, { watchdog: false });
+          await without('b', lock);
+          await expect(lock.extend('60s')).rejects.toMatchObject({ reason: 'taken' });
+          await jest.advanceTimersByTimeAsync(50_000);
+          return lock;
+        },
+      ],
+      [
+        'the store runs its renewals and never answers',
+        async (locks) => {
+          const lock = await locks.lock('a');
+          store.afterRenew = () => new Promise<never>(() => undefined);
+          await jest.advanceTimersByTimeAsync(lease);
+          expect(lock.signal.reason).toMatchObject({ reason: 'expired' });
+          return lock;
+        },
+      ],
+    ];
+
+    it.each(LOSSES)('what is left of a lost lock is released: %s', async (_how, lose) => {
+      await lose(locks);
+      expect(await store.isLocked('a')).toBe(true);
+      const closed = locks.close();
+      await jest.advanceTimersByTimeAsync(1);
+      await closed;
+      expect(await store.isLocked('a')).toBe(false);
+    });
+
+    it.each(LOSSES)('what is left of a lost lock is kept for its work: %s', async (_how, lose) => {
+      const patient = lockService(store, { lease, shutdownGrace: '60s' });
+      const lock = await lose(patient);
+      let isClosed = false;
+      const closed = patient.close().then(() => (isClosed = true));
+      await turn();
+      expect([isClosed, await store.isLocked('a')]).toEqual([false, true]);
+      await lock.unlock();
+      await closed;
+      expect(await store.isLocked('a')).toBe(false);
+    });
+
+    it.each<[string, LockOptions, (locks: Lock) => Promise<unknown>]>([
+      ['its only key was taken', {}, () => store.forceRelease('a')],
+      ['it expired without a watchdog', { watchdog: false }, () => jest.advanceTimersByTimeAsync(lease)],
+      ['its "maxHold" was over', { maxHold: 800 }, () => jest.advanceTimersByTimeAsync(2 * lease)],
+    ])('nothing waits for the work of a lost lock of which nothing is left: %s', async (_how, options, lose) => {
+      const patient = lockService(store, { lease, shutdownGrace: '60s' });
+      const lock = await patient.lock('a', options);
+      await Promise.all([aborted(lock.signal), lose(lock)]);
+      // No timer runs any more, so this ends at once or never.
+      await patient.close();
+    });
   });
 });

@@ -3,6 +3,7 @@ import { now, timerAt } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import { SuspensionDetector } from '../../clock/suspension-detector.js';
 import { waitFor } from '../../clock/wait-for.js';
+import type { LostReason } from '../../errors/lock-lost.error.js';
 import type { Lease } from './lease.js';
 
 /**
@@ -11,7 +12,7 @@ import type { Lease } from './lease.js';
  */
 export class LeaseRegistry implements Iterable<Lease> {
   readonly #leases = new ChurnMap<string, Lease>();
-  /** Those of several keys that are lost, with timers that forget them when they end. */
+  /** Those that are lost and may be left in the store, with timers that forget them when the store has. */
   readonly #lost = new Map<Lease, NodeJS.Timeout | undefined>();
   readonly #suspension: SuspensionDetector;
   #acquiring = 0;
@@ -32,10 +33,15 @@ export class LeaseRegistry implements Iterable<Lease> {
     this.#onChange?.();
   }
 
-  /** Forgets a lease that is lost. But of several keys the store may keep the others until its holder has left. */
-  lose(lease: Lease): void {
-    if (lease.keys.length > 1 && now() < lease.endsAt)
-      this.#lost.set(lease, atRoot(() => timerAt(lease.endsAt, () => this.forgetLost(lease)))?.unref());
+  /**
+   * Forgets a lease that is lost. But until its holder has left, the store may keep the other ones of several keys, or
+   * all keys if it ran a renewal to which no reply came.
+   */
+  lose(lease: Lease, reason: LostReason): void {
+    if (reason === 'expired' ? lease.wasRenewalDue : lease.keys.length > 1) {
+      const endsAt = now() + lease.longestMs;
+      this.#lost.set(lease, atRoot(() => timerAt(endsAt, () => this.forgetLost(lease)))?.unref());
+    }
     this.delete(lease);
   }
 

@@ -69,7 +69,7 @@ export class Lease implements OwnedLock {
   /** When the watchdog checks it next. Only the watchdog uses this. */
   dueAt = 0;
   /** Called at once when the lease is lost, before its holder hears of it. */
-  onLost: (lease: Lease) => void = () => undefined;
+  onLost: (lease: Lease, reason: LostReason) => void = () => undefined;
 
   /** What the next renewal asks for. */
   leaseMs: number;
@@ -126,6 +126,11 @@ export class Lease implements OwnedLock {
   /** How long it was confirmed for. Less than `leaseMs` when it was handed over and has not been renewed yet. */
   get confirmedMs(): number {
     return this.#confirmedMs;
+  }
+
+  /** Whether a renewal was due after the last that was confirmed. The store may have run it, though no reply came. */
+  get wasRenewalDue(): boolean {
+    return this.#confirmedAt + this.leaseMs / 3 < this.renewUntil;
   }
 
   /** Makes the keys stay for at least that long from now on, even when they are given back sooner. */
@@ -254,9 +259,10 @@ export class Lease implements OwnedLock {
   lose(reason: LostReason, forced?: ForcedUnlock): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
-    this.onLost(this);
     const hasExpired = reason === 'taken' && !forced && now() >= this.#endsAt;
-    this.#holder?.lose(hasExpired ? 'expired' : reason, forced);
+    const why = hasExpired ? 'expired' : reason;
+    this.onLost(this, why);
+    this.#holder?.lose(why, forced);
   }
 
   /** Ends it on purpose. */
