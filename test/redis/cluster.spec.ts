@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import { Cluster, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { LockKeyError, LockUnavailableError, type Lock } from 'nest-redis-lock';
@@ -364,6 +364,42 @@ describe('A lock in a Redis Cluster', () => {
       await (await there.lock(a, { wait: 0 })).unlock();
     },
   );
+
+  it.each(['quit', 'disconnect'] as const)(
+    'a call that meets a client while the app closes it by %s goes out as soon as that has ended',
+    async (how) => {
+      const own = cluster.client();
+      const orphaned = lockService(redisStore({ connection: own }), { shutdownGrace: 0 });
+      const lock = await orphaned.lock(a);
+      // No timer comes, so none tries again.
+      jest.useFakeTimers({ doNotFake: ['Date', 'performance', 'nextTick', 'queueMicrotask', 'setImmediate'] });
+      try {
+        void own[how]();
+        expect(own.status).toBe('disconnecting');
+        let isReleased = false;
+        void lock.unlock().then((ours) => (isReleased = ours));
+        await until(() => isReleased);
+      } finally {
+        jest.useRealTimers();
+      }
+      await orphaned.close();
+    },
+  );
+
+  it('a client that the app connects again when it has ended keeps the locks, also those of calls that met its end', async () => {
+    const own = cluster.client();
+    const service = lockService(redisStore({ connection: own }), { shutdownGrace: 0 });
+    const lock = await service.lock(a);
+    const another = jest.spyOn(own, 'duplicate');
+    const connected = once(own, 'end').then(() => own.connect());
+    own.disconnect();
+    expect(await lock.unlock()).toBe(true);
+    await connected;
+    await service.withLock(a, () => undefined);
+    expect(another).not.toHaveBeenCalled();
+    await service.close();
+    own.disconnect();
+  });
 
   it('a client that the app has closed before leaves the locks to one of the library', async () => {
     const closed = cluster.client();

@@ -6,12 +6,15 @@ const CLOSING = new Set<Cluster['status']>(['disconnecting', 'close']);
 /** Knows whether a client has been closed. Its status does not tell: ioredis may set it to "close" after the end. */
 export class ClientEnd {
   readonly #cluster: Cluster;
+  readonly #onEnd: () => void;
   #hasEnded: boolean;
   /** Whether it was closing at the last look. */
   #wasClosing = false;
 
-  constructor(cluster: Cluster) {
+  /** @param onEnd called when it has ended, and does not connect again at once */
+  constructor(cluster: Cluster, onEnd: () => void) {
     this.#cluster = cluster;
+    this.#onEnd = onEnd;
     this.#hasEnded = cluster.status === 'end';
     cluster.on('end', this.#ended);
     cluster.on('connecting', this.#connecting);
@@ -40,6 +43,10 @@ export class ClientEnd {
 
   readonly #ended = (): void => {
     this.#hasEnded = true;
+    // The app may connect it again when it hears of the end: then `connecting` comes first.
+    setImmediate(() => {
+      if (this.#hasEnded) this.#onEnd();
+    });
   };
 
   readonly #connecting = (): void => {

@@ -244,7 +244,7 @@ export class ClusterConnection extends Connection {
 
   protected override fail(call: Call, error: LockUnavailableError): void {
     super.fail(call, error);
-    if (this.parked.size === 0) this.#stopTryingAgain();
+    if (this.parked.size === 0) this.#tryAgain.clear();
   }
 
   /**
@@ -262,7 +262,7 @@ export class ClusterConnection extends Connection {
     // Releases that a silent node did not get are sent when it replies.
     this.#silentNodes = new SilentNodes(cluster, this.timeoutMs, () => this.#topology.announceChange());
     this.#doubts = new Doubts(cluster, this.#silentNodes);
-    this.#end = new ClientEnd(cluster);
+    this.#end = new ClientEnd(cluster, () => this.#clientEnded());
     cluster.on('node error', this.#nodeFailed);
     this.#topology = new Topology(cluster, (reconnected) => {
       this.#around.onReady(reconnected || this.#isAlone);
@@ -284,6 +284,11 @@ export class ClusterConnection extends Connection {
     if (this.#isAlone) return;
     // The nodes that the app has named may all be gone by now.
     this.#goOnWith(ownCluster(this.#cluster, knownNames(this.#cluster), this.timeoutMs / 4));
+  }
+
+  /** Sends again at once what waits for the app's client. One of our own is given time between two tries. */
+  #clientEnded(): void {
+    if (!this.#isAlone && this.parked.size > 0) this.#resendParked();
   }
 
   /**
@@ -330,16 +335,12 @@ export class ClusterConnection extends Connection {
   };
 
   #resendParked(): void {
-    this.#stopTryingAgain();
+    this.#tryAgain.clear();
     if (this.#end.look()) this.#goOnAlone();
     for (const call of this.unpark()) {
       if (call.sent) this.resent(call.slot);
       this.write(call);
     }
-  }
-
-  #stopTryingAgain(): void {
-    this.#tryAgain.clear();
   }
 
   #unreachable(call: Pick<Call, 'sent'>): LockUnavailableError {
