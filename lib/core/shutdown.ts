@@ -5,8 +5,8 @@ import type { LeaseRegistry } from './lease/lease-registry.js';
 import { ShuttingDownError } from './lock/shutting-down.error.js';
 
 /**
- * How long a refusal takes at most while the app still runs, in ms. Nest may wait long for its HTTP requests; meanwhile
- * workers fetch one job after the other, and would fail a whole queue of them.
+ * How long a refusal takes at most while the app still runs, in ms. Nest may wait long for its HTTP requests, and this
+ * for held locks; meanwhile workers fetch one job after the other, and would fail a whole queue of them.
  */
 const REFUSAL_MS = 1000;
 
@@ -27,6 +27,7 @@ export class Shutdown {
   #refusal: LockUnavailableError | undefined;
   #grace: { readonly endsAt: number; readonly timer: NodeJS.Timeout | undefined } | undefined;
   #ended: Promise<void> | undefined;
+  #hasEnded = false;
   /** What refused callers wait for. */
   #pause: { readonly over: Promise<void>; readonly end: () => void } | undefined;
 
@@ -59,9 +60,9 @@ export class Shutdown {
     this.#parts.failWaiters(this.#refusal);
   }
 
-  /** Resolves when refused callers may hear of it: when the end begins, or after a moment. */
+  /** Resolves when refused callers may hear of it: after a moment, or when the service has ended. */
   pause(): Promise<void> {
-    if (this.#ended) return Promise.resolve();
+    if (this.#hasEnded) return Promise.resolve();
     this.#pause ??= atRoot(() => this.#newPause());
     return this.#pause.over;
   }
@@ -86,11 +87,12 @@ export class Shutdown {
   async #end(graceMs: number): Promise<void> {
     const graceEndsAt = this.startGrace(graceMs);
     this.stopGranting();
-    this.#endPause();
     await this.#parts.leases.whenNoneAcquiring();
     await this.#parts.leases.whenEmpty(graceEndsAt);
     clearTimeout(this.#grace!.timer);
     await this.#parts.close();
+    this.#hasEnded = true;
+    this.#endPause();
   }
 
   #endGrace(): void {

@@ -7,7 +7,7 @@ import { json } from 'node:stream/consumers';
 import { LockService, LockUnavailableError, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import request from 'supertest';
-import { aborted, deferred, until } from '../support/deferred.js';
+import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
 const GRACE_MS = 100;
@@ -65,6 +65,24 @@ describe.each(PLATFORMS)('on %s, while the app shuts down,', (_platform, adapter
     agent.destroy();
     await closing;
     expect(await refused).toBeInstanceOf(LockUnavailableError);
+  });
+
+  it('a worker that fetches one job after the other fails few of them while the app waits for a lock', async () => {
+    const app = await startApp(adapter, { imports: [LockTestingModule.forRoot()] });
+    const locks = app.get(LockService);
+    const held = await locks.lock('job');
+    const closing = app.close();
+    await until(() => locks.isEnding);
+    // Nest has no request to wait for.
+    for (let turns = 0; turns < 10; turns++) await turn();
+    let isRefused = false;
+    const refused = locks.lock('other').catch((error: unknown) => ((isRefused = true), error));
+    for (let turns = 0; turns < 10; turns++) await turn();
+    expect(isRefused).toBe(false);
+    await held.unlock();
+    await closing;
+    expect(await refused).toBeInstanceOf(LockUnavailableError);
+    await expect(locks.lock('other')).rejects.toBeInstanceOf(LockUnavailableError);
   });
 
   it.each(['a new connection', 'a connection that is kept alive'])(
