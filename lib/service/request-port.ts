@@ -59,9 +59,11 @@ export function waitSignalsWith(requests: RequestPort): () => LockRequest['waitS
   return () => {
     const work = workOfCaller(isAround);
     if (!work) return outside;
+    // Not when it first waits: its work may have ended by then.
+    const gone = requests.waitSignal(true);
+    const end = gone && work.endOfWaits(gone, isAround);
     return function (this: LockRequest) {
-      const gone = requests.waitSignal(true);
-      return given(this.signal, gone && work.goneAfterWork(gone));
+      return given(this.signal, end);
     };
   };
 }

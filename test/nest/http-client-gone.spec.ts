@@ -115,6 +115,25 @@ class Accounts {
     );
   }
 
+  /** Its steps call work that has a lock of its own, which goes on to its end. */
+  @WithLock('import', { wait: '1m' })
+  import(id: string): Observable<unknown> {
+    return from([1]).pipe(
+      concatMap(async () => {
+        await this.pay(id);
+        events.emit('paid');
+        return { data: 'paid' };
+      }),
+    );
+  }
+
+  /** Starts work as its last step, and completes. */
+  @WithLock('report')
+  async *report(id: string) {
+    yield 'all';
+    void this.withdraw(id, 'gone');
+  }
+
   @WithLock((id: string) => `account:${id}`)
   async history(_id: string, client: string): Promise<Observable<string>> {
     events.emit(`${client} is inside`);
@@ -191,6 +210,19 @@ class AccountsController {
   @Post('paid-at-last/:id/all')
   async paidAtLast(@Param('id') id: string) {
     await this.accounts.paidAtLast(id);
+    events.emit('paid');
+    await goOn.promise;
+  }
+
+  @Sse('import/:id')
+  import(@Param('id') id: string) {
+    return this.accounts.import(id);
+  }
+
+  @Post('report/:id/all')
+  async report(@Param('id') id: string) {
+    for await (const part of this.accounts.report(id)) events.emit(part);
+    await turn();
     events.emit('paid');
     await goOn.promise;
   }
@@ -495,6 +527,31 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
     await store.release(OTHER);
     await inside;
     goOn.resolve();
+  });
+
+  it('a client that goes does not end the wait of what a stream has started, and was read to its end', async () => {
+    await held.unlock();
+    await store.acquire(OTHER);
+    events.once('all', () => (store.answers = deferred()));
+    const gone = await send('report/42/all', 'paid');
+    await leave(gone);
+    store.answers!.resolve();
+    store.answers = undefined;
+    await turn();
+    const inside = once(events, 'gone is inside');
+    await store.release(OTHER);
+    await inside;
+    goOn.resolve();
+  });
+
+  it('a client that goes does not end waits of work that a step of its stream has begun', async () => {
+    const gone = await send('import/42', 'gone asks', false, 'GET');
+    await leave(gone);
+    await turn();
+    const paid = once(events, 'paid');
+    await held.unlock();
+    await paid;
+    expect(ran).toEqual(['gone']);
   });
 
   it('a client that goes ends its wait in the lock that a middleware holds around its request', async () => {

@@ -2,16 +2,19 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { nextTurn } from '../../clock/next-turn.js';
 import type { Lock } from '../lock/lock.js';
 
-/** The waits in the work of a lock. */
+/** The waits that begin in the work of a lock. */
 interface Waits {
   /** Says that their caller has gone. */
   readonly gone: AbortSignal;
   readonly end: AbortController;
+  /** The work that this one is part of. */
+  readonly around: LockNode | undefined;
 }
 
-async function endWaits({ gone, end }: Waits): Promise<void> {
+async function endWaits({ gone, end, around }: Waits): Promise<void> {
+  // A stream may hear that its reader has gone before its request does.
   await nextTurn();
-  if (gone.aborted) end.abort(gone.reason);
+  if (gone.aborted && !around?.lock) end.abort(gone.reason);
 }
 
 /** A lock in an async context, and the lock around it. */
@@ -22,8 +25,6 @@ export class LockNode {
   readonly context: LockContext;
   #parent: LockNode | undefined;
   #waits: Waits | undefined;
-  /** Whether a stream has left what its work had begun. */
-  #isLeft = false;
 
   constructor(lock: Lock, context: LockContext, parent: LockNode | undefined) {
     this.lock = lock;
@@ -31,18 +32,19 @@ export class LockNode {
     this.#parent = parent;
   }
 
-  /** Makes a signal for all who wait in the work. It aborts when a stream has left them, and `gone` has aborted. */
-  goneAfterWork(gone: AbortSignal): AbortSignal {
-    if (this.#isLeft) return gone;
-    if (this.#waits?.gone !== gone) this.#waits = { gone, end: new AbortController() };
+  /**
+   * Makes a signal for all waits that begin in the work. It aborts when a stream has left them, because `gone` has
+   * aborted.
+   */
+  endOfWaits(gone: AbortSignal, isAround: (node: LockNode) => boolean): AbortSignal {
+    if (this.#waits?.gone !== gone)
+      this.#waits = { gone, end: new AbortController(), around: workFrom(this.parent, isAround) };
     return this.#waits.end.signal;
   }
 
   /** Forgets the lock; ends the waits that a stream has left. */
   leave(isStream: boolean): void {
     this.lock = undefined;
-    this.#isLeft = isStream;
-    // A stream may hear that its reader has gone before its request does.
     if (isStream && this.#waits) void endWaits(this.#waits);
   }
 
@@ -75,15 +77,19 @@ export function locksAround(): WeakSet<LockNode> | undefined {
 
 /**
  * Finds the work that a caller does in a lock, of any service, and that goes on when nobody waits for its result any
- * more: of locks that share their keys with nobody, the outermost.
+ * more: that of the innermost lock which shares its keys with nobody.
  *
  * @param isAround whether a lock is around the caller, which is then no part of its work
  */
 export function workOfCaller(isAround: (node: LockNode) => boolean): LockNode | undefined {
-  let found: LockNode | undefined;
-  for (let node = nodes.getStore(); node; node = node.parent)
-    if ((node.lock?.mode === 'exclusive' || node.lock?.mode === 'write') && !isAround(node)) found = node;
-  return found;
+  return workFrom(nodes.getStore(), isAround);
+}
+
+function workFrom(innermost: LockNode | undefined, isAround: (node: LockNode) => boolean): LockNode | undefined {
+  let node = innermost;
+  while (node && !((node.lock?.mode === 'exclusive' || node.lock?.mode === 'write') && !isAround(node)))
+    node = node.parent;
+  return node;
 }
 
 /** Knows the locks of one service that the running async context is inside of, innermost first. */
