@@ -70,11 +70,12 @@ it('what begins a time series is counted too, though it is no increase', () => {
     for (const [, series, time] of increases)
       expect(inOneLine).toContain(`${series} unless ${before(name, series!, time!)}`);
     for (const [, series, time] of text.matchAll(/\bmax_over_time\((\w+(?:\{[^}]*\})?)\[([^\]]+)\]\)/g)) {
+      const last = `last_over_time(${series}[${time}])`;
       const beginnings = [
-        `abs( ${series} - last_over_time(${series}[1d] offset ${time}) ) <`,
+        `abs( ${last} - last_over_time(${series}[1d] offset ${time}) ) <`,
         `${series} offset ${time}`,
       ];
-      expect(beginnings.some((before) => inOneLine.includes(`${series} unless ${before}`))).toBe(true);
+      expect(beginnings.some((before) => inOneLine.includes(`${last} unless ${before}`))).toBe(true);
     }
   }
 });
@@ -152,6 +153,8 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
     readonly earlier?: number;
     /** When it starts again, and counts from 0. */
     readonly restarts?: readonly number[];
+    /** When it ends. Another process that takes its place has series of its own. */
+    readonly ends?: number;
     /** Whether it has workers, whose sums are added in another order each time: floating-point numbers differ by that. */
     readonly hasWorkers?: boolean;
   }
@@ -159,12 +162,13 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
   /** What Prometheus gets of calls of a process until then: how many, or how long they took. `_` is nothing. */
   function samples(calls: readonly number[], process: Process, until: number, of: 'count' | 'sum'): string {
     const { every, after = 0, except: [from, to] = [0, 0] } = process.scraped;
-    const { earlier = 0, restarts = [], hasWorkers = false } = process;
+    const { earlier = 0, restarts = [], ends = Infinity, hasWorkers = false } = process;
     const times = Array.from({ length: until / STEP + 1 }, (_, at) => at * STEP);
     return times
       .map((time) => {
         const isInGap = time > START + from && time < START + to;
         if ((time - after) % every !== 0 || isInGap) return '_';
+        if (time > START + ends) return 'stale';
         const restart = Math.max(-Infinity, ...restarts.filter((restart) => START + restart < time));
         const before = restart === -Infinity ? earlier : 0;
         const counted = calls.filter((call) => START + call < time && call > restart);
@@ -308,6 +312,42 @@ const runsRules = spawnSync('promtool', ['--version']).status === 0;
     it('fires when calls fail each minute, for five minutes, in a process that starts again after each', () => {
       const process = { failures: each(60, 1, 420), answers: each(1, -300, 0), restarts: each(60, 50, 420) };
       expect(firedBy(START + 7 * 60, [{ ...process, scraped: outOfPhase, earlier }])).toBe(true);
+    });
+
+    it('does not fire after first calls that fail, and are answered at last, when the process is replaced', () => {
+      const calls = { failures: [7, 37], answers: [67] };
+      expect(firedBy(START + 2 * HOUR, [{ ...calls, ends: 660, scraped: outOfPhase }])).toBe(false);
+      expect(firedBy(START + 2 * HOUR, [{ ...calls, restarts: [-600, 660], scraped: outOfPhase, earlier }])).toBe(
+        false,
+      );
+    });
+
+    it('fires when calls fail for some minutes, each in a new process that ends soon, though others are answered', () => {
+      const processes = each(90, 0, 540).map((at) => ({ failures: [at + 5], ends: at + 75, scraped: outOfPhase }));
+      const other = { failures: [], answers: each(7, -300, 540), scraped: outOfPhase, earlier };
+      expect(firedBy(START + 540, [...processes, other])).toBe(true);
+    });
+
+    it.each([
+      { what: 'each 5 minutes', period: 300 },
+      { what: 'each hour', period: HOUR },
+    ])('fires for a job $what that is a new process each time', ({ period }) => {
+      const processes = each(period, 0, 2 * HOUR).map((at) => ({
+        failures: [at + 10],
+        ends: at + 120,
+        scraped: outOfPhase,
+      }));
+      expect(firedBy(START + 10 * 60, processes)).toBe(true);
+      expect(firedBy(START + 2 * HOUR, processes, START + 2 * HOUR - 60)).toBe(true);
+    });
+
+    it('does not fire when new processes that end soon fail for a moment, and the next are answered', () => {
+      const processes = each(90, -360, 2400).map((at) => {
+        const calls = each(7, at + 5, at + 75);
+        const [failures, answers] = [true, false].map((fails) => calls.filter((t) => (t > 0 && t < 60) === fails));
+        return { failures: failures!, answers: answers!, ends: at + 85, scraped: outOfPhase };
+      });
+      expect(firedBy(END, processes)).toBe(false);
     });
 
     it('does not fire when processes start again and again after calls that failed for a moment', () => {
