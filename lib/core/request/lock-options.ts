@@ -42,7 +42,8 @@ export interface LockOptions {
   readonly warnAfter?: Duration | undefined;
   /**
    * How long the key stays locked at least after the grant, even if the work is done sooner: for jobs that must run
-   * once, on hosts whose clocks differ a little. After a crash the key is free when the lease ends.
+   * once, on hosts whose clocks differ a little. After a crash, or when the lock is lost, the key is free when the
+   * lease ends. So choose it shorter than `maxHold`, and, without a watchdog, shorter than `lease`.
    * @default 0
    */
   readonly atLeast?: Duration | undefined;
