@@ -8,7 +8,7 @@ import { callExceptionFactory, type LockExceptionFactory } from './exception-fac
 import { type Failure, hasNoted, MISTAKES, noteFailure } from './failed-response.js';
 import { keepQueuedInContext } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
-import { isClosed, isOver, onceEnded } from './response-end.js';
+import { isClosed, isEndedByApp, isOver, onceEnded } from './response-end.js';
 
 const requests = new AsyncLocalStorage<HttpRequest | undefined>();
 
@@ -83,7 +83,7 @@ class HttpRequest {
    */
   clientGone(isInside: boolean): AbortSignal | undefined {
     const response = this.#response.deref();
-    if (!response || response.writableEnded) return undefined;
+    if (!response || isEndedByApp(response)) return undefined;
     const gone = (this.#gone ??= goneSignal(response));
     if (!gone.aborted || isInside) return gone;
     if (this.#isTold || heard.has(gone)) return undefined;
@@ -116,7 +116,7 @@ function nothing(): void {}
 function goneSignal(response: ServerResponse): AbortSignal {
   const gone = gones.get(response) ?? new AbortController();
   const tell = (): void => {
-    if (response.writableEnded) return;
+    if (isEndedByApp(response)) return;
     if (getEventListeners(gone.signal, 'abort').length > 0) heard.add(gone.signal);
     gone.abort(clientGone());
   };

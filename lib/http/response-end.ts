@@ -20,6 +20,9 @@ const ENDED_IN_QUEUE = Symbol('ended in queue');
 
 const queued = new WeakSet<ServerResponse>();
 
+/** Responses that the app has ended, though `writableEnded` may not tell. */
+const endedByApp = new WeakSet<ServerResponse>();
+
 /** What waits for the end of a response. */
 const listenersOf = new WeakMap<ServerResponse, Set<() => void>>();
 
@@ -28,9 +31,17 @@ export function isClosed(response: ServerResponse & Http2Part): boolean {
   return response.destroyed || response.stream?.destroyed === true || connectionOf(response)?.destroyed === true;
 }
 
+/**
+ * Tells whether the app has ended the response. With serverless adapters `writableEnded` does not always tell: their
+ * sockets take all at once, so Node emits `finish` before it is true; or their `end()` never calls that of Node.
+ */
+export function isEndedByApp(response: ServerResponse): boolean {
+  return response.writableEnded || endedByApp.has(response);
+}
+
 /** Tells whether the app has ended the response, or nobody can receive it any more. */
 export function isOver(response: ServerResponse): boolean {
-  return response.writableEnded || isClosed(response);
+  return isEndedByApp(response) || isClosed(response);
 }
 
 /**
@@ -57,13 +68,17 @@ function listenTo(response: ServerResponse & Http2Part, listeners: Set<() => voi
   const { stream } = response;
   const connection = connectionOf(response);
   const ended = (): void => {
-    response.off('finish', ended).off('close', ended).off(ENDED_IN_QUEUE, ended);
+    response.off('finish', finish).off('close', ended).off(ENDED_IN_QUEUE, ended);
     stream?.off('close', ended);
     stopListening?.();
     listenersOf.delete(response);
     for (const listener of listeners) listener();
   };
-  response.on('finish', ended).on('close', ended);
+  const finish = (): void => {
+    if (!stream) endedByApp.add(response);
+    ended();
+  };
+  response.on('finish', finish).on('close', ended);
   stream?.on('close', ended);
   // One that has closed emits nothing any more, and would be kept by the watch.
   const stopListening = isEmitter(connection) && !isClosed(response) ? onceClosed(connection, ended) : undefined;
@@ -93,6 +108,7 @@ function emitEndInQueue(response: ServerResponse): void {
     const act = response[name].bind(response) as (...args: unknown[]) => ServerResponse;
     response[name] = (...args: unknown[]) => {
       const result = act(...args);
+      if (name === 'end') endedByApp.add(response);
       if (!response.socket) response.emit(ENDED_IN_QUEUE);
       return result;
     };

@@ -5,6 +5,7 @@ import {
   type ExecutionContext,
   Get,
   HttpException,
+  Inject,
   type INestApplication,
   type NestInterceptor,
   Param,
@@ -22,7 +23,7 @@ import { PassThrough } from 'node:stream';
 import { merge, type Observable, Subject } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { type SendRequest, sendHttp1, sendHttp2 } from '../support/http/http-clients.js';
-import { lambda } from '../support/http/serverless.js';
+import { azure, lambda } from '../support/http/serverless.js';
 import { type NewAdapter, startApp } from './http-app.js';
 
 const PLATFORMS: [name: string, adapter: NewAdapter, send: SendRequest][] = [
@@ -42,6 +43,8 @@ const ran: string[] = [];
 let goOn: Deferred;
 let file: PassThrough;
 let tooLate: Subject<never>;
+/** What the handler starts. */
+let mail: Promise<void>;
 
 /** As `timeout()`, at the moment that the test chooses. */
 class Impatient implements NestInterceptor {
@@ -83,6 +86,25 @@ class Orders {
     ran.push('body');
     if (fails) throw new HttpException('no', 418);
     return { id: 7 };
+  }
+}
+
+class Mails {
+  @WithLock(KEY, { wait: '1m' })
+  async send() {
+    ran.push('sent');
+  }
+}
+
+/** Answers before what it has started has its lock. */
+@Controller('start')
+class Starter {
+  @Inject() readonly mails!: Mails;
+
+  @Get('mail')
+  start() {
+    mail = this.mails.send();
+    return 'started';
   }
 }
 
@@ -221,7 +243,8 @@ describe('on Express behind a serverless adapter', () => {
   beforeEach(async () => {
     const module = await Test.createTestingModule({
       imports: [LockTestingModule.forRoot({ wait: 0 })],
-      controllers: [Orders],
+      controllers: [Orders, Starter],
+      providers: [Mails],
     }).compile();
     app = await module.createNestApplication(new ExpressAdapter(), { logger: false }).init();
   });
@@ -245,5 +268,17 @@ describe('on Express behind a serverless adapter', () => {
       expect([path, (await invoke(`/${scope}/${path}`)).status]).toEqual([path, status]);
       expect([path, await locks.isLocked(KEY)]).toEqual([path, false]);
     }
+  });
+
+  it.each([
+    ['AWS Lambda', lambda],
+    ['Azure Functions', azure],
+  ])('what a handler has started waits on after its answer, on %s', async (_name, adapter) => {
+    ran.length = 0;
+    const held = await app.get(LockService).lock(KEY);
+    expect((await adapter(app)('/start/mail')).body).toBe('started');
+    await held.unlock();
+    await mail;
+    expect(ran).toEqual(['sent']);
   });
 });

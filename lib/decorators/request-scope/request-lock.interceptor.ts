@@ -8,7 +8,7 @@ import type { LockKey } from '../../core/request/lock-key.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
 import { clientGone, insideRequest, isElsewhere, rawResponse } from '../../http/http-request.js';
-import { isOver, onceEnded } from '../../http/response-end.js';
+import { isEndedByApp, isOver, onceEnded } from '../../http/response-end.js';
 import type { LockService } from '../../service/lock.service.js';
 import { lockServiceToken } from '../../service/lock.tokens.js';
 import { endedBy, keyOrAttachedError } from '../call/call-parts.js';
@@ -135,7 +135,7 @@ export function requestLockInterceptor(
       // Nobody waits for the handler any more once another interceptor has responded. A response that came before this
       // handler is no reason.
       const stopListening = isOver(response) ? undefined : onceEnded(response, giveUp);
-      if (isOver(response) && !response.writableEnded) giveUp();
+      if (isOver(response) && !isEndedByApp(response)) giveUp();
       const work = (lock: Lock): Promise<void> => {
         over.signal.throwIfAborted();
         began = true;

@@ -1,4 +1,5 @@
 import type { INestApplication } from '@nestjs/common';
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 
 export interface Answer {
@@ -28,4 +29,19 @@ export function lambda(app: INestApplication): Invoke {
     );
     return { status: statusCode, body };
   };
+}
+
+/** As `@nestjs/azure-func-http` does: the response has no socket, and Node does not hear of its end. */
+export function azure(app: INestApplication): Invoke {
+  const handler = app.getHttpAdapter().getInstance() as RequestListener;
+  return (path) =>
+    new Promise((resolve) => {
+      const request = Object.assign(new IncomingMessage(undefined as never), { method: 'GET', url: path });
+      const response = new ServerResponse(request);
+      response.end = (body: unknown) => {
+        resolve({ status: response.statusCode, body: String(body) });
+        return response;
+      };
+      handler(request, response);
+    });
 }
