@@ -1,4 +1,5 @@
 import { now, timerAt } from '../clock/deadline.js';
+import { nextTurn } from '../clock/next-turn.js';
 import { atRoot } from '../clock/root-context.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';
@@ -27,7 +28,8 @@ export class Shutdown {
   #refusal: LockUnavailableError | undefined;
   #grace: { readonly endsAt: number; readonly timer: NodeJS.Timeout | undefined } | undefined;
   #ended: Promise<void> | undefined;
-  #hasEnded = false;
+  /** Whether refused callers hear of it at once. */
+  #tellsAtOnce = false;
   /** What refused callers wait for. */
   #pause: { readonly over: Promise<void>; readonly end: () => void } | undefined;
 
@@ -60,9 +62,12 @@ export class Shutdown {
     this.#parts.failWaiters(this.#refusal);
   }
 
-  /** Resolves when refused callers may hear of it: after a moment, or when the service has ended. */
+  /**
+   * Resolves when refused callers may hear of it: after a moment, or when the service has ended. Those that wait when
+   * the end begins hear of it at once.
+   */
   pause(): Promise<void> {
-    if (this.#hasEnded) return Promise.resolve();
+    if (this.#tellsAtOnce) return Promise.resolve();
     this.#pause ??= atRoot(() => this.#newPause());
     return this.#pause.over;
   }
@@ -84,15 +89,22 @@ export class Shutdown {
     this.#pause = undefined;
   }
 
+  #tellAtOnce(): void {
+    this.#tellsAtOnce = true;
+    this.#endPause();
+  }
+
   async #end(graceMs: number): Promise<void> {
     const graceEndsAt = this.startGrace(graceMs);
     this.stopGranting();
+    this.#tellAtOnce();
+    await nextTurn();
+    this.#tellsAtOnce = false;
     await this.#parts.leases.whenNoneAcquiring();
     await this.#parts.leases.whenEmpty(graceEndsAt);
     clearTimeout(this.#grace!.timer);
     await this.#parts.close();
-    this.#hasEnded = true;
-    this.#endPause();
+    this.#tellAtOnce();
   }
 
   #endGrace(): void {

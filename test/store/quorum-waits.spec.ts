@@ -38,7 +38,7 @@ describe('A caller of a quorum that waits for a short time', () => {
       await expect(there.lock('a', { wait: 20 })).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
       await held.unlock();
       // It is the turn of others for 160 ms.
-      const again = await here.lock('a', { wait: 100 });
+      const again = await here.lock('a', { wait: 150 });
       await again.unlock();
     }
   });
