@@ -45,10 +45,10 @@ export const NO_REQUESTS: RequestPort = {
 };
 
 /**
- * Makes a function for calls that begin: it returns what lists the signals that end the wait of the call, which are that
- * of its options, and that of its request. Work that holds a key alone goes on to its end without a caller, and so do
- * the waits that it begins, also if they last longer. But what an Observable has begun can't be stopped when its reader
- * leaves: what still waits then, ends.
+ * Makes a function for calls that begin: it returns what lists the signals that end the wait of the call, which are
+ * that of its options, and that of its request. Work that holds a key alone goes on to its end without a caller, and so
+ * do the waits that it begins, also if they last longer. But what an Observable has begun can't be stopped when its
+ * reader leaves: what still waits then, ends.
  */
 export function waitSignalsWith(requests: RequestPort): () => LockRequest['waitSignals'] {
   const isAround = (node: LockNode): boolean => requests.isAround(node);

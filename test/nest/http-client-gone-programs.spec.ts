@@ -1,22 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter, once } from 'node:events';
-import { type Server, type ServerResponse, request } from 'node:http';
+import { type Server, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  Controller,
-  type INestApplication,
-  type MiddlewareConsumer,
-  Module,
-  type NestModule,
-  Post,
-} from '@nestjs/common';
+import { Controller, type INestApplication, Post } from '@nestjs/common';
 import { type LockOptions, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { deferred, turn, until } from '../support/deferred.js';
 import { Random } from '../support/model/random.js';
 import { type ClosableLockService, lockService } from '../support/stores/lock-services.js';
 import { PLATFORMS, startApp } from './http-app.js';
+import { oneAtATime } from './one-at-a-time.js';
 
 const PROGRAMS = 100;
 const MODES = ['exclusive', 'exclusive', 'write', 'read', 'permits'] as const;
@@ -159,31 +153,13 @@ class Programs {
   }
 }
 
-/** Holds a lock around the whole request. */
-@Module({})
-class OneAtATime implements NestModule {
-  constructor(private readonly locks: LockService) {}
-
-  configure(consumer: MiddlewareConsumer) {
-    const inTurn = (_request: unknown, response: ServerResponse, next: (error?: unknown) => void) => {
-      const handled = async () => {
-        const closed = once(response, 'close');
-        next();
-        await closed;
-      };
-      this.locks.withLock('user:7', handled).catch(next);
-    };
-    consumer.apply(inTurn).forRoutes('behind-middleware');
-  }
-}
-
 describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
   const store = new SlowStore();
   let app: INestApplication;
   let elsewhere: ClosableLockService;
 
   beforeAll(async () => {
-    const imports = [LockTestingModule.forRoot({ store }), OneAtATime];
+    const imports = [LockTestingModule.forRoot({ store }), oneAtATime('behind-middleware')];
     app = await startApp(adapter, { imports, controllers: [Programs] });
     server().on('connection', (socket: Socket) => socket.once('close', () => events.emit('left')));
     elsewhere = lockService(store);

@@ -7,10 +7,7 @@ import {
   HttpCode,
   type INestApplication,
   Injectable,
-  type MiddlewareConsumer,
-  Module,
   type NestInterceptor,
-  type NestModule,
   Param,
   Post,
   type Provider,
@@ -23,11 +20,12 @@ import { APP_GUARD } from '@nestjs/core';
 import { type Lock, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
-import { Agent, type ClientRequest, type IncomingMessage, type Server, type ServerResponse, request } from 'node:http';
+import { Agent, type ClientRequest, type IncomingMessage, type Server, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { concatMap, from, Observable, of, tap } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { PLATFORMS, startApp } from './http-app.js';
+import { oneAtATime } from './one-at-a-time.js';
 import { ofAnotherProcess } from '../support/stores/other-process.js';
 
 /** What the server says of its clients: `<client> asks`, `<client> is inside`, `<client> failed`. */
@@ -275,24 +273,6 @@ class AccountsController {
   @UseGuards(SlowGuard)
   guarded(@Param('id') id: string, @Param('client') client: string) {
     return this.withdraw(id, client);
-  }
-}
-
-/** Lets in one request of a user at a time, until its connection has closed. */
-@Module({})
-class OneAtATime implements NestModule {
-  constructor(private readonly locks: LockService) {}
-
-  configure(consumer: MiddlewareConsumer) {
-    const inTurn = (_request: unknown, response: ServerResponse, next: (error?: unknown) => void) => {
-      const handled = async () => {
-        const closed = once(response, 'close');
-        next();
-        await closed;
-      };
-      this.locks.withLock('user:7', handled).catch(next);
-    };
-    consumer.apply(inTurn).forRoutes('*path');
   }
 }
 
@@ -555,7 +535,7 @@ describe.each(PLATFORMS)('on %s, when the client goes away', (_platform, adapter
   });
 
   it('a client that goes ends its wait in the lock that a middleware holds around its request', async () => {
-    await restart({}, [], [OneAtATime]);
+    await restart({}, [], [oneAtATime('*path')]);
     const gone = await send('42/gone', 'gone asks');
     expect(await locks.isLocked('user:7')).toBe(true);
     expect(await failureOf(gone)).toMatchObject({ status: 499 });

@@ -86,11 +86,12 @@ export function workOfCaller(isAround: (node: LockNode) => boolean): LockNode | 
 }
 
 function workFrom(innermost: LockNode | undefined, isAround: (node: LockNode) => boolean): LockNode | undefined {
-  let node = innermost;
-  while (node && !((node.lock?.mode === 'exclusive' || node.lock?.mode === 'write') && !isAround(node)))
-    node = node.parent;
-  return node;
+  for (let node = innermost; node; node = node.parent) if (isAlone(node) && !isAround(node)) return node;
+  return undefined;
 }
+
+/** Whether the work of a lock goes on, and shares its keys with nobody. */
+const isAlone = ({ lock }: LockNode): boolean => lock?.mode === 'exclusive' || lock?.mode === 'write';
 
 /** Knows the locks of one service that the running async context is inside of, innermost first. */
 export class LockContext {
