@@ -32,6 +32,8 @@ interface LockAcquirerParts {
   readonly store: LockStore;
   readonly events: LockEvents;
   readonly context: LockContext;
+  /** Whether a client waits for what the running async context does. */
+  readonly isAwaited: () => boolean;
   /** Called when the store has answered a call, with or without a lock. */
   readonly onReply: () => void;
   /** Called when the store can't renew a lock, again and again. */
@@ -58,7 +60,7 @@ export class LockAcquirer {
   readonly #releaser: LockReleaser;
   readonly #storeAcquirer: StoreAcquirer;
 
-  constructor({ store, events, context, onReply, onUnrenewed, reports }: LockAcquirerParts) {
+  constructor({ store, events, context, isAwaited, onReply, onUnrenewed, reports }: LockAcquirerParts) {
     const localQueue = this.#localQueue;
     const processes = (this.processes = new Processes(store, this.#tokens.name));
     const tokens = this.#tokens;
@@ -78,6 +80,7 @@ export class LockAcquirer {
     const releaser = new LockReleaser({ store, events, watchdog, leases, localQueue, pendingAcquires, reports });
     const shutdown = new Shutdown({
       leases,
+      isAwaited,
       failWaiters: (refusal: LockUnavailableError) => {
         localQueue.failAll(refusal);
         pendingAcquires.failAll(refusal);
@@ -157,7 +160,7 @@ export class LockAcquirer {
   #acquireOutermost(request: LockRequest): Promise<Lock | Refusal> {
     const startedAt = now();
     if (request.signal?.aborted) return Promise.reject(request.signal.reason);
-    if (this.shutdown.refusal) return Promise.reject(this.shutdown.refusal);
+    if (this.shutdown.refusal) return this.shutdown.refuse(request);
     const [key] = request.keys;
     const isSingle = request.keys.length === 1;
     if (!usesLocalQueue(request) || (isSingle && this.#localQueue.tryEnter(key!)))

@@ -1,18 +1,22 @@
 import { now, timerAt } from '../clock/deadline.js';
 import { nextTurn } from '../clock/next-turn.js';
-import { atRoot } from '../clock/root-context.js';
+import { waitFor } from '../clock/wait-for.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';
 import { ShuttingDownError } from './lock/shutting-down.error.js';
+import { isInLock } from './nesting/lock-context.js';
+import { type LockRequest, signalsOf } from './request/lock-request.js';
 
 /**
- * How long a refusal takes at most while the app still runs, in ms. Nest may wait long for its HTTP requests, and this
- * for held locks; meanwhile workers fetch one job after the other, and would fail a whole queue of them.
+ * How long it takes at most to refuse a call that comes during the shutdown, in ms. Until the process ends, workers
+ * fetch one job after the other, and would fail a whole queue of them.
  */
 const REFUSAL_MS = 1000;
 
 interface ShutdownParts {
   readonly leases: LeaseRegistry;
+  /** Whether a client waits for what the running async context does. */
+  readonly isAwaited: () => boolean;
   /** Refuses all callers that wait. */
   readonly failWaiters: (refusal: LockUnavailableError) => void;
   /** Releases the locks that are left, and closes the store. */
@@ -28,10 +32,8 @@ export class Shutdown {
   #refusal: LockUnavailableError | undefined;
   #grace: { readonly endsAt: number; readonly timer: NodeJS.Timeout | undefined } | undefined;
   #ended: Promise<void> | undefined;
-  /** Whether refused callers hear of it at once. */
-  #tellsAtOnce = false;
-  /** What refused callers wait for. */
-  #pause: { readonly over: Promise<void>; readonly end: () => void } | undefined;
+  /** End the pauses of refused calls. */
+  readonly #pauses = new Set<() => void>();
 
   constructor(parts: ShutdownParts) {
     this.#parts = parts;
@@ -63,13 +65,15 @@ export class Shutdown {
   }
 
   /**
-   * Resolves when refused callers may hear of it: after a moment, or when the service has ended. Those that wait when
-   * the end begins hear of it at once.
+   * Refuses a call that comes when no locks are granted any more: after a moment, because it may be a worker that would
+   * fetch its next job at once. But at once if somebody waits for the call: a client, or the end of work that holds a
+   * lock.
+   *
+   * @throws LockUnavailableError, or the reason of a signal that aborts meanwhile
    */
-  pause(): Promise<void> {
-    if (this.#tellsAtOnce) return Promise.resolve();
-    this.#pause ??= atRoot(() => this.#newPause());
-    return this.#pause.over;
+  async refuse(request: LockRequest): Promise<never> {
+    if (!isInLock() && !this.#parts.isAwaited()) await this.#pause(signalsOf(request));
+    throw this.#refusal!;
   }
 
   /** Waits for the held locks until the grace is over, and ends the service. */
@@ -77,34 +81,23 @@ export class Shutdown {
     return (this.#ended ??= this.#end(graceMs));
   }
 
-  #newPause(): { readonly over: Promise<void>; readonly end: () => void } {
+  #pause(signals: readonly AbortSignal[]): Promise<void> {
     let end!: () => void;
-    const over = new Promise<void>((resolve) => (end = resolve));
-    const timer = setTimeout(() => this.#endPause(), REFUSAL_MS);
-    return { over, end: () => (clearTimeout(timer), end()) };
-  }
-
-  #endPause(): void {
-    this.#pause?.end();
-    this.#pause = undefined;
-  }
-
-  #tellAtOnce(): void {
-    this.#tellsAtOnce = true;
-    this.#endPause();
+    const start = (done: (value: void) => void): void => void this.#pauses.add((end = done));
+    return waitFor<void>(now() + REFUSAL_MS, signals, start, () => this.#pauses.delete(end));
   }
 
   async #end(graceMs: number): Promise<void> {
     const graceEndsAt = this.startGrace(graceMs);
     this.stopGranting();
-    this.#tellAtOnce();
-    await nextTurn();
-    this.#tellsAtOnce = false;
     await this.#parts.leases.whenNoneAcquiring();
     await this.#parts.leases.whenEmpty(graceEndsAt);
     clearTimeout(this.#grace!.timer);
     await this.#parts.close();
-    this.#tellAtOnce();
+    for (const end of this.#pauses) end();
+    // Nest may end the process after this. Each refused call hears of it in the next turn.
+    await nextTurn();
+    await nextTurn();
   }
 
   #endGrace(): void {

@@ -17,8 +17,6 @@ interface CallErrorsParts {
   readonly outage: OutageReporter | undefined;
   /** Whether the app shuts down. */
   readonly isEnding: () => boolean;
-  /** Resolves when callers that were refused because of that may hear of it. */
-  readonly pause: () => Promise<void>;
 }
 
 /** Makes the errors that the calls of a service reject with. */
@@ -36,16 +34,13 @@ export class CallErrors {
 
   /**
    * Rejects a call that got no lock, in a later turn of the event loop: a caller that tries again at once leaves time
-   * for timers and sockets, although this process alone refused it. While the app shuts down, callers that answer no
-   * request hear of it after a moment, because each may be a worker that would fetch its next job at once.
+   * for timers and sockets, although this process alone refused it.
    *
    * @param signal of the call. Its reason may be anything, even a value whose prototype can't be read, so it is passed
    *   on as it is
    */
   async refuse(error: unknown, signal: AbortSignal | undefined): Promise<never> {
-    const { requests, isEnding, pause } = this.#parts;
     const own = this.#failed(error, signal);
-    if (isEnding() && own instanceof LockUnavailableError && !requests.isRunning()) await pause();
     await nextTurn();
     throw own;
   }

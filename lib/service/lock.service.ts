@@ -102,18 +102,13 @@ export class LockService {
     this.#outage = outage;
     this.#reports = reports;
     this.requests = requests;
-    this.#errors = new CallErrors({
-      context: this.#context,
-      requests,
-      outage,
-      isEnding: () => this.isEnding,
-      pause: () => this.#acquirer.shutdown.pause(),
-    });
+    this.#errors = new CallErrors({ context: this.#context, requests, outage, isEnding: () => this.isEnding });
     this.#waitSignals = waitSignalsWith(requests);
     this.#acquirer = new LockAcquirer({
       store,
       events: this.watchers.events,
       context: this.#context,
+      isAwaited: () => requests.isRunning(),
       onReply: () => outage?.succeeded(),
       onUnrenewed: (error) => outage?.unrenewed(error),
       reports,

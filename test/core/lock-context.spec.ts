@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Lock } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { LockContext, type LockNode } from '../../lib/core/nesting/lock-context.js';
+import { NO_REQUESTS } from '../../lib/service/request-port.js';
 import { deferred, turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { collectGarbage } from '../support/collect-garbage.js';
@@ -11,6 +12,7 @@ describe('The locks around running work', () => {
   let locks: ClosableLockService;
   let last: LockNode | undefined;
   let all: WeakRef<LockNode>[];
+  const client = new AbortController();
 
   beforeEach(() => {
     [last, all] = [undefined, []];
@@ -54,12 +56,19 @@ describe('The locks around running work', () => {
     });
   });
 
-  it('the locks that have ended are garbage, though work that they started still runs', async () => {
-    await chainOf(1000, async () => {
-      collectGarbage();
-      expect(all.filter((node) => node.deref()).length).toBeLessThanOrEqual(10);
-    });
-  });
+  it.each([
+    ['outside of requests', NO_REQUESTS],
+    ['in a request', { ...NO_REQUESTS, waitSignal: () => client.signal }],
+  ])(
+    'the locks that have ended are garbage, though work that they started still runs: %s',
+    async (_where, requests) => {
+      locks = lockService(new MemoryLockStore(), { shutdownGrace: 0 }, requests);
+      await chainOf(1000, async () => {
+        collectGarbage();
+        expect(all.filter((node) => node.deref()).length).toBeLessThanOrEqual(10);
+      });
+    },
+  );
 
   it('a lock that has ended hides none of those around it', async () => {
     const [ended, started] = [deferred(), deferred<() => void>()];

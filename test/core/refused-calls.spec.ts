@@ -1,5 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { type Cancellation, LockTimeoutError, LockUnavailableError } from 'nest-redis-lock';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
 
@@ -98,5 +100,104 @@ describe('Nested calls that go on', () => {
     expect(await outer.unlock()).toBe(true);
     expect(released).toEqual([true]);
     await locks.close();
+  });
+});
+
+describe('Calls that come while the service shuts down', () => {
+  let store: SlowToCancel;
+  let [locks, others]: ClosableLockService[] = [];
+
+  /** Takes many turns of the event loop to give up a wait, as a store that is far away. */
+  class SlowToCancel extends MemoryLockStore {
+    override async cancel(lock: Cancellation): Promise<void> {
+      for (let turns = 0; turns < 20; turns++) await turn();
+      await super.cancel(lock);
+    }
+  }
+
+  // No time passes, unless a test says so.
+  beforeEach(() => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] });
+    store = new SlowToCancel();
+    locks = lockService(store);
+    others = lockService(store, { shutdownGrace: 0 });
+  });
+
+  afterEach(async () => {
+    jest.useRealTimers();
+    await Promise.all([locks!.close(), others!.close()]);
+  });
+
+  /** How a call has ended after some turns of the event loop. */
+  async function stateOf(call: Promise<unknown>): Promise<unknown> {
+    let state: unknown = 'waits';
+    call.then(
+      () => (state = 'entered'),
+      (error: { code?: string }) => (state = error.code ?? error),
+    );
+    for (let turns = 0; turns < 50; turns++) await turn();
+    return state;
+  }
+
+  it.each(['this service', 'another service'])(
+    'work goes on to its end, though each of its calls is refused: in a lock of %s',
+    async (whose) => {
+      const outer = whose === 'this service' ? locks! : others!;
+      let closing: Promise<void> | undefined;
+      const job = outer.withLock('nightly', async () => {
+        closing = locks!.close();
+        let failed = 0;
+        for (let item = 0; item < 100; item++) await locks!.lock(`item:${item}`).catch(() => failed++);
+        return failed;
+      });
+      expect(await job).toBe(100);
+      await closing;
+    },
+  );
+
+  it('a call that waits when the shutdown begins hears of it at once, also if its store is far away', async () => {
+    await others!.lock('a');
+    const held = await locks!.lock('b');
+    const waiting = [locks!.lock('a'), locks!.lock('a', { fair: true }), locks!.lock(['a', 'c']), locks!.lock('b')];
+    const states = waiting.map(stateOf);
+    await turn();
+    const closing = locks!.close();
+    expect(await Promise.all(states)).toEqual(waiting.map(() => 'LOCK_UNAVAILABLE'));
+    await held.unlock();
+    await closing;
+  });
+
+  it('a worker that fetches the next job when one is refused fails few of them, also after the shutdown', async () => {
+    const held = await locks!.lock('a');
+    const closing = locks!.close();
+    const first = locks!.lock('b');
+    expect(await stateOf(first)).toBe('waits');
+    jest.advanceTimersByTime(1000);
+    expect(await stateOf(first)).toBe('LOCK_UNAVAILABLE');
+    await held.unlock();
+    await closing;
+    const last = locks!.lock('b');
+    expect(await stateOf(last)).toBe('waits');
+    jest.advanceTimersByTime(1000);
+    expect(await stateOf(last)).toBe('LOCK_UNAVAILABLE');
+  });
+
+  it('each refused call has heard of it when the service has ended: Nest may end the process then', async () => {
+    const held = await locks!.lock('a');
+    const closing = locks!.close();
+    let told = 0;
+    for (let calls = 0; calls < 3; calls++) locks!.lock('b').catch(() => told++);
+    await held.unlock();
+    await closing;
+    expect(told).toBe(3);
+  });
+
+  it('the signal of a call ends it at once', async () => {
+    locks!.beforeApplicationShutdown();
+    const stop = new AbortController();
+    const call = locks!.lock('a', { signal: stop.signal });
+    await turn();
+    stop.abort('stopped');
+    expect(await stateOf(call)).toBe('stopped');
   });
 });

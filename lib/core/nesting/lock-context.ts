@@ -7,14 +7,14 @@ interface Waits {
   /** Says that their caller has gone. */
   readonly gone: AbortSignal;
   readonly end: AbortController;
-  /** The work that this one is part of. */
-  readonly around: LockNode | undefined;
+  /** The work that this one is part of. Weak, because each work may start the next one. */
+  readonly around: WeakRef<LockNode> | undefined;
 }
 
 async function endWaits({ gone, end, around }: Waits): Promise<void> {
   // A stream may hear that its reader has gone before its request does.
   await nextTurn();
-  if (gone.aborted && !around?.lock) end.abort(gone.reason);
+  if (gone.aborted && !around?.deref()?.lock) end.abort(gone.reason);
 }
 
 /** A lock in an async context, and the lock around it. */
@@ -37,8 +37,10 @@ export class LockNode {
    * aborted.
    */
   endOfWaits(gone: AbortSignal, isAround: (node: LockNode) => boolean): AbortSignal {
-    if (this.#waits?.gone !== gone)
-      this.#waits = { gone, end: new AbortController(), around: workFrom(this.parent, isAround) };
+    if (this.#waits?.gone !== gone) {
+      const around = workFrom(this.parent, isAround);
+      this.#waits = { gone, end: new AbortController(), around: around && new WeakRef(around) };
+    }
     return this.#waits.end.signal;
   }
 
@@ -64,6 +66,12 @@ const nodes = new AsyncLocalStorage<LockNode | undefined>();
 /** Takes the running async context, and all that it calls from here on, out of all locks. */
 export function leaveAllLocks(): void {
   if (nodes.getStore()) nodes.enterWith(undefined);
+}
+
+/** Whether the running async context is in the work of a lock, of any service. */
+export function isInLock(): boolean {
+  const innermost = nodes.getStore();
+  return (innermost?.lock ?? innermost?.parent) !== undefined;
 }
 
 /** Returns the locks, of any service, in whose work the running async context is; undefined when there are none. */
