@@ -135,6 +135,18 @@ describe('The end of a lease', () => {
           return lock;
         },
       ],
+      [
+        'the store has extended it without a reply',
+        async (locks) => {
+          const lock = await locks.lock('a', { watchdog: false });
+          store.afterRenew = () => new Promise<never>(() => undefined);
+          await jest.advanceTimersByTimeAsync(1);
+          void lock.extend('60s').catch(() => undefined);
+          await jest.advanceTimersByTimeAsync(lease);
+          expect(lock.signal.reason).toMatchObject({ reason: 'expired' });
+          return lock;
+        },
+      ],
     ];
 
     it.each(LOSSES)('what is left of a lost lock is released: %s', async (_how, lose) => {

@@ -38,7 +38,7 @@ export class LeaseRegistry implements Iterable<Lease> {
    * all keys if it ran a renewal to which no reply came.
    */
   lose(lease: Lease, reason: LostReason): void {
-    if (reason === 'expired' ? lease.wasRenewalDue : lease.keys.length > 1) {
+    if (reason === 'expired' ? lease.mayBeRenewed : lease.keys.length > 1) {
       const endsAt = now() + lease.longestMs;
       this.#lost.set(lease, atRoot(() => timerAt(endsAt, () => this.forgetLost(lease)))?.unref());
     }

@@ -59,6 +59,8 @@ export class Lease implements OwnedLock {
   upgrade = 0;
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
+  /** When the store was last asked to renew it. */
+  renewalSentAt = -Infinity;
   /** Whether its token may have had the lock before, and lost it: a message about that loss must not end this lease. */
   isReacquired = false;
   /**
@@ -128,9 +130,9 @@ export class Lease implements OwnedLock {
     return this.#confirmedMs;
   }
 
-  /** Whether a renewal was due after the last that was confirmed. The store may have run it, though no reply came. */
-  get wasRenewalDue(): boolean {
-    return this.#confirmedAt + this.leaseMs / 3 < this.renewUntil;
+  /** Whether the store may have renewed it later than it has confirmed. */
+  get mayBeRenewed(): boolean {
+    return this.renewalSentAt > this.#confirmedAt;
   }
 
   /** Makes the keys stay for at least that long from now on, even when they are given back sooner. */
