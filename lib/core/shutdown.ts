@@ -1,17 +1,17 @@
 import { now, timerAt } from '../clock/deadline.js';
 import { nextTurn } from '../clock/next-turn.js';
-import { waitFor } from '../clock/wait-for.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';
 import { ShuttingDownError } from './lock/shutting-down.error.js';
-import { isInLock } from './nesting/lock-context.js';
+import { innermostLock, type LockNode } from './nesting/lock-context.js';
+import { endPauses, pauseBeforeRefusal } from './refusal-pauses.js';
 import { type LockRequest, signalsOf } from './request/lock-request.js';
 
 /**
- * How long it takes at most to refuse a call that comes during the shutdown, in ms. Until the process ends, workers
- * fetch one job after the other, and would fail a whole queue of them.
+ * How many calls of work that holds a lock are refused at once. The shutdown waits for that work, so it need not wait
+ * for each step of a batch. But the work may be that of a worker, too.
  */
-const REFUSAL_MS = 1000;
+const REFUSED_AT_ONCE = 100;
 
 interface ShutdownParts {
   readonly leases: LeaseRegistry;
@@ -32,8 +32,8 @@ export class Shutdown {
   #refusal: LockUnavailableError | undefined;
   #grace: { readonly endsAt: number; readonly timer: NodeJS.Timeout | undefined } | undefined;
   #ended: Promise<void> | undefined;
-  /** End the pauses of refused calls. */
-  readonly #pauses = new Set<() => void>();
+  /** How many calls were refused, by the lock that they were made in. */
+  readonly #refusals = new WeakMap<LockNode, number>();
 
   constructor(parts: ShutdownParts) {
     this.#parts = parts;
@@ -66,13 +66,12 @@ export class Shutdown {
 
   /**
    * Refuses a call that comes when no locks are granted any more: after a moment, because it may be a worker that would
-   * fetch its next job at once. But at once if somebody waits for the call: a client, or the end of work that holds a
-   * lock.
+   * fetch its next job at once. But at once if a client waits for the call, or work that holds a lock.
    *
    * @throws LockUnavailableError, or the reason of a signal that aborts meanwhile
    */
   async refuse(request: LockRequest): Promise<never> {
-    if (!isInLock() && !this.#parts.isAwaited()) await this.#pause(signalsOf(request));
+    if (!this.#parts.isAwaited() && !this.#isStepOfWork()) await pauseBeforeRefusal(signalsOf(request));
     throw this.#refusal!;
   }
 
@@ -81,10 +80,12 @@ export class Shutdown {
     return (this.#ended ??= this.#end(graceMs));
   }
 
-  #pause(signals: readonly AbortSignal[]): Promise<void> {
-    let end!: () => void;
-    const start = (done: (value: void) => void): void => void this.#pauses.add((end = done));
-    return waitFor<void>(now() + REFUSAL_MS, signals, start, () => this.#pauses.delete(end));
+  #isStepOfWork(): boolean {
+    const lock = innermostLock();
+    if (!lock) return false;
+    const refusals = (this.#refusals.get(lock) ?? 0) + 1;
+    this.#refusals.set(lock, refusals);
+    return refusals <= REFUSED_AT_ONCE;
   }
 
   async #end(graceMs: number): Promise<void> {
@@ -94,7 +95,7 @@ export class Shutdown {
     await this.#parts.leases.whenEmpty(graceEndsAt);
     clearTimeout(this.#grace!.timer);
     await this.#parts.close();
-    for (const end of this.#pauses) end();
+    endPauses();
     // Nest may end the process after this. Each refused call hears of it in the next turn.
     await nextTurn();
     await nextTurn();

@@ -149,6 +149,23 @@ describe('The end of a lease', () => {
       ],
     ];
 
+    it.each<[string, LockOptions, (lock: Lock) => unknown]>([
+      ['by its maxHold', { maxHold: 500 }, () => undefined],
+      ['after an extension', { watchdog: false }, (lock) => lock.extend(lease)],
+    ])('a shutdown waits for no lost lock whose renewals were all confirmed: lost %s', async (_how, options, renew) => {
+      // A time as that of a machine, which is no whole number.
+      const now = performance.now.bind(performance);
+      jest.spyOn(performance, 'now').mockImplementation(() => now() + 0.5);
+      const lock = await locks.lock('a', { lease, ...options });
+      await jest.advanceTimersByTimeAsync(1);
+      await renew(lock);
+      while (!lock.signal.aborted) await jest.advanceTimersByTimeAsync(100);
+      expect(lock.signal.reason).toMatchObject({ reason: 'expired' });
+      // No time passes.
+      await locks.close();
+      jest.restoreAllMocks();
+    });
+
     it.each(LOSSES)('what is left of a lost lock is released: %s', async (_how, lose) => {
       await lose(locks);
       expect(await store.isLocked('a')).toBe(true);

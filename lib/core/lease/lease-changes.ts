@@ -29,7 +29,8 @@ export class LeaseChanges {
   /** @throws LockUnavailableError */
   async extend(lease: Lease, leaseMs: number): Promise<void> {
     const { details } = lease;
-    const sentAt = (lease.renewalSentAt = now());
+    const sentAt = now();
+    lease.renewalSent(sentAt);
     const { keys, token, upgrade } = lease;
     // Also if no reply comes, or nobody waits for it.
     lease.longestMs = Math.max(lease.longestMs, leaseMs);
@@ -49,7 +50,8 @@ export class LeaseChanges {
    */
   async refill(lease: Lease, run: HandOffRun): Promise<void> {
     run.isRefilling = true;
-    const sentAt = (lease.renewalSentAt = now());
+    const sentAt = now();
+    lease.renewalSent(sentAt);
     // What the store is asked for is what it confirms, though the holder may change the lease meanwhile.
     const { keys, token, leaseMs } = lease;
     try {

@@ -59,8 +59,6 @@ export class Lease implements OwnedLock {
   upgrade = 0;
   /** Until when the watchdog renews it. */
   renewUntil = -Infinity;
-  /** When the store was last asked to renew it. */
-  renewalSentAt = -Infinity;
   /** Whether its token may have had the lock before, and lost it: a message about that loss must not end this lease. */
   isReacquired = false;
   /**
@@ -80,6 +78,8 @@ export class Lease implements OwnedLock {
   #holder: Holder | undefined;
   #site: CallSite | undefined;
   #confirmedAt = 0;
+  /** When the store was last asked to renew it. */
+  #renewalSentAt = -Infinity;
   #repliedAt = 0;
   #endsAt = 0;
   #confirmedMs = 0;
@@ -130,9 +130,14 @@ export class Lease implements OwnedLock {
     return this.#confirmedMs;
   }
 
+  /** Notes that the store is asked to renew it. */
+  renewalSent(atMs: number): void {
+    this.#renewalSentAt = Math.floor(atMs);
+  }
+
   /** Whether the store may have renewed it later than it has confirmed. */
   get mayBeRenewed(): boolean {
-    return this.renewalSentAt > this.#confirmedAt;
+    return this.#renewalSentAt > this.#confirmedAt;
   }
 
   /** Makes the keys stay for at least that long from now on, even when they are given back sooner. */

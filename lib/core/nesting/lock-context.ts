@@ -7,14 +7,15 @@ interface Waits {
   /** Says that their caller has gone. */
   readonly gone: AbortSignal;
   readonly end: AbortController;
-  /** The work that this one is part of. Weak, because each work may start the next one. */
-  readonly around: WeakRef<LockNode> | undefined;
+  /** Whether a lock is around their caller, which is then no part of its work. */
+  readonly isAround: (node: LockNode) => boolean;
 }
 
-async function endWaits({ gone, end, around }: Waits): Promise<void> {
+/** Ends the waits, unless they are part of other work, which goes on. */
+async function endWaits({ gone, end, isAround }: Waits, around: LockNode | undefined): Promise<void> {
   // A stream may hear that its reader has gone before its request does.
   await nextTurn();
-  if (gone.aborted && !around?.deref()?.lock) end.abort(gone.reason);
+  if (gone.aborted && !workFrom(around, isAround)) end.abort(gone.reason);
 }
 
 /** A lock in an async context, and the lock around it. */
@@ -37,17 +38,14 @@ export class LockNode {
    * aborted.
    */
   endOfWaits(gone: AbortSignal, isAround: (node: LockNode) => boolean): AbortSignal {
-    if (this.#waits?.gone !== gone) {
-      const around = workFrom(this.parent, isAround);
-      this.#waits = { gone, end: new AbortController(), around: around && new WeakRef(around) };
-    }
+    if (this.#waits?.gone !== gone) this.#waits = { gone, end: new AbortController(), isAround };
     return this.#waits.end.signal;
   }
 
   /** Forgets the lock; ends the waits that a stream has left. */
   leave(isStream: boolean): void {
     this.lock = undefined;
-    if (isStream && this.#waits) void endWaits(this.#waits);
+    if (isStream && this.#waits) void endWaits(this.#waits, this.parent);
   }
 
   /**
@@ -68,10 +66,10 @@ export function leaveAllLocks(): void {
   if (nodes.getStore()) nodes.enterWith(undefined);
 }
 
-/** Whether the running async context is in the work of a lock, of any service. */
-export function isInLock(): boolean {
+/** Returns the innermost lock, of any service, in whose work the running async context is. */
+export function innermostLock(): LockNode | undefined {
   const innermost = nodes.getStore();
-  return (innermost?.lock ?? innermost?.parent) !== undefined;
+  return innermost?.lock ? innermost : innermost?.parent;
 }
 
 /** Returns the locks, of any service, in whose work the running async context is; undefined when there are none. */
