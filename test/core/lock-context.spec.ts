@@ -87,6 +87,29 @@ describe('The locks around running work', () => {
     });
   });
 
+  it.each([
+    ['goes on', false],
+    ['has ended', true],
+  ])(
+    'what waits for a stream that was left waits on as long as any work around does: it %s',
+    async (_how, hasEnded) => {
+      const context = new LockContext();
+      const [client, isAround] = [new AbortController(), () => false];
+      const [a, b, c] = await Promise.all([locks.lock('a'), locks.lock('b'), locks.lock('c')]);
+      const outer = context.enter(a);
+      const ended = context.run(outer, () => context.enter(b));
+      const stream = context.run(ended, () => context.enter(c));
+      const waits = stream.endOfWaits(client.signal, isAround);
+      context.leave(ended);
+      if (hasEnded) context.leave(outer);
+      client.abort();
+      context.leave(stream, true);
+      await turn();
+      await turn();
+      expect(waits.aborted).toBe(hasEnded);
+    },
+  );
+
   it('of two services, each knows its own locks, and who leaves those of one leaves all', async () => {
     const others = lockService(new MemoryLockStore(), { shutdownGrace: 0 });
     await locks.withLock('a', (ofLocks) =>
