@@ -80,6 +80,7 @@ export class Shutdown {
     return (this.#ended ??= this.#end(graceMs));
   }
 
+  /** Whether the caller is one of the first of the work that it belongs to, which holds a lock. */
   #isStepOfWork(): boolean {
     const lock = innermostLock();
     if (!lock) return false;

@@ -11,10 +11,11 @@ export function oneAtATime(route: string): Type {
 
     configure(consumer: MiddlewareConsumer) {
       const inTurn = (_request: unknown, response: ServerResponse, next: (error?: unknown) => void) => {
-        const handled = async () => {
-          const closed = once(response, 'close');
+        // Before the wait: the client may leave meanwhile.
+        const closed = once(response, 'close');
+        const handled = () => {
           next();
-          await closed;
+          return closed;
         };
         this.locks.withLock('user:7', handled).catch(next);
       };
