@@ -2,8 +2,9 @@ import { now, timerAt } from '../clock/deadline.js';
 import { nextTurn } from '../clock/next-turn.js';
 import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';
+import type { Lock } from './lock/lock.js';
 import { ShuttingDownError } from './lock/shutting-down.error.js';
-import { innermostLock, type LockNode } from './nesting/lock-context.js';
+import { outermostLock } from './nesting/lock-context.js';
 import { endPauses, pauseBeforeRefusal } from './refusal-pauses.js';
 import { type LockRequest, signalsOf } from './request/lock-request.js';
 
@@ -30,10 +31,12 @@ interface ShutdownParts {
 export class Shutdown {
   readonly #parts: ShutdownParts;
   #refusal: LockUnavailableError | undefined;
+  /** Since when no lock is granted any more, by the monotonic clock. */
+  #refusedSince = Infinity;
   #grace: { readonly endsAt: number; readonly timer: NodeJS.Timeout | undefined } | undefined;
   #ended: Promise<void> | undefined;
-  /** How many calls were refused, by the lock that they were made in. */
-  readonly #refusals = new WeakMap<LockNode, number>();
+  /** How many calls were refused, by the outermost lock that they were made in. */
+  readonly #refusals = new WeakMap<Lock, number>();
 
   constructor(parts: ShutdownParts) {
     this.#parts = parts;
@@ -60,7 +63,10 @@ export class Shutdown {
 
   /** Refuses every new lock from now on, and fails the callers that wait. */
   stopGranting(): void {
-    this.#refusal ??= new ShuttingDownError();
+    if (!this.#refusal) {
+      this.#refusal = new ShuttingDownError();
+      this.#refusedSince = now();
+    }
     this.#parts.failWaiters(this.#refusal);
   }
 
@@ -80,10 +86,11 @@ export class Shutdown {
     return (this.#ended ??= this.#end(graceMs));
   }
 
-  /** Whether the caller is one of the first of the work that it belongs to, which holds a lock. */
+  /** Whether the call is one of the first of work that has held a lock since before calls were refused. */
   #isStepOfWork(): boolean {
-    const lock = innermostLock();
-    if (!lock) return false;
+    const lock = outermostLock();
+    // Another service may still grant locks: one for each job of a worker.
+    if (!lock || lock.heldSince > this.#refusedSince) return false;
     const refusals = (this.#refusals.get(lock) ?? 0) + 1;
     this.#refusals.set(lock, refusals);
     return refusals <= REFUSED_AT_ONCE;

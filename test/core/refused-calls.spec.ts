@@ -156,6 +156,24 @@ describe('Calls that come while the service shuts down', () => {
     });
   });
 
+  it.each<[string, () => ClosableLockService, string]>([
+    ['each job enters the lock of the worker again', () => locks!, 'leader'],
+    ['each job has a lock of its own, of another service', () => others!, 'job'],
+  ])('a worker fails few jobs also if %s', async (_how, whose, key) => {
+    await locks!.withLock('leader', async () => {
+      locks!.beforeApplicationShutdown();
+      await turn();
+      for (let jobs = 0; jobs < 100; jobs++) await whose().withLock(key, refused);
+      expect(await whose().withLock(key, refused)).toBeGreaterThan(900);
+    });
+  });
+
+  it('a worker outside of locks fails few jobs also if each has a lock of another service', async () => {
+    locks!.beforeApplicationShutdown();
+    await turn();
+    expect(await others!.withLock('job', refused)).toBeGreaterThan(900);
+  });
+
   it('a worker that fetches the next job when one is refused fails few of them, also after the shutdown', async () => {
     locks!.beforeApplicationShutdown();
     expect(await refused()).toBeGreaterThan(900);

@@ -30,7 +30,7 @@ export class LeaseChanges {
   async extend(lease: Lease, leaseMs: number): Promise<void> {
     const { details } = lease;
     const sentAt = now();
-    lease.renewalSent(sentAt);
+    lease.renewalSent(sentAt, leaseMs);
     const { keys, token, upgrade } = lease;
     // Also if no reply comes, or nobody waits for it.
     lease.longestMs = Math.max(lease.longestMs, leaseMs);
@@ -51,9 +51,9 @@ export class LeaseChanges {
   async refill(lease: Lease, run: HandOffRun): Promise<void> {
     run.isRefilling = true;
     const sentAt = now();
-    lease.renewalSent(sentAt);
     // What the store is asked for is what it confirms, though the holder may change the lease meanwhile.
     const { keys, token, leaseMs } = lease;
+    lease.renewalSent(sentAt, leaseMs);
     try {
       const grant = await this.#store.reserve({ keys, token, leaseMs });
       // A writer that became a reader meanwhile has nothing to hand off any more.

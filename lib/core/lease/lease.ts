@@ -12,6 +12,10 @@ const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
 /** Ends are rounded down to this part of the lease. */
 const END_STEP = 1 / 256;
 
+/** When a lease ends here at the latest that the store has granted, or renewed, by a command sent at `sentAt`. */
+const endOf = (sentAt: number, leaseMs: number): number =>
+  roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
+
 /** The last renewal of a lease that failed. Few have one, so it takes no room in the others. */
 const failedRenewals = new WeakMap<Lease, { readonly sentAt: number; readonly error: LockUnavailableError }>();
 
@@ -78,8 +82,8 @@ export class Lease implements OwnedLock {
   #holder: Holder | undefined;
   #site: CallSite | undefined;
   #confirmedAt = 0;
-  /** When the store was last asked to renew it. */
-  #renewalSentAt = -Infinity;
+  /** When it would end if the store had run all renewals that it was asked for. */
+  #askedEndsAt = 0;
   #repliedAt = 0;
   #endsAt = 0;
   #confirmedMs = 0;
@@ -131,13 +135,13 @@ export class Lease implements OwnedLock {
   }
 
   /** Notes that the store is asked to renew it. */
-  renewalSent(atMs: number): void {
-    this.#renewalSentAt = Math.floor(atMs);
+  renewalSent(sentAt: number, leaseMs: number): void {
+    this.#askedEndsAt = Math.max(this.#askedEndsAt, endOf(sentAt, leaseMs));
   }
 
-  /** Whether the store may have renewed it later than it has confirmed. */
+  /** Whether the store may have renewed it for longer than it has confirmed: it never shortens a lease. */
   get mayBeRenewed(): boolean {
-    return this.#renewalSentAt > this.#confirmedAt;
+    return this.#askedEndsAt > this.#endsAt;
   }
 
   /** Makes the keys stay for at least that long from now on, even when they are given back sooner. */
@@ -233,7 +237,7 @@ export class Lease implements OwnedLock {
     const renewedMs = this.#confirmedMs;
     this.#repliedAt = Math.floor(repliedAt);
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
-    const endsAt = roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
+    const endsAt = endOf(sentAt, leaseMs);
     if (endsAt >= this.#endsAt) {
       this.#endsAt = endsAt;
       this.#confirmedMs = leaseMs;

@@ -117,7 +117,7 @@ export class Watchdog {
 
   async #renew(leases: readonly Lease[]): Promise<void> {
     const sentAt = now();
-    for (const lease of leases) lease.renewalSent(sentAt);
+    for (const lease of leases) lease.renewalSent(sentAt, lease.leaseMs);
     const sent = leases.map(({ leaseMs, upgrade }) => ({ leaseMs, upgrade }));
     // Without a reply, neither the next try nor the end of a lease waits for one.
     const patience = timerAt(Math.min(sentAt + Math.min(...leases.map(shorter)) / 4, ...leases.map(endingOf)), () =>

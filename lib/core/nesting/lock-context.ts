@@ -66,10 +66,11 @@ export function leaveAllLocks(): void {
   if (nodes.getStore()) nodes.enterWith(undefined);
 }
 
-/** Returns the innermost lock, of any service, in whose work the running async context is. */
-export function innermostLock(): LockNode | undefined {
-  const innermost = nodes.getStore();
-  return innermost?.lock ? innermost : innermost?.parent;
+/** Returns the outermost lock, of any service, in whose work the running async context is. */
+export function outermostLock(): Lock | undefined {
+  let outermost: Lock | undefined;
+  for (let node = nodes.getStore(); node; node = node.parent) outermost = node.lock ?? outermost;
+  return outermost;
 }
 
 /** Returns the locks, of any service, in whose work the running async context is; undefined when there are none. */
