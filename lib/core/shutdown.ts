@@ -4,7 +4,7 @@ import type { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import type { LeaseRegistry } from './lease/lease-registry.js';
 import type { Lock } from './lock/lock.js';
 import { ShuttingDownError } from './lock/shutting-down.error.js';
-import { outermostLock } from './nesting/lock-context.js';
+import { innermostLockSince } from './nesting/lock-context.js';
 import { endPauses, pauseBeforeRefusal } from './refusal-pauses.js';
 import { type LockRequest, signalsOf } from './request/lock-request.js';
 
@@ -35,7 +35,7 @@ export class Shutdown {
   #refusedSince = Infinity;
   #grace: { readonly endsAt: number; readonly timer: NodeJS.Timeout | undefined } | undefined;
   #ended: Promise<void> | undefined;
-  /** How many calls were refused, by the outermost lock that they were made in. */
+  /** How many calls were refused, by the innermost lock that they were made in, and that was held before. */
   readonly #refusals = new WeakMap<Lock, number>();
 
   constructor(parts: ShutdownParts) {
@@ -88,9 +88,9 @@ export class Shutdown {
 
   /** Whether the call is one of the first of work that has held a lock since before calls were refused. */
   #isStepOfWork(): boolean {
-    const lock = outermostLock();
-    // Another service may still grant locks: one for each job of a worker.
-    if (!lock || lock.heldSince > this.#refusedSince) return false;
+    // Not a later one: each job of a worker may have its own, of another service or nested in the worker's.
+    const lock = innermostLockSince(this.#refusedSince);
+    if (!lock) return false;
     const refusals = (this.#refusals.get(lock) ?? 0) + 1;
     this.#refusals.set(lock, refusals);
     return refusals <= REFUSED_AT_ONCE;

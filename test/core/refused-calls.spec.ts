@@ -168,6 +168,19 @@ describe('Calls that come while the service shuts down', () => {
     });
   });
 
+  it('work in a lock of its own goes on to its end beside a worker: both inside another lock', async () => {
+    await locks!.withLock('leader', () =>
+      locks!
+        .withLock('invoices', async () => {
+          locks!.beforeApplicationShutdown();
+          for (let items = 0; items < 100; items++) await refused();
+        })
+        .then(async () => {
+          for (let jobs = 0; jobs < 100; jobs++) await refused();
+        }),
+    );
+  });
+
   it('a worker outside of locks fails few jobs also if each has a lock of another service', async () => {
     locks!.beforeApplicationShutdown();
     await turn();

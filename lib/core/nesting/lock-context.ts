@@ -66,11 +66,14 @@ export function leaveAllLocks(): void {
   if (nodes.getStore()) nodes.enterWith(undefined);
 }
 
-/** Returns the outermost lock, of any service, in whose work the running async context is. */
-export function outermostLock(): Lock | undefined {
-  let outermost: Lock | undefined;
-  for (let node = nodes.getStore(); node; node = node.parent) outermost = node.lock ?? outermost;
-  return outermost;
+/**
+ * Returns the innermost lock, of any service, in whose work the running async context is, and that has been held since
+ * that time.
+ */
+export function innermostLockSince(time: number): Lock | undefined {
+  let node = nodes.getStore();
+  while (node && !(node.lock && node.lock.heldSince <= time)) node = node.parent;
+  return node?.lock;
 }
 
 /** Returns the locks, of any service, in whose work the running async context is; undefined when there are none. */
